@@ -1,0 +1,1 @@
+"""The camera daemon: source, resize, encode, send, obeying the box's advice."""

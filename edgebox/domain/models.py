@@ -1,0 +1,128 @@
+"""What a model family and its variants are, and how long they take. Pure data."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NewType
+
+ExecutorId = NewType("ExecutorId", str)
+"""Something that runs one batch at a time: "cpu/0", "cuda:0/1"."""
+
+VariantName = NewType("VariantName", str)
+"""Unique on one box: "street-256"."""
+
+FamilyName = NewType("FamilyName", str)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One input size of one model family; what a request runs on."""
+
+    name: VariantName
+    family: FamilyName
+    width_px: int
+    height_px: int
+    accuracy: float
+    """What the planner maximises: mAP@0.5:0.95 of the family's manifest, in [0, 1]."""
+
+    @property
+    def pixels(self) -> int:
+        """Input pixels of one picture."""
+        return self.width_px * self.height_px
+
+    def covers(self, width_px: int, height_px: int) -> bool:
+        """Say whether a picture of this size fits into the input without shrinking."""
+        return width_px <= self.width_px and height_px <= self.height_px
+
+
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+"""The points of a distribution that a profile keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyProfile:
+    """The execution-time distribution of one variant on one executor, by batch size.
+
+    `quantiles_ns[batch_size]` holds one time per entry of `QUANTILES`, rising. Batch sizes that
+    were not measured run padded to the next larger measured one, so they take as long as it.
+    """
+
+    variant: VariantName
+    executor: ExecutorId
+    quantiles_ns: Mapping[int, tuple[int, ...]]
+
+    @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        """Measured batch sizes, rising."""
+        return tuple(sorted(self.quantiles_ns))
+
+    def quantile_ns(self, batch_size: int, q: float) -> int:
+        """Return the time a batch takes with probability `q`, interpolated between quantiles.
+
+        Raises:
+            ValueError: `batch_size` is below 1 or above the largest measured size, or `q`
+                is outside [0, 1].
+        """
+        if not 0.0 <= q <= 1.0:
+            raise ValueError(f"q must be in [0, 1], not {q}")
+        sizes = self.batch_sizes
+        at = bisect_left(sizes, batch_size)
+        if batch_size < 1 or at == len(sizes):
+            raise ValueError(f"batch size {batch_size} is not profiled (sizes: {sizes})")
+        times = self.quantiles_ns[sizes[at]]
+        right = bisect_left(QUANTILES, q)
+        if QUANTILES[right] == q:
+            return times[right]
+        left = right - 1
+        share = (q - QUANTILES[left]) / (QUANTILES[right] - QUANTILES[left])
+        return round(times[left] + share * (times[right] - times[left]))
+
+
+def monotone(
+    profiles: Sequence[LatencyProfile], pixels: Mapping[VariantName, int]
+) -> list[LatencyProfile]:
+    """Lift measured times so that they never fall as the batch or the input grows.
+
+    Noise on a shared machine makes a larger batch look faster now and then; a planner that
+    believes it oscillates. Only profiles of one executor and one family belong in one call.
+
+    Args:
+        profiles: one per variant, all with the same batch sizes.
+        pixels: input pixels of each variant.
+
+    Returns:
+        The profiles in rising order of pixels, each quantile the running maximum over size and
+        batch.
+    """
+    lifted: list[LatencyProfile] = []
+    smaller: Mapping[int, tuple[int, ...]] = {}
+    for profile in sorted(profiles, key=lambda p: pixels[p.variant]):
+        rows: dict[int, tuple[int, ...]] = {}
+        floor = (0,) * len(QUANTILES)
+        for size in profile.batch_sizes:
+            below = smaller.get(size, floor)
+            times = profile.quantiles_ns[size]
+            floor = tuple(max(row) for row in zip(times, floor, below, strict=True))
+            rows[size] = floor
+        lifted.append(LatencyProfile(profile.variant, profile.executor, rows))
+        smaller = rows
+    return lifted
+
+
+def quantiles_of(samples_ns: Sequence[int]) -> tuple[int, ...]:
+    """Return the `QUANTILES` of some measured times by linear interpolation.
+
+    Raises:
+        ValueError: no samples.
+    """
+    if not samples_ns:
+        raise ValueError("no samples")
+    ordered = sorted(samples_ns)
+    last = len(ordered) - 1
+    out = []
+    for q in QUANTILES:
+        left = int(q * last)
+        right = min(left + 1, last)
+        share = q * last - left
+        out.append(round(ordered[left] + share * (ordered[right] - ordered[left])))
+    return tuple(out)

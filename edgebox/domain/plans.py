@@ -1,0 +1,71 @@
+"""What a plan is: which variant, size and rate each camera gets, and why. Pure data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.requests import Camera, CameraId, LinkState
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a camera is told to send, in force until the next advice."""
+
+    variant: VariantName
+    width_px: int
+    height_px: int
+    rate_hz: float
+    quality: int
+    bandwidth_bps: int
+    """The box's estimate of the uplink; 0: not known yet."""
+    reason: str
+    """One sentence for a person: what holds this camera at this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What the plan gives one camera. `served` False: best effort at the smallest size."""
+
+    camera: CameraId
+    variant: VariantName
+    rate_hz: float
+    quality: int
+    served: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer to one snapshot."""
+
+    computed_ns: int
+    """When its snapshot was taken."""
+    assignments: Mapping[CameraId, Assignment] = field(default_factory=dict)
+    utilisation: float = 0.0
+    """Planned share of the executors' time, P99 times over rates."""
+
+
+@dataclass(frozen=True, slots=True)
+class CameraSnapshot:
+    """All that planning may know about one camera."""
+
+    camera: Camera
+    link: LinkState
+    current: Assignment | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningSnapshot:
+    """All that one planning run may know. Immutable, so it can cross threads.
+
+    `slowdown[executor]` is how much slower than its profile an executor has lately been (>= 1);
+    `fixed_ns` is the measured cost of a frame outside link and inference (decoding, dispatch,
+    decoding of outputs).
+    """
+
+    taken_ns: int
+    cameras: tuple[CameraSnapshot, ...]
+    variants: tuple[Variant, ...]
+    profiles: Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
+    slowdown: Mapping[ExecutorId, float]
+    fixed_ns: int

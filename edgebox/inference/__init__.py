@@ -1,0 +1,1 @@
+"""Model families, sessions, executors, profiles: the only importer of onnxruntime."""

@@ -1,0 +1,1 @@
+"""The driver that feeds events in and carries actions out; the journal."""

@@ -1,0 +1,1 @@
+"""What runs next, decided at every event. Pure: no clock, no I/O."""

@@ -1,0 +1,191 @@
+"""The facts that go into the Scheduler and the orders that come out. Pure data.
+
+Events are in the past tense, actions in the imperative. Instants are integer nanoseconds on the
+box's monotonic clock and come beside the event, as `now_ns` of `Scheduler.handle`.
+"""
+
+from dataclasses import dataclass
+
+from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.plans import Advice, Plan, PlanningSnapshot
+from edgebox.domain.requests import (
+    BatchId,
+    Camera,
+    CameraId,
+    DropReason,
+    LinkState,
+    Outcome,
+    Request,
+    RequestId,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorStarted:
+    """An executor is idle and has these variants warm, each with its profile."""
+
+    executor: ExecutorId
+    profiles: tuple[LatencyProfile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorStopped:
+    """An executor is gone; what it ran has been reported as failed before."""
+
+    executor: ExecutorId
+
+
+@dataclass(frozen=True, slots=True)
+class VariantsOffered:
+    """The zoo now holds exactly these variants (all families)."""
+
+    variants: tuple[Variant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CameraOpened:
+    """A camera said hello."""
+
+    camera: Camera
+
+
+@dataclass(frozen=True, slots=True)
+class CameraClosed:
+    """A camera is gone; nobody waits for its answers."""
+
+    camera: CameraId
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMeasured:
+    """The estimate of a camera's link changed."""
+
+    camera: CameraId
+    link: LinkState
+
+
+@dataclass(frozen=True, slots=True)
+class RequestArrived:
+    """A frame is at the box, whole, not yet decoded."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPrepared:
+    """A frame is decoded at the size its `Prepare` asked for."""
+
+    request: RequestId
+    took_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRejected:
+    """A frame could not be decoded."""
+
+    request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCompleted:
+    """A batch came back; its results are ready to send. `took_ns` is execution alone."""
+
+    executor: ExecutorId
+    batch: BatchId
+    took_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFailed:
+    """The model raised on a batch; the executor is idle again."""
+
+    executor: ExecutorId
+    batch: BatchId
+
+
+@dataclass(frozen=True, slots=True)
+class PlanComputed:
+    """Planning answered a `ComputePlan`."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFailed:
+    """Planning raised; the plan in force stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownRequested:
+    """The box is stopping: drop what waits, accept nothing more; what runs may finish."""
+
+
+Event = (
+    ExecutorStarted
+    | ExecutorStopped
+    | VariantsOffered
+    | CameraOpened
+    | CameraClosed
+    | LinkMeasured
+    | RequestArrived
+    | RequestPrepared
+    | RequestRejected
+    | BatchCompleted
+    | BatchFailed
+    | PlanComputed
+    | PlanFailed
+    | ShutdownRequested
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Decode a frame for this variant's input."""
+
+    request: RequestId
+    variant: VariantName
+
+
+@dataclass(frozen=True, slots=True)
+class Infer:
+    """Run these requests as one batch on an idle executor, padded to `batch_size`."""
+
+    executor: ExecutorId
+    batch: BatchId
+    variant: VariantName
+    requests: tuple[RequestId, ...]
+    batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Send a request's result; it has ended with this outcome."""
+
+    request: RequestId
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A request has ended without an answer; tell its camera why."""
+
+    request: RequestId
+    reason: DropReason
+
+
+@dataclass(frozen=True, slots=True)
+class Advise:
+    """New advice is in force for a camera: put it on every message from now on."""
+
+    camera: CameraId
+    advice: Advice
+
+
+@dataclass(frozen=True, slots=True)
+class ComputePlan:
+    """Run the planner off the loop; answer with PlanComputed or PlanFailed."""
+
+    snapshot: PlanningSnapshot
+
+
+Action = Prepare | Infer | Finish | Drop | Advise | ComputePlan

@@ -1,0 +1,1 @@
+"""The very Scheduler and planner of the server, under virtual time."""

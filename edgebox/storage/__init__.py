@@ -1,0 +1,1 @@
+"""One writer over SQLite: profiles, cameras, metrics, events."""

@@ -1,0 +1,1 @@
+"""Detections, letterbox, output decoding, accuracy metrics. Numpy only."""

@@ -1,0 +1,1 @@
+"""Camera stream, REST, page socket: the only importer of aiohttp.web."""

@@ -1,0 +1,119 @@
+"""Decides how many bits per second a camera's uplink carries, and what its pictures weigh.
+
+After Jellyfish (section 6): one throughput sample per frame, harmonic mean over the last second.
+Ours differs: the last sample caps the mean (so a step down is followed at once), a frame that is
+overdue caps it further (so a stalled link is seen before its frame arrives), and time that is not
+transmission is taken out first. Frames much smaller than bandwidth x delay would otherwise
+measure the delay: of a frame that found the link idle, the base latency is subtracted; the mean
+weighs samples by their bytes (sum of bits over sum of time, which *is* the harmonic mean for
+frames of equal size), so that small frames with noisy times count little; and the caps forgive
+`NOISE_NS` of scheduling delay per frame. No sample is shorter than `BUSY_MIN_NS`.
+
+A mean over small frames on a noisy machine still errs low, never high: larger frames, which the
+planner tries when the estimate allows them, correct it upwards.
+
+Pure: the instants come in as arguments. O(window) per question, O(1) per frame.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+WINDOW_NS = 1_000_000_000
+STALE_NS = 10_000_000_000
+SAMPLES_MIN = 3
+"""At a low rate the window reaches back to this many samples, as long as they are not stale."""
+NOISE_NS = 3_000_000
+"""How late a thread or a loop wakes up on a busy machine, now and then."""
+BUSY_MIN_NS = 100_000
+"""The shortest transmission believed: it bounds the estimate for tiny frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    arrival_ns: int
+    bits: int
+    busy_ns: int
+
+
+class BandwidthEstimate:
+    """The throughput of one uplink, from the frames it carried."""
+
+    def __init__(self, window_ns: int = WINDOW_NS, noise_ns: int = NOISE_NS) -> None:
+        self._window_ns = window_ns
+        self._noise_ns = noise_ns
+        self._samples: deque[_Sample] = deque()
+        self._base_ns = 0
+
+    def add(self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0) -> None:
+        """Learn from one frame that has arrived whole.
+
+        Args:
+            size_bytes: of the whole message.
+            sent_ns: when it was handed to the link, on the clock of `arrival_ns`.
+            arrival_ns: when its last byte was there; frames arrive in order.
+            base_ns: what even an empty message takes: half the least round trip if
+                `arrival_ns` is the arrival at the box, all of it if it is the ack's.
+        """
+        self._base_ns = base_ns
+        busy_ns = arrival_ns - base_ns - sent_ns
+        if self._samples:
+            # A frame sent before its predecessor was through had to wait for it.
+            busy_ns = min(busy_ns, arrival_ns - self._samples[-1].arrival_ns)
+        sample = _Sample(arrival_ns, size_bytes * 8, max(busy_ns, BUSY_MIN_NS))
+        self._samples.append(sample)
+        self._forget(arrival_ns)
+
+    def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
+        """Return the estimate; None when nothing is known (any more).
+
+        Args:
+            now_ns: the present.
+            waiting_bytes: size of the oldest frame that is on its way, 0 if there is none or
+                it is not known (at the box).
+            waiting_since_ns: when that frame had the link to itself: when it was sent, or
+                when its predecessor's arrival was known, whichever is later.
+        """
+        self._forget(now_ns)
+        if not self._samples:
+            return None
+        recent = [s for s in self._samples if s.arrival_ns > now_ns - self._window_ns]
+        if len(recent) < SAMPLES_MIN:
+            recent = list(self._samples)[-SAMPLES_MIN:]
+        mean = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
+        last = self._samples[-1]
+        bits_per_ns = min(mean, last.bits / self._forgiven(last.busy_ns))
+        if waiting_bytes:
+            waited_ns = now_ns - waiting_since_ns - self._base_ns
+            bits_per_ns = min(bits_per_ns, waiting_bytes * 8 / self._forgiven(waited_ns))
+        return bits_per_ns * 1e9
+
+    def _forgiven(self, busy_ns: int) -> int:
+        return max(busy_ns - self._noise_ns, BUSY_MIN_NS)
+
+    def _forget(self, now_ns: int) -> None:
+        samples = self._samples
+        while samples and samples[0].arrival_ns <= now_ns - STALE_NS:
+            samples.popleft()
+
+
+class BytesPerPixel:
+    """A high quantile of JPEG bytes per sent pixel, learnt from one camera's own frames.
+
+    Small pictures need more bytes per pixel than large ones of the same scene, so the figure is
+    a little high for a larger picture than was sent lately, and a little low for a smaller one.
+    """
+
+    def __init__(self, quantile: float = 0.9, frames_max: int = 60) -> None:
+        self._quantile = quantile
+        self._recent: deque[float] = deque(maxlen=frames_max)
+
+    def add(self, size_bytes: int, pixels: int) -> None:
+        """Learn from one frame."""
+        self._recent.append(size_bytes / pixels)
+
+    def value(self) -> float | None:
+        """Return the quantile over the recent frames; None before the first."""
+        if not self._recent:
+            return None
+        ordered = sorted(self._recent)
+        return ordered[min(int(self._quantile * len(ordered)), len(ordered) - 1)]

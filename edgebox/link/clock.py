@@ -1,0 +1,103 @@
+"""Decides where a camera's clock stands against the box's, and how sure that is.
+
+Each ping/pong exchange brackets the offset (box minus camera) soundly: the camera stamped its
+clock after the box sent the ping and before the box had the pong. The estimate is the middle of
+the bracket that is narrowest now, as NTP's clock filter does it (RFC 5905, section 10); ours
+differs in that age counts through the drift allowance instead of a dispersion sum, and that a
+bracket which contradicts an earlier one is taken as proof that the camera's clock jumped (a
+suspended or rebooted camera) and empties the window. O(window) per exchange, O(1) per frame.
+
+Pure: the instants come in as arguments.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+WINDOW_NS = 30_000_000_000
+DRIFT_PPM = 100.0
+"""Two plain crystals differ by at most this; 3 ms over the whole window."""
+JUMP_TOLERANCE_NS = 1_000_000
+"""Contradictions below this are a clock that ticks coarsely (browsers: 1 ms), not a jump."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    offset_ns: int
+    """Middle of the bracket: box minus camera."""
+    rtt_ns: int
+    received_ns: int
+
+
+class ClockEstimate:
+    """The offset of one camera's clock, from ping/pong exchanges."""
+
+    def __init__(
+        self,
+        window_ns: int = WINDOW_NS,
+        drift_ppm: float = DRIFT_PPM,
+        jump_tolerance_ns: int = JUMP_TOLERANCE_NS,
+    ) -> None:
+        self.jumps = 0
+        """How often the camera's clock has jumped."""
+        self._window_ns = window_ns
+        self._drift_ppm = drift_ppm
+        self._jump_tolerance_ns = jump_tolerance_ns
+        self._window: deque[_Exchange] = deque()
+        self._best: _Exchange | None = None
+
+    def add(self, sent_ns: int, camera_ns: int, received_ns: int) -> bool:
+        """Learn from one exchange.
+
+        Args:
+            sent_ns: when the ping left, on the box's clock.
+            camera_ns: what the camera's clock said when it answered.
+            received_ns: when the pong arrived, on the box's clock; never falls between calls.
+
+        Returns:
+            Whether this exchange proves that the camera's clock has jumped; what was mapped
+            with the old offset since the jump was wrong.
+
+        Raises:
+            ValueError: the pong arrived before the ping was sent.
+        """
+        if received_ns < sent_ns:
+            raise ValueError("a pong cannot arrive before its ping is sent")
+        rtt_ns = received_ns - sent_ns
+        exchange = _Exchange(sent_ns + rtt_ns // 2 - camera_ns, rtt_ns, received_ns)
+        jumped = any(self._contradicts(exchange, earlier) for earlier in self._window)
+        if jumped:
+            self.jumps += 1
+            self._window.clear()
+        self._window.append(exchange)
+        # The newest stays in any case, so the window never runs empty.
+        while self._window[0].received_ns < received_ns - self._window_ns:
+            self._window.popleft()
+        self._best = min(self._window, key=lambda e: self._error_ns(e, received_ns))
+        return jumped
+
+    @property
+    def offset_ns(self) -> int | None:
+        """Box's clock minus camera's clock; None before the first exchange."""
+        return None if self._best is None else self._best.offset_ns
+
+    @property
+    def rtt_ns(self) -> int | None:
+        """Least round trip of the window."""
+        return min((exchange.rtt_ns for exchange in self._window), default=None)
+
+    def error_ns(self, now_ns: int) -> int | None:
+        """Return how far `offset_ns` may be off: half its round trip and drift over its age."""
+        return None if self._best is None else self._error_ns(self._best, now_ns)
+
+    def to_box_ns(self, camera_ns: int) -> int | None:
+        """Return an instant of the camera's clock on the box's clock."""
+        return None if self._best is None else camera_ns + self._best.offset_ns
+
+    def _error_ns(self, exchange: _Exchange, now_ns: int) -> int:
+        age_ns = max(0, now_ns - exchange.received_ns) + exchange.rtt_ns
+        # Half up: the middle of an odd bracket was rounded down.
+        return (exchange.rtt_ns + 1) // 2 + round(age_ns * self._drift_ppm * 1e-6)
+
+    def _contradicts(self, exchange: _Exchange, earlier: _Exchange) -> bool:
+        reach_ns = self._error_ns(earlier, exchange.received_ns) + (exchange.rtt_ns + 1) // 2
+        return abs(exchange.offset_ns - earlier.offset_ns) > reach_ns + self._jump_tolerance_ns

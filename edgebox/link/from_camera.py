@@ -1,0 +1,215 @@
+"""Owns the messages that only a camera sends: hello, frames, pong, report.
+
+Decoding trusts nothing: a wrong message raises InvalidInputError that names every wrong field.
+Pure: no clock, no I/O; whether a message fits the moment is the reader's matter.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import orjson
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.link.fields import INSTANT_MAX_NS, FieldReader, shown
+from edgebox.link.protocol import (
+    FRAME_HEADER_BYTES,
+    FRAME_KIND,
+    NAME_PATTERN,
+    NAME_WANTED,
+    OWN_SIDE_MAX_PX,
+    VERSION,
+    VERSIONS,
+)
+
+_FRAME_STRUCT = struct.Struct("<BBHIQQHHI")
+SKIP_REASONS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHeader:
+    """The 32 bytes before each JPEG; see the table in docs/protocol.md, section 3."""
+
+    frame: int
+    captured_ns: int
+    sent_ns: int
+    width_px: int
+    height_px: int
+    captured_total: int
+
+    def encode(self) -> bytes:
+        """Return the header's bytes; the JPEG follows."""
+        return _FRAME_STRUCT.pack(
+            FRAME_KIND,
+            VERSION,
+            FRAME_HEADER_BYTES,
+            self.frame,
+            self.captured_ns,
+            self.sent_ns,
+            self.width_px,
+            self.height_px,
+            self.captured_total,
+        )
+
+    @classmethod
+    def decode(cls, message: bytes | memoryview) -> tuple[Self, memoryview]:
+        """Split a binary message into its header and its JPEG (not copied, not looked at).
+
+        Raises:
+            InvalidInputError: too short, another kind or version, or fields that cannot be.
+        """
+        if len(message) < FRAME_HEADER_BYTES:
+            raise InvalidInputError(
+                f"a frame starts with a header of {FRAME_HEADER_BYTES} bytes; "
+                f"this message has {len(message)} bytes in all"
+            )
+        kind, version, header_bytes, *numbers = _FRAME_STRUCT.unpack_from(message)
+        if kind != FRAME_KIND:
+            raise InvalidInputError(f"a frame's kind must be {FRAME_KIND}, not {kind}")
+        if version != VERSION:
+            raise InvalidInputError(f"a frame's version must be {VERSION}, not {version}")
+        if not FRAME_HEADER_BYTES <= header_bytes <= len(message):
+            raise InvalidInputError(
+                f"a frame's header_bytes must be from {FRAME_HEADER_BYTES} to the "
+                f"{len(message)} bytes of the message, not {header_bytes}"
+            )
+        header = cls(*numbers)
+        header._check()
+        return header, memoryview(message)[header_bytes:]
+
+    def _check(self) -> None:
+        if not self.captured_ns <= self.sent_ns <= INSTANT_MAX_NS:
+            raise InvalidInputError(
+                f"a frame's sent_ns ({self.sent_ns}) must not be before its captured_ns "
+                f"({self.captured_ns}), and both must fit in 63 bits"
+            )
+        if not (self.width_px and self.height_px):
+            raise InvalidInputError(
+                f"a frame's width_px and height_px must be at least 1, "
+                f"not {self.width_px} x {self.height_px}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A camera introduces itself."""
+
+    TYPE: ClassVar = "hello"
+    camera: str
+    width_px: int
+    height_px: int
+    versions: tuple[int, ...] = VERSIONS
+    instance: str | None = None
+    slo_ms: float = 300.0
+    rate_hz: float = 10.0
+    app: str = "default"
+    family: str | None = None
+    min_accuracy: float = 0.0
+    agent: str = ""
+
+    def encode(self) -> bytes:
+        """Return the message as JSON."""
+        fields = orjson.loads(orjson.dumps(self))
+        kept = {name: value for name, value in fields.items() if value not in (None, "")}
+        return orjson.dumps({"type": self.TYPE, **kept})
+
+    @classmethod
+    def decode(cls, fields: dict[str, object]) -> Self:
+        """Read the message from its parsed JSON.
+
+        Raises:
+            InvalidInputError: lists every wrong field.
+        """
+        read = FieldReader("hello", fields)
+        versions = read.items("versions", 16)
+        numbers = tuple(v for v in versions if isinstance(v, int) and not isinstance(v, bool))
+        if (versions and len(numbers) < len(versions)) or fields.get("versions") == []:
+            read.errors.append(
+                f"hello.versions must be an array of 1 to 16 integers, not {shown(versions)}"
+            )
+        hello = cls(
+            camera=read.text("camera", pattern=NAME_PATTERN, expected=NAME_WANTED),
+            width_px=read.integer("width_px", 1, OWN_SIDE_MAX_PX),
+            height_px=read.integer("height_px", 1, OWN_SIDE_MAX_PX),
+            versions=numbers,
+            instance=read.text("instance", "", length_min=1) or None,
+            slo_ms=read.number("slo_ms", 1, 60_000, 300.0),
+            rate_hz=read.number("rate_hz", 0, 1_000, 10.0, above=True),
+            app=read.text("app", "default", pattern=NAME_PATTERN, expected=NAME_WANTED),
+            family=read.text("family", "", length_min=1) or None,
+            min_accuracy=read.number("min_accuracy", 0, 1, 0.0),
+            agent=read.text("agent", "", length_max=128),
+        )
+        read.finish()
+        return hello
+
+    def common_version(self) -> int | None:
+        """Return the highest version that both sides speak, None if there is none."""
+        return max(set(self.versions) & set(VERSIONS), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """A camera's clock, in answer to a ping."""
+
+    TYPE: ClassVar = "pong"
+    id: int
+    camera_ns: int
+
+    def encode(self) -> bytes:
+        """Return the message as JSON."""
+        return orjson.dumps({"type": "pong", "id": self.id, "camera_ns": self.camera_ns})
+
+    @classmethod
+    def decode(cls, fields: dict[str, object]) -> Self:
+        """Read the message from its parsed JSON; raises InvalidInputError."""
+        read = FieldReader("pong", fields)
+        pong = cls(id=read.count("id"), camera_ns=read.instant("camera_ns"))
+        read.finish()
+        return pong
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a camera counted since its hello. None: it did not say."""
+
+    TYPE: ClassVar = "report"
+    captured: int | None = None
+    sent: int | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    on_time: int | None = None
+    late: int | None = None
+
+    def encode(self) -> bytes:
+        """Return the message as JSON."""
+        counts = {
+            "captured": self.captured,
+            "sent": self.sent,
+            "skipped": dict(self.skipped),
+            "on_time": self.on_time,
+            "late": self.late,
+        }
+        known = {name: value for name, value in counts.items() if value is not None}
+        return orjson.dumps({"type": "report", **known})
+
+    @classmethod
+    def decode(cls, fields: dict[str, object]) -> Self:
+        """Read the message from its parsed JSON; raises InvalidInputError."""
+        read = FieldReader("report", fields)
+        skipped = read.inner("skipped", optional=True)
+        reasons = skipped.names()
+        if len(reasons) > SKIP_REASONS_MAX or any(len(reason) > 64 for reason in reasons):
+            read.errors.append(
+                f"report.skipped must have at most {SKIP_REASONS_MAX} reasons of at most "
+                "64 characters"
+            )
+            reasons = []
+        counts = {
+            name: read.count(name)
+            for name in ("captured", "sent", "on_time", "late")
+            if fields.get(name) is not None
+        }
+        report = cls(skipped={reason: skipped.count(reason, 0) for reason in reasons}, **counts)
+        read.finish()
+        return report

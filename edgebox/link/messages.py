@@ -1,0 +1,118 @@
+"""Owns the wire protocol's front door: every message, and how to read a text message.
+
+The messages live in `from_camera`, `from_box` and `protocol` (what both send); import them from
+here. Each is a frozen value with `encode() -> bytes`; text messages travel as WebSocket text,
+frames as binary. Pure: no clock, no I/O.
+"""
+
+from collections.abc import Iterable
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.link.fields import parse_object, shown
+from edgebox.link.from_box import (
+    Ack,
+    AdviceMessage,
+    DropNotice,
+    Ping,
+    Result,
+    Timing,
+    Welcome,
+    WireDetection,
+)
+from edgebox.link.from_camera import FrameHeader, Hello, Pong, Report
+from edgebox.link.protocol import (
+    BAD_MESSAGES_CLOSE_CODE,
+    BAD_MESSAGES_MAX,
+    ERROR_CODES,
+    FRAME_HEADER_BYTES,
+    FRAME_NUMBER_MAX,
+    HELLO_TIMEOUT_NS,
+    NAME_PATTERN,
+    PICTURE_SIDE_MAX_PX,
+    SILENCE_MAX_NS,
+    VERSION,
+    VERSIONS,
+    Bye,
+    ErrorCode,
+    ErrorMessage,
+)
+
+__all__ = [
+    "BAD_MESSAGES_CLOSE_CODE",
+    "BAD_MESSAGES_MAX",
+    "ERROR_CODES",
+    "FRAME_HEADER_BYTES",
+    "FRAME_NUMBER_MAX",
+    "HELLO_TIMEOUT_NS",
+    "NAME_PATTERN",
+    "PICTURE_SIDE_MAX_PX",
+    "SILENCE_MAX_NS",
+    "VERSION",
+    "VERSIONS",
+    "Ack",
+    "AdviceMessage",
+    "BoxMessage",
+    "Bye",
+    "CameraMessage",
+    "DropNotice",
+    "ErrorCode",
+    "ErrorMessage",
+    "FrameHeader",
+    "Hello",
+    "Ping",
+    "Pong",
+    "Report",
+    "Result",
+    "Timing",
+    "Welcome",
+    "WireDetection",
+    "decode_from_box",
+    "decode_from_camera",
+]
+
+CameraMessage = Hello | Pong | Report | ErrorMessage | Bye
+BoxMessage = Welcome | Ack | Result | DropNotice | AdviceMessage | Ping | ErrorMessage | Bye
+
+_FROM_CAMERA: dict[object, type[CameraMessage]] = {
+    kind.TYPE: kind for kind in (Hello, Pong, Report, ErrorMessage, Bye)
+}
+_FROM_BOX: dict[object, type[BoxMessage]] = {
+    kind.TYPE: kind
+    for kind in (Welcome, Ack, Result, DropNotice, AdviceMessage, Ping, ErrorMessage, Bye)
+}
+
+
+def decode_from_camera(text: str | bytes) -> CameraMessage:
+    """Read a text message that a camera sent.
+
+    Raises:
+        InvalidInputError: not JSON, an unknown type, or wrong fields; the message says which.
+    """
+    fields = parse_object(text)
+    kind = _FROM_CAMERA.get(_type_of(fields))
+    if kind is None:
+        raise _unknown_type(fields, _FROM_CAMERA)
+    return kind.decode(fields)
+
+
+def decode_from_box(text: str | bytes) -> BoxMessage:
+    """Read a text message that the box sent.
+
+    Raises:
+        InvalidInputError: not JSON, an unknown type, or wrong fields; the message says which.
+    """
+    fields = parse_object(text)
+    kind = _FROM_BOX.get(_type_of(fields))
+    if kind is None:
+        raise _unknown_type(fields, _FROM_BOX)
+    return kind.decode(fields)
+
+
+def _type_of(fields: dict[str, object]) -> str | None:
+    kind = fields.get("type")
+    return kind if isinstance(kind, str) else None
+
+
+def _unknown_type(fields: dict[str, object], known: Iterable[object]) -> InvalidInputError:
+    names = ", ".join(str(name) for name in known)
+    return InvalidInputError(f"type must be one of {names}, not {shown(fields.get('type'))}")

@@ -1,0 +1,296 @@
+"""Owns executors: each runs one batch at a time on one device, on a thread of its own.
+
+The thread spends its time inside numpy and ONNX Runtime, which release the GIL. Limits: it
+decides nothing; what to run, and in which order, is the scheduler's.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.inference.family import Family
+from edgebox.inference.sessions import (
+    CUDA,
+    ProviderChoice,
+    Session,
+    brief,
+    default_cpu_threads,
+    device_name,
+    open_session,
+)
+from edgebox.inference.tensors import Canvas, InputTensors, PinnedMemory
+from edgebox.vision.decoding import DECODERS
+from edgebox.vision.detections import Detections
+
+SCORE_FLOOR = 0.05
+"""Detections below it never leave the executor; callers set their own, higher bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What came of one batch. Instants are on the executor's clock."""
+
+    detections: list[Detections]
+    """One per picture that was submitted, in input px of the variant; padding is left out."""
+    started_ns: int
+    ended_ns: int
+
+    @property
+    def took_ns(self) -> int:
+        """How long the batch kept the executor: filling the input, running, decoding."""
+        return self.ended_ns - self.started_ns
+
+
+class Executor(Protocol):
+    """Runs one batch at a time; `OnnxExecutor` on a model, `NullExecutor` on nothing."""
+
+    id: ExecutorId
+    provider: str
+    """Where the model really runs, in ONNX Runtime's words."""
+    device: str
+    """The device, in a person's words."""
+    note: str
+    """Why not on the device hoped for; empty when there is nothing to say."""
+
+    def submit(
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+    ) -> Future[BatchResult]:
+        """Run a batch; never raises, never blocks: what goes wrong is in the future."""
+        ...
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """Run every combination once, so that none is slow when it matters. Blocks."""
+        ...
+
+    def close(self) -> None:
+        """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
+        ...
+
+
+@dataclass(slots=True)
+class _Job:
+    variant: VariantName
+    canvases: Sequence[Canvas]
+    batch_size: int
+    future: Future[BatchResult]
+
+
+class _Worker:
+    """A thread that runs jobs in order and outlives every one that fails."""
+
+    def __init__(self, name: str, run: Callable[[_Job], BatchResult]) -> None:
+        self._run = run
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._closing = False
+        # Between the check of `_closing` and the put, close() must not slip in: a job behind
+        # the end mark would never be answered.
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, job: _Job) -> Future[BatchResult]:
+        with self._lock:
+            if self._closing:
+                job.future.set_exception(ModelError("the executor is closed"))
+            else:
+                self._jobs.put(job)
+        return job.future
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closing:
+                self._closing = True
+                self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            if not job.future.set_running_or_notify_cancel():
+                continue
+            if self._closing:
+                job.future.set_exception(ModelError("the executor is closed"))
+                continue
+            try:
+                result = self._run(job)
+            except Exception as error:  # a batch may fail in any way; the thread must go on
+                job.future.set_exception(_model_error(job.variant, error))
+            else:
+                job.future.set_result(result)
+            # Frees the pictures now, not when the next batch comes.
+            del job
+
+
+def _model_error(variant: VariantName, error: Exception) -> ModelError:
+    if isinstance(error, ModelError):
+        return error
+    wrapped = ModelError(f"{variant}: the batch failed: {brief(error)}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+class OnnxExecutor:
+    """Runs families with ONNX Runtime; one session per family serves all its variants."""
+
+    def __init__(
+        self,
+        executor_id: ExecutorId,
+        families: Sequence[Family],
+        *,
+        providers: ProviderChoice = "auto",
+        device_index: int = 0,
+        cpu_threads: int = 0,
+        score_floor: float = SCORE_FLOOR,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Open the sessions (blocks for 0.1 s on a CPU, seconds on a GPU) and start the thread.
+
+        Args:
+            executor_id: "cpu/0", "cuda:0/1".
+            families: at least one, from the zoo.
+            providers: "cuda" insists, "auto" falls back to the CPU and says so in `note`.
+            device_index: which GPU.
+            cpu_threads: threads a CPU session computes with; 0: all cores but one.
+            score_floor: detections below it are not reported.
+            clock_ns: the clock of results' instants.
+
+        Raises:
+            ModelError: a model cannot be opened, or CUDA was insisted on and is not usable.
+        """
+        if not families:
+            raise ModelError("an executor needs at least one model family")
+        self.id = executor_id
+        self.cpu_threads = cpu_threads or default_cpu_threads()
+        self._clock_ns = clock_ns
+        self._score_floor = score_floor
+        self._families: dict[VariantName, Family] = {}
+        self._sessions: dict[str, Session] = {}
+        for family in families:
+            opened = open_session(family.path, providers, self.cpu_threads, device_index)
+            self._sessions[family.name] = opened
+            self._families.update((variant.name, family) for variant in family.variants)
+        self.provider = opened.provider
+        self.note = opened.note
+        self.device = device_name(self.provider, self.cpu_threads, device_index)
+        pinned = PinnedMemory() if self.provider == CUDA else None
+        if pinned is not None and not pinned.available:
+            self.note = "host memory is not page-locked (no libcudart): copies are slower"
+        self._tensors = InputTensors(pinned)
+        self._worker = _Worker(f"edgebox-{executor_id}", self._run)
+
+    def submit(
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+    ) -> Future[BatchResult]:
+        """Run a batch; never raises, never blocks: what goes wrong is in the future."""
+        return self._worker.submit(_Job(variant, canvases, batch_size, Future()))
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """Run every combination once, so that none is slow when it matters. Blocks.
+
+        Raises:
+            ModelError: a combination failed.
+        """
+        for name in variants:
+            variant = self._family(name).variant(name)
+            blank = blank_canvas(variant)
+            for size in batch_sizes:
+                self.submit(name, [blank] * size, size).result()
+
+    def close(self) -> None:
+        """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
+        self._worker.close()
+        self._tensors.release()
+        self._sessions.clear()
+
+    def _family(self, name: VariantName) -> Family:
+        try:
+            return self._families[name]
+        except KeyError:
+            raise ModelError(f"executor {self.id} has no variant {name!r}") from None
+
+    def _run(self, job: _Job) -> BatchResult:
+        started_ns = self._clock_ns()
+        family = self._family(job.variant)
+        variant = family.variant(job.variant)
+        if family.batch_size_fixed not in (None, job.batch_size):
+            raise ModelError(
+                f"{job.variant} only takes batches of {family.batch_size_fixed}, "
+                f"not {job.batch_size}"
+            )
+        tensor = self._tensors.fill(family.input, variant, job.canvases, job.batch_size)
+        outputs = run_bound(self._sessions[family.name], tensor)
+        for output in outputs:
+            # A graph whose batch axis was only relaxed on paper merges pictures silently.
+            if output.ndim == 0 or output.shape[0] != job.batch_size:
+                raise ModelError(
+                    f"{job.variant}: a batch of {job.batch_size} came back as {output.shape}; "
+                    "the model does not keep pictures of a batch apart"
+                )
+        wanted = [output[: len(job.canvases)] for output in outputs]
+        decode = DECODERS[family.decoder]
+        found = decode(wanted, variant.width_px, variant.height_px, self._score_floor)
+        return BatchResult(found, started_ns, self._clock_ns())
+
+
+def run_bound(session: Session, tensor: NDArray[Any]) -> list[NDArray[Any]]:
+    """Run a session through I/O binding: input read in place, outputs brought to the host."""
+    binding = session.session.io_binding()
+    binding.bind_cpu_input(session.input_name, tensor)
+    for output in session.session.get_outputs():
+        binding.bind_output(output.name, "cpu")
+    session.session.run_with_iobinding(binding)
+    outputs: list[NDArray[Any]] = binding.copy_outputs_to_cpu()
+    return outputs
+
+
+def blank_canvas(variant: Variant) -> Canvas:
+    """Return a canvas of a variant's size with nothing on it."""
+    return np.full((variant.height_px, variant.width_px, 3), 114, np.uint8)
+
+
+class NullExecutor:
+    """Finds nothing, after a given time: measures all that is not inference."""
+
+    provider = "NullExecutor"
+    note = "finds nothing: for measuring everything but inference"
+
+    def __init__(
+        self,
+        executor_id: ExecutorId,
+        *,
+        batch_ns: int = 0,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Start the thread; each batch keeps it for `batch_ns`."""
+        self.id = executor_id
+        self.device = "none"
+        self._batch_ns = batch_ns
+        self._clock_ns = clock_ns
+        self._worker = _Worker(f"edgebox-{executor_id}", self._run)
+
+    def submit(
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+    ) -> Future[BatchResult]:
+        """Answer a batch with nothing found."""
+        return self._worker.submit(_Job(variant, canvases, batch_size, Future()))
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """Do nothing: there is nothing to warm."""
+
+    def close(self) -> None:
+        """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
+        self._worker.close()
+
+    def _run(self, job: _Job) -> BatchResult:
+        started_ns = self._clock_ns()
+        if self._batch_ns:
+            time.sleep(self._batch_ns / 1e9)
+        return BatchResult([Detections.empty() for _ in job.canvases], started_ns, self._clock_ns())

@@ -1,0 +1,249 @@
+"""Owns what a model family on disk is: `Family`, read from a manifest, every mistake named.
+
+Limits: reads the manifest and weighs it against itself; zoo.py looks at the model file.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.vision.coco import COCO80
+from edgebox.vision.decoding import DECODERS
+
+MANIFEST = "family.toml"
+
+_LABEL_SETS = {"coco80": COCO80}
+_TOP_KEYS = {
+    "name", "task", "file", "sha256", "licence", "description", "labels",
+    "input", "output", "variants",
+}  # fmt: skip
+_INPUT_KEYS = {
+    "layout", "dtype", "order", "fit", "fill", "size_multiple_px", "scale", "mean", "std",
+}  # fmt: skip
+_VARIANT_KEYS = {"name", "width_px", "height_px", "accuracy", "map50", "map75"}
+_SIDE_MAX_PX = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """What a model wants to be fed. A float32 pixel becomes (value * scale - mean) / std."""
+
+    layout: Literal["nhwc", "nchw"]
+    dtype: Literal["uint8", "float32"]
+    order: Literal["rgb", "bgr"]
+    fill: int
+    """Grey of the canvas where no picture is."""
+    size_multiple_px: int
+    scale: float = 1.0
+    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """In the channel order of `order`."""
+    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    def shape(self, batch_size: int, width_px: int, height_px: int) -> tuple[int, int, int, int]:
+        """Return the shape of an input tensor."""
+        if self.layout == "nhwc":
+            return (batch_size, height_px, width_px, 3)
+        return (batch_size, 3, height_px, width_px)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One network and the input sizes it is offered at."""
+
+    name: FamilyName
+    path: Path
+    """The ONNX file."""
+    sha256: str
+    licence: str
+    description: str
+    labels: tuple[str, ...]
+    input: InputSpec
+    decoder: str
+    variants: tuple[Variant, ...]
+    """In rising order of pixels."""
+    batch_size_fixed: int | None = None
+    """The only batch size the graph takes; None: any."""
+
+    def batch_sizes(self, largest: int) -> tuple[int, ...]:
+        """Return the batch sizes worth offering: powers of two up to `largest`, or the fixed."""
+        if self.batch_size_fixed is not None:
+            return (self.batch_size_fixed,)
+        return tuple(1 << power for power in range(largest.bit_length()))
+
+    def variant(self, name: VariantName) -> Variant:
+        """Return one variant by name.
+
+        Raises:
+            ModelError: the family has no such variant.
+        """
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        raise ModelError(f"family {self.name!r} has no variant {name!r}")
+
+
+class _Table:
+    """One table of a manifest: typed reads whose errors name file and key."""
+
+    def __init__(self, file: Path, prefix: str, values: Mapping[str, Any], known: set[str]) -> None:
+        self.file, self.prefix, self.values = file, prefix, values
+        for key in values:
+            if key not in known:
+                raise self.wrong(key, f"is not a known key (known: {', '.join(sorted(known))})")
+
+    def wrong(self, key: str, problem: str) -> ModelError:
+        return ModelError(f"{self.file}: {self.prefix}{key} {problem}")
+
+    def _get(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any) -> Any:
+        value = self.values.get(key, default)
+        if value is None:
+            raise self.wrong(key, f"is missing; it must be {expected}")
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise self.wrong(key, f"must be {expected}, not {value!r}")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value: str = self._get(key, str, "a text", default)
+        if not value and default is None:
+            raise self.wrong(key, "must not be empty")
+        return value
+
+    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
+        expected = "one of " + ", ".join(f'"{choice}"' for choice in choices)
+        value: str = self._get(key, str, expected, default)
+        if value not in choices:
+            raise self.wrong(key, f"must be {expected}, not {value!r}")
+        return value
+
+    def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
+        expected = f"a whole number from {low} to {high}"
+        value: int = self._get(key, int, expected, default)
+        if not low <= value <= high:
+            raise self.wrong(key, f"must be {expected}, not {value}")
+        return value
+
+    def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
+        expected = f"a number from {low:g} to {high:g}"
+        value = float(self._get(key, (int, float), expected, default))
+        if not low <= value <= high:
+            raise self.wrong(key, f"must be {expected}, not {value:g}")
+        return value
+
+    def triple(self, key: str, low: float, default: float) -> tuple[float, float, float]:
+        expected = f"three numbers of at least {low:g}"
+        values = self._get(key, list, expected, [default] * 3)
+        fits = len(values) == 3 and all(
+            isinstance(v, int | float) and not isinstance(v, bool) and v >= low for v in values
+        )
+        if not fits:
+            raise self.wrong(key, f"must be {expected}, not {values!r}")
+        return (float(values[0]), float(values[1]), float(values[2]))
+
+    def table(self, key: str, known: set[str]) -> "_Table":
+        values = self._get(key, dict, "a table", None)
+        return _Table(self.file, f"{self.prefix}{key}.", values, known)
+
+
+def read_manifest(file: Path) -> Family:
+    """Read a family.toml.
+
+    Raises:
+        ModelError: the first mistake, with the file and the key.
+    """
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{file}: no such file; a family folder needs a {MANIFEST}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"{file}: cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ModelError(f"{file}: is not valid TOML: {error}") from None
+    top = _Table(file, "", values, _TOP_KEYS)
+    name = FamilyName(top.text("name"))
+    top.choice("task", ("detect",))
+    spec = _read_input(top.table("input", _INPUT_KEYS))
+    output = top.table("output", {"decoder"})
+    path = file.parent / top.text("file")
+    if path.parent != file.parent:
+        raise top.wrong("file", f"must name a file in the same folder, not {path.name!r} elsewhere")
+    return Family(
+        name=name,
+        path=path,
+        sha256=_read_sha256(top),
+        licence=top.text("licence"),
+        description=top.text("description", ""),
+        labels=_read_labels(top),
+        input=spec,
+        decoder=output.choice("decoder", tuple(DECODERS)),
+        variants=_read_variants(top, name, spec.size_multiple_px),
+    )
+
+
+def _read_sha256(top: _Table) -> str:
+    digest = top.text("sha256").lower()
+    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+        raise top.wrong("sha256", f"must be 64 hexadecimal digits, not {digest!r}")
+    return digest
+
+
+def _read_labels(top: _Table) -> tuple[str, ...]:
+    labels = top.values.get("labels")
+    if isinstance(labels, str) and labels in _LABEL_SETS:
+        return _LABEL_SETS[labels]
+    listed = isinstance(labels, list) and labels and all(isinstance(x, str) and x for x in labels)
+    if not listed or not isinstance(labels, list):
+        known = ", ".join(f'"{name}"' for name in _LABEL_SETS)
+        raise top.wrong("labels", f"must be a list of names or one of {known}, not {labels!r}")
+    if len(set(labels)) != len(labels):
+        raise top.wrong("labels", "must not name a label twice")
+    return tuple(labels)
+
+
+def _read_input(table: _Table) -> InputSpec:
+    table.choice("fit", ("letterbox_top_left",), "letterbox_top_left")
+    spec = InputSpec(
+        layout="nhwc" if table.choice("layout", ("nhwc", "nchw")) == "nhwc" else "nchw",
+        dtype="uint8" if table.choice("dtype", ("uint8", "float32")) == "uint8" else "float32",
+        order="rgb" if table.choice("order", ("rgb", "bgr")) == "rgb" else "bgr",
+        fill=table.whole("fill", 0, 255, 114),
+        size_multiple_px=table.whole("size_multiple_px", 1, 1024, 32),
+        scale=table.number("scale", 1e-6, 1e6, 1.0),
+        mean=table.triple("mean", -1e6, 0.0),
+        std=table.triple("std", 1e-6, 1.0),
+    )
+    plain = InputSpec(spec.layout, spec.dtype, spec.order, spec.fill, spec.size_multiple_px)
+    if spec.dtype == "uint8" and spec != plain:
+        raise table.wrong("dtype", 'must be "float32" where scale, mean or std is given')
+    return spec
+
+
+def _read_variants(top: _Table, family: FamilyName, multiple_px: int) -> tuple[Variant, ...]:
+    entries = top.values.get("variants")
+    if not isinstance(entries, list) or not entries:
+        raise top.wrong("variants", "is missing; at least one [[variants]] table is needed")
+    variants: list[Variant] = []
+    for index, entry in enumerate(entries):
+        prefix = f"variants[{index}]"
+        if not isinstance(entry, dict):
+            raise top.wrong(prefix, f"must be a table, not {entry!r}")
+        table = _Table(top.file, f"{prefix}.", entry, _VARIANT_KEYS)
+        variant = Variant(
+            name=VariantName(table.text("name")),
+            family=family,
+            width_px=table.whole("width_px", 1, _SIDE_MAX_PX),
+            height_px=table.whole("height_px", 1, _SIDE_MAX_PX),
+            accuracy=table.number("accuracy", 0.0, 1.0),
+        )
+        for key, side_px in (("width_px", variant.width_px), ("height_px", variant.height_px)):
+            if side_px % multiple_px:
+                raise table.wrong(
+                    key, f"must be a multiple of input.size_multiple_px ({multiple_px}): {side_px}"
+                )
+        if any(variant.name == other.name for other in variants):
+            raise table.wrong("name", f"is used twice: {variant.name!r}")
+        variants.append(variant)
+    return tuple(sorted(variants, key=lambda v: (v.pixels, v.width_px, v.name)))

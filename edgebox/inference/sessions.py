@@ -1,0 +1,162 @@
+"""Decides how ONNX Runtime runs a model: session options, provider, and what it really got.
+
+Limits: one device per session; TensorRT is not asked for (its builds take minutes per shape).
+"""
+
+import contextlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import onnxruntime as ort
+
+from edgebox.domain.errors import ModelError
+from edgebox.inference.machine import processor_name, usable_cores
+
+ProviderChoice = Literal["auto", "cuda", "cpu"]
+CPU = "CPUExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+
+_FATAL_ONLY = 4
+"""ONNX Runtime's severity: what fails reaches us as an exception, and we say it better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A model ready to run, and where it ended up."""
+
+    session: Any
+    """`onnxruntime.InferenceSession`, which has no type information."""
+    input_name: str
+    provider: str
+    """What ONNX Runtime offers after creation, never what was asked for."""
+    note: str
+    """Why this provider and not the one hoped for; empty when there is nothing to say."""
+
+
+def default_cpu_threads() -> int:
+    """Return the threads a CPU session computes with: one core is left to the event loop."""
+    return max(1, usable_cores() - 1)
+
+
+def preload_cuda_libraries() -> str:
+    """Load CUDA and cuDNN from their Python packages, if present; return what was complained of.
+
+    ONNX Runtime prints its complaints; on a machine without a GPU they would only alarm.
+    """
+    said = io.StringIO()
+    if hasattr(ort, "preload_dlls"):
+        with contextlib.redirect_stdout(said):
+            ort.preload_dlls()
+    return said.getvalue().strip()
+
+
+def session_options(cpu_threads: int) -> Any:
+    """Return the options of every session: deliberate, the same for serving and measuring."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.intra_op_num_threads = cpu_threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _FATAL_ONLY
+    # Spinning threads take cores from JPEG decoding and the event loop between two operators.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def cuda_options(device_index: int) -> dict[str, str]:
+    """Return the CUDA provider's options.
+
+    TF32 stays on (the provider's default): convolutions round their inputs to 10 bits of
+    mantissa on GPUs that have it, which costs detectors nothing measurable.
+    """
+    return {
+        "device_id": str(device_index),
+        # One session sees many shapes; doubling the arena for each would strand memory.
+        "arena_extend_strategy": "kSameAsRequested",
+        # EXHAUSTIVE tries every algorithm for every new shape: minutes over a whole family.
+        "cudnn_conv_algo_search": "HEURISTIC",
+        "cudnn_conv_use_max_workspace": "1",
+        # A second copy stream would need a synchronisation for each batch.
+        "do_copy_in_default_stream": "1",
+        "use_tf32": "1",
+    }
+
+
+def open_session(
+    path: Path, choice: ProviderChoice, cpu_threads: int, device_index: int = 0
+) -> Session:
+    """Open a model on the best provider that `choice` allows.
+
+    Raises:
+        ModelError: the file is no model ONNX Runtime can run, or "cuda" was asked for and is
+            not usable.
+    """
+    ort.set_default_logger_severity(_FATAL_ONLY)
+    note = ""
+    if choice != "cpu":
+        session, note = _try_cuda(path, cpu_threads, device_index)
+        if session is not None:
+            return session
+        if choice == "cuda":
+            raise ModelError(f"CUDA was asked for but is not usable: {note}")
+    session = _create(path, cpu_threads, [CPU])
+    return Session(session, session.get_inputs()[0].name, CPU, note)
+
+
+def _try_cuda(path: Path, cpu_threads: int, device_index: int) -> tuple[Session | None, str]:
+    if CUDA not in ort.get_available_providers():
+        return None, f"{CUDA} is not part of the installed ONNX Runtime {ort.__version__}"
+    complaint = preload_cuda_libraries()
+    try:
+        session = _create(path, cpu_threads, [(CUDA, cuda_options(device_index)), CPU])
+    except ModelError as error:
+        return None, str(error)
+    if CUDA in session.get_providers():
+        return Session(session, session.get_inputs()[0].name, CUDA, ""), ""
+    why = (
+        complaint.splitlines()[-1] if complaint else "no usable NVIDIA GPU, driver or CUDA library"
+    )
+    return None, f"{CUDA} could not be started ({why}); `edgebox doctor` says more"
+
+
+def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:
+    try:
+        # ONNX Runtime prints its fall-back from CUDA on stdout; `note` says it instead.
+        with contextlib.redirect_stdout(io.StringIO()):
+            return ort.InferenceSession(str(path), session_options(cpu_threads), providers)
+    except Exception as error:  # its exception classes share no base but Exception
+        raise ModelError(f"{path}: ONNX Runtime cannot open it: {brief(error)}") from error
+
+
+def brief(error: Exception) -> str:
+    """Return an error of ONNX Runtime as one line of bearable length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+def device_name(provider: str, cpu_threads: int, device_index: int = 0) -> str:
+    """Return what a person calls the device behind a provider."""
+    if provider == CUDA:
+        return f"{gpu_name(device_index) or 'NVIDIA GPU'} (cuda:{device_index})"
+    return f"{processor_name()}, {cpu_threads} thread{'s' if cpu_threads > 1 else ''}"
+
+
+def gpu_name(device_index: int) -> str | None:
+    """Return a GPU's product name as its driver lists it; None where there is none."""
+    folder = Path("/proc/driver/nvidia/gpus")
+    try:
+        cards = sorted(folder.iterdir())
+        lines = (cards[device_index] / "information").read_text().splitlines()
+    except (OSError, IndexError):
+        return None
+    for line in lines:
+        if line.startswith("Model:"):
+            return line.split(":", 1)[1].strip()
+    return None
+
+
+def runtime_version() -> str:
+    """Return ONNX Runtime's version."""
+    return str(ort.__version__)

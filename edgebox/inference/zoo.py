@@ -1,0 +1,164 @@
+"""Owns the model families a box can run: finds their folders, checks each against its file.
+
+A broken family never stops the others: it becomes a `problem` that names file and key.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnxruntime as ort
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import FamilyName, VariantName
+from edgebox.inference.family import MANIFEST, Family, read_manifest
+from edgebox.inference.sessions import brief
+
+_DTYPES = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}
+_OUTPUTS = {"boxes_scores_labels": 3, "yolox": 1}
+_LABELS_COLUMN = {"yolox": 5}
+"""Decoders whose one output ends in one column per label: columns before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zoo:
+    """The families that can run, and what is wrong with those that cannot."""
+
+    families: tuple[Family, ...]
+    problems: tuple[ModelError, ...]
+
+    def family(self, name: str) -> Family:
+        """Return one family by name.
+
+        Raises:
+            ModelError: there is no such family; the message lists those there are.
+        """
+        for family in self.families:
+            if family.name == name:
+                return family
+        known = ", ".join(family.name for family in self.families) or "none"
+        raise ModelError(f"there is no model family {name!r} (families: {known})")
+
+
+def bundled_folders() -> list[Path]:
+    """Return the family folders that come with edgebox: in the wheel, else in the source tree."""
+    package = Path(__file__).resolve().parent.parent
+    for root in (package / "families", package.parent / "models"):
+        folders = sorted(manifest.parent for manifest in root.glob(f"*/{MANIFEST}"))
+        if folders:
+            return folders
+    return []
+
+
+def load_zoo(folders: Sequence[Path]) -> Zoo:
+    """Load the families in these folders; the first to use a name keeps it.
+
+    Opens every model once on the CPU, so it takes about 50 ms for a small family.
+    """
+    families: list[Family] = []
+    problems: list[ModelError] = []
+    names: dict[FamilyName, Path] = {}
+    variants: dict[VariantName, Path] = {}
+    for folder in folders:
+        try:
+            family = load_family(folder)
+            manifest = folder / MANIFEST
+            if family.name in names:
+                raise ModelError(
+                    f"{manifest}: name {family.name!r} is already taken by {names[family.name]}"
+                )
+            for variant in family.variants:
+                if variant.name in variants:
+                    raise ModelError(
+                        f"{manifest}: variants: the name {variant.name!r} is already taken by "
+                        f"{variants[variant.name]}"
+                    )
+        except ModelError as error:
+            problems.append(error)
+            continue
+        names[family.name] = manifest
+        variants.update((variant.name, manifest) for variant in family.variants)
+        families.append(family)
+    return Zoo(tuple(families), tuple(problems))
+
+
+def load_family(folder: Path) -> Family:
+    """Load one family: its manifest, its file's checksum, its graph's inputs and outputs.
+
+    Raises:
+        ModelError: what is wrong first, with the file and the key.
+    """
+    manifest = folder / MANIFEST
+    family = read_manifest(manifest)
+    try:
+        content = family.path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"{manifest}: file names {family.path.name!r}, which is missing") from None
+    except OSError as error:
+        raise ModelError(f"{manifest}: file: {error}") from None
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != family.sha256:
+        raise ModelError(
+            f"{manifest}: sha256 does not match {family.path.name} (its sha256 is {digest}): "
+            "the file is damaged, incomplete or not the one the manifest describes"
+        )
+    return _checked_against_graph(manifest, family)
+
+
+def _checked_against_graph(manifest: Path, family: Family) -> Family:
+    """Compare a manifest with the graph; return the family with what only the graph knows."""
+    inputs, outputs = _read_graph(family.path)
+    if len(inputs) != 1:
+        raise ModelError(f"{family.path}: has {len(inputs)} inputs; edgebox feeds exactly one")
+    tensor = inputs[0]
+    if tensor.type != _DTYPES[family.input.dtype]:
+        raise ModelError(
+            f"{manifest}: input.dtype is {family.input.dtype!r}, but {tensor.name!r} of "
+            f"{family.path.name} is {tensor.type}"
+        )
+    shape = list(tensor.shape)
+    if len(shape) != 4:
+        raise ModelError(f"{family.path}: input {tensor.name!r} has shape {shape}, not 4 axes")
+    for variant in family.variants:
+        wanted = family.input.shape(1, variant.width_px, variant.height_px)
+        for axis in (1, 2, 3):
+            if isinstance(shape[axis], int) and shape[axis] != wanted[axis]:
+                raise ModelError(
+                    f"{manifest}: variant {variant.name!r} ({variant.width_px} x "
+                    f"{variant.height_px} px, {family.input.layout}) does not fit the input "
+                    f"{shape} of {family.path.name}"
+                )
+    _check_outputs(manifest, family, outputs)
+    fixed = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
+    return replace(family, batch_size_fixed=fixed)
+
+
+def _check_outputs(manifest: Path, family: Family, outputs: Sequence[Any]) -> None:
+    wanted = _OUTPUTS[family.decoder]
+    if len(outputs) != wanted:
+        raise ModelError(
+            f"{manifest}: output.decoder {family.decoder!r} reads {wanted} outputs, but "
+            f"{family.path.name} has {len(outputs)} ({', '.join(o.name for o in outputs)})"
+        )
+    before = _LABELS_COLUMN.get(family.decoder)
+    columns = outputs[0].shape[-1] if outputs[0].shape else None
+    if before is not None and isinstance(columns, int) and columns != before + len(family.labels):
+        raise ModelError(
+            f"{manifest}: labels has {len(family.labels)} names, but {family.path.name} scores "
+            f"{columns - before} classes"
+        )
+
+
+def _read_graph(path: Path) -> tuple[list[Any], list[Any]]:
+    """Return a model's inputs and outputs; nothing is optimised, so it is quick."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = ort.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+    except Exception as error:  # its exception classes share no base but Exception
+        raise ModelError(f"{path}: is not a model ONNX Runtime can open: {brief(error)}") from error
+    return session.get_inputs(), session.get_outputs()

@@ -1,0 +1,134 @@
+"""Decides what a model's raw outputs say: one decoder per output layout, arrays to `Detections`.
+
+Pure: numpy only. Decoders never loop over anchors; they loop over the pictures of a batch.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.vision.detections import Detections
+from edgebox.vision.nms import class_aware_nms
+
+YOLOX_STRIDES_PX = (8, 16, 32)
+YOLOX_NMS_IOU = 0.45
+_NMS_CANDIDATES_MAX = 1000
+
+Decoder = Callable[[Sequence[NDArray[Any]], int, int, float], list[Detections]]
+"""`decode(outputs, width_px, height_px, score_min)`: one `Detections` per picture, in input px."""
+
+
+class DecodingError(ValueError):
+    """A model's outputs do not have the shapes of the layout its manifest names."""
+
+
+def decode_boxes_scores_labels(
+    outputs: Sequence[NDArray[Any]], width_px: int, height_px: int, score_min: float
+) -> list[Detections]:
+    """Read models that decode in their own graph.
+
+    Args:
+        outputs: boxes (b, n, 4) xyxy input px, scores (b, n), labels (b, n).
+        width_px: input width; boxes are clipped to it.
+        height_px: input height.
+        score_min: rows below it are left out.
+
+    Raises:
+        DecodingError: other shapes.
+    """
+    if len(outputs) != 3:
+        raise DecodingError(f"expected 3 outputs (boxes, scores, labels), got {len(outputs)}")
+    boxes, scores, labels = outputs
+    if (
+        boxes.ndim != 3
+        or boxes.shape[2] != 4
+        or not boxes.shape[:2] == scores.shape == labels.shape
+    ):
+        raise DecodingError(
+            "expected boxes (b, n, 4), scores (b, n) and labels (b, n), got "
+            f"{boxes.shape}, {scores.shape} and {labels.shape}"
+        )
+    return [
+        Detections(
+            boxes[row][keep].astype(np.float32, copy=False),
+            scores[row][keep].astype(np.float32, copy=False),
+            labels[row][keep].astype(np.int64, copy=False),
+        ).scaled(1.0, 1.0, width_px, height_px)
+        for row, keep in enumerate(scores >= score_min)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _yolox_grid(width_px: int, height_px: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return each anchor's cell (a, 2) as x, y and its stride (a, 1), strides in rising order."""
+    cells, strides = [], []
+    for stride in YOLOX_STRIDES_PX:
+        y, x = np.mgrid[0 : height_px // stride, 0 : width_px // stride]
+        cells.append(np.stack((x.ravel(), y.ravel()), axis=1).astype(np.float32))
+        strides.append(np.full((x.size, 1), stride, np.float32))
+    return np.concatenate(cells), np.concatenate(strides)
+
+
+def decode_yolox(
+    outputs: Sequence[NDArray[Any]], width_px: int, height_px: int, score_min: float
+) -> list[Detections]:
+    """Read YOLOX's undecoded head (Ge et al. 2021): strides 8, 16, 32, row-major, concatenated.
+
+    A row is dx, dy, log w, log h, objectness and one score per class, the scores already through
+    a sigmoid. The centre is (dx + cell x) * stride, the width exp(log w) * stride; the score is
+    objectness times the best class's. Overlaps are removed per class (IoU above 0.45), on the
+    best 1000 candidates at most so that a hostile picture cannot stall the executor.
+
+    Args:
+        outputs: one array (b, anchors, 5 + classes).
+        width_px: input width.
+        height_px: input height.
+        score_min: rows below it are left out.
+
+    Raises:
+        DecodingError: other shapes, or not the number of anchors that the input size has.
+    """
+    cells, strides = _yolox_grid(width_px, height_px)
+    if len(outputs) != 1 or outputs[0].ndim != 3 or outputs[0].shape[2] < 6:
+        shapes = ", ".join(str(output.shape) for output in outputs)
+        raise DecodingError(f"expected one output (b, anchors, 5 + classes), got {shapes}")
+    if outputs[0].shape[1] != len(cells):
+        raise DecodingError(
+            f"{width_px} x {height_px} px has {len(cells)} anchors at strides "
+            f"{YOLOX_STRIDES_PX}, but the output is {outputs[0].shape}"
+        )
+    return [
+        _decode_yolox_rows(rows, cells, strides, score_min).scaled(1.0, 1.0, width_px, height_px)
+        for rows in outputs[0]
+    ]
+
+
+def _decode_yolox_rows(
+    rows: NDArray[np.float32],
+    cells: NDArray[np.float32],
+    strides: NDArray[np.float32],
+    score_min: float,
+) -> Detections:
+    # No class scores above 1, so objectness alone already rules most anchors out.
+    likely = np.flatnonzero(rows[:, 4] >= score_min)
+    rows, cells, strides = rows[likely], cells[likely], strides[likely]
+    labels = rows[:, 5:].argmax(axis=1)
+    scores = rows[:, 4] * rows[np.arange(len(rows)), 5 + labels]
+    kept = np.flatnonzero(scores >= score_min)
+    kept = kept[np.argsort(-scores[kept], kind="stable")][:_NMS_CANDIDATES_MAX]
+    centres = (rows[kept, :2] + cells[kept]) * strides[kept]
+    # exp(20) px is beyond any picture: the bound keeps a broken model from overflowing.
+    halves = np.exp(np.minimum(rows[kept, 2:4], 20.0)) * strides[kept] / 2.0
+    boxes = np.concatenate((centres - halves, centres + halves), axis=1)
+    found = Detections(boxes, scores[kept], labels[kept])
+    return found.select(class_aware_nms(found.boxes, found.scores, found.labels, YOLOX_NMS_IOU))
+
+
+DECODERS: Mapping[str, Decoder] = {
+    "boxes_scores_labels": decode_boxes_scores_labels,
+    "yolox": decode_yolox,
+}
+"""By the name a manifest uses."""

@@ -1,0 +1,61 @@
+"""Owns `Detections`: what a model found on one picture, as arrays.
+
+Pure: numpy only. Coordinates are pixels of whichever picture the holder says; `scaled` and the
+letterbox move them from one picture to another.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detections:
+    """Boxes with their scores and labels, one row each, in no particular order."""
+
+    boxes: NDArray[np.float32]  #: (n, 4) float32 xyxy, px
+    scores: NDArray[np.float32]  #: (n,) float32 in [0, 1]
+    labels: NDArray[np.int64]  #: (n,) int64, index into the family's label names
+
+    def __post_init__(self) -> None:
+        n = len(self.scores)
+        if self.boxes.shape != (n, 4) or self.labels.shape != (n,) or self.scores.shape != (n,):
+            raise ValueError(
+                "detections need boxes (n, 4), scores (n,) and labels (n,), not "
+                f"{self.boxes.shape}, {self.scores.shape} and {self.labels.shape}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return the detections of a picture on which nothing was found."""
+        return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
+
+    def select(self, which: NDArray[Any]) -> "Detections":
+        """Return the rows that a boolean mask or an array of indices names."""
+        return Detections(self.boxes[which], self.scores[which], self.labels[which])
+
+    def above(self, score_min: float) -> "Detections":
+        """Return the rows that score at least `score_min`."""
+        return self.select(self.scores >= score_min)
+
+    def scaled(self, x: float, y: float, width_px: float, height_px: float) -> "Detections":
+        """Multiply coordinates by `x` and `y` and clip them to a picture of the given size.
+
+        Boxes with nothing left inside the picture are removed.
+        """
+        boxes = self.boxes * np.array((x, y, x, y), np.float32)
+        limits = np.array((width_px, height_px, width_px, height_px), np.float32)
+        np.clip(boxes, 0.0, limits, out=boxes)
+        inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
+        return Detections(boxes[inside], self.scores[inside], self.labels[inside])
+
+    def xywh(self) -> NDArray[np.float32]:
+        """Return the boxes (n, 4) as left, top, width, height (COCO's form)."""
+        out = self.boxes.copy()
+        out[:, 2:] -= out[:, :2]
+        return out

@@ -1,0 +1,108 @@
+// The box itself: whether it is ready, how busy it is, what its own loop costs.
+
+import type { ComponentChildren } from 'preact'
+
+import { count, duration, isKnown, microseconds, milliseconds, percent } from '../format'
+import { HEALTH_WORD, healthSummary } from '../health'
+import type { BoxState, Executor } from '../types'
+import { CountsLine } from './CountsLine'
+import { CheckIcon, HealthIcon } from './icons'
+
+export function BoxLine({ state }: { state: BoxState }) {
+  const { box, cameras } = state
+  const connected = cameras.filter((camera) => camera.connected).length
+  return (
+    <section class="box card" aria-label="Box">
+      <div class="box-state" data-testid="box-state" data-ready={box.ready}>
+        {box.ready ? (
+          <p class="ready"><CheckIcon /> Ready</p>
+        ) : (
+          <p class="not-ready"><HealthIcon health="strained" /> Not ready: {box.ready_reason || 'no reason given'}</p>
+        )}
+        <p class="muted">
+          {box.family}, up {duration(box.uptime_s)}
+        </p>
+      </div>
+      <div class="stats">
+        <Stat name="Cameras" value={count(connected)} note="connected">
+          <ul class="health-summary">
+            {healthSummary(cameras).map(({ health, amount }) => (
+              <li key={health} class={`health-${health}`} title={`${count(amount)} ${HEALTH_WORD[health]}`}>
+                <HealthIcon health={health} /> {count(amount)}
+                <span class="visually-hidden"> {HEALTH_WORD[health]}</span>
+              </li>
+            ))}
+          </ul>
+        </Stat>
+        {box.executors.map((executor) => (
+          <ExecutorStat key={executor.id} executor={executor} window_s={box.window_s} />
+        ))}
+        <Stat name="Queue" value={count(box.queue_length)} note="waiting now" />
+        <Stat
+          name="Planner"
+          value={milliseconds(box.planner?.last_ms)}
+          note={isKnown(box.planner?.age_s) ? `${box.planner.age_s.toFixed(1)} s ago` : 'not run yet'}
+          title="How long the last plan took, and how long ago that was"
+        />
+        <Stat
+          name="Decision"
+          value={microseconds(box.decision_us?.p50)}
+          note={`p99 ${microseconds(box.decision_us?.p99)}`}
+          title="How long the scheduler takes to decide what to do about an event: median and 99th percentile"
+        />
+        <Stat
+          name="Loop lag"
+          value={milliseconds(box.loop_lag_ms?.p99)}
+          note={`p99, max ${milliseconds(box.loop_lag_ms?.max)}`}
+          title={`How late the event loop gets to what is due, over the last ${box.window_s} s`}
+        />
+      </div>
+      <div class="box-totals">
+        <h2>All cameras, since the start</h2>
+        <CountsLine counts={box.counts} />
+      </div>
+    </section>
+  )
+}
+
+interface StatProps {
+  name: string
+  value: string
+  note: string
+  title?: string
+  children?: ComponentChildren
+}
+
+function Stat({ name, value, note, title, children }: StatProps) {
+  return (
+    <div class="stat" title={title}>
+      <h2>{name}</h2>
+      <p class="stat-value">
+        {value} <span class="muted">{note}</span>
+      </p>
+      {children}
+    </div>
+  )
+}
+
+function ExecutorStat({ executor, window_s }: { executor: Executor; window_s: number }) {
+  const provider = executor.provider.replace(/ExecutionProvider$/, '')
+  const batch = isKnown(executor.batch_size_mean) ? `, ${executor.batch_size_mean.toFixed(1)} a batch` : ''
+  return (
+    <Stat
+      name={executor.id}
+      value={percent(executor.utilisation, 0)}
+      note="busy"
+      title={`Share of the last ${window_s} s in which ${executor.id} was running a batch`}
+    >
+      <div class="meter" aria-hidden="true">
+        <div style={{ width: `${Math.min(1, executor.utilisation ?? 0) * 100}%` }} />
+      </div>
+      <p class="muted executor-note">
+        {provider} · {executor.device}
+        <br />
+        {executor.running ?? 'idle'}{batch}
+      </p>
+    </Stat>
+  )
+}

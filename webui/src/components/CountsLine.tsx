@@ -1,0 +1,24 @@
+// The counts, and the proof that they add up.
+
+import { checkCounts } from '../counts'
+import { count } from '../format'
+import type { Counts } from '../types'
+import { CheckIcon, CrossIcon } from './icons'
+
+export function CountsLine({ counts }: { counts: Counts }) {
+  const { dropped, unaccounted } = checkCounts(counts)
+  return (
+    <p class="counts" data-testid="counts" data-unaccounted={unaccounted}>
+      <span>{count(counts.captured)} captured</span>
+      <span>= {count(counts.on_time)} on time</span>
+      <span>+ {count(counts.late)} late</span>
+      <span>+ {count(dropped)} dropped</span>
+      <span>+ {count(counts.pending)} pending</span>
+      {unaccounted === 0 ? (
+        <span class="adds-up"><CheckIcon /> adds up</span>
+      ) : (
+        <span class="off"><CrossIcon /> off by {count(Math.abs(unaccounted))}</span>
+      )}
+    </p>
+  )
+}

@@ -1,0 +1,62 @@
+// Starts the page: the socket feeds states to the component tree and frames to the canvases.
+
+import 'uplot/dist/uPlot.min.css'
+import './style.css'
+
+import { render } from 'preact'
+
+import { App } from './components/App'
+import { Gallery } from './gallery'
+import { shouldReload } from './reconnect'
+import { BoxSocket, socketAddress, type Connection } from './socket'
+import { applyTheme, savedTheme } from './theme'
+import type { BoxState } from './types'
+
+const RELOADED_FOR = 'edgebox.reloaded-for'
+
+const root = document.getElementById('app')
+if (!root) throw new Error('the page has no #app')
+
+const gallery = new Gallery()
+let connection: Connection = { phase: 'connecting' }
+let state: BoxState | null = null
+let loadedWith: string | null = null
+
+const socket = new BoxSocket(socketAddress(document.baseURI), {
+  onConnection(next) {
+    if (next.phase === 'live' && connection.phase === 'live') return
+    connection = next
+    draw()
+  },
+  onState(next) {
+    loadedWith ??= next.box.version
+    if (reloadForUpgrade(loadedWith, next.box.version)) return
+    gallery.labels = next.box.labels
+    document.title = next.box.name
+    state = next
+    draw()
+  },
+  onFrame: (frame) => gallery.show(frame),
+})
+
+function draw(): void {
+  render(
+    <App connection={connection} state={state} gallery={gallery} onRetry={() => socket.retryNow()} />,
+    root as HTMLElement,
+  )
+}
+
+function reloadForUpgrade(loaded: string, seen: string): boolean {
+  try {
+    if (!shouldReload(loaded, seen, sessionStorage.getItem(RELOADED_FOR))) return false
+    sessionStorage.setItem(RELOADED_FOR, seen)
+  } catch {
+    // Without storage nothing would stop a second reload.
+    return false
+  }
+  location.reload()
+  return true
+}
+
+applyTheme(savedTheme())
+socket.start()

@@ -1,0 +1,124 @@
+// What the box sends to the page, as docs/http-api.md says. Values not known yet are null.
+
+/** A share of a whole, by name: `{"queue": 3}`. */
+export type ByReason = Readonly<Record<string, number>>
+
+/** How many frames ended how; since the box started. */
+export interface Counts {
+  captured: number
+  accepted: number
+  on_time: number
+  late: number
+  pending: number
+  dropped: ByReason
+}
+
+/** Milliseconds of one percentile, per stage of a frame's way; each is that stage's own percentile. */
+export interface LatencySplit {
+  network: number | null
+  queue: number | null
+  inference: number | null
+  return: number | null
+  total: number | null
+}
+
+/** What the box last told a camera to send, and why. */
+export interface Advice {
+  variant: string
+  width_px: number
+  height_px: number
+  rate_hz: number
+  quality: number
+  bandwidth_bps: number
+  reason: string
+}
+
+/** A history: [seconds before now (negative), value], oldest first. */
+export type History = ReadonlyArray<readonly [number, number]>
+
+export interface Link {
+  bandwidth_bps: number | null
+  rtt_ms: number | null
+  clock_error_ms: number | null
+  history: History
+}
+
+export interface Camera {
+  id: string
+  app: string
+  family: string
+  connected: boolean
+  agent: string | null
+  address: string | null
+  slo_ms: number
+  rate_hz: number
+  width_px: number
+  height_px: number
+  advice: Advice | null
+  on_time_share: number | null
+  fps: number | null
+  latency_ms: { p50: LatencySplit | null; p99: LatencySplit | null } | null
+  link: Link | null
+  counts: Counts
+  variant_history: History
+}
+
+export interface Executor {
+  id: string
+  provider: string
+  device: string
+  utilisation: number | null
+  batch_size_mean: number | null
+  running: string | null
+}
+
+export interface BoxEvent {
+  at_ms: number
+  level: string
+  camera: string | null
+  text: string
+}
+
+export interface Box {
+  name: string
+  version: string
+  ready: boolean
+  ready_reason: string
+  uptime_s: number
+  family: string
+  labels: readonly string[]
+  executors: readonly Executor[]
+  queue_length: number | null
+  planner: { last_ms: number | null; age_s: number | null; runs: number } | null
+  decision_us: { p50: number | null; p99: number | null } | null
+  loop_lag_ms: { p50: number | null; p99: number | null; max: number | null } | null
+  window_s: number
+  counts: Counts
+  events: readonly BoxEvent[]
+}
+
+export interface BoxState {
+  type: 'state'
+  now_ms: number
+  box: Box
+  cameras: readonly Camera[]
+}
+
+export interface Detection {
+  label: string
+  score: number
+  /** x1, y1, x2, y2 in pixels of the frame header's width_px x height_px. */
+  box: readonly [number, number, number, number]
+}
+
+/** The JSON header of a binary message. */
+export interface FrameHeader {
+  camera: string
+  frame: number
+  width_px: number
+  height_px: number
+  variant: string | null
+  outcome: string
+  total_ms: number | null
+  detections: readonly Detection[]
+}

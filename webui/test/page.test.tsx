@@ -1,0 +1,122 @@
+// The page drawn from the very document docs/http-api.md shows: the two must agree.
+
+import { renderToString } from 'preact-render-to-string'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+
+import apiPage from '../../docs/http-api.md?raw'
+import { App } from '../src/components/App'
+import type { Gallery } from '../src/gallery'
+import { parseState } from '../src/messages'
+import type { Connection } from '../src/socket'
+import type { BoxState, Camera } from '../src/types'
+
+const gallery = {} as Gallery
+
+function documented(): BoxState {
+  const block = [...apiPage.matchAll(/```json\n([\s\S]*?)```/g)].find(([, text]) => text?.includes('"type": "state"'))
+  const state = parseState(block?.[1] ?? '')
+  if (!state) throw new Error('docs/http-api.md shows no state document')
+  return state
+}
+
+function page(state: BoxState | null, connection: Connection = { phase: 'live' }): string {
+  const html = renderToString(<App connection={connection} state={state} gallery={gallery} onRetry={() => {}} />)
+  return html.replaceAll('\u202f', ' ')
+}
+
+/** What a reader of the page sees of the element with this test id. */
+function text(html: string, testid: string): string {
+  const at = html.indexOf(`data-testid="${testid}"`)
+  if (at === -1) throw new Error(`nothing has the test id ${testid}`)
+  const tag = /<(\w+)[^<]*$/.exec(html.slice(0, at))?.[1] as string
+  const rest = html.slice(html.indexOf('>', at) + 1)
+  return rest.slice(0, rest.indexOf(`</${tag}>`)).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
+}
+
+beforeAll(() => {
+  vi.stubGlobal('location', new URL('http://box.example:8787/'))
+  vi.stubGlobal('window', { isSecureContext: true })
+})
+
+describe('the documented state', () => {
+  const html = page(documented())
+
+  test('shows the camera', () => {
+    expect(html).toContain('data-camera="gate-2"')
+    expect(text(html, 'on-time')).toBe('99.8 %')
+    expect(text(html, 'fps')).toBe('9.9')
+    expect(text(html, 'variant')).toBe('street-256')
+    expect(text(html, 'reason')).toBe('256 px: ...')
+    expect(text(html, 'latency')).toContain('33 ms')
+    expect(text(html, 'drops')).toBe('Dropped: 50 sender 3 queue')
+  })
+
+  test('shows the box', () => {
+    expect(text(html, 'connection')).toBe('Live')
+    expect(text(html, 'box-state')).toContain('Ready')
+    expect(text(html, 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up')
+    expect(text(html, 'events')).toContain('gate-2 moved from 320 to 256 px')
+  })
+
+  test('speaks to a screen reader', () => {
+    expect(html).toContain('aria-label="Camera gate-2, healthy"')
+    expect(html).toContain('aria-label="p50 33 ms of 300 ms: network 21 ms, queue 3.0 ms, inference 8.0 ms, return 1.0 ms"')
+  })
+})
+
+test('a camera of which nothing is known yet has its place', () => {
+  const state = documented()
+  const camera: Camera = {
+    ...(state.cameras[0] as Camera),
+    agent: null,
+    address: null,
+    advice: null,
+    on_time_share: null,
+    fps: null,
+    latency_ms: null,
+    link: null,
+    variant_history: [],
+  }
+  const html = page({ ...state, cameras: [camera] })
+  expect(text(html, 'on-time')).toBe('–')
+  expect(text(html, 'variant')).toBe('no variant yet')
+  expect(html).toContain('Waiting for its first frame')
+})
+
+test('a box of which nothing is known yet says why it is not ready', () => {
+  const state = documented()
+  const html = page({
+    ...state,
+    box: { ...state.box, ready: false, ready_reason: 'warming up', planner: null, decision_us: null, loop_lag_ms: null, queue_length: null },
+  })
+  expect(text(html, 'box-state')).toContain('Not ready: warming up')
+})
+
+test('counts that do not add up are told', () => {
+  const state = documented()
+  const html = page({ ...state, box: { ...state.box, counts: { ...state.box.counts, captured: 9007 } } })
+  expect(text(html, 'counts')).toContain('off by 7')
+})
+
+test('a camera that left stays, greyed', () => {
+  const state = documented()
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false })) })
+  expect(html).toContain('data-health="gone"')
+  expect(html).toContain('Disconnected')
+})
+
+test('without cameras the page says how to start one', () => {
+  expect(page({ ...documented(), cameras: [] })).toContain('edgebox camera scene: --server ws://box.example:8787')
+})
+
+test('a lost connection is told and the last state stays', () => {
+  const html = page(documented(), { phase: 'lost', since_ms: Date.now(), retry_at_ms: null })
+  expect(text(html, 'connection')).toBe('Connection lost')
+  expect(html).toContain('class="page stale"')
+  expect(html).toContain('data-camera="gate-2"')
+})
+
+test('before the first state the page says what it waits for', () => {
+  expect(page(null, { phase: 'connecting' })).toContain('Connecting to the box')
+  expect(page(null, { phase: 'lost', since_ms: 0, retry_at_ms: null })).toContain('does not answer')
+})

@@ -1,0 +1,52 @@
+"""What storage keeps: cameras, minutes of metrics, events. Pure data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from edgebox.domain.requests import CameraId
+
+Level = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class CameraRecord:
+    """A camera the box has met. Instants are Unix milliseconds."""
+
+    camera: CameraId
+    hello: Mapping[str, Any]
+    """Its last hello, as received."""
+    first_seen_ms: int
+    last_seen_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CameraMinute:
+    """What happened to one camera's frames in one minute."""
+
+    camera: CameraId
+    minute_ms: int
+    """When the minute began, Unix milliseconds."""
+    captured: int
+    accepted: int
+    on_time: int
+    late: int
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Frames by drop reason."""
+    latency_ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By quantile ("p50", "p99"), then by part ("network", "total"); empty: none answered."""
+    mean_px: float | None = None
+    """Mean input width of the answered frames."""
+    variants: Mapping[str, int] = field(default_factory=dict)
+    """Answered frames by variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """Something a person may want to read later."""
+
+    at_ms: int
+    """Unix milliseconds."""
+    level: Level
+    text: str
+    camera: CameraId | None = None

@@ -1,0 +1,360 @@
+"""Storage against real SQLite files: round trips, retention, refusals, and a disk that is full."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgebox.domain.errors import StorageError
+from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.requests import CameraId
+from edgebox.storage.database import IN_MEMORY, Storage
+from edgebox.storage.rows import CameraMinute, CameraRecord, StoredEvent
+from edgebox.storage.schema import MIGRATIONS
+
+GATE = CameraId("gate-2")
+DAY_MS = 86_400_000
+
+
+class WallClock:
+    """A wall clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.ms = 1_790_000_000_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+@pytest.fixture
+def clock() -> WallClock:
+    return WallClock()
+
+
+@pytest.fixture
+async def storage(tmp_path: Path, clock: WallClock) -> AsyncIterator[Storage]:
+    opened = await Storage.open(tmp_path / "box.sqlite3", now_ms=clock)
+    yield opened
+    await opened.close()
+
+
+def profile(variant: str, base_ns: int, sizes: tuple[int, ...] = (1, 2)) -> LatencyProfile:
+    rows = {s: tuple(base_ns * s + i for i in range(len(QUANTILES))) for s in sizes}
+    return LatencyProfile(VariantName(variant), ExecutorId("cpu/0"), rows)
+
+
+def minute(minute_ms: int, **changes: Any) -> CameraMinute:
+    values: dict[str, Any] = {
+        "camera": GATE, "minute_ms": minute_ms, "captured": 600, "accepted": 590, "on_time": 580,
+        "late": 3, "dropped": {"sender": 10, "queue": 7},
+        "latency_ms": {"p50": {"network": 21.0, "total": 33.5}, "p99": {"total": 80.0}},
+        "mean_px": 301.5, "variants": {"street-256": 400, "street-320": 183},
+    }  # fmt: skip
+    return CameraMinute(**(values | changes))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the writer run until something is so."""
+    while not condition():
+        await asyncio.sleep(0)
+
+
+async def test_profiles_come_back_under_their_fingerprint_only(storage: Storage) -> None:
+    profiles = [profile("street-128", 1_000_000), profile("street-256", 4_000_000, (1, 2, 4))]
+    storage.save_profiles("one machine", profiles)
+    assert await storage.flush()
+    loaded = await storage.load_profiles("one machine")
+    assert loaded == profiles
+    assert await storage.load_profiles("another machine") == []
+
+
+async def test_measuring_again_replaces_every_batch_size(storage: Storage) -> None:
+    storage.save_profiles("m", [profile("street-128", 1_000_000, (1, 2, 4))])
+    storage.save_profiles("m", [profile("street-128", 2_000_000, (1, 2))])
+    await storage.flush()
+    assert await storage.load_profiles("m") == [profile("street-128", 2_000_000, (1, 2))]
+
+
+async def test_profiles_with_other_quantiles_are_not_believed(
+    storage: Storage, tmp_path: Path
+) -> None:
+    storage.save_profiles("m", [profile("street-128", 1_000_000)])
+    await storage.flush()
+    with sqlite3.connect(tmp_path / "box.sqlite3") as other:
+        other.execute("UPDATE profiles SET quantiles_ns = '[1,2,3]' WHERE batch_size = 2")
+    (loaded,) = await storage.load_profiles("m")
+    assert loaded.batch_sizes == (1,)
+
+
+async def test_a_camera_keeps_its_first_hour_and_its_last_hello(
+    storage: Storage, clock: WallClock
+) -> None:
+    first_ms = clock.ms
+    storage.record_camera(GATE, {"slo_ms": 300})
+    clock.ms += 5000
+    storage.record_camera(GATE, {"slo_ms": 200})
+    await storage.flush()
+    assert await storage.cameras() == [
+        CameraRecord(GATE, {"slo_ms": 200}, first_seen_ms=first_ms, last_seen_ms=clock.ms)
+    ]
+
+
+async def test_minutes_come_back_whole_and_in_their_interval(storage: Storage) -> None:
+    rows = [minute(60_000 * i) for i in range(5)]
+    quiet = minute(300_000, latency_ms={}, mean_px=None, variants={}, dropped={})
+    other = minute(60_000, camera=CameraId("gate-3"))
+    storage.record_minutes([*reversed(rows), other, quiet])
+    await storage.flush()
+    assert await storage.minutes(GATE, 60_000, 240_000) == rows[1:4]
+    assert await storage.minutes(GATE, 300_000, 300_001) == [quiet]
+
+
+async def test_a_minute_told_twice_is_the_later_telling(storage: Storage) -> None:
+    storage.record_minutes([minute(0), minute(0, late=9)])
+    await storage.flush()
+    assert await storage.minutes(GATE, 0, 1) == [minute(0, late=9)]
+
+
+async def test_events_are_read_newest_first(storage: Storage, clock: WallClock) -> None:
+    storage.record_event("info", "the box is ready")
+    storage.record_event("warning", "gate-2 is slow", GATE)
+    await storage.flush()
+    assert await storage.recent_events(10) == [
+        StoredEvent(clock.ms, "warning", "gate-2 is slow", GATE),
+        StoredEvent(clock.ms, "info", "the box is ready", None),
+    ]
+    assert [e.text for e in await storage.recent_events(1)] == ["gate-2 is slow"]
+
+
+async def test_old_minutes_and_events_are_deleted(tmp_path: Path, clock: WallClock) -> None:
+    path = tmp_path / "box.sqlite3"
+    box = await Storage.open(path, minute_retention_days=3, event_retention_days=1, now_ms=clock)
+    start_ms = clock.ms
+    box.record_minutes([minute(start_ms)])
+    box.record_event("info", "old")
+    clock.ms += 2 * DAY_MS
+    box.record_event("info", "new")
+    box.prune()
+    await box.flush()
+    assert [e.text for e in await box.recent_events(9)] == ["new"]
+    assert len(await box.minutes(GATE, 0, clock.ms)) == 1
+    clock.ms += 2 * DAY_MS
+    await box.close()
+    reopened = await Storage.open(path, minute_retention_days=3, now_ms=clock)
+    await reopened.flush()
+    assert await reopened.minutes(GATE, 0, clock.ms) == []
+    await reopened.close()
+
+
+async def test_closing_writes_what_waits(tmp_path: Path) -> None:
+    path = tmp_path / "box.sqlite3"
+    box = await Storage.open(path)
+    box.record_event("info", "the last word")
+    await box.close()
+    await box.close()
+    reopened = await Storage.open(path)
+    assert [e.text for e in await reopened.recent_events(9)] == ["the last word"]
+    await reopened.close()
+
+
+async def test_in_memory_works_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where a file called ":memory:" would appear
+    box = await Storage.open(IN_MEMORY)
+    box.record_event("info", "hello")
+    await box.flush()
+    assert len(await box.recent_events(9)) == 1
+    await box.close()
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - blocking is fine here
+
+
+async def test_the_writer_writes_without_being_asked(tmp_path: Path) -> None:
+    box = await Storage.open(tmp_path / "box.sqlite3")
+    box.record_event("info", "hello")
+    async with asyncio.timeout(10):
+        await until(lambda: box.waiting_rows == 0)
+    assert len(await box.recent_events(1)) == 1
+    await box.close()
+
+
+async def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "box.sqlite3"
+    box = await Storage.open(path)
+    await box.close()
+    assert path.is_file()
+
+
+async def test_the_schema_is_versioned_and_reopening_keeps_it(tmp_path: Path) -> None:
+    path = tmp_path / "box.sqlite3"
+    for _ in range(2):
+        await (await Storage.open(path)).close()
+    with sqlite3.connect(path) as raw:
+        assert raw.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+
+
+# What cannot be used is refused, with a way out.
+
+
+async def refusal(path: Path) -> str:
+    with pytest.raises(StorageError) as caught:
+        await Storage.open(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are notes, not a database, and they are long enough\n" * 20)
+    assert "move it away" in await refusal(path)
+    assert path.read_text().startswith("these are notes")
+
+
+async def test_a_database_of_another_program(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite3"
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE theirs (x)")
+    assert "another program" in await refusal(path)
+
+
+async def test_a_database_of_a_newer_edgebox(tmp_path: Path) -> None:
+    path = tmp_path / "box.sqlite3"
+    await (await Storage.open(path)).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA user_version = 99")
+    assert "upgrade edgebox" in await refusal(path)
+
+
+async def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
+    path = tmp_path / "folder"
+    path.mkdir()
+    assert "storage.path" in await refusal(path)
+
+
+async def test_a_file_in_a_folders_place(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert "folder cannot be made" in await refusal(tmp_path / "file" / "box.sqlite3")
+
+
+async def test_a_database_with_damaged_pages(tmp_path: Path) -> None:
+    path = tmp_path / "box.sqlite3"
+    await (await Storage.open(path)).close()
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    # SQLite only reads the pages it needs: the damage shows in use, and is reported there.
+    box = await Storage.open(path, retry_s=3600.0)
+    box.record_minutes([minute(0)])
+    assert not await box.flush()
+    assert "malformed" in box.last_error
+    with pytest.raises(StorageError, match="malformed"):
+        await box.minutes(GATE, 0, 1)
+    await box.close()
+
+
+# A disk that is full: serving goes on.
+
+
+async def limit_pages(box: Storage, pages: int) -> None:
+    """Make the database full: it may not grow beyond this many pages."""
+    await box._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+async def test_a_full_disk_is_counted_and_overcome(tmp_path: Path) -> None:
+    box = await Storage.open(tmp_path / "box.sqlite3", retry_s=3600.0)
+    await box.flush()
+    await limit_pages(box, 1)  # as many as there are already
+    texts = [f"{i} " + "x" * 2000 for i in range(20)]
+    for text in texts:
+        box.record_event("info", text)
+    assert not await box.flush()
+    assert box.failures >= 1
+    assert "full" in box.last_error
+    assert box.waiting_rows == len(texts)
+    assert await box.recent_events(9) == []
+
+    await limit_pages(box, 100_000)
+    assert await box.flush()
+    assert box.last_error == ""
+    assert [e.text for e in await box.recent_events(99)] == texts[::-1]
+    assert box.lost_rows == 0
+    await box.close()
+
+
+async def test_the_writer_tries_again_by_itself(tmp_path: Path) -> None:
+    box = await Storage.open(tmp_path / "box.sqlite3", retry_s=0.001)
+    await box.flush()
+    await limit_pages(box, 1)
+    box.record_event("info", "x" * 100_000)
+    async with asyncio.timeout(10):
+        await until(lambda: box.failures >= 3)
+        await limit_pages(box, 100_000)
+        await until(lambda: box.waiting_rows == 0)
+    assert len(await box.recent_events(9)) == 1
+    await box.close()
+
+
+async def test_while_full_the_newest_rows_are_kept(tmp_path: Path) -> None:
+    box = await Storage.open(tmp_path / "box.sqlite3", retry_s=3600.0, buffer_rows_max=5)
+    await box.flush()
+    await limit_pages(box, 1)
+    for i in range(12):
+        box.record_event("info", f"{i} " + "x" * 3000)
+        if i % 4 == 3:
+            assert not await box.flush()
+    assert box.waiting_rows == 5
+    assert box.lost_rows == 7
+    await limit_pages(box, 100_000)
+    await box.flush()
+    kept = [int(e.text.split()[0]) for e in await box.recent_events(99)]
+    assert kept == [11, 10, 9, 8, 7]
+    await box.close()
+
+
+async def test_closing_on_a_full_disk_ends_and_counts_what_is_lost(tmp_path: Path) -> None:
+    box = await Storage.open(tmp_path / "box.sqlite3", retry_s=3600.0)
+    await box.flush()
+    await limit_pages(box, 1)
+    box.record_event("info", "x" * 100_000)
+    async with asyncio.timeout(10):
+        await box.close()
+    assert box.lost_rows == 1
+
+
+async def test_another_process_holding_the_file_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "box.sqlite3"
+    box = await Storage.open(path, retry_s=3600.0)
+    await box.flush()
+    await box._connection.execute("PRAGMA busy_timeout = 1")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    box.record_event("info", "hello")
+    assert not await box.flush()
+    assert "locked" in box.last_error
+    other.execute("ROLLBACK")
+    other.close()
+    assert await box.flush()
+    assert len(await box.recent_events(9)) == 1
+    await box.close()
+
+
+async def test_a_row_the_database_refuses_does_not_hold_back_the_others(storage: Storage) -> None:
+    storage.record_event("info", "before")
+    storage.record_minutes([minute(0, captured=None)])  # NOT NULL
+    storage.record_minutes([minute(60_000, captured=1 << 70)])  # no SQLite integer
+    storage.record_event("info", "after")
+    assert await storage.flush()
+    assert [e.text for e in await storage.recent_events(9)] == ["after", "before"]
+    assert await storage.minutes(GATE, 0, 1 << 50) == []
+    assert storage.lost_rows == 2
+    assert storage.failures == 2
+
+
+async def test_reading_a_closed_storage_is_a_clear_error(tmp_path: Path) -> None:
+    box = await Storage.open(tmp_path / "box.sqlite3")
+    await box.close()
+    with pytest.raises(StorageError, match="cannot be read"):
+        await box.recent_events(1)

@@ -59,7 +59,7 @@ def minute(minute_ms: int, **changes: Any) -> CameraMinute:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the writer run until something is so."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - the storage tells nobody, so look
         await asyncio.sleep(0)
 
 

@@ -13,6 +13,7 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import DECODERS
+from edgebox.vision.letterbox import Fit
 
 MANIFEST = "family.toml"
 
@@ -25,6 +26,8 @@ _INPUT_KEYS = {
     "layout", "dtype", "order", "fit", "fill", "size_multiple_px", "scale", "mean", "std",
 }  # fmt: skip
 _VARIANT_KEYS = {"name", "width_px", "height_px", "accuracy", "map50", "map75"}
+_FITS = ("letterbox_top_left", "letterbox_centre")
+_PLAIN = (1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _SIDE_MAX_PX = 8192
 
 
@@ -35,6 +38,8 @@ class InputSpec:
     layout: Literal["nhwc", "nchw"]
     dtype: Literal["uint8", "float32"]
     order: Literal["rgb", "bgr"]
+    fit: Fit
+    """Where the picture goes on the canvas."""
     fill: int
     """Grey of the canvas where no picture is."""
     size_multiple_px: int
@@ -204,19 +209,19 @@ def _read_labels(top: _Table) -> tuple[str, ...]:
 
 
 def _read_input(table: _Table) -> InputSpec:
-    table.choice("fit", ("letterbox_top_left",), "letterbox_top_left")
+    fit: Fit = "top_left" if table.choice("fit", _FITS, _FITS[0]) == _FITS[0] else "centre"
     spec = InputSpec(
         layout="nhwc" if table.choice("layout", ("nhwc", "nchw")) == "nhwc" else "nchw",
         dtype="uint8" if table.choice("dtype", ("uint8", "float32")) == "uint8" else "float32",
         order="rgb" if table.choice("order", ("rgb", "bgr")) == "rgb" else "bgr",
+        fit=fit,
         fill=table.whole("fill", 0, 255, 114),
         size_multiple_px=table.whole("size_multiple_px", 1, 1024, 32),
         scale=table.number("scale", 1e-6, 1e6, 1.0),
         mean=table.triple("mean", -1e6, 0.0),
         std=table.triple("std", 1e-6, 1.0),
     )
-    plain = InputSpec(spec.layout, spec.dtype, spec.order, spec.fill, spec.size_multiple_px)
-    if spec.dtype == "uint8" and spec != plain:
+    if spec.dtype == "uint8" and (spec.scale, spec.mean, spec.std) != _PLAIN:
         raise table.wrong("dtype", 'must be "float32" where scale, mean or std is given')
     return spec
 

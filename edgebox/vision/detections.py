@@ -54,6 +54,13 @@ class Detections:
         inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
         return Detections(boxes[inside], self.scores[inside], self.labels[inside])
 
+    def moved(self, x_px: float, y_px: float) -> "Detections":
+        """Shift coordinates, without clipping."""
+        if not (x_px or y_px):
+            return self
+        boxes = self.boxes + np.array((x_px, y_px, x_px, y_px), np.float32)
+        return Detections(boxes, self.scores, self.labels)
+
     def xywh(self) -> NDArray[np.float32]:
         """Return the boxes (n, 4) as left, top, width, height (COCO's form)."""
         out = self.boxes.copy()

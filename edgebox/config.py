@@ -1,0 +1,351 @@
+"""Decides what the configuration file means: TOML in, typed parameters out, all errors at once.
+
+Every key is declared once, with its default, range and explanation; the example file and the
+reference in docs/ are tested against these declarations.
+"""
+
+import difflib
+import json
+import math
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from edgebox.domain.errors import ConfigError
+from edgebox.inference.sessions import ProviderChoice
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.scheduling.parameters import SchedulerParameters
+
+_PLANNING = PlanningParameters()
+_UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
+
+
+def _key(
+    default: Any,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    may_be_empty: bool = False,
+) -> Any:
+    """Declare a key: its default (whose type is the key's), its range, what it means."""
+    return field(
+        default=default,
+        metadata={
+            "doc": doc, "low": low, "high": high, "choices": choices, "may_be_empty": may_be_empty,
+        },
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ServerParameters:
+    """Where the box listens."""
+
+    host: str = _key(
+        "127.0.0.1",
+        "Address to listen on; 0.0.0.0 lets other machines in (there is no login: trusted "
+        "networks only)",
+    )
+    port: int = _key(8787, "Port to listen on; 0 takes any free one", low=0, high=65535)
+    name: str = _key("edgebox", "What the page calls this box")
+
+
+@dataclass(frozen=True, slots=True)
+class LimitParameters:
+    """What the box accepts."""
+
+    frame_bytes_max: int = _key(8 << 20, "Bytes of one frame's JPEG", low=1024, high=64 << 20)
+    picture_px_max: int = _key(8192, "Longest side of a picture, in pixels", low=32, high=8192)
+    cameras_max: int = _key(64, "Cameras connected at once", low=1, high=10_000)
+    unacknowledged_max: int = _key(
+        2, "Frames a camera may send ahead of their acks", low=1, high=64
+    )
+    pending_per_camera_max: int = _key(
+        8, "Frames of one camera that may wait at the box; the newest win", low=1, high=1000
+    )
+    pending_max: int = _key(256, "Frames of all cameras that may wait", low=1, high=100_000)
+    silent_s: float = _key(
+        30.0, "Seconds without any message after which a camera is disconnected", low=1, high=3600
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StorageParameters:
+    """Where profiles, metrics and events are kept."""
+
+    path: str = _key(
+        "",
+        "The database file, relative to this file; empty: edgebox/edgebox.sqlite3 in "
+        '$XDG_DATA_HOME or ~/.local/share; ":memory:" keeps nothing',
+        may_be_empty=True,
+    )
+    minute_retention_days: int = _key(30, "Days after which metrics are deleted", low=1, high=3650)
+    event_retention_days: int = _key(30, "Days after which events are deleted", low=1, high=3650)
+
+    @property
+    def file(self) -> str:
+        """The database file with the default filled in, or ":memory:"."""
+        if self.path:
+            return self.path
+        data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+        return str(Path(data).expanduser() / "edgebox" / "edgebox.sqlite3")
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceParameters:
+    """What runs the models."""
+
+    families: tuple[str, ...] = _key(
+        (), "Folders of further model families, relative to this file; each has a family.toml"
+    )
+    family: str = _key("street", "The family of cameras that name none")
+    providers: ProviderChoice = _key(  # noqa: RUF009 - dataclasses.field in disguise
+        "auto",
+        "Where models run: cuda insists on an NVIDIA GPU, auto falls back to the CPU and says so",
+        choices=("auto", "cuda", "cpu"),
+    )
+    cpu_threads: int = _key(
+        0, "Threads that one executor computes with on a CPU; 0: all cores but one", low=0, high=512
+    )
+    executors_per_device: int = _key(
+        1, "Batches that one device runs at the same time", low=1, high=8
+    )
+    batch_size_max: int = _key(16, "Largest batch that is profiled and used", low=1, high=128)
+    decode_threads: int = _key(0, "Threads that decode JPEG; 0: by the cores", low=0, high=512)
+    profile_s: float = _key(
+        10.0, "Seconds a machine is measured for, the first time it is seen", low=1, high=3600
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSection:
+    """What runs next, decided at every event."""
+
+    low_quantile: float = _key(
+        0.05,
+        "A frame is dropped once it would be late even if its batch ran this fast (a quantile)",
+        low=0,
+        high=0.5,
+    )
+    high_quantile: float = _key(
+        0.99,
+        "A batch is sized to be in time even if it runs this slowly (a quantile)",
+        low=0.5,
+        high=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerSection:
+    """What each camera should send, decided about twice a second."""
+
+    interval_ms: int = _key(500, "Milliseconds between two plans", low=50, high=60_000)
+    quality: int = _key(85, "JPEG quality cameras are told to use", low=1, high=100)
+    utilisation_max: float = _key(
+        0.75,
+        "Share of the executors' time that may be planned; the rest absorbs unlucky phases",
+        low=0.05,
+        high=1,
+    )
+    link_share: float = _key(
+        0.8, "Share of an uplink that a camera's frames may fill", low=0.05, high=1
+    )
+    rate_min_hz: float = _key(
+        1.0,
+        "No camera is told to send fewer frames a second than this, or than it asked for",
+        low=0.01,
+        high=1000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration; `Config()` is what an empty file means."""
+
+    server: ServerParameters = field(default_factory=ServerParameters)
+    limits: LimitParameters = field(default_factory=LimitParameters)
+    storage: StorageParameters = field(default_factory=StorageParameters)
+    inference: InferenceParameters = field(default_factory=InferenceParameters)
+    scheduler: SchedulerSection = field(default_factory=SchedulerSection)
+    planner: PlannerSection = field(default_factory=PlannerSection)
+
+    def scheduler_parameters(self) -> SchedulerParameters:
+        """Return what the scheduling core is tuned with."""
+        return SchedulerParameters(
+            planning_interval_ns=self.planner.interval_ms * 1_000_000,
+            camera_pending_max=self.limits.pending_per_camera_max,
+            box_pending_max=self.limits.pending_max,
+            low_quantile=self.scheduler.low_quantile,
+            high_quantile=self.scheduler.high_quantile,
+            quality=self.planner.quality,
+        )
+
+    def planning_parameters(self) -> PlanningParameters:
+        """Return what planning is tuned with."""
+        return PlanningParameters(
+            quantile=self.scheduler.high_quantile,
+            utilisation_max=self.planner.utilisation_max,
+            # An upgrade needs a little room below the limit, or it would be undone at once.
+            utilisation_upgrade=self.planner.utilisation_max * _UPGRADE_SHARE,
+            link_share=self.planner.link_share,
+            rate_min_hz=self.planner.rate_min_hz,
+            quality=self.planner.quality,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """One key of the configuration, for people."""
+
+    section: str
+    name: str
+    default: str
+    """As it is written in TOML."""
+    expected: str
+    doc: str
+
+
+def keys() -> Iterator[KeyInfo]:
+    """Yield every key there is, in the order of the example file."""
+    for section, declared in _declared().items():
+        for name, key in declared.items():
+            yield KeyInfo(section, name, _toml(key.default), _expected(key), key.metadata["doc"])
+
+
+def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Read a configuration file; None: the defaults.
+
+    Args:
+        path: a TOML file; relative paths in it are relative to its folder.
+        overrides: values by key path ("server.port"), which win over the file's and are checked
+            like them; relative paths are relative to the current folder.
+
+    Raises:
+        ConfigError: every error there is, a line each.
+    """
+    tables = {} if path is None else _parsed(path)
+    problems: list[str] = []
+    declared = _declared()
+    for name in list(tables):
+        if name not in declared:
+            problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
+        elif not isinstance(tables[name], dict):
+            problems.append(f"{name}: must be a table, [{name}], not {_toml(tables.pop(name))}")
+    if path is not None:
+        _resolve_paths(path.parent, tables)
+    for dotted, value in (overrides or {}).items():
+        section, _, key = dotted.partition(".")
+        tables.setdefault(section, {})[key] = value
+    base = Config()
+    sections = {
+        name: replace(getattr(base, name), **_checked(name, known, tables.get(name, {}), problems))
+        for name, known in declared.items()
+    }
+    if problems:
+        source = "the command line" if path is None else str(path)
+        raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
+    return Config(**sections)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not a text file in UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:  # its text ends in line and column
+        raise ConfigError(f"{path}: is not valid TOML: {error}") from None
+
+
+def _declared() -> dict[str, dict[str, Field[Any]]]:
+    """Return the fields of every section, by section and key."""
+    base = Config()
+    return {
+        section.name: {key.name: key for key in fields(getattr(base, section.name))}
+        for section in fields(Config)
+    }
+
+
+def _checked(
+    section: str, known: Mapping[str, Field[Any]], table: Mapping[str, Any], problems: list[str]
+) -> dict[str, Any]:
+    """Return the good values of one section; what is wrong goes to `problems`."""
+    good = {}
+    for name, value in table.items():
+        if name not in known:
+            problems.append(f"{section}.{name}: there is no such key{_nearest(name, known)}")
+            continue
+        checked = _converted(known[name], value)
+        if checked is None:
+            expected = _expected(known[name])
+            problems.append(f"{section}.{name}: must be {expected}, not {_toml(value)}")
+        else:
+            good[name] = checked
+    return good
+
+
+def _converted(key: Field[Any], value: Any) -> Any:
+    """Return a value as its key's type; None: it is of another type or out of range."""
+    kind = type(key.default)
+    if kind is tuple:
+        fits = isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)
+        return tuple(value) if fits else None
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:  # exactly: True is no number
+        return None
+    low, high = key.metadata["low"], key.metadata["high"]
+    if isinstance(value, int | float):
+        within = (low is None or value >= low) and (high is None or value <= high)
+        return value if within and math.isfinite(value) else None
+    choices = key.metadata["choices"]
+    if choices and value not in choices:
+        return None
+    return value if value or key.metadata["may_be_empty"] else None
+
+
+def _expected(key: Field[Any]) -> str:
+    """Return what a key's value must be, in words."""
+    kind = type(key.default)
+    if kind is tuple:
+        return "a list of texts"
+    if kind is str:
+        if key.metadata["choices"]:
+            return "one of " + ", ".join(_toml(choice) for choice in key.metadata["choices"])
+        return "a text" if key.metadata["may_be_empty"] else "a text that is not empty"
+    noun = "a whole number" if kind is int else "a number"
+    return f"{noun} from {key.metadata['low']:g} to {key.metadata['high']:.10g}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(known)})"
+
+
+def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
+    """Make the file's relative paths relative to its folder; wrong types stay, to be reported."""
+    storage, inference = tables.get("storage", {}), tables.get("inference", {})
+    path = storage.get("path")
+    if isinstance(path, str) and path not in ("", ":memory:"):
+        storage["path"] = str(folder / Path(path).expanduser())
+    families = inference.get("families")
+    if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
+        inference["families"] = [str(folder / Path(entry).expanduser()) for entry in families]
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML writes it, near enough for people."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
+    return "a table" if isinstance(value, dict) else str(value)

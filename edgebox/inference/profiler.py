@@ -1,0 +1,149 @@
+"""Decides how to measure an executor: which batch sizes are worth having, and how long they take.
+
+Blocks for its budget; run it off the event loop. What it measures is what the scheduler counts
+with: the time a batch keeps the executor (`BatchResult.took_ns`), not the model alone.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from edgebox.domain.models import LatencyProfile, Variant, monotone, quantiles_of
+from edgebox.inference.executor import Executor
+from edgebox.inference.sessions import CPU
+from edgebox.inference.tensors import Canvas
+
+QUICK_S = 10.0
+LONG_S = 120.0
+
+_EXPLORING_RUNS = 3
+_ROUNDS_MIN = 5
+_ROUNDS_MAX = 1000
+_HICCUP = 3.0
+"""Times the median above which a sample is the machine's doing, not the model's."""
+_HICCUPS_SHARE = 0.05
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilingLimits:
+    """When to stop measuring, and when larger batches stop being worth it."""
+
+    budget_s: float = QUICK_S
+    batch_ns_max: int = 300_000_000
+    """A batch that takes longer is the last: nothing with a deadline would wait for more."""
+    gain_min: float = 0.03
+    """On a CPU a larger batch must save this share of the time per picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """One thing to measure."""
+
+    variant: Variant
+    batch_size: int
+    canvases: list[Canvas]
+
+
+def profile(
+    executor: Executor,
+    variants: Sequence[Variant],
+    batch_sizes: Sequence[int],
+    limits: ProfilingLimits | None = None,
+    progress: Progress = lambda share: None,
+) -> list[LatencyProfile]:
+    """Measure the variants of one family on one executor.
+
+    First every variant's batch grows until that no longer pays (these runs also warm what they
+    measure and are discarded); then rounds over everything, each in another order so that a noisy
+    second does not fall on one variant alone, until the budget is spent.
+
+    Args:
+        executor: idle; nothing else may use it meanwhile.
+        variants: of one family.
+        batch_sizes: candidates, rising.
+        limits: when to stop.
+        progress: told the share done, 0 to 1.
+
+    Returns:
+        One profile per variant in rising order of pixels, made monotone over batch and pixels.
+
+    Raises:
+        ModelError: a batch failed, or the executor was closed meanwhile.
+    """
+    limits = limits or ProfilingLimits()
+    started = time.monotonic()
+    points: list[_Point] = []
+    candidates = tuple(batch_sizes)
+    for done, variant in enumerate(sorted(variants, key=lambda v: v.pixels)):
+        progress(0.3 * done / len(variants))
+        worthwhile = _worthwhile(executor, variant, candidates, limits)
+        # Per picture, larger inputs gain less from batching: what did not pay here will not there.
+        candidates = candidates[: len(worthwhile)]
+        points += worthwhile
+    samples_ns: list[list[int]] = [[] for _ in points]
+    shuffled = random.Random(0)
+    for done in range(_ROUNDS_MAX):
+        spent = (time.monotonic() - started) / limits.budget_s
+        if done >= _ROUNDS_MIN and spent >= 1.0:
+            break
+        progress(0.3 + 0.7 * min(1.0, max(spent, done / _ROUNDS_MAX)))
+        for at in shuffled.sample(range(len(points)), len(points)):
+            samples_ns[at].append(_run_ns(executor, points[at]))
+    progress(1.0)
+    rows: dict[str, dict[int, tuple[int, ...]]] = {variant.name: {} for variant in variants}
+    for point, times_ns in zip(points, samples_ns, strict=True):
+        kept = without_hiccups(times_ns)
+        rows[point.variant.name][point.batch_size] = quantiles_of(kept)
+    return monotone(
+        [LatencyProfile(variant.name, executor.id, rows[variant.name]) for variant in variants],
+        {variant.name: variant.pixels for variant in variants},
+    )
+
+
+def without_hiccups(samples_ns: Sequence[int]) -> list[int]:
+    """Leave out the few samples far above the median, at most a twentieth (but always one).
+
+    A pause of the whole machine that falls on one variant would otherwise be its P99, and through
+    `monotone` that of every larger one. Real slowness is more frequent than that, and stays.
+    """
+    ordered = sorted(samples_ns)
+    bound = _HICCUP * median(ordered)
+    allowed = max(1, int(_HICCUPS_SHARE * len(ordered)))
+    while allowed and ordered[-1] > bound:
+        ordered.pop()
+        allowed -= 1
+    return ordered
+
+
+def _worthwhile(
+    executor: Executor, variant: Variant, batch_sizes: Sequence[int], limits: ProfilingLimits
+) -> list[_Point]:
+    """Return the batch sizes of a variant that are worth having; the first one always is."""
+    # The pictures' content hardly matters, but grey alone would never reach the decoder.
+    picture = np.random.default_rng(0).integers(
+        0, 256, (variant.height_px, variant.width_px, 3), dtype=np.uint8
+    )
+    points: list[_Point] = []
+    each_before = float("inf")
+    for size in batch_sizes:
+        point = _Point(variant, size, [picture] * size)
+        times_ns = [_run_ns(executor, point) for _ in range(1 + _EXPLORING_RUNS)][1:]
+        each = min(times_ns) / size
+        # On a GPU the next size may gain again, so only a CPU stops here.
+        if points and executor.provider == CPU and each > (1.0 - limits.gain_min) * each_before:
+            break
+        points.append(point)
+        if min(times_ns) > limits.batch_ns_max:
+            break
+        each_before = each
+    return points
+
+
+def _run_ns(executor: Executor, point: _Point) -> int:
+    return executor.submit(point.variant.name, point.canvases, point.batch_size).result().took_ns

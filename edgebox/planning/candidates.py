@@ -1,0 +1,180 @@
+"""Decides which variants one camera could be given, as if it had the box to itself. Pure.
+
+A variant is a candidate when the camera's compute budget covers the worst case of waiting for
+one batch as long as its own and then running (Jellyfish, Eq. 6), and its uplink carries the
+rate. Above what the camera has now, both must hold with a margin, so that advice does not flap.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from edgebox.domain.models import Variant, VariantName
+from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
+from edgebox.domain.requests import LinkState
+from edgebox.planning.budgets import Budget, budget
+from edgebox.planning.capacity import Timing
+from edgebox.planning.parameters import PlanningParameters
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One variant for one camera."""
+
+    variant: Variant
+    budget: Budget
+    single_ns: int
+    rate_hz: float
+    """What the camera would be told to send."""
+
+    @property
+    def slack_ns(self) -> int:
+        """How long a batch in front of it may take."""
+        return self.budget.compute_ns - self.single_ns
+
+    @property
+    def fits(self) -> bool:
+        """Say whether it meets the deadline behind a batch as long as its own."""
+        return self.single_ns <= self.slack_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What one camera could be given."""
+
+    snapshot: CameraSnapshot
+    levels: tuple[Level, ...]
+    """From the smallest up, at least one."""
+    served: bool
+    """False: nothing fits, the only level is best effort."""
+    rungs: tuple[Level, ...]
+    """All of its family that make sense for it, fitting or not; for reasons."""
+    smallest: Level
+    """The family's smallest variant, whatever accuracy was asked for."""
+    has_px: int | None
+    """Input pixels of the variant it has now; None: a new camera."""
+
+    @property
+    def current(self) -> int:
+        """Index of the largest level that is no larger than what the camera has; 0: none is."""
+        if self.has_px is None:
+            return 0
+        sizes = [level.variant.pixels for level in self.levels]
+        return max(0, bisect_right(sizes, self.has_px) - 1)
+
+    def best_effort(self) -> "Candidates":
+        """Return what remains when this camera cannot be served beside the others."""
+        return replace(self, levels=(self.smallest,), served=False)
+
+
+def candidates(
+    camera: CameraSnapshot,
+    snapshot: PlanningSnapshot,
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> Candidates | None:
+    """Find what a camera could be given; None: no variant of its family is loaded."""
+    family = _rising(camera, snapshot.variants, timing)
+    if not family:
+        return None
+    smallest = _level(camera, family[0], snapshot.fixed_ns, timing, parameters)
+    smallest = replace(smallest, rate_hz=_reduced(camera, smallest, parameters))
+    rungs = tuple(
+        _level(camera, variant, snapshot.fixed_ns, timing, parameters)
+        for variant in _sensible(camera, family)
+    )
+    has_px = _pixels_now(camera, family)
+    links = camera.link
+    if links.bandwidth_bps is not None:
+        links = replace(links, bandwidth_bps=links.bandwidth_bps / parameters.link_upgrade)
+    levels = []
+    for rung in rungs:
+        above = has_px is not None and rung.variant.pixels > has_px
+        if _carried(camera, rung) and (
+            not above or _holds(camera, links, rung, snapshot.fixed_ns, parameters)
+        ):
+            levels.append(rung)
+    if levels:
+        return Candidates(camera, tuple(levels), True, rungs, smallest, has_px)
+    for rung in rungs:
+        if rung.fits and rung.budget.rate_hz >= _rate_floor(camera, parameters):
+            slower = replace(rung, rate_hz=_reduced(camera, rung, parameters))
+            return Candidates(camera, (slower,), True, rungs, smallest, has_px)
+    return Candidates(camera, (smallest,), False, rungs, smallest, has_px)
+
+
+def _rising(
+    camera: CameraSnapshot, variants: Sequence[Variant], timing: Mapping[VariantName, Timing]
+) -> list[Variant]:
+    """Return the loaded variants of a family, without those that are larger but no better."""
+    rising: list[Variant] = []
+    for variant in sorted(variants, key=lambda v: (v.pixels, v.name)):
+        if variant.family != camera.camera.family or variant.name not in timing:
+            continue
+        if not rising or variant.accuracy > rising[-1].accuracy:
+            rising.append(variant)
+    return rising
+
+
+def _sensible(camera: CameraSnapshot, family: Sequence[Variant]) -> list[Variant]:
+    """Return what is accurate enough, up to the first that covers the camera's own picture."""
+    sensible = []
+    for variant in family:
+        if variant.accuracy >= camera.camera.min_accuracy:
+            sensible.append(variant)
+            if variant.covers(camera.camera.width_px, camera.camera.height_px):
+                break
+    return sensible
+
+
+def _level(
+    camera: CameraSnapshot,
+    variant: Variant,
+    fixed_ns: int,
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> Level:
+    return Level(
+        variant,
+        budget(camera.camera, camera.link, variant, fixed_ns, parameters),
+        timing[variant.name].single_ns,
+        camera.camera.rate_hz,
+    )
+
+
+def _carried(camera: CameraSnapshot, level: Level) -> bool:
+    return level.fits and level.budget.rate_hz >= camera.camera.rate_hz
+
+
+def _holds(
+    camera: CameraSnapshot,
+    weaker: LinkState,
+    level: Level,
+    fixed_ns: int,
+    parameters: PlanningParameters,
+) -> bool:
+    fixed_ns += parameters.latency_upgrade_ns
+    left = budget(camera.camera, weaker, level.variant, fixed_ns, parameters)
+    return _carried(camera, replace(level, budget=left))
+
+
+def _pixels_now(camera: CameraSnapshot, family: Sequence[Variant]) -> int | None:
+    now = camera.current
+    return next((v.pixels for v in family if now is not None and v.name == now.variant), None)
+
+
+def _rate_floor(camera: CameraSnapshot, parameters: PlanningParameters) -> float:
+    return min(parameters.rate_min_hz, camera.camera.rate_hz)
+
+
+def _reduced(camera: CameraSnapshot, level: Level, parameters: PlanningParameters) -> float:
+    """Return the rate that the uplink carries at this level, a round figure."""
+    if level.budget.rate_hz >= camera.camera.rate_hz:
+        return camera.camera.rate_hz
+    return max(_rate_floor(camera, parameters), round_rate(level.budget.rate_hz))
+
+
+def round_rate(rate_hz: float) -> float:
+    """Round down to a step of 0.1 or, from 2 Hz, 0.5, so that an estimate's noise is not news."""
+    steps_per_hz = 10 if rate_hz < 2 else 2
+    return int(rate_hz * steps_per_hz) / steps_per_hz

@@ -1,0 +1,33 @@
+"""Owns the tunables of planning, with the defaults and why they are what they are."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningParameters:
+    """What a user may tune; the configuration file fills it."""
+
+    quantile: float = 0.99
+    """Batches are planned to take as long as this quantile of their profile."""
+    utilisation_max: float = 0.75
+    """Share of the executors' time that may be planned; the rest absorbs unlucky phases."""
+    utilisation_upgrade: float = 0.70
+    """An upgrade beyond what a camera has must keep utilisation below this."""
+    link_share: float = 0.8
+    """Share of an uplink that the frames of a camera may fill."""
+    link_upgrade: float = 1.15
+    """An upgrade must leave an uplink this many times the bandwidth it needs."""
+    latency_upgrade_ns: int = 5_000_000
+    """An upgrade must leave this much time over."""
+    guard_ns: int = 2_000_000
+    """Time kept back from every deadline for what no model covers."""
+    rate_min_hz: float = 1.0
+    """No camera is told to send fewer frames than this (or than it asked for)."""
+    better_by: float = 1.01
+    """A new distribution over all cameras must be worth this many times the one in force."""
+    bytes_per_pixel: float = 0.3
+    """JPEG bytes per sent pixel of a camera that has not been measured."""
+    unmeasured_slo_share: float = 2 / 3
+    """Share of the SLO left to the box while a link is not measured: two batches of a third."""
+    quality: int = 85
+    """JPEG quality that every camera is told to use."""

@@ -1,0 +1,151 @@
+"""Owns the sentence that tells a person what holds a camera at its size. Pure."""
+
+from collections.abc import Sequence
+
+from edgebox.domain.models import ExecutorId, Variant
+from edgebox.planning.budgets import bandwidth_needed_bps
+from edgebox.planning.candidates import Candidates, Level
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.selection import Selection, refusal
+
+_WORDS = (
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+
+
+def size_text(variant: Variant) -> str:
+    """Name a variant's input: "320 px", or "640x384 px" where it is not square."""
+    if variant.width_px == variant.height_px:
+        return f"{variant.width_px} px"
+    return f"{variant.width_px}x{variant.height_px} px"
+
+
+def bandwidth_text(bandwidth_bps: float) -> str:
+    """Write a bandwidth to two digits or so: "1.9 Mbit/s", "85 kbit/s"."""
+    if bandwidth_bps < 999_500:
+        return f"{bandwidth_bps / 1e3:.0f} kbit/s"
+    return f"{bandwidth_bps / 1e6:.{1 if bandwidth_bps < 9.95e6 else 0}f} Mbit/s"
+
+
+def reason(
+    selection: Selection,
+    camera: int,
+    executors: Sequence[ExecutorId],
+    fixed_ns: int,
+    parameters: PlanningParameters,
+) -> str:
+    """Say why a camera has the level it has, with the figures that decide it."""
+    of = selection.cameras[camera]
+    level = selection.levels[camera]
+    size = size_text(level.variant)
+    if not of.served:
+        return f"{size}, best effort: {_unserved(of, fixed_ns, parameters)}"
+    wanted_hz = of.snapshot.camera.rate_hz
+    if level.rate_hz < wanted_hz:
+        if level.budget.rate_hz < wanted_hz:
+            why = f"the uplink carries {bandwidth_text(of.snapshot.link.bandwidth_bps or 0)}"
+        else:
+            why = f"{_sharing(selection, executors)}, too many for {wanted_hz:g} Hz"
+        return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz: {why}"
+    above = next((r for r in of.rungs if r.variant.pixels > level.variant.pixels), None)
+    if above is None:
+        return f"{size}: {_top(of, level)}"
+    if above in of.levels:
+        return f"{size}: {_shared(selection, camera, above, executors, parameters)}"
+    return f"{size}: {_alone(of, above, fixed_ns, parameters)}"
+
+
+def _top(of: Candidates, level: Level) -> str:
+    camera = of.snapshot.camera
+    if level.variant.covers(camera.width_px, camera.height_px):
+        return f"covers the camera's own picture of {camera.width_px}x{camera.height_px} px"
+    return f"the largest size of {camera.family}"
+
+
+def _alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningParameters) -> str:
+    """Say why a camera could not have a level even with the box to itself."""
+    camera, link = of.snapshot.camera, of.snapshot.link
+    size = size_text(above.variant)
+    has_less = of.snapshot.current is not None and above.fits
+    margin_ns = parameters.latency_upgrade_ns if has_less else 0
+    if link.bandwidth_bps is None:
+        return f"the link is not measured yet; {size} must wait for that"
+    needed_bps = bandwidth_needed_bps(
+        camera,
+        link,
+        frame_bits=above.budget.frame_bits,
+        compute_ns=2 * above.single_ns + margin_ns,
+        fixed_ns=fixed_ns,
+        parameters=parameters,
+    )
+    if needed_bps is not None:
+        if has_less or needed_bps <= link.bandwidth_bps:
+            needed_bps *= parameters.link_upgrade
+        return (
+            f"the uplink carries {bandwidth_text(link.bandwidth_bps)}; "
+            f"{size} would need {bandwidth_text(needed_bps)}"
+        )
+    missing_ns = 2 * above.single_ns + margin_ns - above.budget.compute_ns
+    return (
+        f"the largest that fits {_ms(camera.slo_ns)} ms; "
+        f"{size} would need {_ms_up(missing_ns)} ms more"
+    )
+
+
+def _unserved(of: Candidates, fixed_ns: int, parameters: PlanningParameters) -> str:
+    camera = of.snapshot.camera
+    if not of.rungs:
+        return f"no loaded size of {camera.family} is as accurate as {camera.min_accuracy:g}"
+    least = of.rungs[0]
+    size = size_text(least.variant)
+    if least.fits and least.budget.rate_hz >= min(parameters.rate_min_hz, camera.rate_hz):
+        return f"{size} would wait too long behind other cameras for {_ms(camera.slo_ns)} ms"
+    asked = ""
+    if least.variant.name != of.smallest.variant.name:
+        asked = f" for an accuracy of {camera.min_accuracy:g}"
+    return f"{_alone(of, least, fixed_ns, parameters)}{asked}"
+
+
+def _shared(
+    selection: Selection,
+    camera: int,
+    above: Level,
+    executors: Sequence[ExecutorId],
+    parameters: PlanningParameters,
+) -> str:
+    """Say why a camera could not have a level beside the others."""
+    size = size_text(above.variant)
+    missing = refusal(selection, camera, above, parameters)
+    if missing is None or missing > 0:
+        percent = max(1, round(100 * (missing or 0)))
+        its = "its" if len(executors) == 1 else "their"
+        return f"{_sharing(selection, executors)}; {size} would need {percent} % more of {its} time"
+    waits = min(selection.slack_ns, above.slack_ns)
+    over_ns = max(selection.blocker_ns, above.single_ns) - waits
+    who = camera
+    if selection.slack_ns <= above.slack_ns:
+        who = min(
+            (i for i, c in enumerate(selection.cameras) if c.served),
+            key=lambda i: selection.levels[i].slack_ns,
+        )
+    if who == camera:
+        return f"{size} would wait {_ms_up(over_ns)} ms too long behind other cameras' frames"
+    name = selection.cameras[who].snapshot.camera.id
+    return f"{size} would make frames of {name} wait {_ms_up(over_ns)} ms too long"
+
+
+def _sharing(selection: Selection, executors: Sequence[ExecutorId]) -> str:
+    count = len(selection.cameras)
+    what = executors[0] if len(executors) == 1 else f"{len(executors)} executors"
+    if count == 1:
+        return f"one camera has {what} to itself"
+    return f"{_WORDS[count] if count < len(_WORDS) else count} cameras share {what}"
+
+
+def _ms(duration_ns: int) -> str:
+    return f"{duration_ns / 1e6:g}"
+
+
+def _ms_up(duration_ns: int) -> int:
+    return max(1, -(-duration_ns // 1_000_000))

@@ -1,0 +1,264 @@
+"""Decides, for all cameras together, which candidate each one gets. Pure.
+
+Two things couple the cameras: a frame may have to wait for the longest batch of any camera, and
+all share the executors' time. Both only get worse as levels rise, so levels rise one step at a
+time from a start that satisfies them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+
+from edgebox.domain.models import VariantName
+from edgebox.planning.candidates import Candidates, Level, round_rate
+from edgebox.planning.capacity import Timing
+from edgebox.planning.parameters import PlanningParameters
+
+
+class Selection:
+    """A level for each camera, with what the levels add up to."""
+
+    def __init__(
+        self,
+        cameras: Sequence[Candidates],
+        at: Sequence[int],
+        timing: Mapping[VariantName, Timing],
+        window_ns: int,
+    ) -> None:
+        self.cameras = cameras
+        self.at = list(at)
+        self._timing = timing
+        self._window_ns = window_ns
+        self._rates: dict[VariantName, float] = {}
+        for level in self.levels:
+            name = level.variant.name
+            self._rates[name] = self._rates.get(name, 0.0) + level.rate_hz
+        self._shares = {name: self._share(name, rate) for name, rate in self._rates.items()}
+        self.blocker_ns = max(level.single_ns for level in self.levels)
+        """The longest batch that anyone may have to wait for."""
+        self.slack_ns = min(
+            (level.slack_ns for c, level in zip(cameras, self.levels, strict=True) if c.served),
+            default=self.blocker_ns,
+        )
+        """The longest batch that every served camera can wait for."""
+
+    @property
+    def levels(self) -> list[Level]:
+        """What each camera has."""
+        return [c.levels[at] for c, at in zip(self.cameras, self.at, strict=True)]
+
+    @property
+    def utilisation(self) -> float:
+        """Planned share of the executors' time."""
+        return sum(self._shares.values())
+
+    @property
+    def accuracy_rate(self) -> float:
+        """What is maximised: accuracy times rate, over all cameras (Jellyfish, Eq. 2)."""
+        return sum(level.variant.accuracy * level.rate_hz for level in self.levels)
+
+    def above(self, camera: int) -> Level | None:
+        """Return the next level of a camera."""
+        levels = self.cameras[camera].levels
+        at = self.at[camera] + 1
+        return levels[at] if at < len(levels) else None
+
+    def utilisation_at(self, camera: int, level: Level) -> float:
+        """Return the utilisation if one camera had another level."""
+        changed = self._shares | self._changed(camera, level)
+        return sum(changed.values())
+
+    def blocks(self, level: Level) -> bool:
+        """Say whether a camera that rises to this level would make anyone wait too long."""
+        return max(self.blocker_ns, level.single_ns) > min(self.slack_ns, level.slack_ns)
+
+    def move(self, camera: int, to: int) -> None:
+        """Give a camera another of its levels."""
+        level = self.cameras[camera].levels[to]
+        old = self.cameras[camera].levels[self.at[camera]].variant.name
+        self._shares.update(self._changed(camera, level))
+        self._rates[old] -= level.rate_hz
+        self._rates[level.variant.name] = self._rates.get(level.variant.name, 0.0) + level.rate_hz
+        self.at[camera] = to
+        self.blocker_ns = max(self.blocker_ns, level.single_ns)
+        if self.cameras[camera].served:
+            self.slack_ns = min(self.slack_ns, level.slack_ns)
+
+    def _changed(self, camera: int, level: Level) -> dict[VariantName, float]:
+        old, new = self.cameras[camera].levels[self.at[camera]].variant.name, level.variant.name
+        if old == new:
+            return {}
+        return {
+            old: self._share(old, self._rates[old] - level.rate_hz),
+            new: self._share(new, self._rates.get(new, 0.0) + level.rate_hz),
+        }
+
+    def _share(self, variant: VariantName, rate_hz: float) -> float:
+        # What is left of a sum of floats after all its terms are gone is not a rate.
+        if rate_hz < 1e-9:
+            return 0.0
+        return self._timing[variant].share(rate_hz, self._window_ns)
+
+
+def select(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+    iterations_max: int,
+) -> Selection:
+    """Choose a level for every camera.
+
+    First, cameras that could not be served even if all had their smallest level become best
+    effort. Then the plan in force is repaired (lowered where the executors' time no longer
+    suffices) and raised where there is room; beside it one is built from the ground up; it
+    replaces the repaired one only if it is better by a margin, so that nobody is moved for
+    nothing. Where not even the smallest levels fit the executors' time, all rates are lowered by
+    the same factor.
+
+    Steps are taken in the order of accuracy per time (gained or lost). The rates cancel out, so
+    a family's cameras are treated alike: where larger variants gain ever less, the worst-off is
+    raised first and the best-off lowered first. O(S (V + log n)) for S steps, V variants.
+
+    Args:
+        cameras: what each could be given; at least one camera.
+        timing: what batches take.
+        parameters: the tunables.
+        iterations_max: bound on the steps considered in each of the two ways.
+    """
+    cameras = _serviceable(cameras)
+    window_ns = max(1, min((c.levels[0].budget.compute_ns for c in cameras if c.served), default=2))
+    window_ns = max(1, window_ns // 2)
+    ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
+    if ground.utilisation > parameters.utilisation_max:
+        return _slow_down(ground, timing, window_ns, parameters)
+    best = _raise(ground, parameters, iterations_max)
+    kept = _lower(Selection(cameras, [c.current for c in cameras], timing, window_ns), parameters)
+    if kept is not None:
+        # Lowering leaves the longest batch and the least slack out of date: take them anew.
+        kept = Selection(cameras, kept.at, timing, window_ns)
+        if kept.blocker_ns <= kept.slack_ns:
+            kept = _raise(kept, parameters, iterations_max)
+            if best.accuracy_rate <= kept.accuracy_rate * parameters.better_by:
+                return kept
+    return best
+
+
+def _serviceable(cameras: Sequence[Candidates]) -> list[Candidates]:
+    """Make cameras best effort until the rest can wait for each other's smallest batches."""
+    out = list(cameras)
+    while True:
+        blocker_ns = max(c.levels[0].single_ns for c in out)
+        tightest = min(
+            (at for at, c in enumerate(out) if c.served),
+            key=lambda at: out[at].levels[0].slack_ns,
+            default=None,
+        )
+        if tightest is None or out[tightest].levels[0].slack_ns >= blocker_ns:
+            return out
+        out[tightest] = out[tightest].best_effort()
+
+
+def _worth(low: Level, high: Level) -> float:
+    """Return the accuracy that a step brings per nanosecond."""
+    step_ns = max(1, high.single_ns - low.single_ns)
+    return (high.variant.accuracy - low.variant.accuracy) / step_ns
+
+
+def _raise(selection: Selection, parameters: PlanningParameters, iterations_max: int) -> Selection:
+    """Take every step up that fits, the most worthwhile first, until none does."""
+
+    def entry(camera: int) -> tuple[float, float, int] | None:
+        above = selection.above(camera)
+        if above is None:
+            return None
+        has = selection.cameras[camera].levels[selection.at[camera]]
+        return -_worth(has, above), has.variant.accuracy, camera
+
+    heap = [e for camera in range(len(selection.cameras)) if (e := entry(camera)) is not None]
+    heapify(heap)
+    refused: list[tuple[float, float, int]] = []
+    progress = False
+    for _ in range(iterations_max):
+        if not heap:
+            # A step may have become possible: requests that joined a variant share its batches.
+            if not progress or not refused:
+                break
+            heap, refused, progress = refused, [], False
+            heapify(heap)
+        candidate = heappop(heap)
+        camera = candidate[2]
+        level = selection.above(camera)
+        if level is None or refusal(selection, camera, level, parameters) is not None:
+            refused.append(candidate)
+            continue
+        selection.move(camera, selection.at[camera] + 1)
+        progress = True
+        if (after := entry(camera)) is not None:
+            heappush(heap, after)
+    return selection
+
+
+def refusal(
+    selection: Selection, camera: int, level: Level, parameters: PlanningParameters
+) -> float | None:
+    """Say what forbids a camera to rise to this level.
+
+    Returns:
+        None: nothing does. 0: somebody would wait too long. Above 0: the share of the
+        executors' time that is missing.
+    """
+    if selection.blocks(level):
+        return 0.0
+    has_px = selection.cameras[camera].has_px
+    above = has_px is not None and level.variant.pixels > has_px
+    limit = parameters.utilisation_upgrade if above else parameters.utilisation_max
+    missing = selection.utilisation_at(camera, level) - limit
+    return missing if missing > 0 else None
+
+
+def _lower(selection: Selection, parameters: PlanningParameters) -> Selection | None:
+    """Take steps down, those that lose least per time first, until the time suffices."""
+
+    def entry(camera: int) -> tuple[float, float, int] | None:
+        at, levels = selection.at[camera], selection.cameras[camera].levels
+        if at == 0:
+            return None
+        return _worth(levels[at - 1], levels[at]), -levels[at].variant.accuracy, camera
+
+    heap = [e for camera in range(len(selection.cameras)) if (e := entry(camera)) is not None]
+    heapify(heap)
+    while selection.utilisation > parameters.utilisation_max:
+        if not heap:
+            return None
+        camera = heappop(heap)[2]
+        selection.move(camera, selection.at[camera] - 1)
+        if (after := entry(camera)) is not None:
+            heappush(heap, after)
+    return selection
+
+
+def _slow_down(
+    ground: Selection,
+    timing: Mapping[VariantName, Timing],
+    window_ns: int,
+    parameters: PlanningParameters,
+) -> Selection:
+    """Lower all rates by the same factor, none below its floor, until the time suffices."""
+
+    def at(factor: float) -> Selection:
+        cameras = []
+        for c in ground.cameras:
+            level = c.levels[0]
+            floor_hz = min(parameters.rate_min_hz, level.rate_hz)
+            rate_hz = max(floor_hz, round_rate(level.rate_hz * factor))
+            cameras.append(replace(c, levels=(replace(level, rate_hz=rate_hz),)))
+        return Selection(cameras, [0] * len(cameras), timing, window_ns)
+
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        if at(middle).utilisation > parameters.utilisation_max:
+            high = middle
+        else:
+            low = middle
+    return at(low)

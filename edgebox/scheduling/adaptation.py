@@ -1,0 +1,179 @@
+"""Decides when to plan and what each camera is told of a plan.
+
+Owns the connected cameras, their links, the assignments and the advice in force. Pure: the
+planner itself runs elsewhere, between a ComputePlan and a PlanComputed.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.pictures import send_size
+from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
+from edgebox.domain.requests import Camera, CameraId, LinkState
+from edgebox.scheduling.admission import Ladders, first_variant
+from edgebox.scheduling.calibration import Calibration
+from edgebox.scheduling.events import Advise, ComputePlan
+from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.parameters import SchedulerParameters
+
+FIRST_REASON = "first frames: the link is not measured yet"
+
+
+@dataclass(slots=True)
+class ConnectedCamera:
+    """A camera, what is known of it and what it has been told."""
+
+    camera: Camera
+    link: LinkState
+    assignment: Assignment | None = None
+    advice: Advice | None = None
+    advised_ns: int = 0
+
+
+class Adaptation:
+    """The slow loop's half inside the core: snapshots out, advice from plans."""
+
+    def __init__(
+        self,
+        parameters: SchedulerParameters,
+        ladders: Ladders,
+        latencies: Latencies,
+        calibration: Calibration,
+    ) -> None:
+        self._parameters = parameters
+        self._ladders = ladders
+        self._latencies = latencies
+        self._calibration = calibration
+        self._variants: dict[VariantName, Variant] = {}
+        self._profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]] = {}
+        self.cameras: dict[CameraId, ConnectedCamera] = {}
+        self._in_snapshot: dict[CameraId, Camera] | None = None
+        self._wanted = False
+        self._due_ns = 0
+
+    def open(self, camera: Camera, now_ns: int) -> list[Advise]:
+        """Take in a camera and tell it what to start with."""
+        self.cameras[camera.id] = ConnectedCamera(camera, LinkState())
+        self._wanted = True
+        return self._first_advice(self.cameras[camera.id], now_ns)
+
+    def close(self, camera: CameraId) -> None:
+        """Forget a camera."""
+        del self.cameras[camera]
+        self._wanted = True
+
+    def link_measured(self, camera: CameraId, link: LinkState) -> None:
+        """Note what is now known of a link."""
+        if (connected := self.cameras.get(camera)) is not None:
+            connected.link = link
+
+    def resources_changed(
+        self, profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]], now_ns: int
+    ) -> list[Advise]:
+        """Take in other variants or executors; advise cameras that had nothing to run on."""
+        self._variants = {variant.name: variant for variant in self._ladders.offered}
+        self._profiles = profiles
+        self._wanted = True
+        return [
+            advise
+            for connected in self.cameras.values()
+            if connected.assignment is None
+            for advise in self._first_advice(connected, now_ns)
+        ]
+
+    def planned(self, plan: Plan, now_ns: int) -> list[Advise]:
+        """Put a plan into force; what it says of cameras that changed meanwhile is void."""
+        asked, self._in_snapshot = self._in_snapshot, None
+        out: list[Advise] = []
+        for camera, assignment in plan.assignments.items():
+            connected = self.cameras.get(camera)
+            if connected is None or asked is None or asked.get(camera) is not connected.camera:
+                continue
+            variant = self._variants.get(assignment.variant)
+            if variant is not None:
+                connected.assignment = assignment
+                out.extend(self._advise(connected, assignment, variant, now_ns))
+        return out
+
+    def plan_failed(self) -> None:
+        """Keep the plan in force; the next one comes in its turn."""
+        self._in_snapshot = None
+
+    def next_plan_ns(self) -> int | None:
+        """Return when the next plan is to be asked for; None: not before something happens."""
+        if self._in_snapshot is not None or not self.cameras or not self._profiles:
+            return None
+        return 0 if self._wanted else self._due_ns
+
+    def compute_plan(self, now_ns: int) -> ComputePlan:
+        """Take a snapshot; until its answer comes no other plan is asked for."""
+        self._wanted = False
+        self._due_ns = now_ns + self._parameters.planning_interval_ns
+        self._in_snapshot = {camera: c.camera for camera, c in self.cameras.items()}
+        return ComputePlan(
+            PlanningSnapshot(
+                taken_ns=now_ns,
+                cameras=tuple(
+                    CameraSnapshot(c.camera, c.link, c.assignment) for c in self.cameras.values()
+                ),
+                variants=self._ladders.offered,
+                profiles=self._profiles,
+                slowdown=self._latencies.slowdowns,
+                fixed_ns=self._calibration.fixed_ns,
+            )
+        )
+
+    def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:
+        camera = connected.camera
+        variant = first_variant(
+            self._ladders.of(camera.family),
+            camera,
+            self._latencies,
+            camera.slo_ns * self._parameters.first_slo_share,
+        )
+        if variant is None:
+            return []
+        connected.assignment = Assignment(
+            camera.id, variant.name, camera.rate_hz, self._parameters.quality, True, FIRST_REASON
+        )
+        return self._advise(connected, connected.assignment, variant, now_ns)
+
+    def _advise(
+        self, connected: ConnectedCamera, assignment: Assignment, variant: Variant, now_ns: int
+    ) -> list[Advise]:
+        camera, old = connected.camera, connected.advice
+        width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
+        bandwidth_bps = connected.link.bandwidth_bps
+        advice = Advice(
+            variant=variant.name,
+            width_px=width_px,
+            height_px=height_px,
+            rate_hz=assignment.rate_hz,
+            quality=assignment.quality,
+            bandwidth_bps=two_digits(bandwidth_bps) if bandwidth_bps is not None else 0,
+            reason=assignment.reason,
+        )
+        if old is not None and not self._is_news(old, advice, now_ns - connected.advised_ns):
+            return []
+        connected.advice, connected.advised_ns = advice, now_ns
+        return [Advise(camera.id, advice)]
+
+    def _is_news(self, old: Advice, new: Advice, age_ns: int) -> bool:
+        if old == new:
+            return False
+        step_bps = abs(new.bandwidth_bps - old.bandwidth_bps)
+        return (
+            (old.variant, old.width_px, old.height_px, old.rate_hz, old.quality)
+            != (new.variant, new.width_px, new.height_px, new.rate_hz, new.quality)
+            or step_bps > self._parameters.bandwidth_step * old.bandwidth_bps
+            or age_ns >= self._parameters.advice_refresh_ns
+        )
+
+
+def two_digits(value: float) -> int:
+    """Round to two significant digits, so that an estimate's noise is not news."""
+    if value < 1:
+        return 0
+    return int(round(value, 1 - math.floor(math.log10(value))))

@@ -1,0 +1,133 @@
+"""Decides how far the box lately runs from its profiles: slowdown and fixed costs.
+
+Pure: no clock, no I/O. Values come from `BatchCompleted` and `RequestPrepared`.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+
+from edgebox.domain.models import ExecutorId
+from edgebox.scheduling.parameters import SchedulerParameters
+
+SLOWDOWN_STEPS = 16
+"""A slowdown is a multiple of 1/16, so that noise does not undo what is derived from it."""
+
+HIGH = 0.9
+"""The quantile of fixed costs that planning reckons with."""
+
+
+class RecentValues:
+    """The last `size` values; quantiles are a look-up, adding is O(log size) comparisons.
+
+    It starts full of `initial`, which makes the first few measurements count no more than any.
+    """
+
+    def __init__(self, size: int, initial: float) -> None:
+        self._recent = deque([initial] * size)
+        self._ordered = [initial] * size
+
+    def add(self, value: float) -> None:
+        """Take a value in and forget the oldest."""
+        oldest = self._recent.popleft()
+        del self._ordered[bisect_left(self._ordered, oldest)]
+        self._recent.append(value)
+        insort(self._ordered, value)
+
+    def quantile(self, q: float) -> float:
+        """Return the value that a share of about `q` does not exceed."""
+        return self._ordered[round(q * (len(self._ordered) - 1))]
+
+    def halve(self) -> None:
+        """Halve every value."""
+        self._recent = deque(value / 2 for value in self._recent)
+        self._ordered = [value / 2 for value in self._ordered]
+
+
+class Calibration:
+    """Slowdown of every executor and the fixed costs of a frame, over recent windows.
+
+    A batch's excess is `took / P - 1`, where P is the profile's own `slowdown_quantile` for that
+    variant and batch size, and the slowdown is 1 + the same quantile of recent excesses. When
+    the profile still holds, a share of `slowdown_quantile` of the batches is below P whatever
+    the profile's spread, and the slowdown is 1; when everything takes k times as long, it is k.
+    It is never below 1: a profile is believed to be what the accelerator does when left alone.
+    """
+
+    def __init__(self, parameters: SchedulerParameters) -> None:
+        self._parameters = parameters
+        self._excess: dict[ExecutorId, RecentValues] = {}
+        self._idle_since_ns: dict[ExecutorId, int] = {}
+        self._prepare = RecentValues(parameters.prepare_window, parameters.prepare_initial_ns)
+        self._overhead = RecentValues(parameters.prepare_window, 0)
+
+    def executor_started(self, executor: ExecutorId, now_ns: int) -> None:
+        """Trust the profiles of an executor that is new."""
+        self._excess[executor] = RecentValues(self._parameters.slowdown_window, 0.0)
+        self._idle_since_ns[executor] = now_ns
+
+    def executor_stopped(self, executor: ExecutorId) -> None:
+        """Forget an executor."""
+        del self._excess[executor], self._idle_since_ns[executor]
+
+    def batch_completed(
+        self, executor: ExecutorId, expected_ns: int, took_ns: int, elapsed_ns: int, now_ns: int
+    ) -> None:
+        """Learn from a batch.
+
+        Args:
+            executor: where it ran.
+            expected_ns: the profile's `slowdown_quantile` for it, uncalibrated.
+            took_ns: its execution alone.
+            elapsed_ns: from the order to the answer, so the rest is overhead.
+            now_ns: when the executor became idle.
+        """
+        self._excess[executor].add(max(0.0, took_ns / max(1, expected_ns) - 1))
+        self._overhead.add(max(0, elapsed_ns - took_ns))
+        self._idle_since_ns[executor] = now_ns
+
+    def batch_failed(self, executor: ExecutorId, now_ns: int) -> None:
+        """Note that an executor is idle again without having told anything about its speed."""
+        self._idle_since_ns[executor] = now_ns
+
+    def prepared(self, took_ns: int) -> None:
+        """Learn what decoding a frame took."""
+        self._prepare.add(max(0, took_ns))
+
+    def relax(self, executor: ExecutorId, now_ns: int) -> bool:
+        """Let an idle executor's excess fade; say whether it was time to.
+
+        Any number of calls leaves what one call at the last instant would have left.
+        """
+        half_life_ns = self._parameters.idle_half_life_ns
+        halvings = (now_ns - self._idle_since_ns[executor]) // half_life_ns
+        if halvings < 1:
+            return False
+        self._idle_since_ns[executor] += halvings * half_life_ns
+        excess = self._excess[executor]
+        for _ in range(min(halvings, 64)):
+            excess.halve()
+        return True
+
+    def relax_at_ns(self, executor: ExecutorId) -> int:
+        """Return when `relax` next changes something if the executor stays idle."""
+        return self._idle_since_ns[executor] + self._parameters.idle_half_life_ns
+
+    def slowdown(self, executor: ExecutorId) -> float:
+        """Return how much slower than its profile an executor lately is, at least 1."""
+        excess = self._excess[executor].quantile(self._parameters.slowdown_quantile)
+        return 1 + round(excess * SLOWDOWN_STEPS) / SLOWDOWN_STEPS
+
+    @property
+    def prepare_ns(self) -> int:
+        """What decoding a frame usually takes."""
+        return round(self._prepare.quantile(0.5))
+
+    @property
+    def overhead_ns(self) -> int:
+        """What hands a batch over and its outputs back, on the high side."""
+        return round(self._overhead.quantile(HIGH))
+
+    @property
+    def fixed_ns(self) -> int:
+        """What a frame costs outside link and inference, on the high side."""
+        return round(self._prepare.quantile(HIGH)) + self.overhead_ns

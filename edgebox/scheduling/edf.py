@@ -1,0 +1,156 @@
+"""Decides the next batch by earliest deadline first over one queue per variant.
+
+Pure. The size of a batch is what its earliest deadline allows at the profile's high quantile,
+and a request is dropped only when it would miss even at the low one.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.requests import Request, RequestId
+from edgebox.scheduling.events import Infer
+from edgebox.scheduling.latencies import Latencies, Row
+from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.policy import Batch
+
+WORTH_GROWING = 1.03
+"""A larger batch must answer this many times as many requests per second as a smaller one."""
+
+Queue = list[tuple[int, RequestId]]
+"""(deadline_ns, request), sorted: a few comparisons and a short memmove per change beat a heap
+whose entries must also be removed from the middle and looked at in order."""
+
+
+def fill(row: Row, waiting: int, time_left_ns: int) -> tuple[int, int]:
+    """Choose how many requests to run and the batch size to pad them to.
+
+    Of the profiled sizes whose high-quantile time fits, the one that answers most requests per
+    second (by the median), a smaller one where a larger gains nothing worth its delay. So a
+    batch is padded where the accelerator takes it for nothing, and grows only where growing pays:
+    on a CPU it mostly does not. When not even the smallest size fits, one request is tried.
+
+    Args:
+        row: expected times, overhead excluded.
+        waiting: requests there are to choose from, at least 1.
+        time_left_ns: until the earliest deadline, overhead taken off.
+
+    Returns:
+        How many requests, and the profiled size to run them at.
+    """
+    best, best_rate = 0, 0.0
+    for at in range(max(1, bisect_right(row.high_ns, time_left_ns))):
+        rate = min(waiting, row.sizes[at]) / max(1, row.median_ns[at])
+        if rate > best_rate * WORTH_GROWING:
+            best, best_rate = at, rate
+    size = row.sizes[best]
+    if row.high_ns[best] > time_left_ns:
+        return 1, size
+    return min(waiting, size), size
+
+
+class EarliestDeadlineFirst:
+    """The queue whose head has the earliest deadline runs next, as many as still make it.
+
+    A head that this executor would miss for certain, but a faster one might make, is passed
+    over, so it blocks nobody. Cost: O(variants) per question, O(log n) comparisons per change.
+    """
+
+    def __init__(self) -> None:
+        self._latencies = Latencies(SchedulerParameters())
+        self._entries: dict[RequestId, tuple[VariantName, int]] = {}
+        self._preparing: dict[VariantName, Queue] = {}
+        self._ready: dict[VariantName, Queue] = {}
+
+    def attach(self, latencies: Latencies) -> None:
+        """Take the expected times to decide by."""
+        self._latencies = latencies
+
+    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
+        """Watch the deadline of a request that is being decoded."""
+        self._entries[request.id] = variant, request.deadline_ns
+        insort(self._preparing.setdefault(variant, []), (request.deadline_ns, request.id))
+
+    def prepared(self, request: RequestId, now_ns: int) -> None:
+        """Queue a request."""
+        variant, deadline_ns = self._entries[request]
+        _remove(self._preparing[variant], deadline_ns, request)
+        insort(self._ready.setdefault(variant, []), (deadline_ns, request))
+
+    def removed(self, request: RequestId) -> None:
+        """Forget a request."""
+        variant, deadline_ns = self._entries.pop(request)
+        for queues in (self._preparing, self._ready):
+            if _remove(queues.get(variant, []), deadline_ns, request):
+                return
+
+    def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
+        """Learn nothing: the calibration of the expected times is all this policy uses."""
+
+    def expired(self, now_ns: int) -> list[RequestId]:
+        """Give away the requests that would miss even if run alone, now, and quickly."""
+        gone: list[RequestId] = []
+        for queues in (self._ready, self._preparing):
+            for variant, queue in queues.items():
+                if queue and queue[0][0] < (bound := now_ns + self._quickest_ns(variant)):
+                    cut = bisect_left(queue, (bound,))
+                    gone.extend(request for _, request in queue[:cut])
+                    del queue[:cut]
+        for request in gone:
+            del self._entries[request]
+        return gone
+
+    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+        """Give away the batch with the earliest deadline that this executor can still make."""
+        best: tuple[tuple[int, RequestId], VariantName, Row, int] | None = None
+        for variant, queue in self._ready.items():
+            if not queue or (best is not None and best[0] < queue[0]):
+                continue
+            row = self._latencies.row(executor, variant)
+            if row is None:
+                continue
+            start = bisect_left(queue, (now_ns + row.low_ns[0],))
+            if start < len(queue) and (best is None or queue[start] < best[0]):
+                best = queue[start], variant, row, start
+        if best is None:
+            return None
+        (deadline_ns, _), variant, row, start = best
+        queue = self._ready[variant]
+        time_left_ns = deadline_ns - now_ns - self._latencies.overhead_ns
+        count, size = fill(row, len(queue) - start, time_left_ns)
+        members = tuple(request for _, request in queue[start : start + count])
+        del queue[start : start + count]
+        for request in members:
+            del self._entries[request]
+        return Batch(variant, members, size)
+
+    def next_wakeup_ns(self) -> int | None:
+        """Return when the next request comes out of reach."""
+        return min(
+            (
+                queue[0][0] - self._quickest_ns(variant) + 1
+                for queues in (self._ready, self._preparing)
+                for variant, queue in queues.items()
+                if queue
+            ),
+            default=None,
+        )
+
+    def pending(self) -> Iterable[RequestId]:
+        """Iterate over every request in the queues."""
+        for queues in (self._ready, self._preparing):
+            for queue in queues.values():
+                yield from (request for _, request in queue)
+
+    def _quickest_ns(self, variant: VariantName) -> int:
+        # A variant that no executor has keeps its requests to the deadline: one may come back.
+        row = self._latencies.best(variant)
+        return 0 if row is None else row.low_ns[0]
+
+
+def _remove(queue: Queue, deadline_ns: int, request: RequestId) -> bool:
+    at = bisect_left(queue, (deadline_ns, request))
+    if at < len(queue) and queue[at][1] == request:
+        del queue[at]
+        return True
+    return False

@@ -1,0 +1,78 @@
+"""Decides whether the core's redundant state agrees with itself: a tool of tests and replays."""
+
+from collections import Counter
+
+from edgebox.domain.errors import InvariantViolation
+from edgebox.scheduling.ledger import Stage
+from edgebox.scheduling.scheduler import Scheduler
+
+
+def check_invariants(scheduler: Scheduler) -> None:
+    """Re-derive all redundant state and compare; call it between two calls of `handle`.
+
+    Raises:
+        InvariantViolation: the message says what contradicts what.
+    """
+    _check_waiting(scheduler)
+    _check_running(scheduler)
+    _check_resources(scheduler)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvariantViolation(message)
+
+
+def _check_waiting(scheduler: Scheduler) -> None:
+    ledger = scheduler._ledger
+    waiting = {r: live for r, live in ledger.live.items() if live.stage is not Stage.RUNNING}
+    _require(ledger.waiting == len(waiting), f"{ledger.waiting} wait, not {len(waiting)}")
+    listed = [(c, r) for c, requests in ledger.waiting_by_camera.items() for r in requests]
+    expected = {(live.request.camera, r) for r, live in waiting.items()}
+    _require(len(listed) == len(expected), "a camera's list holds a request twice or not at all")
+    _require(set(listed) == expected, "the cameras' lists are not the waiting requests")
+    _require(all(ledger.waiting_by_camera.values()), "an empty list of a camera was kept")
+    in_policy = Counter(scheduler._policy.pending())
+    _require(in_policy == Counter(list(waiting)), "the policy's queues are not the waiting requests")
+    _require(
+        ledger.waiting <= scheduler._parameters.box_pending_max, "more wait than the box allows"
+    )
+    _require(not (scheduler._stopping and waiting), "something waits while the box is stopping")
+
+
+def _check_running(scheduler: Scheduler) -> None:
+    ledger = scheduler._ledger
+    members = [m for batch in ledger.running.values() for m in batch.infer.requests]
+    running = {r for r, live in ledger.live.items() if live.stage is Stage.RUNNING}
+    _require(len(members) == len(set(members)), "a request runs twice")
+    _require(set(members) == running, "the batches are not the running requests")
+    for executor, batch in ledger.running.items():
+        _require(executor in scheduler._executors, f"{executor} runs a batch but has stopped")
+        _require(batch.infer.executor == executor, f"{executor} runs another's batch")
+        profile = scheduler._latencies.profiles(executor).get(batch.infer.variant)
+        _require(profile is not None, f"{batch.infer.variant} is not loaded on {executor}")
+        if profile is not None:
+            size = batch.infer.batch_size
+            _require(size in profile.quantiles_ns, f"batch size {size} was never profiled")
+            _require(0 < len(batch.infer.requests) <= size, "a batch is empty or overfull")
+        for member in batch.infer.requests:
+            runs_on = ledger.live[member].variant
+            _require(runs_on == batch.infer.variant, f"request {member} runs on a foreign variant")
+
+
+def _check_resources(scheduler: Scheduler) -> None:
+    slowdowns = scheduler._latencies.slowdowns
+    _require(set(slowdowns) == set(scheduler._executors), "executors and expected times disagree")
+    for executor, slowdown in slowdowns.items():
+        _require(
+            slowdown == scheduler._calibration.slowdown(executor) >= 1,
+            f"expected times of {executor} do not carry its slowdown",
+        )
+    offered = {variant.name for variant in scheduler._ladders.offered}
+    for camera, connected in scheduler._adaptation.cameras.items():
+        _require(connected.camera.id == camera, f"{camera} is filed under a wrong name")
+        told, given = connected.advice, connected.assignment
+        _require((told is None) == (given is None), f"{camera} has half an assignment")
+        if told is not None and given is not None and given.variant in offered:
+            _require(told.variant == given.variant, f"{camera} was not told its variant")
+            _require(told.rate_hz == given.rate_hz, f"{camera} was not told its rate")

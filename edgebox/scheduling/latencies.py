@@ -1,0 +1,105 @@
+"""Owns what batches are expected to take: profiles times slowdown, ready for look-up.
+
+Pure. Rows are built on first use and kept until the slowdown changes, because the decision
+looks them up several times per event.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.scheduling.parameters import SchedulerParameters
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Expected times of one variant on one executor; each tuple has one entry per size.
+
+    Times never fall from one size to the next: a larger batch that was measured faster was
+    measured at a better moment.
+    """
+
+    sizes: tuple[int, ...]
+    """Profiled batch sizes, rising."""
+    low_ns: tuple[int, ...]
+    median_ns: tuple[int, ...]
+    high_ns: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _OnExecutor:
+    profiles: dict[VariantName, LatencyProfile]
+    slowdown: float
+    rows: dict[VariantName, Row]
+
+
+class Latencies:
+    """The profiles of all executors, calibrated. Policies read it, the Scheduler writes it."""
+
+    def __init__(self, parameters: SchedulerParameters) -> None:
+        self._low = parameters.low_quantile
+        self._high = parameters.high_quantile
+        self._executors: dict[ExecutorId, _OnExecutor] = {}
+        self._best: dict[VariantName, Row | None] = {}
+        self.overhead_ns = 0
+        """Comes on top of every batch: handing it over and its outputs back."""
+
+    def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
+        """Take in an executor; a profile without any batch size counts as absent."""
+        known = {profile.variant: profile for profile in profiles if profile.quantiles_ns}
+        self._executors[executor] = _OnExecutor(known, 1.0, {})
+        self._best.clear()
+
+    def executor_stopped(self, executor: ExecutorId) -> None:
+        """Forget an executor."""
+        del self._executors[executor]
+        self._best.clear()
+
+    def set_slowdown(self, executor: ExecutorId, slowdown: float) -> None:
+        """Multiply an executor's profiles by this from now on."""
+        at = self._executors[executor]
+        if at.slowdown != slowdown:
+            at.slowdown = slowdown
+            at.rows.clear()
+            self._best.clear()
+
+    def slowdown(self, executor: ExecutorId) -> float:
+        """Return what an executor's profiles are multiplied by."""
+        return self._executors[executor].slowdown
+
+    @property
+    def slowdowns(self) -> dict[ExecutorId, float]:
+        """What each executor's profiles are multiplied by."""
+        return {executor: at.slowdown for executor, at in self._executors.items()}
+
+    def profiles(self, executor: ExecutorId) -> Mapping[VariantName, LatencyProfile]:
+        """Return an executor's profiles as measured, for policies that want distributions."""
+        return self._executors[executor].profiles
+
+    def row(self, executor: ExecutorId, variant: VariantName) -> Row | None:
+        """Return the expected times of a variant on an executor; None where it is not loaded."""
+        at = self._executors[executor]
+        row = at.rows.get(variant)
+        if row is None and variant in at.profiles:
+            row = at.rows[variant] = self._build(at.profiles[variant], at.slowdown)
+        return row
+
+    def best(self, variant: VariantName) -> Row | None:
+        """Return the row of the executor that is quickest with one request; None: nowhere."""
+        try:
+            return self._best[variant]
+        except KeyError:
+            rows = [row for e in self._executors if (row := self.row(e, variant)) is not None]
+            best = min(rows, key=lambda row: row.low_ns[0], default=None)
+            self._best[variant] = best
+            return best
+
+    def _build(self, profile: LatencyProfile, slowdown: float) -> Row:
+        sizes = profile.batch_sizes
+
+        def times(q: float) -> tuple[int, ...]:
+            expected = (round(profile.quantile_ns(size, q) * slowdown) for size in sizes)
+            return tuple(accumulate(expected, max))
+
+        return Row(sizes, times(self._low), times(0.5), times(self._high))

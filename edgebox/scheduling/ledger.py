@@ -1,0 +1,92 @@
+"""Owns the books: which requests live, in which stage, for which camera, and what runs. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.requests import CameraId, Request, RequestId
+from edgebox.scheduling.events import Infer
+
+
+class Stage(Enum):
+    """Where a living request is."""
+
+    PREPARING = "preparing"
+    READY = "ready"
+    RUNNING = "running"
+
+
+@dataclass(slots=True)
+class LiveRequest:
+    """A request that has not ended."""
+
+    request: Request
+    variant: VariantName
+    stage: Stage = Stage.PREPARING
+    departed: bool = False
+    """Its camera left while it ran; it ends with its batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBatch:
+    """What an executor is doing."""
+
+    infer: Infer
+    started_ns: int
+
+
+class Ledger:
+    """Every living request, once. Waiting ones are also listed by camera, oldest first."""
+
+    def __init__(self) -> None:
+        self.live: dict[RequestId, LiveRequest] = {}
+        self.running: dict[ExecutorId, RunningBatch] = {}
+        self.waiting_by_camera: dict[CameraId, dict[RequestId, None]] = {}
+        self.waiting = 0
+
+    def admit(self, request: Request, variant: VariantName) -> None:
+        """Enter a new request."""
+        self.live[request.id] = LiveRequest(request, variant)
+        self.waiting_by_camera.setdefault(request.camera, {})[request.id] = None
+        self.waiting += 1
+
+    def start(self, infer: Infer, now_ns: int) -> None:
+        """Move a batch's members from waiting to running."""
+        for member in infer.requests:
+            live = self.live[member]
+            live.stage = Stage.RUNNING
+            self._no_longer_waits(live)
+        self.running[infer.executor] = RunningBatch(infer, now_ns)
+
+    def finish(self, executor: ExecutorId) -> list[LiveRequest]:
+        """Take the members of an executor's batch off the books."""
+        return [self.live.pop(member) for member in self.running.pop(executor).infer.requests]
+
+    def end_waiting(self, request: RequestId) -> None:
+        """Take a waiting request off the books."""
+        self._no_longer_waits(self.live.pop(request))
+
+    def all_waiting(self) -> list[RequestId]:
+        """Return all waiting requests, oldest first."""
+        return [r for r, live in self.live.items() if live.stage is not Stage.RUNNING]
+
+    def waiting_of(self, camera: CameraId) -> Iterable[RequestId]:
+        """Return a camera's waiting requests, oldest first; do not change the books meanwhile."""
+        return self.waiting_by_camera.get(camera, ())
+
+    def depart(self, camera: CameraId) -> None:
+        """Mark what runs for a camera that left."""
+        for batch in self.running.values():
+            for member in batch.infer.requests:
+                live = self.live[member]
+                if live.request.camera == camera:
+                    live.departed = True
+
+    def _no_longer_waits(self, live: LiveRequest) -> None:
+        request = live.request
+        of_camera = self.waiting_by_camera[request.camera]
+        del of_camera[request.id]
+        if not of_camera:
+            del self.waiting_by_camera[request.camera]
+        self.waiting -= 1

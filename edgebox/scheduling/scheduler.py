@@ -1,0 +1,355 @@
+"""Decides what runs next and how every request ends: events in, actions out.
+
+Theory of operation. A request is admitted or dropped when it arrives (`admission`), is prepared
+by the driver, waits for the policy to put it into a batch, runs, and ends: every request ends by
+exactly one `Finish` or `Drop`. What can no longer make its deadline is dropped as soon as that
+is certain, and not before. Beside it runs the slow loop (`adaptation`): snapshots go out as
+`ComputePlan`, plans come back as events and become advice.
+
+Pure and deterministic: no clock, no I/O, no randomness. The same events at the same instants give
+the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict
+the books (an unknown id, a batch that no longer runs) are stale news and are ignored.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.plans import Advice, Assignment
+from edgebox.domain.requests import (
+    BatchId,
+    CameraId,
+    DropReason,
+    Outcome,
+    Request,
+    RequestId,
+)
+from edgebox.scheduling import events
+from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.admission import Ladders, choose_variant
+from edgebox.scheduling.calibration import Calibration
+from edgebox.scheduling.events import Action, Drop, Event, Finish, Infer, Prepare
+from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.ledger import Ledger, Stage
+from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.policy import BatchingPolicy
+
+__all__ = ["Scheduler", "SchedulerParameters"]
+
+
+class Scheduler:
+    """The core of the box: one state machine between the driver (or simulator) and a policy."""
+
+    def __init__(self, parameters: SchedulerParameters, policy: BatchingPolicy) -> None:
+        self._parameters = parameters
+        self._policy = policy
+        self._latencies = Latencies(parameters)
+        self._calibration = Calibration(parameters)
+        self._ladders = Ladders(self._latencies)
+        self._adaptation = Adaptation(parameters, self._ladders, self._latencies, self._calibration)
+        self._ledger = Ledger()
+        self._executors: dict[ExecutorId, None] = {}
+        self._next_batch = 1
+        self._stopping = False
+        self._now_ns = 0
+        self._out: list[Action] = []
+        self._steps: dict[type[object], Callable[[Any], None]] = {
+            events.RequestArrived: self._request_arrived,
+            events.RequestPrepared: self._request_prepared,
+            events.RequestRejected: self._request_rejected,
+            events.BatchCompleted: self._batch_completed,
+            events.BatchFailed: self._batch_failed,
+            events.LinkMeasured: self._link_measured,
+            events.CameraOpened: self._camera_opened,
+            events.CameraClosed: self._camera_closed,
+            events.PlanComputed: self._plan_computed,
+            events.PlanFailed: self._plan_failed,
+            events.ExecutorStarted: self._executor_started,
+            events.ExecutorStopped: self._executor_stopped,
+            events.VariantsOffered: self._variants_offered,
+            events.ShutdownRequested: self._shutdown_requested,
+        }
+        policy.attach(self._latencies)
+
+    def handle(self, event: Event | None, now_ns: int) -> list[Action]:
+        """Take one fact in and return the orders that follow from it.
+
+        Args:
+            event: what happened; None for a wake-up, which may come early or for nothing.
+            now_ns: the instant, never before that of the last call.
+        """
+        self._now_ns = now_ns
+        out: list[Action] = []
+        self._out = out
+        self._relax()
+        if event is not None:
+            self._steps[type(event)](event)
+        self._drop_expired()
+        self._dispatch()
+        self._plan()
+        return out
+
+    def next_wakeup_ns(self) -> int | None:
+        """Return when `handle(None, ...)` is due if no event comes before; None: never."""
+        due = [self._policy.next_wakeup_ns()]
+        if not self._stopping:
+            due.append(self._adaptation.next_plan_ns())
+        if self._ledger.waiting:
+            due.extend(
+                self._calibration.relax_at_ns(executor)
+                for executor in self._executors
+                if executor not in self._ledger.running and self._latencies.slowdown(executor) > 1
+            )
+        return min((at for at in due if at is not None), default=None)
+
+    @property
+    def queue_length(self) -> int:
+        """Requests being prepared or waiting for a batch."""
+        return self._ledger.waiting
+
+    @property
+    def running(self) -> dict[ExecutorId, Infer]:
+        """What each busy executor runs."""
+        return {executor: batch.infer for executor, batch in self._ledger.running.items()}
+
+    @property
+    def assignments(self) -> dict[CameraId, Assignment]:
+        """What the plan in force gives each connected camera."""
+        return {
+            camera: connected.assignment
+            for camera, connected in self._adaptation.cameras.items()
+            if connected.assignment is not None
+        }
+
+    @property
+    def advice(self) -> dict[CameraId, Advice]:
+        """What each connected camera was last told."""
+        return {
+            camera: connected.advice
+            for camera, connected in self._adaptation.cameras.items()
+            if connected.advice is not None
+        }
+
+    @property
+    def slowdown(self) -> Mapping[ExecutorId, float]:
+        """How much slower than its profile each executor lately is, at least 1."""
+        return self._latencies.slowdowns
+
+    # Requests
+
+    def _request_arrived(self, event: events.RequestArrived) -> None:
+        request = event.request
+        if request.id in self._ledger.live:
+            return
+        variant = self._admit(request)
+        if isinstance(variant, DropReason):
+            self._out.append(Drop(request.id, variant))
+            return
+        self._ledger.admit(request, variant)
+        self._policy.admitted(request, variant, self._now_ns)
+        self._out.append(Prepare(request.id, variant))
+
+    def _admit(self, request: Request) -> VariantName | DropReason:
+        if self._stopping:
+            return DropReason.SHUTDOWN
+        connected = self._adaptation.cameras.get(request.camera)
+        time_left_ns = request.deadline_ns - self._now_ns - self._calibration.prepare_ns
+        variant: VariantName | None
+        if request.variant is not None:
+            row = self._latencies.best(request.variant)
+            fits = row is not None and row.median_ns[0] <= time_left_ns
+            variant = request.variant if fits else None
+        elif connected is None:
+            return DropReason.DEPARTED
+        elif connected.assignment is None:
+            variant = None
+        else:
+            variant = choose_variant(
+                request,
+                connected.camera,
+                connected.assignment.variant,
+                self._ladders.of(connected.camera.family),
+                latencies=self._latencies,
+                time_left_ns=time_left_ns,
+            )
+        if variant is None:
+            return DropReason.INFEASIBLE
+        return variant if self._make_room(request) else DropReason.OVERLOAD
+
+    def _make_room(self, request: Request) -> bool:
+        """Drop a camera's oldest waiting frame where it has, or all have, too many.
+
+        One-shot requests are not each other's newer frame, so only the box's bound holds for them.
+        """
+        of_camera = self._ledger.waiting_by_camera.get(request.camera, {})
+        full = self._ledger.waiting >= self._parameters.box_pending_max
+        if request.variant is not None:
+            return not full
+        if full or len(of_camera) >= self._parameters.camera_pending_max:
+            if not of_camera:
+                return False
+            self._drop_waiting(next(iter(of_camera)), DropReason.OVERLOAD)
+        return True
+
+    def _request_prepared(self, event: events.RequestPrepared) -> None:
+        self._calibration.prepared(event.took_ns)
+        live = self._ledger.live.get(event.request)
+        if live is not None and live.stage is Stage.PREPARING:
+            live.stage = Stage.READY
+            self._policy.prepared(event.request, self._now_ns)
+
+    def _request_rejected(self, event: events.RequestRejected) -> None:
+        live = self._ledger.live.get(event.request)
+        if live is not None and live.stage is Stage.PREPARING:
+            self._drop_waiting(event.request, DropReason.INVALID)
+
+    def _drop_waiting(self, request: RequestId, reason: DropReason) -> None:
+        self._policy.removed(request)
+        self._ledger.end_waiting(request)
+        self._out.append(Drop(request, reason))
+
+    def _drop_all(self, requests: Iterable[RequestId], reason: DropReason) -> None:
+        for request in list(requests):
+            self._drop_waiting(request, reason)
+
+    # Batches
+
+    def _batch_completed(self, event: events.BatchCompleted) -> None:
+        if not self._runs(event.executor, event.batch):
+            return
+        batch = self._ledger.running[event.executor]
+        profile = self._latencies.profiles(event.executor)[batch.infer.variant]
+        self._calibration.batch_completed(
+            event.executor,
+            profile.quantile_ns(batch.infer.batch_size, self._parameters.slowdown_quantile),
+            event.took_ns,
+            self._now_ns - batch.started_ns,
+            self._now_ns,
+        )
+        self._calibrate(event.executor)
+        self._policy.batch_completed(batch.infer, event.took_ns, self._now_ns)
+        for live in self._ledger.finish(event.executor):
+            request = live.request
+            if live.departed:
+                self._out.append(Drop(request.id, DropReason.DEPARTED))
+            else:
+                on_time = self._now_ns <= request.deadline_ns
+                outcome = Outcome.ON_TIME if on_time else Outcome.LATE
+                self._out.append(Finish(request.id, outcome))
+
+    def _batch_failed(self, event: events.BatchFailed) -> None:
+        if self._runs(event.executor, event.batch):
+            self._fail(event.executor)
+
+    def _fail(self, executor: ExecutorId) -> None:
+        self._calibration.batch_failed(executor, self._now_ns)
+        for live in self._ledger.finish(executor):
+            reason = DropReason.DEPARTED if live.departed else DropReason.FAILED
+            self._out.append(Drop(live.request.id, reason))
+
+    def _runs(self, executor: ExecutorId, batch: BatchId) -> bool:
+        running = self._ledger.running.get(executor)
+        return running is not None and running.infer.batch == batch
+
+    # Cameras and plans
+
+    def _camera_opened(self, event: events.CameraOpened) -> None:
+        if event.camera.id in self._adaptation.cameras:
+            self._leave(event.camera.id)
+        self._out.extend(self._adaptation.open(event.camera, self._now_ns))
+
+    def _camera_closed(self, event: events.CameraClosed) -> None:
+        self._leave(event.camera)
+
+    def _leave(self, camera: CameraId) -> None:
+        # One-shot requests have a camera that never opened; it can leave all the same.
+        self._drop_all(self._ledger.waiting_of(camera), DropReason.DEPARTED)
+        self._ledger.depart(camera)
+        if camera in self._adaptation.cameras:
+            self._adaptation.close(camera)
+
+    def _link_measured(self, event: events.LinkMeasured) -> None:
+        self._adaptation.link_measured(event.camera, event.link)
+
+    def _plan_computed(self, event: events.PlanComputed) -> None:
+        self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
+
+    def _plan_failed(self, event: events.PlanFailed) -> None:
+        self._adaptation.plan_failed()
+
+    # Resources
+
+    def _executor_started(self, event: events.ExecutorStarted) -> None:
+        if event.executor in self._executors:
+            self._forget_executor(event.executor)
+        self._executors[event.executor] = None
+        self._latencies.executor_started(event.executor, event.profiles)
+        self._calibration.executor_started(event.executor, self._now_ns)
+        self._resources_changed()
+
+    def _executor_stopped(self, event: events.ExecutorStopped) -> None:
+        if event.executor in self._executors:
+            self._forget_executor(event.executor)
+            self._resources_changed()
+
+    def _forget_executor(self, executor: ExecutorId) -> None:
+        if executor in self._ledger.running:
+            self._fail(executor)
+        del self._executors[executor]
+        self._latencies.executor_stopped(executor)
+        self._calibration.executor_stopped(executor)
+
+    def _variants_offered(self, event: events.VariantsOffered) -> None:
+        self._ladders.offer(event.variants)
+        self._resources_changed()
+
+    def _resources_changed(self) -> None:
+        self._ladders.refresh()
+        profiles = {executor: self._latencies.profiles(executor) for executor in self._executors}
+        self._out.extend(self._adaptation.resources_changed(profiles, self._now_ns))
+
+    def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
+        self._stopping = True
+        self._drop_all(self._ledger.all_waiting(), DropReason.SHUTDOWN)
+
+    # After every event
+
+    def _relax(self) -> None:
+        for executor in self._executors:
+            if executor not in self._ledger.running and self._calibration.relax(
+                executor, self._now_ns
+            ):
+                self._calibrate(executor)
+
+    def _calibrate(self, executor: ExecutorId) -> None:
+        self._latencies.set_slowdown(executor, self._calibration.slowdown(executor))
+        self._latencies.overhead_ns = self._calibration.overhead_ns
+
+    def _drop_expired(self) -> None:
+        for request in self._policy.expired(self._now_ns):
+            self._ledger.end_waiting(request)
+            self._out.append(Drop(request, DropReason.QUEUE))
+
+    def _dispatch(self) -> None:
+        if not self._ledger.waiting:
+            return
+        for executor in self._executors:
+            if executor in self._ledger.running:
+                continue
+            batch = self._policy.next_batch(executor, self._now_ns)
+            if batch is not None:
+                infer = Infer(
+                    executor,
+                    BatchId(self._next_batch),
+                    batch.variant,
+                    batch.requests,
+                    batch.batch_size,
+                )
+                self._next_batch += 1
+                self._ledger.start(infer, self._now_ns)
+                self._out.append(infer)
+
+    def _plan(self) -> None:
+        due_ns = self._adaptation.next_plan_ns()
+        if due_ns is not None and due_ns <= self._now_ns and not self._stopping:
+            self._out.append(self._adaptation.compute_plan(self._now_ns))

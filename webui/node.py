@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,8 +59,14 @@ def npm(*arguments: str) -> None:
         check=False,
     )
     if done.returncode != 0:
-        tail = "\n".join(done.stdout.strip().splitlines()[-_TAIL_LINES:])
+        tail = "\n".join(_readable(done.stdout)[-_TAIL_LINES:])
         raise PageError(f"npm {' '.join(arguments)} failed ({done.returncode}):\n{tail}")
+
+
+def _readable(output: str) -> list[str]:
+    """A tool's output without colours and without where in its own code the tool gave up."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", output).strip().splitlines()
+    return [line for line in lines if not re.match(r"(npm error)?\s+at ", line)]
 
 
 def install() -> None:

@@ -23,12 +23,16 @@ export function LinkChart({ bandwidth, sizes, window_s, height, label }: LinkCha
   useEffect(() => {
     const element = place.current
     if (!element) return
-    const plot = new uPlot(options(element, height, window_s), data(columns), element)
+    let palette = paletteOf(element)
+    const plot = new uPlot(options(element.clientWidth, height, window_s, () => palette), data(columns), element)
     chart.current = plot
     const fit = () => plot.setSize({ width: element.clientWidth, height })
     const resizes = new ResizeObserver(fit)
     resizes.observe(element)
-    const repaint = () => plot.redraw(false, true)
+    const repaint = () => {
+      palette = paletteOf(element)
+      plot.redraw(false, true)
+    }
     const scheme = window.matchMedia('(prefers-color-scheme: dark)')
     scheme.addEventListener('change', repaint)
     window.addEventListener(THEME_CHANGED, repaint)
@@ -53,25 +57,39 @@ function data({ at_s, bandwidth_mbps, size_px }: LinkColumns): uPlot.AlignedData
 /** A size holds until the next one: drawn as steps. */
 const STEPPED = uPlot.paths.stepped?.({ align: 1 })
 
-/** A colour from the style sheet; asked for at every drawing, since the theme may have changed. */
-function themed(element: HTMLElement, name: string): () => string {
-  return () => {
+interface Palette {
+  muted: string
+  line: string
+  link: string
+  fill: string
+  size: string
+}
+
+/** The style sheet's colours in the theme of this moment: a canvas cannot name them. */
+function paletteOf(element: HTMLElement): Palette {
+  const colour = (name: string) => {
     element.style.color = `var(${name})`
     return getComputedStyle(element).color
   }
+  return {
+    muted: colour('--muted'),
+    line: colour('--line'),
+    link: colour('--link'),
+    fill: colour('--link-fill'),
+    size: colour('--size'),
+  }
 }
 
-function options(element: HTMLElement, height: number, window_s: number): uPlot.Options {
-  const muted = themed(element, '--muted')
-  const grid = { stroke: themed(element, '--line'), width: 1 }
+function options(width: number, height: number, window_s: number, palette: () => Palette): uPlot.Options {
+  const grid = { stroke: () => palette().line, width: 1 }
   const axis = {
-    stroke: muted,
+    stroke: () => palette().muted,
     font: '10px system-ui, sans-serif',
     ticks: { show: false },
     gap: 4,
   }
   return {
-    width: element.clientWidth,
+    width,
     height,
     // Side paddings hold half of the first and the last time label.
     padding: [6, 2, 0, 2],
@@ -86,15 +104,15 @@ function options(element: HTMLElement, height: number, window_s: number): uPlot.
       {},
       {
         scale: 'y',
-        stroke: themed(element, '--link'),
-        fill: themed(element, '--link-fill'),
+        stroke: () => palette().link,
+        fill: () => palette().fill,
         width: 1.5,
         spanGaps: true,
         points: { show: false },
       },
       {
         scale: 'px',
-        stroke: themed(element, '--size'),
+        stroke: () => palette().size,
         width: 1.5,
         dash: [4, 3],
         ...(STEPPED && { paths: STEPPED }),

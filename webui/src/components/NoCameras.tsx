@@ -22,7 +22,12 @@ export function NoCameras({ ready }: { ready: boolean }) {
 function Command({ text }: { text: string }) {
   const [copied, setCopied] = useState(false)
   const copy = async () => {
-    await navigator.clipboard.writeText(text)
+    try {
+      await navigator.clipboard.writeText(text)
+    } catch {
+      // Not allowed here; a click on the command selects it whole.
+      return
+    }
     setCopied(true)
     window.setTimeout(() => setCopied(false), 2000)
   }

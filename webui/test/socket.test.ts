@@ -1,0 +1,121 @@
+// The connection's life against a box that comes, goes and hangs, under fake time.
+
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+
+import { BoxSocket, type Connection } from '../src/socket'
+
+const STATE = '{"type":"state","box":{"version":"0.1.0"},"cameras":[]}'
+
+class FakeWebSocket {
+  static opened: FakeWebSocket[] = []
+  onmessage: ((event: { data: unknown }) => void) | null = null
+  onclose: (() => void) | null = null
+  binaryType = ''
+  closed = false
+
+  constructor(readonly address: string) {
+    FakeWebSocket.opened.push(this)
+  }
+
+  close(): void {
+    this.closed = true
+  }
+}
+
+/** The socket the page opened last. */
+function latest(): FakeWebSocket {
+  return FakeWebSocket.opened.at(-1) as FakeWebSocket
+}
+
+const phases: string[] = []
+const states: unknown[] = []
+let wake: () => void = () => {}
+let socket: BoxSocket
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.spyOn(Math, 'random').mockReturnValue(0)
+  FakeWebSocket.opened = []
+  phases.length = 0
+  states.length = 0
+  vi.stubGlobal('WebSocket', FakeWebSocket)
+  vi.stubGlobal('document', { hidden: false, addEventListener: () => {} })
+  vi.stubGlobal('window', {
+    setTimeout: (run: () => void, ms: number) => setTimeout(run, ms),
+    clearTimeout: (timer: ReturnType<typeof setTimeout>) => clearTimeout(timer),
+    addEventListener: (_name: string, run: () => void) => (wake = run),
+  })
+  socket = new BoxSocket('ws://box/v1/ui', {
+    onConnection: (connection: Connection) => phases.push(connection.phase),
+    onState: (state) => states.push(state),
+    onFrame: () => {},
+  })
+  socket.start()
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+  vi.unstubAllGlobals()
+})
+
+test('the first state makes the page live', () => {
+  expect(phases).toEqual(['connecting'])
+  latest().onmessage?.({ data: STATE })
+  expect(phases.at(-1)).toBe('live')
+  expect(states).toHaveLength(1)
+})
+
+test('a box that restarts is found again, with longer and longer waits until then', () => {
+  latest().onmessage?.({ data: STATE })
+  latest().onclose?.()
+  expect(phases.at(-1)).toBe('lost')
+  for (const wait_ms of [500, 1000, 2000]) {
+    const tries = FakeWebSocket.opened.length
+    vi.advanceTimersByTime(wait_ms - 1)
+    expect(FakeWebSocket.opened).toHaveLength(tries)
+    vi.advanceTimersByTime(1)
+    expect(FakeWebSocket.opened).toHaveLength(tries + 1)
+    latest().onclose?.()
+  }
+  vi.advanceTimersByTime(4000)
+  latest().onmessage?.({ data: STATE })
+  expect(phases.at(-1)).toBe('live')
+
+  const tries = FakeWebSocket.opened.length
+  latest().onclose?.()
+  vi.advanceTimersByTime(500)
+  expect(FakeWebSocket.opened, 'a state starts the waits anew').toHaveLength(tries + 1)
+})
+
+describe('a box that hangs', () => {
+  test('is given up after five silent seconds', () => {
+    const hung = latest()
+    hung.onmessage?.({ data: STATE })
+    vi.advanceTimersByTime(4999)
+    expect(phases.at(-1)).toBe('live')
+    vi.advanceTimersByTime(1)
+    expect(phases.at(-1)).toBe('lost')
+    expect(hung.closed).toBe(true)
+  })
+
+  test('is not heard any more once given up', () => {
+    const hung = latest()
+    vi.advanceTimersByTime(5500)
+    hung.onmessage?.({ data: STATE })
+    hung.onclose?.()
+    expect(states).toHaveLength(0)
+    expect(FakeWebSocket.opened).toHaveLength(2)
+  })
+})
+
+test('a network that returns is used at once, and only when one is waited for', () => {
+  latest().onmessage?.({ data: STATE })
+  wake()
+  expect(FakeWebSocket.opened).toHaveLength(1)
+  latest().onclose?.()
+  wake()
+  expect(FakeWebSocket.opened).toHaveLength(2)
+  vi.advanceTimersByTime(1000)
+  expect(FakeWebSocket.opened, 'the timer it was waiting for is off').toHaveLength(2)
+})

@@ -20,7 +20,7 @@ export const HEALTH_WORD: Readonly<Record<Health, string>> = {
   good: 'healthy',
   strained: 'strained',
   failing: 'failing',
-  waiting: 'no frames yet',
+  waiting: 'no frames',
   gone: 'disconnected',
 }
 

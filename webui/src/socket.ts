@@ -2,7 +2,7 @@
 
 import { parseFrame, parseState, type ShownFrame } from './messages'
 import { reconnectDelayMs, SILENT_MS } from './reconnect'
-import type { BoxState } from './types'
+import type { BoxState, Watch } from './types'
 
 export type Connection =
   | { phase: 'connecting' }
@@ -15,6 +15,9 @@ export interface Listener {
   onState(state: BoxState): void
   onFrame(frame: ShownFrame): void
 }
+
+/** Frames a second of each camera for a page in the background: enough to have a picture on return. */
+const HIDDEN_HZ = 1
 
 export class BoxSocket {
   private socket: WebSocket | null = null
@@ -34,6 +37,7 @@ export class BoxSocket {
     window.addEventListener('online', () => this.retryNow())
     document.addEventListener('visibilitychange', () => {
       if (!document.hidden) this.retryNow()
+      this.watch()
     })
     this.connect()
   }
@@ -55,8 +59,18 @@ export class BoxSocket {
     this.socket = socket
     // A connection that hangs half open, while opening or later, reports nothing by itself.
     this.expectMessage(socket)
+    socket.onopen = () => {
+      if (document.hidden) this.watch()
+    }
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => this.receive(socket, event.data)
     socket.onclose = () => this.lost(socket)
+  }
+
+  /** A forgotten tab should not cost the box what a watched one does. */
+  private watch(): void {
+    if (this.socket?.readyState !== WebSocket.OPEN) return
+    const wanted: Watch = document.hidden ? { type: 'watch', max_hz: HIDDEN_HZ } : { type: 'watch' }
+    this.socket.send(JSON.stringify(wanted))
   }
 
   private expectMessage(socket: WebSocket): void {

@@ -67,6 +67,8 @@ export interface Executor {
   id: string
   provider: string
   device: string
+  /** What a person should know about it, such as why it is not the accelerator; may be empty. */
+  note?: string
   utilisation: number | null
   batch_size_mean: number | null
   running: string | null
@@ -109,6 +111,12 @@ export interface Detection {
   score: number
   /** x1, y1, x2, y2 in pixels of the frame header's width_px x height_px. */
   box: readonly [number, number, number, number]
+}
+
+/** What the page may ask of the box; without `max_hz`, the box's own rate. */
+export interface Watch {
+  type: 'watch'
+  max_hz?: number
 }
 
 /** The JSON header of a binary message. */

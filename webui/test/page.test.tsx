@@ -76,11 +76,24 @@ test('a camera of which nothing is known yet has its place', () => {
     latency_ms: null,
     link: null,
     variant_history: [],
+    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {} },
   }
   const html = page({ ...state, cameras: [camera] })
   expect(text(html, 'on-time')).toBe('–')
   expect(text(html, 'variant')).toBe('no variant yet')
   expect(html).toContain('Waiting for its first frame')
+})
+
+test('a camera that fell silent is not mistaken for a new one', () => {
+  const state = documented()
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, on_time_share: null })) })
+  expect(html).toContain('No frames in the last 60 s')
+})
+
+test('what an executor has to say is shown', () => {
+  const state = documented()
+  const executors = state.box.executors.map((executor) => ({ ...executor, note: 'CUDA is not usable' }))
+  expect(page({ ...state, box: { ...state.box, executors } })).toContain('CUDA is not usable')
 })
 
 test('a box of which nothing is known yet says why it is not ready', () => {

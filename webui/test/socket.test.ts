@@ -7,14 +7,21 @@ import { BoxSocket, type Connection } from '../src/socket'
 const STATE = '{"type":"state","box":{"version":"0.1.0"},"cameras":[]}'
 
 class FakeWebSocket {
+  static readonly OPEN = 1
   static opened: FakeWebSocket[] = []
   onmessage: ((event: { data: unknown }) => void) | null = null
   onclose: (() => void) | null = null
   binaryType = ''
   closed = false
+  readyState = FakeWebSocket.OPEN
+  readonly sent: string[] = []
 
   constructor(readonly address: string) {
     FakeWebSocket.opened.push(this)
+  }
+
+  send(text: string): void {
+    this.sent.push(text)
   }
 
   close(): void {
@@ -30,6 +37,7 @@ function latest(): FakeWebSocket {
 const phases: string[] = []
 const states: unknown[] = []
 let wake: () => void = () => {}
+let lookAway: (hidden: boolean) => void = () => {}
 let socket: BoxSocket
 
 beforeEach(() => {
@@ -39,7 +47,16 @@ beforeEach(() => {
   phases.length = 0
   states.length = 0
   vi.stubGlobal('WebSocket', FakeWebSocket)
-  vi.stubGlobal('document', { hidden: false, addEventListener: () => {} })
+  const page = {
+    hidden: false,
+    addEventListener: (_name: string, changed: () => void) => {
+      lookAway = (hidden) => {
+        page.hidden = hidden
+        changed()
+      }
+    },
+  }
+  vi.stubGlobal('document', page)
   vi.stubGlobal('window', {
     setTimeout: (run: () => void, ms: number) => setTimeout(run, ms),
     clearTimeout: (timer: ReturnType<typeof setTimeout>) => clearTimeout(timer),
@@ -118,4 +135,10 @@ test('a network that returns is used at once, and only when one is waited for', 
   expect(FakeWebSocket.opened).toHaveLength(2)
   vi.advanceTimersByTime(1000)
   expect(FakeWebSocket.opened, 'the timer it was waiting for is off').toHaveLength(2)
+})
+
+test('a page nobody looks at asks for fewer frames, and for the usual ones on return', () => {
+  lookAway(true)
+  lookAway(false)
+  expect(latest().sent).toEqual(['{"type":"watch","max_hz":1}', '{"type":"watch"}'])
 })

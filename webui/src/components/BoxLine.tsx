@@ -103,6 +103,7 @@ function ExecutorStat({ executor, window_s }: { executor: Executor; window_s: nu
         <br />
         {executor.running ?? 'idle'}{batch}
       </p>
+      {executor.note && <p class="executor-remark">{executor.note}</p>}
     </Stat>
   )
 }

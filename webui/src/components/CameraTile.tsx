@@ -49,7 +49,7 @@ export function CameraTile({ camera, window_s, gallery, enlarged, onToggle }: Ca
           {enlarged ? <ShrinkIcon /> : <EnlargeIcon />}
         </button>
       </header>
-      <Picture camera={camera} gallery={gallery} onToggle={onToggle} />
+      <Picture camera={camera} window_s={window_s} gallery={gallery} onToggle={onToggle} />
       <div class="tile-figures">
         <div class="headline">
           <p class="on-time">
@@ -77,7 +77,7 @@ function origin(camera: Camera): string {
 }
 
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */
-function Picture({ camera, gallery, onToggle }: Pick<CameraTileProps, 'camera' | 'gallery' | 'onToggle'>) {
+function Picture({ camera, window_s, gallery, onToggle }: Omit<CameraTileProps, 'enlarged'>) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const caption = useRef<HTMLParagraphElement>(null)
   useEffect(() => {
@@ -95,7 +95,11 @@ function Picture({ camera, gallery, onToggle }: Pick<CameraTileProps, 'camera' |
       />
       <p ref={caption} class="caption" aria-hidden="true" hidden />
       {!camera.connected && <p class="picture-note">Disconnected</p>}
-      {cameraHealth(camera) === 'waiting' && <p class="picture-note">Waiting for its first frame</p>}
+      {cameraHealth(camera) === 'waiting' && (
+        <p class="picture-note">
+          {camera.counts.captured === 0 ? 'Waiting for its first frame' : `No frames in the last ${window_s} s`}
+        </p>
+      )}
     </div>
   )
 }

@@ -1,0 +1,31 @@
+"""Fingerprints: stable where nothing changed, different where a profile would be wrong."""
+
+from dataclasses import replace
+
+from edgebox.domain.models import ExecutorId
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.zoo import bundled_folders, load_zoo
+
+
+def taken(family: Family, threads: int = 1, executor_id: str = "cpu/0") -> str:
+    executor = OnnxExecutor(ExecutorId(executor_id), [family], providers="cpu", cpu_threads=threads)
+    executor.close()
+    return fingerprint(executor, family)
+
+
+def test_only_what_matters_changes_it() -> None:
+    street = load_zoo(bundled_folders()).family("street")
+    base = taken(street)
+    assert base == taken(street)
+    assert base == taken(street, executor_id="cpu/1")
+    assert base == taken(replace(street, description="another text"))
+    resized = replace(street.variants[0], width_px=160)
+    changed = [
+        taken(street, threads=2),
+        taken(replace(street, sha256="0" * 64)),
+        taken(replace(street, variants=(resized, *street.variants[1:]))),
+    ]
+    assert len({base, *changed}) == 4
+    assert "\n" not in base

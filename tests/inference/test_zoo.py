@@ -1,0 +1,199 @@
+"""The zoo against real ONNX files, good and bad: each error names file and key."""
+
+import hashlib
+import random
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from edgebox.domain.errors import ModelError
+from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
+from tests.inference.tiny_onnx import UINT8, YOLOX_32, reshaping_model, write_family
+
+
+@pytest.fixture
+def street(tmp_path: Path) -> Path:
+    """A copy of the bundled family that a test may damage."""
+    (source,) = [folder for folder in bundled_folders() if folder.name == "street"]
+    folder = tmp_path / "street"
+    folder.mkdir()
+    for name in ("family.toml", "street.onnx"):
+        shutil.copyfile(source / name, folder / name)
+    return folder
+
+
+def refused(folder: Path) -> str:
+    with pytest.raises(ModelError) as caught:
+        load_family(folder)
+    return str(caught.value)
+
+
+def edit(folder: Path, old: str, new: str) -> None:
+    manifest = folder / "family.toml"
+    text = manifest.read_text()
+    assert old in text
+    manifest.write_text(text.replace(old, new, 1))
+
+
+def sign(folder: Path) -> None:
+    """Make a manifest believe in whatever its model file now holds."""
+    manifest = folder / "family.toml"
+    (model,) = folder.glob("*.onnx")
+    digest = hashlib.sha256(model.read_bytes()).hexdigest()
+    manifest.write_text(re.sub(r'sha256 = "\w+"', f'sha256 = "{digest}"', manifest.read_text()))
+
+
+def test_the_bundled_families_load_without_problems() -> None:
+    zoo = load_zoo(bundled_folders())
+    assert zoo.problems == ()
+    street = zoo.family("street")
+    assert len(street.labels) == 5
+    assert [v.pixels for v in street.variants] == sorted(v.pixels for v in street.variants)
+    assert street.batch_size_fixed is None
+    assert street.batch_sizes(16) == (1, 2, 4, 8, 16)
+    assert street.batch_sizes(6) == (1, 2, 4)
+
+
+def test_an_unknown_family_is_named_with_those_there_are() -> None:
+    with pytest.raises(ModelError, match=r"no model family 'road' \(families: street\)"):
+        load_zoo(bundled_folders()).family("road")
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    message = refused(tmp_path / "nowhere")
+    assert "no such file" in message
+    assert "nowhere/family.toml" in message
+
+
+def test_a_missing_model_file(street: Path) -> None:
+    (street / "street.onnx").unlink()
+    assert "file names 'street.onnx', which is missing" in refused(street)
+
+
+def test_a_damaged_model_file(street: Path) -> None:
+    content = bytearray((street / "street.onnx").read_bytes())
+    content[len(content) // 2] ^= 1
+    (street / "street.onnx").write_bytes(content)
+    assert "sha256 does not match street.onnx" in refused(street)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 1000, 100_000])
+def test_a_truncated_model_that_the_manifest_was_made_for(street: Path, kept: int) -> None:
+    model = street / "street.onnx"
+    model.write_bytes(model.read_bytes()[:kept])
+    sign(street)
+    message = refused(street)
+    assert "street.onnx" in message
+    assert "ONNX Runtime" in message or "inputs" in message
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_bytes_for_a_model(street: Path, seed: int) -> None:
+    (street / "street.onnx").write_bytes(random.Random(seed).randbytes(5000))
+    sign(street)
+    assert "is not a model ONNX Runtime can open" in refused(street)
+
+
+def test_labels_that_the_model_does_not_score(tmp_path: Path) -> None:
+    folder = write_family(tmp_path, YOLOX_32, labels='["a", "b"]')
+    assert "labels has 2 names, but tiny.onnx scores 1 classes" in refused(folder)
+
+
+def test_another_dtype_than_the_models(tmp_path: Path) -> None:
+    folder = write_family(tmp_path, YOLOX_32, dtype="uint8")
+    assert "input.dtype is 'uint8'" in refused(folder)
+
+
+def test_another_layout_than_the_models(tmp_path: Path) -> None:
+    folder = write_family(tmp_path, YOLOX_32, layout="nhwc")
+    assert "variant 'tiny-32' (32 x 32 px, nhwc) does not fit" in refused(folder)
+
+
+def test_a_size_the_model_is_not_fixed_to(tmp_path: Path) -> None:
+    folder = write_family(tmp_path, YOLOX_32, size_px=64)
+    assert "does not fit the input ['b', 3, 32, 32]" in refused(folder)
+
+
+def test_a_decoder_that_wants_other_outputs(tmp_path: Path) -> None:
+    folder = write_family(tmp_path, YOLOX_32, decoder="boxes_scores_labels")
+    assert "reads 3 outputs, but tiny.onnx has 1 (output)" in refused(folder)
+
+
+def test_a_model_whose_input_is_no_picture(tmp_path: Path) -> None:
+    model = reshaping_model(["n", 6], ["m", 6], [-1, 6], UINT8)
+    folder = write_family(tmp_path, model, dtype="uint8")
+    assert "not 4 axes" in refused(folder)
+
+
+def test_a_fixed_batch_is_the_only_one_offered(tmp_path: Path) -> None:
+    model = reshaping_model([1, 3, 32, 32], [1, 512, 6], [1, 512, 6])
+    family = load_family(write_family(tmp_path, model))
+    assert family.batch_size_fixed == 1
+    assert family.batch_sizes(16) == (1,)
+
+
+def test_a_broken_family_does_not_stop_the_others(tmp_path: Path, street: Path) -> None:
+    good = write_family(tmp_path / "good", YOLOX_32)
+    bad = write_family(tmp_path / "bad", YOLOX_32, name="bad", sha256="0" * 64)
+    zoo = load_zoo([bad, good, tmp_path / "nowhere", street])
+    assert [family.name for family in zoo.families] == ["tiny", "street"]
+    assert len(zoo.problems) == 2
+    assert "bad/family.toml: sha256" in str(zoo.problems[0])
+
+
+def test_names_are_given_once(tmp_path: Path) -> None:
+    first = write_family(tmp_path / "1", YOLOX_32)
+    same = write_family(tmp_path / "2", YOLOX_32, variant="other")
+    overlapping = write_family(tmp_path / "3", YOLOX_32, name="other")
+    zoo = load_zoo([first, same, overlapping])
+    assert [family.path.parent for family in zoo.families] == [first]
+    by_family, by_variant = (str(problem) for problem in zoo.problems)
+    assert "name 'tiny' is already taken by" in by_family
+    assert "the name 'tiny-32' is already taken by" in by_variant
+    assert str(first) in by_family
+    assert str(first) in by_variant
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('name = "street"\n', "", "name is missing; it must be a text"),
+        ('name = "street"\n', "name = 3\n", "name must be a text, not 3"),
+        ('task = "detect"', 'task = "dream"', "task must be one of \"detect\", not 'dream'"),
+        ('file = "street.onnx"', 'file = "../x.onnx"', "file must name a file in the same folder"),
+        ("sha256 = ", 'sha256 = "abc" # ', "sha256 must be 64 hexadecimal digits"),
+        ("labels = ", "labels = [] # ", "labels must be a list of names"),
+        ("labels = ", 'labels = ["a", "a"] # ', "labels must not name a label twice"),
+        ("labels = ", 'labels = "coco" # ', "one of \"coco80\", not 'coco'"),
+        ("[input]\n", "[input]\nsize = 3\n", "input.size is not a known key"),
+        ("fill = 114", "fill = 256", "input.fill must be a whole number from 0 to 255, not 256"),
+        ("fill = 114", "scale = 0.5", 'input.dtype must be "float32" where scale'),
+        ("fill = 114", "fill = true", "input.fill must be a whole number from 0 to 255, not True"),
+        ('order = "rgb"', 'order = "grb"', 'input.order must be one of "rgb", "bgr"'),
+        ('decoder = "boxes', 'decoder = "fancy', "output.decoder must be one of"),
+        ("width_px = 128", "width_px = 130", "variants[0].width_px must be a multiple of"),
+        ("width_px = 128", "width_px = -32", "variants[0].width_px must be a whole number from 1"),
+        ("accuracy = ", "accuracy = 1.5 # ", "variants[0].accuracy must be a number from 0 to 1"),
+        ("street-160", "street-128", "variants[1].name is used twice: 'street-128'"),
+        ("map50 = ", 'weight = "x" # ', "variants[0].weight is not a known key"),
+        ("[input]", "[input", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_manifest_names_the_key(street: Path, old: str, new: str, expected: str) -> None:
+    edit(street, old, new)
+    message = refused(street)
+    assert message.startswith(str(street / "family.toml"))
+    assert expected in message
+
+
+def test_a_manifest_without_variants(street: Path) -> None:
+    manifest = street / "family.toml"
+    manifest.write_text(manifest.read_text().split("[[variants]]", maxsplit=1)[0])
+    assert "variants is missing" in refused(street)
+
+
+def test_a_manifest_that_is_no_text(street: Path) -> None:
+    (street / "family.toml").write_bytes(b"\xff\xfe\x00")
+    assert "cannot be read" in refused(street)

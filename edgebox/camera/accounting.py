@@ -1,0 +1,244 @@
+"""Owns a camera's books: how each captured frame ended, and the figures that follow.
+
+Every captured frame is open until it ends in exactly one of on_time, late (by the camera's own
+clock) or dropped with a reason, so at any moment
+
+    captured = on_time + late + sum(dropped) + open
+
+The box's reasons are kept as they are; `sender` are the frames that were never sent; `lost` are
+those that were sent and never answered, because the connection went or the run was over.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+
+from edgebox.domain.requests import DropReason
+from edgebox.link.messages import DropNotice, Report, Result
+from edgebox.link.sender import SkipReason
+
+LOST = "lost"
+LATENCIES_KEPT = 10_000
+RECENT_NS = 10_000_000_000
+PARTS = ("network", "queue", "inference", "return", "total")
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What became of a camera's frames. Latencies in ms, over the last 10,000 answered frames."""
+
+    camera: str
+    slo_ms: float
+    duration_s: float
+    captured: int
+    sent: int
+    accepted: int
+    on_time: int
+    late: int
+    dropped: Mapping[str, int]
+    skipped: Mapping[str, int]
+    """Of the drops with reason `sender`: why they were not sent."""
+    pending: int
+    """Not ended yet; 0 once a run is over."""
+    on_time_share: float | None
+    """Of all captured frames."""
+    latency_ms: Mapping[str, Mapping[str, float]]
+    """By part and quantile; `total` is measured here, from capture to the result's arrival."""
+    width_sent_mean_px: float | None
+    bytes_sent: int
+    variants: Mapping[str, int]
+    detections: Mapping[str, int]
+    reconnects: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return everything as plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class _Open:
+    captured_ns: int
+    handed_over: bool = False
+    acked_ns: int | None = None
+
+
+@dataclass(slots=True)
+class _Counts:
+    captured: int = 0
+    sent: int = 0
+    on_time: int = 0
+    late: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+class Accounting:
+    """The books of one camera over all its connections."""
+
+    def __init__(self, slo_ns: int) -> None:
+        self.reconnects = 0
+        self.accepted = 0
+        self._slo_ns = slo_ns
+        self._counts = _Counts()
+        self._at_hello = _Counts()
+        self._open: dict[int, _Open] = {}
+        self._dropped: Counter[str] = Counter()
+        self._width_sum_px = 0
+        self._bytes_sent = 0
+        self._variants: Counter[str] = Counter()
+        self._detections: Counter[str] = Counter()
+        self._latencies_ms = {part: deque[float](maxlen=LATENCIES_KEPT) for part in PARTS}
+        self._recent: deque[tuple[int, bool, float]] = deque()
+
+    @property
+    def open_count(self) -> int:
+        """Frames that have not ended yet."""
+        return len(self._open)
+
+    @property
+    def captured_count(self) -> int:
+        """All frames so far."""
+        return self._counts.captured
+
+    @property
+    def sent_count(self) -> int:
+        """Frames that were handed to the link."""
+        return self._counts.sent
+
+    def connected(self) -> None:
+        """A hello was answered: reports count from here."""
+        counts = self._counts
+        self._at_hello = _Counts(
+            counts.captured, counts.sent, counts.on_time, counts.late, Counter(counts.skipped)
+        )
+
+    def captured(self, frame: int, captured_ns: int) -> None:
+        """Open a frame."""
+        self._counts.captured += 1
+        self._open[frame] = _Open(captured_ns)
+
+    def skipped(self, frame: int, reason: SkipReason, now_ns: int) -> None:
+        """End a frame that will not be sent."""
+        if self._end(frame, DropReason.SENDER.value, now_ns):
+            self._counts.skipped[reason.value] += 1
+
+    def sent(self, frame: int, width_px: int, size_bytes: int) -> None:
+        """Note that a frame was handed to the link."""
+        entry = self._open.get(frame)
+        if entry is None:
+            return
+        entry.handed_over = True
+        self._counts.sent += 1
+        self._width_sum_px += width_px
+        self._bytes_sent += size_bytes
+
+    def acked(self, frame: int, accepted: bool, now_ns: int) -> None:
+        """Note an ack."""
+        entry = self._open.get(frame)
+        if entry is not None and entry.acked_ns is None:
+            entry.acked_ns = now_ns
+            self.accepted += accepted
+
+    def answered(self, result: Result, now_ns: int) -> int | None:
+        """End a frame with its result.
+
+        Returns:
+            Time from the ack's arrival to the result's, ns; None if the frame is not open.
+        """
+        entry = self._open.pop(result.frame, None)
+        if entry is None:
+            return None
+        total_ns = now_ns - entry.captured_ns
+        on_time = total_ns <= self._slo_ns
+        if on_time:
+            self._counts.on_time += 1
+        else:
+            self._counts.late += 1
+        timing = result.timing.to_json()
+        for part in PARTS[:-1]:
+            self._latencies_ms[part].append(timing[part])
+        self._latencies_ms["total"].append(total_ns / 1e6)
+        self._variants[result.variant] += 1
+        self._detections.update(detection.label for detection in result.detections)
+        self._note(now_ns, on_time, total_ns / 1e6)
+        return now_ns - entry.acked_ns if entry.acked_ns is not None else 0
+
+    def dropped(self, notice: DropNotice, now_ns: int) -> None:
+        """End a frame that the box dropped."""
+        self._end(notice.frame, notice.reason.value, now_ns)
+
+    def lost(self, now_ns: int) -> None:
+        """End all open frames: nobody will answer them any more."""
+        for frame, entry in list(self._open.items()):
+            if entry.handed_over:
+                self._end(frame, LOST, now_ns)
+            else:
+                self.skipped(frame, SkipReason.OFFLINE, now_ns)
+
+    def report(self) -> Report:
+        """Return what was counted since the hello."""
+        now, then = self._counts, self._at_hello
+        return Report(
+            captured=now.captured - then.captured,
+            sent=now.sent - then.sent,
+            skipped=dict(now.skipped - then.skipped),
+            on_time=now.on_time - then.on_time,
+            late=now.late - then.late,
+        )
+
+    def recent(self, now_ns: int) -> tuple[float | None, float | None]:
+        """Return (share on time, median latency in ms) of what ended in the last 10 s."""
+        while self._recent and self._recent[0][0] < now_ns - RECENT_NS:
+            self._recent.popleft()
+        if not self._recent:
+            return None, None
+        share = sum(on_time for _, on_time, _ in self._recent) / len(self._recent)
+        answered = sorted(ms for _, _, ms in self._recent if ms >= 0)
+        return share, answered[len(answered) // 2] if answered else None
+
+    def summary(self, camera: str, slo_ms: float, duration_s: float) -> Summary:
+        """Return the figures as they stand."""
+        counts = self._counts
+        return Summary(
+            camera=camera,
+            slo_ms=slo_ms,
+            duration_s=round(duration_s, 3),
+            captured=counts.captured,
+            sent=counts.sent,
+            accepted=self.accepted,
+            on_time=counts.on_time,
+            late=counts.late,
+            dropped=dict(self._dropped),
+            skipped=dict(counts.skipped),
+            pending=len(self._open),
+            on_time_share=_ratio(counts.on_time, counts.captured, 4),
+            latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
+            width_sent_mean_px=_ratio(self._width_sum_px, counts.sent, 1),
+            bytes_sent=self._bytes_sent,
+            variants=dict(self._variants),
+            detections=dict(self._detections),
+            reconnects=self.reconnects,
+        )
+
+    def _end(self, frame: int, reason: str, now_ns: int) -> bool:
+        if self._open.pop(frame, None) is None:
+            return False
+        self._dropped[reason] += 1
+        self._note(now_ns, False, -1.0)
+        return True
+
+    def _note(self, now_ns: int, on_time: bool, total_ms: float) -> None:
+        self._recent.append((now_ns, on_time, total_ms))
+        while self._recent[0][0] < now_ns - RECENT_NS:
+            self._recent.popleft()
+
+
+def _ratio(part: float, whole: float, digits: int) -> float | None:
+    return round(part / whole, digits) if whole else None
+
+
+def _quantiles(values: Iterable[float]) -> dict[str, float]:
+    """Return the nearest-rank quantiles."""
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return {name: round(ordered[round(q * last)], 2) for name, q in _QUANTILES.items()}

@@ -1,0 +1,25 @@
+"""Decides how long to wait before the next attempt to connect. Pure: the randomness comes in."""
+
+import random
+
+FIRST_S = 0.5
+MAX_S = 15.0
+RANDOM_SHARE = 0.5
+
+
+class Backoff:
+    """Doubles from 0.5 s to 15 s, each wait a random part (up to half) less."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._next_s = FIRST_S
+
+    def reset(self) -> None:
+        """Start over: a connection worked."""
+        self._next_s = FIRST_S
+
+    def wait_s(self) -> float:
+        """Return the next wait."""
+        wait_s = self._next_s * (1 - RANDOM_SHARE * self._rng.random())
+        self._next_s = min(MAX_S, self._next_s * 2)
+        return wait_s

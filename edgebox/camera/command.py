@@ -1,0 +1,143 @@
+"""Owns the command line of the camera daemon: `edgebox camera SOURCE`. Thin.
+
+Imports neither the server nor onnxruntime: a camera starts quickly and stays small.
+"""
+
+import asyncio
+import random
+import re
+import signal
+import socket
+from pathlib import Path
+
+import click
+import orjson
+
+from edgebox.camera.accounting import Summary
+from edgebox.camera.daemon import Camera
+from edgebox.camera.live import render, shown
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
+from edgebox.media.sources import SCENE_SIZE_PX, open_source
+
+SCENE_SIDE_MAX_PX = 4096
+
+
+def parse_link(text: str) -> BandwidthTrace:
+    """Read `--link`: a rate in Mbit/s, "lte" or "lte:SEED", or a trace file.
+
+    Raises:
+        InvalidInputError: none of these.
+    """
+    made_up = re.fullmatch(r"lte(?::(\d+))?", text)
+    if made_up:
+        return lte_trace(random.Random(int(made_up[1] or 0)))
+    try:
+        mbps = float(text)
+    except ValueError:
+        return _read_trace(text)
+    if not 0 < mbps < float("inf"):
+        raise InvalidInputError(f"--link: a rate must be above 0 Mbit/s, not {text}")
+    return BandwidthTrace.constant(mbps)
+
+
+def _read_trace(text: str) -> BandwidthTrace:
+    try:
+        contents = Path(text).expanduser().read_text("utf-8")
+    except FileNotFoundError:
+        raise InvalidInputError(
+            f"--link {text}: no such file; give a rate in Mbit/s, lte, lte:SEED or a trace file"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"--link {text}: cannot be read: {error}") from None
+    return parse_trace(contents, text)
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Read `--size`: WIDTHxHEIGHT.
+
+    Raises:
+        InvalidInputError: it is not.
+    """
+    sides = re.fullmatch(r"(\d{2,4})x(\d{2,4})", text)
+    size = (int(sides[1]), int(sides[2])) if sides else (0, 0)
+    if not all(64 <= side <= SCENE_SIDE_MAX_PX for side in size):
+        raise InvalidInputError(
+            f"--size must be WIDTHxHEIGHT, each from 64 to {SCENE_SIDE_MAX_PX}, not {text!r}"
+        )
+    return size
+
+
+@click.command()
+@click.argument("source")
+@click.option("--server", default="ws://127.0.0.1:8787", show_default=True, help="The box.")
+@click.option("--name", default=None, help="The camera's name at the box.  [default: this host's]")
+@click.option("--slo-ms", default=300.0, show_default=True, help="Deadline, capture to result.")
+@click.option("--rate-hz", default=10.0, show_default=True, help="Frames per second.")
+@click.option("--size", default="{}x{}".format(*SCENE_SIZE_PX), show_default=True, help="Of scene:")
+@click.option("--link", default=None, help="Shape the uplink: Mbit/s, lte[:SEED] or a trace file.")
+@click.option("--duration", type=float, default=None, help="Stop after so many seconds.")
+@click.option("--app", default="default", show_default=True, help="Application of the frames.")
+@click.option("--family", default=None, help="Model family.  [default: the box's]")
+@click.option("--min-accuracy", default=0.0, show_default=True, help="Run nothing below it.")
+@click.option("--loop/--no-loop", default=True, show_default=True, help="Start files over.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
+def camera(
+    source: str,
+    *,
+    server: str,
+    name: str | None,
+    slo_ms: float,
+    rate_hz: float,
+    size: str,
+    link: str | None,
+    duration: float | None,
+    app: str,
+    family: str | None,
+    min_accuracy: float,
+    loop: bool,
+    as_json: bool,
+) -> None:
+    """Stream SOURCE to a box and count what comes back in time.
+
+    SOURCE is scene: or scene:SEED (a made-up street), webcam, /dev/video0, rtsp://...,
+    http(s)://..., a video file, or a folder of pictures.
+    """
+    try:
+        if duration is not None and not duration > 0:
+            raise InvalidInputError(f"--duration must be above 0, not {duration:g}")
+        shaped = parse_link(link) if link is not None else None
+        frames = open_source(source, rate_hz, loop=loop, size_px=parse_size(size))
+        daemon = Camera(
+            frames,
+            server,
+            name=name or _host_name(),
+            slo_ms=slo_ms,
+            rate_hz=rate_hz,
+            app=app,
+            family=family,
+            min_accuracy=min_accuracy,
+            link=shaped,
+            on_remark=lambda remark: None if as_json else click.echo(remark, err=True),
+        )
+        summary = asyncio.run(_run(daemon, duration, as_json))
+    except EdgeboxError as error:
+        click.echo(f"edgebox camera: {error}", err=True)
+        raise SystemExit(1) from None
+    if as_json:
+        click.echo(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        click.echo(render(summary))
+
+
+async def _run(daemon: Camera, duration_s: float | None, quiet: bool) -> Summary:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, daemon.stop)
+    async with shown(daemon, quiet):
+        return await daemon.run(duration_s)
+
+
+def _host_name() -> str:
+    """Return this machine's name with what the protocol does not allow replaced."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64] or "camera"

@@ -1,0 +1,384 @@
+"""Owns a camera's life: capture, connect, reconnect, stop in order, and the summary at the end."""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox import __version__
+from edgebox.camera.accounting import Accounting, Summary
+from edgebox.camera.backoff import Backoff
+from edgebox.camera.capture import Capture
+from edgebox.camera.session import (
+    BoxRefusedError,
+    Callbacks,
+    ConnectionLostError,
+    Session,
+    introduce,
+)
+from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.plans import Advice
+from edgebox.link.messages import DropNotice, Hello, Result, decode_from_camera
+from edgebox.link.sender import SkipReason
+from edgebox.link.shaping import BandwidthTrace, ShapedLink
+from edgebox.media.sources import FrameSource
+
+CONNECT_TIMEOUT_S = 10.0
+ENCODER_THREADS = 2
+IN_USE_PATIENCE_S = 45.0
+"""The box notices a half-open connection after 30 s; until then the name may be our own."""
+AFTER_SLO_S = 1.0
+"""How much longer than the SLO the last answers are waited for."""
+_CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
+_WORTH_ANOTHER_TRY = frozenset(("camera_in_use", "box_full", "silent", "too_slow"))
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a camera is doing, for a line on a terminal."""
+
+    connected: bool
+    captured: int
+    sent: int
+    on_time_share: float | None
+    """Of what ended in the last 10 s."""
+    latency_ms: float | None
+    """Median of the last 10 s."""
+    bandwidth_bps: float | None
+    advice: Advice | None
+    remark: str
+    """The last thing that a person should know."""
+
+
+class Camera:
+    """A camera that streams to a box.
+
+    Either give it a source and `run` it, or use it as an async context manager and `send`
+    frames of your own:
+
+        async with Camera(None, server, size_px=(1280, 720), on_result=print) as camera:
+            camera.send(rgb)
+
+    Args:
+        source: where frames come from; None: they are pushed with `send`.
+        server: "ws://box:8787"; the scheme may be left out.
+        name: the camera's name at the box.
+        slo_ms: each frame's deadline, from capture to the result's arrival.
+        rate_hz: how many frames per second shall be sent.
+        app: the application the frames belong to.
+        family: the model family; None: the box's default.
+        min_accuracy: run no variant below this accuracy.
+        link: sends no faster than this trace; None: as fast as the network goes.
+        size_px: of pushed frames, (width, height); sources know theirs.
+        on_result: called with each result, in the event loop.
+        on_drop: called with each drop.
+        on_remark: called with sentences for a person (connected, lost, refused).
+        rng: for the reconnect waits.
+
+    Raises:
+        InvalidInputError: an argument that the box would refuse.
+    """
+
+    def __init__(
+        self,
+        source: FrameSource | None,
+        server: str = "ws://127.0.0.1:8787",
+        *,
+        name: str = "camera",
+        slo_ms: float = 300.0,
+        rate_hz: float = 10.0,
+        app: str = "default",
+        family: str | None = None,
+        min_accuracy: float = 0.0,
+        link: BandwidthTrace | None = None,
+        size_px: tuple[int, int] | None = None,
+        on_result: Callable[[Result], None] | None = None,
+        on_drop: Callable[[DropNotice], None] | None = None,
+        on_remark: Callable[[str], None] | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        if source is not None:
+            size_px = (source.width_px, source.height_px)
+        if size_px is None:
+            raise InvalidInputError("a camera without a source needs size_px=(width, height)")
+        self.url = stream_url(server)
+        self.hello = Hello(
+            camera=name,
+            width_px=size_px[0],
+            height_px=size_px[1],
+            # The same as long as this object lives: so a reconnection replaces its own past.
+            instance=f"{os.getpid():x}-{os.urandom(6).hex()}",
+            slo_ms=slo_ms,
+            rate_hz=rate_hz,
+            app=app,
+            family=family,
+            min_accuracy=min_accuracy,
+            agent=f"edgebox-camera/{__version__}",
+        )
+        decode_from_camera(self.hello.encode())  # refuses what the box would refuse
+        self._source = source
+        self._trace = link
+        self._on_result = on_result
+        self._on_drop = on_drop
+        self._on_remark = on_remark
+        self._backoff = Backoff(rng or random.Random())
+        self._books = Accounting(round(slo_ms * 1e6))
+        self._pool = ThreadPoolExecutor(ENCODER_THREADS, thread_name_prefix="encode")
+        self._callbacks = Callbacks(self._result, self._drop, self._say)
+        self._session: Session | None = None
+        self._link: ShapedLink | None = None
+        self._frames_captured = 0
+        self._remark = ""
+        self._refused_since_s: float | None = None
+        self._welcomed: asyncio.Event = asyncio.Event()
+        self._stopped: asyncio.Event = asyncio.Event()
+        self._idle: asyncio.Event = asyncio.Event()
+        self._connecting: asyncio.Task[None] | None = None
+        self._started_s = 0.0
+        self._duration_s: float | None = None
+
+    async def run(self, duration_s: float | None = None) -> Summary:
+        """Stream the source until it ends, `stop` is called or the time is over.
+
+        The time counts from the box's first welcome.
+
+        Raises:
+            EdgeboxError: the box refused this camera for good, or the source broke.
+        """
+        if self._source is None:
+            raise InvalidInputError("a camera without a source is not run; use `async with`")
+        await self.start()
+        capture = Capture(self._source, self.capture)
+        try:
+            await self._until_any(self._welcomed.wait(), self._stopped.wait())
+            if not self._stopped.is_set():
+                capture.start()
+                await self._until_any(
+                    self._stopped.wait(), capture.ended.wait(), timeout_s=duration_s
+                )
+                await capture.stop()
+        finally:
+            await self.finish()
+        if capture.error is not None:
+            raise capture.error
+        return self.summary()
+
+    async def start(self) -> None:
+        """Begin to connect, in the background."""
+        self._started_s = time.monotonic()
+        self._connecting = asyncio.create_task(self._stay_connected())
+
+    async def finish(self) -> None:
+        """Wait for the outstanding answers, at most SLO + 1 s, report, say bye, close.
+
+        Raises:
+            EdgeboxError: the connection had ended for good before.
+        """
+        if self._connecting is None:
+            return
+        session = self._session
+        if session is not None:
+            session.settle()
+            deadline_s = time.monotonic() + self.hello.slo_ms / 1e3 + AFTER_SLO_S
+            while self._books.open_count and self._session is session:
+                # Answers set it; frames can end in other ways too, hence the short wait.
+                self._idle.clear()
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    break
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._idle.wait(), min(left_s, 0.25))
+            if self._session is session:
+                await session.say_bye("done")
+        connecting, self._connecting = self._connecting, None
+        if not connecting.done():
+            connecting.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(connecting, return_exceptions=True)
+        self._books.lost(time.monotonic_ns())
+        self._duration_s = time.monotonic() - self._started_s
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if not connecting.cancelled() and (error := connecting.exception()) is not None:
+            raise error
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        await self._until_any(self._welcomed.wait())
+        if not self._welcomed.is_set():
+            await self.finish()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.finish()
+
+    def stop(self) -> None:
+        """End `run` soon, in order."""
+        self._stopped.set()
+
+    def send(self, rgb: NDArray[np.uint8]) -> int:
+        """Push a frame that was captured just now; call it in the event loop.
+
+        Args:
+            rgb: (height, width, 3) of the size announced; not to be changed afterwards.
+
+        Returns:
+            The frame's number, as the result or drop will name it.
+        """
+        expected = (self.hello.height_px, self.hello.width_px, 3)
+        if rgb.shape != expected or rgb.dtype != np.uint8:
+            raise InvalidInputError(
+                f"a frame must be uint8 of shape {expected}, not {rgb.dtype} of {rgb.shape}"
+            )
+        return self.capture(time.monotonic_ns(), rgb)
+
+    def capture(self, captured_ns: int, rgb: NDArray[np.uint8]) -> int:
+        """Take a frame that was captured at this instant of the monotonic clock."""
+        self._frames_captured += 1
+        number = self._frames_captured
+        self._books.captured(number, captured_ns)
+        if self._session is None:
+            self._books.skipped(number, SkipReason.OFFLINE, time.monotonic_ns())
+        else:
+            self._session.captured(number, captured_ns, rgb)
+        return number
+
+    def summary(self) -> Summary:
+        """Return the figures as they stand."""
+        duration_s = self._duration_s
+        if duration_s is None:
+            duration_s = time.monotonic() - self._started_s
+        return self._books.summary(self.hello.camera, self.hello.slo_ms, duration_s)
+
+    def status(self) -> Status:
+        """Return how it is going, for a person."""
+        now_ns = time.monotonic_ns()
+        session = self._session
+        share, latency_ms = self._books.recent(now_ns)
+        return Status(
+            connected=session is not None,
+            captured=self._books.captured_count,
+            sent=self._books.sent_count,
+            on_time_share=share,
+            latency_ms=latency_ms,
+            bandwidth_bps=session.window.bandwidth_bps(now_ns) if session else None,
+            advice=session.advice if session else None,
+            remark=self._remark,
+        )
+
+    async def _stay_connected(self) -> None:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+        async with aiohttp.ClientSession(timeout=timeout) as client:
+            while True:
+                try:
+                    await self._connect(client)
+                except BoxRefusedError as error:
+                    self._consider(error)
+                except ConnectionLostError as error:
+                    self._say(f"{self.url}: {error}")
+                await asyncio.sleep(self._backoff.wait_s())
+
+    async def _connect(self, client: aiohttp.ClientSession) -> None:
+        """Serve one connection to its end, which is always an error."""
+        try:
+            async with client.ws_connect(self.url, autoping=False, timeout=_CLOSING) as socket:
+                welcome = await introduce(socket, self.hello)
+                self._books.connected()
+                self._backoff.reset()
+                self._refused_since_s = None
+                if self._welcomed.is_set():
+                    self._books.reconnects += 1
+                if self._trace is not None and self._link is None:
+                    self._link = ShapedLink(self._trace, time.monotonic_ns())
+                session = Session(
+                    socket,
+                    self.hello,
+                    welcome,
+                    books=self._books,
+                    pool=self._pool,
+                    link=self._link,
+                    callbacks=self._callbacks,
+                )
+                self._session = session
+                self._say(f"connected to {welcome.box or 'the box'} at {self.url}")
+                self._welcomed.set()
+                try:
+                    await session.run()
+                finally:
+                    self._session = None
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise ConnectionLostError(f"cannot connect: {error or 'no answer'}") from None
+
+    def _consider(self, error: BoxRefusedError) -> None:
+        """Say whether a refusal is worth another try; raise it if not."""
+        if error.reason not in _WORTH_ANOTHER_TRY:
+            raise error
+        if error.reason == "camera_in_use":
+            now_s = time.monotonic()
+            self._refused_since_s = self._refused_since_s or now_s
+            if now_s - self._refused_since_s > IN_USE_PATIENCE_S:
+                raise error
+        self._say(f"the box refuses for now: {error}")
+
+    async def _until_any(
+        self, *waits: Coroutine[Any, Any, object], timeout_s: float | None = None
+    ) -> None:
+        """Wait for the first of these, or for the end of the connection for good."""
+        assert self._connecting is not None
+        tasks = [asyncio.ensure_future(wait) for wait in waits]
+        await asyncio.wait(
+            {*tasks, self._connecting}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in tasks:
+            task.cancel()
+        if self._connecting.done():
+            self._stopped.set()
+
+    def _result(self, result: Result) -> None:
+        self._idle.set()
+        if self._on_result is not None:
+            self._on_result(result)
+
+    def _drop(self, notice: DropNotice) -> None:
+        self._idle.set()
+        if self._on_drop is not None:
+            self._on_drop(notice)
+
+    def _say(self, remark: str) -> None:
+        self._remark = remark
+        if self._on_remark is not None:
+            self._on_remark(remark)
+
+
+def stream_url(server: str) -> str:
+    """Return the address of a box's camera WebSocket.
+
+    Raises:
+        InvalidInputError: not an address.
+    """
+    address = server if "://" in server else f"ws://{server}"
+    try:
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme in ("wss", "https") else 8787)
+    except ValueError:
+        parts, port = urlsplit(""), 0
+    schemes = {"ws": "ws", "http": "ws", "wss": "wss", "https": "wss"}
+    if not parts.hostname or parts.scheme not in schemes or not port:
+        raise InvalidInputError(f"the server must be an address like ws://box:8787, not {server!r}")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{schemes[parts.scheme]}://{host}:{port}/v1/stream"

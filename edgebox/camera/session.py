@@ -1,0 +1,264 @@
+"""Owns one connection to the box, from its welcome to its end: messages in, frames out.
+
+Decides nothing: what is sent is the sender's window's matter, how frames end the books'.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import aiohttp
+
+from edgebox.camera.accounting import Accounting
+from edgebox.camera.uplink import Captured, Frame, HandedOver, Uplink
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.plans import Advice
+from edgebox.link.messages import (
+    Ack,
+    AdviceMessage,
+    BoxMessage,
+    Bye,
+    DropNotice,
+    ErrorMessage,
+    Hello,
+    Ping,
+    Pong,
+    Result,
+    Welcome,
+    decode_from_box,
+)
+from edgebox.link.sender import Decision, SenderWindow, Skip
+from edgebox.link.shaping import ShapedLink
+
+WELCOME_TIMEOUT_S = 10.0
+SILENCE_MAX_S = 10.0
+"""The socket is pinged every second; so long without a word and it is dead."""
+REPORT_PERIOD_S = 1.0
+UNACKNOWLEDGED_MAX = 2
+
+
+class BoxRefusedError(EdgeboxError):
+    """The box ended the connection with an error; `reason` is its code."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class ConnectionLostError(EdgeboxError):
+    """The connection ended without an error of the protocol; worth another try."""
+
+    code = "connection_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """Whom to tell what comes back; called in the event loop, so they must be quick."""
+
+    result: Callable[[Result], None]
+    drop: Callable[[DropNotice], None]
+    remark: Callable[[str], None]
+    """A sentence for a person."""
+
+
+async def introduce(socket: aiohttp.ClientWebSocketResponse, hello: Hello) -> Welcome:
+    """Say hello and return the box's welcome.
+
+    Raises:
+        BoxRefusedError: the box does not want this camera.
+        ConnectionLostError: it hung up, was silent, or does not speak the protocol.
+    """
+    await socket.send_frame(hello.encode(), aiohttp.WSMsgType.TEXT)
+    while True:
+        message = await _receive(socket, WELCOME_TIMEOUT_S)
+        if message.type is not aiohttp.WSMsgType.TEXT:
+            continue
+        try:
+            heard = decode_from_box(message.data)
+        except InvalidInputError as error:
+            raise ConnectionLostError(f"this is not an edgebox: {error}") from None
+        if isinstance(heard, Welcome):
+            return heard
+        if isinstance(heard, ErrorMessage):
+            raise BoxRefusedError(heard.code, heard.message)
+        if isinstance(heard, Bye):
+            raise ConnectionLostError(f"the box said bye: {heard.reason}")
+
+
+class Session:
+    """One welcomed connection."""
+
+    def __init__(
+        self,
+        socket: aiohttp.ClientWebSocketResponse,
+        hello: Hello,
+        welcome: Welcome,
+        *,
+        books: Accounting,
+        pool: Executor,
+        link: ShapedLink | None,
+        callbacks: Callbacks,
+    ) -> None:
+        self.advice: Advice = welcome.advice
+        self.window = SenderWindow(
+            hello.width_px,
+            hello.height_px,
+            round(hello.slo_ms * 1e6),
+            hello.rate_hz,
+            min(UNACKNOWLEDGED_MAX, welcome.unacknowledged_max),
+        )
+        self.window.advised(welcome.advice)
+        self._socket = socket
+        self._books = books
+        self._callbacks = callbacks
+        self._uplink = Uplink(socket, pool, link, self._handed_over)
+        self._frames: dict[int, Captured] = {}
+        self._rtt_ns = 0
+        self._bad_messages = 0
+
+    async def run(self) -> None:
+        """Serve the connection until it ends, which is always by an error.
+
+        Raises:
+            BoxRefusedError, ConnectionLostError: how it ended.
+        """
+        tasks = [
+            asyncio.create_task(work)
+            for work in (self._read(), self._uplink.encode(), self._uplink.write(), self._report())
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionLostError(f"the connection broke: {error}") from None
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._apply(self.window.close())
+            self._books.lost(time.monotonic_ns())
+
+    def captured(self, number: int, captured_ns: int, rgb: Frame) -> None:
+        """Take a frame that was just captured and opened in the books."""
+        frame = Captured(number, captured_ns, self.window.captured_total + 1, rgb)
+        self._frames[number] = frame
+        self._apply(self.window.captured(number, captured_ns, time.monotonic_ns()))
+
+    async def say_bye(self, reason: str) -> None:
+        """Report once more and take leave."""
+        try:
+            await self._say(self._books.report().encode())
+            await self._say(Bye(reason).encode())
+        except (aiohttp.ClientError, OSError):
+            return  # it is gone already, which is what was wanted
+
+    def settle(self) -> None:
+        """Give up what has not been sent yet: nothing more shall be captured."""
+        self._apply(self.window.close())
+
+    async def _read(self) -> None:
+        while True:
+            message = await _receive(self._socket, SILENCE_MAX_S)
+            now_ns = time.monotonic_ns()
+            if message.type is aiohttp.WSMsgType.PING:
+                await self._socket.pong(message.data)
+            elif message.type is aiohttp.WSMsgType.PONG:
+                self._measured(message.data, now_ns)
+            elif message.type is aiohttp.WSMsgType.TEXT:
+                try:
+                    heard = decode_from_box(message.data)
+                except InvalidInputError as error:
+                    await self._complain(error, message.data)
+                else:
+                    await self._hear(heard, now_ns)
+
+    async def _hear(self, heard: BoxMessage, now_ns: int) -> None:
+        match heard:
+            case Ping():
+                await self._say(Pong(heard.id, time.monotonic_ns()).encode())
+            case Ack():
+                self._obey(heard.advice)
+                self._books.acked(heard.frame, heard.accepted, now_ns)
+                self._apply(self.window.acknowledged(heard.frame, now_ns, self._rtt_ns))
+            case Result():
+                self._obey(heard.advice)
+                box_ns = self._books.answered(heard, now_ns)
+                if box_ns is not None:
+                    self.window.answered(box_ns + self._rtt_ns // 2)
+                    self._callbacks.result(heard)
+            case DropNotice():
+                self._obey(heard.advice)
+                self._books.dropped(heard, now_ns)
+                self._callbacks.drop(heard)
+            case AdviceMessage():
+                self._obey(heard.advice)
+            case ErrorMessage(fatal=True):
+                raise BoxRefusedError(heard.code, heard.message)
+            case ErrorMessage():
+                self._callbacks.remark(f"the box complains: {heard.message}")
+            case Bye():
+                raise ConnectionLostError(f"the box said bye: {heard.reason}")
+            case Welcome():
+                pass  # answered once already
+
+    def _obey(self, advice: Advice) -> None:
+        self.advice = advice
+        self.window.advised(advice)
+
+    def _apply(self, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            frame = self._frames.pop(decision.frame)
+            if isinstance(decision, Skip):
+                self._books.skipped(decision.frame, decision.reason, time.monotonic_ns())
+            else:
+                self._uplink.put(decision, frame)
+
+    def _handed_over(self, frame: HandedOver) -> None:
+        pixels = frame.width_px * frame.height_px
+        self.window.encoded(frame.number, frame.size_bytes, pixels, frame.sent_ns)
+        self._books.sent(frame.number, frame.width_px, frame.size_bytes)
+
+    def _measured(self, ping: bytes, now_ns: int) -> None:
+        sent_ns = int.from_bytes(ping, "little")
+        if 0 < sent_ns <= now_ns:
+            rtt_ns = now_ns - sent_ns
+            self._rtt_ns = min(self._rtt_ns, rtt_ns) if self._rtt_ns else rtt_ns
+
+    async def _report(self) -> None:
+        while True:
+            await self._socket.ping(time.monotonic_ns().to_bytes(8, "little"))
+            await asyncio.sleep(REPORT_PERIOD_S)
+            await self._say(self._books.report().encode())
+
+    async def _complain(self, error: InvalidInputError, text: str) -> None:
+        self._callbacks.remark(f"the box sent what is not understood: {error}")
+        # An error that is not understood is not answered, or two sides could argue for ever.
+        if '"error"' not in text:
+            await self._say(ErrorMessage("bad_message", str(error), fatal=False).encode())
+
+    async def _say(self, text: bytes) -> None:
+        await self._socket.send_frame(text, aiohttp.WSMsgType.TEXT)
+
+
+async def _receive(socket: aiohttp.ClientWebSocketResponse, timeout_s: float) -> aiohttp.WSMessage:
+    """Return the next message that is not the end.
+
+    Raises:
+        BoxRefusedError, ConnectionLostError: it was the end, or nothing came in time.
+    """
+    try:
+        message = await socket.receive(timeout_s)
+    except TimeoutError:
+        raise ConnectionLostError(f"nothing was heard for {timeout_s:g} s") from None
+    if message.type in (
+        aiohttp.WSMsgType.CLOSE,
+        aiohttp.WSMsgType.CLOSING,
+        aiohttp.WSMsgType.CLOSED,
+    ):
+        raise ConnectionLostError("the box hung up")
+    if message.type is aiohttp.WSMsgType.ERROR:
+        raise ConnectionLostError(f"the connection broke: {socket.exception()}")
+    return message

@@ -1,0 +1,275 @@
+"""Decides, at the camera, which frames are sent and how large: the sender's window.
+
+Follows the advice of the box, and corrects it frame by frame, because a link changes faster than
+advice travels: a frame that would arrive too late at the advised size is sent smaller (which on
+swinging links saves most of the misses), and one that not even the smallest size can save is not
+sent. At most `unacknowledged_max` frames are on their way (two are needed to keep the link busy
+while an ack returns); the newest frame waits outside, and replaces the one that waited there.
+
+Every captured frame is counted exactly once: captured = sent + skipped + waiting.
+
+Pure: the instants, all on the camera's clock, come in as arguments. O(sizes + window) per frame.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from enum import StrEnum
+
+from edgebox.domain.plans import Advice
+from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
+
+SIDE_MIN_PX = 128
+SIDE_STEP_PX = 32
+GUARD_NS = 5_000_000
+"""Kept free of every deadline: encoding, the result's way back, timers."""
+PROBE_NS = 1_000_000_000
+"""So long without a frame on its way, and one is sent whatever the estimates say."""
+OVERHEAD_BYTES = 660
+"""Of a JPEG's tables, the frame's header and WebSocket framing: what pixels do not explain."""
+ANSWERS_KEPT = 20
+ANSWER_QUANTILE = 0.9
+
+
+class SkipReason(StrEnum):
+    """Why a captured frame was not sent."""
+
+    WINDOW = "window"
+    """A newer frame came while this one waited for acks."""
+    INFEASIBLE = "infeasible"
+    """Not even the smallest size could have been answered in time."""
+    RATE = "rate"
+    """More were captured than the advice asks for."""
+    OFFLINE = "offline"
+    """There was no connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this frame now at this size."""
+
+    frame: int
+    width_px: int
+    height_px: int
+    quality: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """This frame will never be sent."""
+
+    frame: int
+    reason: SkipReason
+
+
+Decision = Send | Skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    frame: int
+    captured_ns: int
+
+
+@dataclass(slots=True)
+class _OnTheWay:
+    frame: int
+    sent_ns: int
+    size_bytes: int
+
+
+class SenderWindow:
+    """One connection's window.
+
+    Events in (`captured`, `encoded`, `acknowledged`, ...), decisions out. After `Send` for a
+    frame the caller encodes it and says so with `encoded`.
+    """
+
+    def __init__(
+        self,
+        width_px: int,
+        height_px: int,
+        slo_ns: int,
+        rate_hz: float,
+        unacknowledged_max: int = 2,
+    ) -> None:
+        self.captured_total = 0
+        self.sent_total = 0
+        self.skipped: Counter[SkipReason] = Counter()
+        self.bandwidth = BandwidthEstimate()
+        self._own_px = (width_px, height_px)
+        self._slo_ns = slo_ns
+        self._rate_hz = rate_hz
+        self._unacknowledged_max = unacknowledged_max
+        self._advice: Advice | None = None
+        self._waiting: _Waiting | None = None
+        self._on_the_way: deque[_OnTheWay] = deque()
+        self._bytes_per_pixel = BytesPerPixel()
+        self._answers_ns: deque[int] = deque(maxlen=ANSWERS_KEPT)
+        self._last_ack_ns = 0
+        self._last_send_ns: int | None = None
+        self._due_ns: int | None = None
+
+    def advised(self, advice: Advice) -> None:
+        """Obey this advice from the next frame on."""
+        self._advice = advice
+
+    def answered(self, box_ns: int) -> None:
+        """Learn how long the box took for a frame, from its arrival there to the result here."""
+        self._answers_ns.append(box_ns)
+
+    def captured(self, frame: int, captured_ns: int, now_ns: int) -> list[Decision]:
+        """Take a new frame; decide about it and about the one that waited."""
+        self.captured_total += 1
+        if not self._due(captured_ns):
+            return [self._skip(frame, SkipReason.RATE)]
+        decisions: list[Decision] = []
+        if self._waiting is not None:
+            decisions.append(self._skip(self._waiting.frame, SkipReason.WINDOW))
+        self._waiting = _Waiting(frame, captured_ns)
+        return decisions + self._release(now_ns)
+
+    def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
+        """Note what a frame weighs that is being sent now."""
+        self._bytes_per_pixel.add(max(1, size_bytes - OVERHEAD_BYTES), pixels)
+        for entry in self._on_the_way:
+            if entry.frame == frame:
+                entry.size_bytes = size_bytes
+                entry.sent_ns = sent_ns
+
+    def acknowledged(self, frame: int, now_ns: int, base_ns: int) -> list[Decision]:
+        """Note an ack; release the frame that waited for it.
+
+        Args:
+            frame: acks come in the order of the frames, so older frames are through as well.
+            now_ns: when the ack arrived.
+            base_ns: least round trip.
+        """
+        if not any(entry.frame == frame for entry in self._on_the_way):
+            return []
+        while self._on_the_way:
+            entry = self._on_the_way.popleft()
+            if entry.frame == frame:
+                self.bandwidth.add(entry.size_bytes, entry.sent_ns, now_ns, base_ns)
+                break
+        self._last_ack_ns = now_ns
+        return self._release(now_ns)
+
+    def close(self) -> list[Decision]:
+        """Give up the frame that waits: the connection is gone or nothing more shall be sent."""
+        if self._waiting is None:
+            return []
+        waiting, self._waiting = self._waiting, None
+        return [self._skip(waiting.frame, SkipReason.OFFLINE)]
+
+    @property
+    def unacknowledged(self) -> int:
+        """Frames on their way."""
+        return len(self._on_the_way)
+
+    @property
+    def waiting(self) -> int | None:
+        """Number of the frame that waits outside the window."""
+        return None if self._waiting is None else self._waiting.frame
+
+    def bandwidth_bps(self, now_ns: int) -> float | None:
+        """Return the lowest of what the box and this side believe; None: nothing is known."""
+        oldest = self._on_the_way[0] if self._on_the_way else None
+        own = self.bandwidth.bps(
+            now_ns,
+            waiting_bytes=oldest.size_bytes if oldest else 0,
+            waiting_since_ns=max(oldest.sent_ns, self._last_ack_ns) if oldest else 0,
+        )
+        advised = self._advice.bandwidth_bps if self._advice else 0
+        known = [bps for bps in (own, advised) if bps]
+        return min(known) if known else None
+
+    def _due(self, captured_ns: int) -> bool:
+        period_ns = round(1e9 / self._send_rate_hz())
+        if self._due_ns is None:
+            self._due_ns = captured_ns
+        # A quarter of a period early is jitter of the source; more is a faster source.
+        if captured_ns < self._due_ns - period_ns // 4:
+            return False
+        self._due_ns = max(self._due_ns, captured_ns - period_ns // 4) + period_ns
+        return True
+
+    def _send_rate_hz(self) -> float:
+        return min(self._rate_hz, self._advice.rate_hz) if self._advice else self._rate_hz
+
+    def _release(self, now_ns: int) -> list[Decision]:
+        waiting = self._waiting
+        if waiting is None or len(self._on_the_way) >= self._unacknowledged_max:
+            return []
+        self._waiting = None
+        size = self._size(waiting.captured_ns, now_ns)
+        if size is None:
+            return [self._skip(waiting.frame, SkipReason.INFEASIBLE)]
+        self.sent_total += 1
+        self._last_send_ns = now_ns
+        expected = round(self._expected_bytes(size))
+        self._on_the_way.append(_OnTheWay(waiting.frame, now_ns, expected))
+        quality = self._advice.quality if self._advice else 85
+        return [Send(waiting.frame, size[0], size[1], quality)]
+
+    def _size(self, captured_ns: int, now_ns: int) -> tuple[int, int] | None:
+        """Return the largest size that makes it, None if there is none."""
+        sizes = self._sizes()
+        bps = self.bandwidth_bps(now_ns)
+        if bps is None or self._bytes_per_pixel.value() is None:
+            return sizes[0]
+        deadline_ns = captured_ns + self._slo_ns - GUARD_NS - self._box_ns()
+        in_time = bps * (deadline_ns - now_ns) / 1e9 - self._backlog_bits(bps, now_ns)
+        sustained = bps / self._send_rate_hz()
+        for size in sizes:
+            if self._expected_bytes(size) * 8 <= min(in_time, sustained):
+                return size
+        smallest = sizes[-1]
+        if self._expected_bytes(smallest) * 8 <= in_time or self._must_probe(now_ns):
+            return smallest
+        return None
+
+    def _must_probe(self, now_ns: int) -> bool:
+        if self._on_the_way or self._last_send_ns is None:
+            return not self._on_the_way
+        return now_ns - self._last_send_ns >= PROBE_NS
+
+    def _sizes(self) -> list[tuple[int, int]]:
+        """Return the sizes that may be sent, largest first: steps of the longer side."""
+        own_width, own_height = self._own_px
+        scale = 1.0
+        if self._advice is not None:
+            advised = (self._advice.width_px / own_width, self._advice.height_px / own_height)
+            scale = min(1.0, *advised)
+        long_px = max(own_width, own_height)
+        largest = max(1, round(long_px * scale))
+        first_step = (largest - 1) // SIDE_STEP_PX * SIDE_STEP_PX
+        steps = range(first_step, SIDE_MIN_PX - 1, -SIDE_STEP_PX)
+        return [
+            (
+                max(1, round(own_width * side / long_px)),
+                max(1, round(own_height * side / long_px)),
+            )
+            for side in (largest, *steps)
+        ]
+
+    def _expected_bytes(self, size: tuple[int, int]) -> float:
+        return OVERHEAD_BYTES + (self._bytes_per_pixel.value() or 0.0) * size[0] * size[1]
+
+    def _backlog_bits(self, bps: float, now_ns: int) -> float:
+        """Return what of the frames on their way has probably not left yet."""
+        if not self._on_the_way:
+            return 0.0
+        bits = sum(entry.size_bytes for entry in self._on_the_way) * 8
+        since_ns = max(self._on_the_way[0].sent_ns, self._last_ack_ns)
+        return max(0.0, bits - bps * max(0, now_ns - since_ns) / 1e9)
+
+    def _box_ns(self) -> int:
+        """Return a high quantile of what the box takes, 0 while unknown."""
+        if not self._answers_ns:
+            return 0
+        ordered = sorted(self._answers_ns)
+        return ordered[min(int(ANSWER_QUANTILE * len(ordered)), len(ordered) - 1)]
+
+    def _skip(self, frame: int, reason: SkipReason) -> Skip:
+        self.skipped[reason] += 1
+        return Skip(frame, reason)

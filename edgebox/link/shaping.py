@@ -1,0 +1,192 @@
+"""Decides when a byte has left, on a link whose rate follows a recorded or made-up trace.
+
+Used where a slow link has to be real: the camera daemon's `--link` and the simulator. The link is
+a queue in front of one bit pipe: it sends frames in order, at the trace's rate of that moment,
+and saves up nothing while idle. Latency and loss are not modelled. Pure: no clock, no I/O; the
+text of a trace file comes in as an argument.
+"""
+
+import math
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from edgebox.domain.errors import InvalidInputError
+
+NS_PER_S = 1_000_000_000
+RATE_MAX_MBPS = 1e6
+"""A terabit per second: what lies above is a wrong unit."""
+LTE_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthTrace:
+    """A link's rate over time, stepwise constant, repeated for ever.
+
+    `starts_ns` begin at 0 and rise; the last step ends at `period_ns`.
+    """
+
+    starts_ns: tuple[int, ...]
+    rates_bps: tuple[float, ...]
+    period_ns: int
+
+    def __post_init__(self) -> None:
+        if not self.starts_ns or len(self.starts_ns) != len(self.rates_bps):
+            raise InvalidInputError("a bandwidth trace needs as many instants as rates, at least 1")
+        ends = (*self.starts_ns, self.period_ns)
+        if ends[0] != 0 or any(left >= right for left, right in pairwise(ends)):
+            raise InvalidInputError("a bandwidth trace's instants must start at 0 and rise")
+        if not all(0 <= rate <= RATE_MAX_MBPS * 1e6 for rate in self.rates_bps):
+            raise InvalidInputError(f"a bandwidth must be from 0 to {RATE_MAX_MBPS:g} Mbit/s")
+        if not any(self.rates_bps):
+            raise InvalidInputError("a bandwidth trace that is 0 throughout carries nothing")
+
+    @classmethod
+    def constant(cls, mbps: float) -> "BandwidthTrace":
+        """Return a link that never changes."""
+        return cls((0,), (mbps * 1e6,), NS_PER_S)
+
+    @classmethod
+    def per_second(cls, mbps: Sequence[float]) -> "BandwidthTrace":
+        """Return a link with one rate for each second."""
+        starts = tuple(second * NS_PER_S for second in range(len(mbps)))
+        return cls(starts, tuple(rate * 1e6 for rate in mbps), len(mbps) * NS_PER_S)
+
+    def bps_at(self, at_ns: int) -> float:
+        """Return the rate at an instant (>= 0)."""
+        return self.rates_bps[bisect_right(self.starts_ns, at_ns % self.period_ns) - 1]
+
+
+class ShapedLink:
+    """One link's transmission queue.
+
+    The trace begins at `origin_ns`.
+    """
+
+    def __init__(self, trace: BandwidthTrace, origin_ns: int) -> None:
+        self._trace = trace
+        self._origin_ns = origin_ns
+        self._free_ns = origin_ns
+        spans = (right - left for left, right in pairwise((*trace.starts_ns, trace.period_ns)))
+        bits = (rate * span / 1e9 for rate, span in zip(trace.rates_bps, spans, strict=True))
+        self._bits_before = (0.0, *accumulate(bits))
+
+    def free_ns(self, now_ns: int) -> int:
+        """Return when a frame handed over now would start to leave."""
+        return max(now_ns, self._free_ns)
+
+    def leaves_ns(self, now_ns: int, size_bytes: int) -> int:
+        """Hand a frame over; return the instant at which its last byte has left.
+
+        O(log steps): from the sum of bits up to each step and whole periods at once.
+        """
+        start_ns = self.free_ns(now_ns)
+        target = self._bits_until(start_ns) + size_bytes * 8
+        self._free_ns = max(start_ns, self._instant_of(target))
+        return self._free_ns
+
+    def _bits_until(self, at_ns: int) -> float:
+        periods, within_ns = divmod(at_ns - self._origin_ns, self._trace.period_ns)
+        step = bisect_right(self._trace.starts_ns, within_ns) - 1
+        into_step_ns = within_ns - self._trace.starts_ns[step]
+        carried = self._bits_before[step] + self._trace.rates_bps[step] * into_step_ns / 1e9
+        return periods * self._bits_before[-1] + carried
+
+    def _instant_of(self, bits: float) -> int:
+        periods, left = divmod(bits, self._bits_before[-1])
+        # The first step by whose end the bits are through; steps without rate add nothing.
+        step = max(0, bisect_right(self._bits_before, left) - 1)
+        if left == self._bits_before[step] and step > 0:
+            # Exactly at a boundary: the last bit left at the end of the last step with a rate.
+            step = self._bits_before.index(left) - 1
+        elif left == 0.0 and periods > 0:
+            periods, left = periods - 1, self._bits_before[-1]
+            step = self._bits_before.index(left) - 1
+        into_ns = (left - self._bits_before[step]) / self._trace.rates_bps[step] * 1e9
+        at_ns = int(periods) * self._trace.period_ns + self._trace.starts_ns[step]
+        return self._origin_ns + at_ns + math.ceil(into_ns)
+
+
+def parse_trace(text: str, name: str) -> BandwidthTrace:
+    """Read a trace file: one rate in Mbit/s per line and second, or CSV under `at_s,mbps`.
+
+    Empty lines and lines that start with `#` are skipped. In a CSV the last step lasts as long
+    as the one before it (1 s if there is none), and its instants count from the first.
+
+    Args:
+        text: the file's contents.
+        name: the file's name, for messages.
+
+    Raises:
+        InvalidInputError: with the file's name and the line.
+    """
+    lines = [
+        (number, line.strip())
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if not lines:
+        raise InvalidInputError(f"{name}: no bandwidth in it; expected one rate (Mbit/s) per line")
+    if lines[0][1].replace(" ", "").lower() == "at_s,mbps":
+        return _parse_csv(lines[1:], name)
+    rates = [_number(line, name, number) for number, line in lines]
+    try:
+        return BandwidthTrace.per_second(rates)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{name}: {error}") from None
+
+
+def _parse_csv(lines: list[tuple[int, str]], name: str) -> BandwidthTrace:
+    if not lines:
+        raise InvalidInputError(f"{name}: no bandwidth in it; expected lines under at_s,mbps")
+    instants: list[int] = []
+    rates: list[float] = []
+    for number, line in lines:
+        cells = line.split(",")
+        if len(cells) != 2:
+            raise InvalidInputError(f"{name}:{number}: expected at_s,mbps, not {line[:40]!r}")
+        at_s = _number(cells[0], name, number)
+        rates.append(_number(cells[1], name, number) * 1e6)
+        instants.append(round(at_s * NS_PER_S))
+        if len(instants) > 1 and instants[-1] <= instants[-2]:
+            raise InvalidInputError(f"{name}:{number}: at_s must rise, and {at_s:g} does not")
+    starts = tuple(instant - instants[0] for instant in instants)
+    last_ns = starts[-1] - starts[-2] if len(starts) > 1 else NS_PER_S
+    try:
+        return BandwidthTrace(starts, tuple(rates), starts[-1] + last_ns)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{name}: {error}") from None
+
+
+def _number(cell: str, name: str, line: int) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= RATE_MAX_MBPS:
+        raise InvalidInputError(
+            f"{name}:{line}: expected a number from 0 to {RATE_MAX_MBPS:g}, not {cell[:40]!r}"
+        )
+    return value
+
+
+def lte_trace(rng: random.Random, seconds: int = LTE_SECONDS) -> BandwidthTrace:
+    """Make up an uplink that swings as a phone's does in a moving car, about 1 to 20 Mbit/s.
+
+    A lognormal random walk around the level of a regime (good, fair, poor) that changes every
+    20 s or so, with dips of one to three seconds to a tenth. Not fitted to any one recording.
+    """
+    rates: list[float] = []
+    level_mbps, log_offset, dip_seconds_left = 8.0, 0.0, 0
+    for _ in range(seconds):
+        if rng.random() < 0.05:
+            level_mbps = rng.choice((14.0, 8.0, 8.0, 3.0))
+        if rng.random() < 0.03:
+            dip_seconds_left = rng.randint(1, 3)
+        log_offset = 0.8 * log_offset + rng.gauss(0.0, 0.2)
+        rate = min(max(level_mbps * math.exp(log_offset), 1.0), 22.0)
+        rates.append(round(rate * 0.1 if dip_seconds_left else rate, 3))
+        dip_seconds_left = max(0, dip_seconds_left - 1)
+    return BandwidthTrace.per_second(rates)

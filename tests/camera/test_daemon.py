@@ -1,0 +1,319 @@
+"""The daemon against a box that speaks the protocol: every captured frame ends exactly once."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from edgebox.camera.accounting import Summary
+from edgebox.camera.daemon import Camera, stream_url
+from edgebox.camera.session import BoxRefusedError
+from edgebox.domain.errors import InvalidInputError
+from edgebox.link.messages import Bye, ErrorMessage, FrameHeader, Result
+from edgebox.link.shaping import BandwidthTrace
+from edgebox.media.sources import PictureSource
+from tests.camera.box import Box, advice
+
+NOISE = np.random.default_rng(1).integers(0, 256, (180, 320, 3), dtype=np.uint8)
+
+
+def source(rate_hz: float = 40.0, count: int | None = None) -> PictureSource:
+    return PictureSource((320, 180), rate_hz, lambda number: NOISE, count)
+
+
+def camera(box: Box, frames: PictureSource | None = None, **options: object) -> Camera:
+    defaults: dict[str, object] = {
+        "name": "gate",
+        "rate_hz": 40.0,
+        "rng": random.Random(1),
+        "slo_ms": 200.0,
+    }
+    return Camera(frames or source(), box.url, **(defaults | options))  # type: ignore[arg-type]
+
+
+def assert_adds_up(summary: Summary) -> None:
+    assert summary.pending == 0
+    ended = summary.on_time + summary.late + sum(summary.dropped.values())
+    assert summary.captured == ended
+    assert sum(summary.skipped.values()) == summary.dropped.get("sender", 0)
+    assert summary.captured == summary.sent + summary.dropped.get("sender", 0)
+    assert summary.accepted <= summary.sent
+
+
+async def test_every_frame_is_answered_on_time_by_a_quick_box() -> None:
+    results: list[Result] = []
+    async with Box() as box:
+        summary = await camera(box, source(count=30), on_result=results.append).run()
+    assert_adds_up(summary)
+    assert summary.captured == 30
+    assert summary.on_time >= 28
+    assert summary.detections == {"car": summary.on_time + summary.late}
+    assert len(results) == summary.on_time + summary.late
+    assert summary.variants == {"street-256": len(results)}
+    assert set(summary.latency_ms) == {"network", "queue", "inference", "return", "total"}
+    assert all(size == (256, 144) for size in box.sizes)
+    assert summary.width_sent_mean_px == 256
+    assert [h.frame for h in box.headers] == sorted({h.frame for h in box.headers})
+    assert {(h.width_px, h.height_px) for h in box.headers} == {(320, 180)}
+    assert box.headers[-1].captured_total == 30
+    assert all(h.captured_ns <= h.sent_ns for h in box.headers)
+
+
+async def test_says_hello_answers_pings_reports_and_says_bye() -> None:
+    async with Box() as box:
+        summary = await camera(box).run(duration_s=0.3)
+        await asyncio.sleep(0.05)
+    assert [hello.camera for hello in box.hellos] == ["gate"]
+    assert box.hellos[0].width_px == 320
+    assert abs(box.pongs()[0].camera_ns - time.monotonic_ns()) < 10_000_000_000
+    last = box.reports()[-1]
+    assert (last.captured, last.sent, last.on_time) == (
+        summary.captured,
+        summary.sent,
+        summary.on_time,
+    )
+    assert box.heard[-1] == Bye("done")
+    assert_adds_up(summary)
+
+
+async def test_drops_and_late_answers_are_told_apart() -> None:
+    kinds = {0: "result", 1: "drop", 2: "late"}
+    async with Box(answer=lambda header: kinds[header.frame % 3]) as box:
+        summary = await camera(box, source(count=30)).run()
+    assert_adds_up(summary)
+    assert summary.dropped["queue"] >= 5
+    assert summary.late >= 5
+    assert summary.on_time >= 5
+    assert summary.accepted == summary.on_time + summary.late
+
+
+async def test_frames_without_an_answer_end_as_lost() -> None:
+    async with Box(answer=lambda header: "ignore") as box:
+        began_s = time.monotonic()
+        summary = await camera(box, source(count=5), slo_ms=50.0).run()
+    assert time.monotonic() - began_s < 4
+    assert_adds_up(summary)
+    assert summary.dropped["lost"] == summary.sent == 5
+
+
+async def test_at_most_two_frames_are_unacknowledged_and_the_newest_wins() -> None:
+    async with Box(ack_after_s=0.08) as box:
+        summary = await camera(box, source(rate_hz=100.0, count=60), rate_hz=100.0).run()
+    assert_adds_up(summary)
+    assert box.unacknowledged_most <= 2
+    assert summary.skipped["window"] > 10
+    assert summary.on_time > 3
+
+
+async def test_obeys_new_advice_from_the_next_frame_on() -> None:
+    box = Box(advice=advice(256))
+
+    def narrower(header: FrameHeader) -> str:
+        if header.frame == 10:
+            box.advice = advice(160)
+        return "result"
+
+    box.answer = narrower
+    async with box:
+        await camera(box, source(count=30)).run()
+    widths = [width for width, _ in box.sizes]
+    assert widths[:8] == [256] * 8
+    assert widths[-10:] == [160] * 10
+
+
+async def test_never_sends_a_picture_larger_than_its_own() -> None:
+    async with Box(advice=advice(608)) as box:
+        await camera(box, source(count=3)).run()
+    assert set(box.sizes) == {(320, 180)}
+
+
+async def test_obeys_the_advised_rate() -> None:
+    async with Box(advice=advice(rate_hz=10.0)) as box:
+        summary = await camera(box, source(rate_hz=50.0)).run(duration_s=1.0)
+    assert_adds_up(summary)
+    assert 8 <= summary.sent <= 12
+    assert summary.skipped["rate"] >= 25
+
+
+async def test_a_shaped_link_really_delays_and_frames_shrink_to_fit() -> None:
+    link = BandwidthTrace.constant(1.0)
+    async with Box(advice=advice(256)) as box:
+        summary = await camera(
+            box, source(rate_hz=10.0), link=link, rate_hz=10.0, slo_ms=300.0
+        ).run(duration_s=1.5)
+    assert_adds_up(summary)
+    for header, arrival_ns, size in zip(
+        box.headers, box.arrivals_ns, box.message_bytes, strict=True
+    ):
+        assert arrival_ns - header.sent_ns >= size * 8 / 1e6 * 1e9 * 0.999
+    assert summary.width_sent_mean_px is not None
+    assert summary.width_sent_mean_px < 256
+    # The noise of 256 px weighs about 37 KB: 0.3 s at this rate. Smaller, most can make it.
+    assert summary.on_time > summary.captured / 2
+
+
+async def test_comes_back_after_the_box_was_restarted() -> None:
+    box = Box()
+    await box.start()
+    run = asyncio.create_task(camera(box, source(rate_hz=50.0)).run(duration_s=2.2))
+    await asyncio.sleep(0.3)
+    await box.stop(bye="shutdown")
+    before = len(box.headers)
+    await asyncio.sleep(0.2)
+    await box.start()
+    summary = await run
+    await box.stop()
+    assert before > 0
+    assert len(box.headers) > before
+    assert summary.reconnects == 1
+    assert summary.skipped["offline"] > 0
+    assert_adds_up(summary)
+    first_after = box.headers[before]
+    assert first_after.captured_total < first_after.frame
+    assert box.hellos[0].instance == box.hellos[1].instance
+    last = box.reports()[-1]
+    assert last.captured is not None
+    assert last.captured < summary.captured
+
+
+async def test_waits_for_a_box_that_is_not_there_yet() -> None:
+    box = Box()
+    await box.start()
+    await box.stop()
+    run = asyncio.create_task(camera(box, source(count=5)).run())
+    await asyncio.sleep(0.05)
+    await box.start()
+    summary = await run
+    await box.stop()
+    assert summary.on_time == summary.captured == 5
+    assert summary.reconnects == 0
+
+
+@pytest.mark.parametrize("code", ["bad_hello", "version", "unknown_family"])
+async def test_a_fatal_refusal_ends_with_the_boxs_message(code: str) -> None:
+    async with Box(refuse=ErrorMessage(code, "because of this", fatal=True)) as box:
+        with pytest.raises(BoxRefusedError, match="because of this"):
+            await camera(box).run()
+    assert len(box.hellos) == 1
+
+
+async def test_a_name_in_use_is_tried_again() -> None:
+    refusal = ErrorMessage("camera_in_use", "gate is connected", fatal=True)
+    remarks: list[str] = []
+    async with Box(refuse=refusal, refusals_left=1) as box:
+        summary = await camera(box, source(count=5), on_remark=remarks.append).run()
+    assert summary.on_time == 5
+    assert len(box.hellos) == 2
+    assert any("gate is connected" in remark for remark in remarks)
+
+
+async def test_survives_messages_it_does_not_understand() -> None:
+    async with Box() as box:
+        run = asyncio.create_task(camera(box, source(count=20)).run())
+        await asyncio.sleep(0.2)
+        for text in (
+            "[]",
+            "{",
+            '{"type":"news"}',
+            '{"type":"ack","frame":-1}',
+            '{"type":"result"}',
+        ):
+            await box.tell(text)
+        summary = await run
+    assert summary.on_time == 20
+    complaints = [message for message in box.heard if isinstance(message, ErrorMessage)]
+    assert len(complaints) == 5
+    assert not any(complaint.fatal for complaint in complaints)
+
+
+async def test_stop_ends_a_run_in_order() -> None:
+    async with Box(result_after_s=0.1) as box:
+        running = camera(box)
+        run = asyncio.create_task(running.run())
+        await asyncio.sleep(0.3)
+        running.stop()
+        summary = await run
+    assert_adds_up(summary)
+    assert summary.on_time >= 5
+    assert "lost" not in summary.dropped
+
+
+async def test_stop_ends_a_run_that_never_connected() -> None:
+    box = Box()
+    await box.start()
+    await box.stop()
+    running = camera(box)
+    run = asyncio.create_task(running.run())
+    await asyncio.sleep(0.05)
+    running.stop()
+    summary = await run
+    assert summary.captured == 0
+
+
+async def test_a_program_pushes_its_own_frames() -> None:
+    answered: list[int] = []
+    async with Box() as box:
+        pushing = Camera(
+            None,
+            box.url,
+            size_px=(320, 180),
+            rate_hz=1000.0,
+            on_result=lambda result: answered.append(result.frame),
+        )
+        async with pushing:
+            sent = [pushing.send(NOISE)]
+            await asyncio.sleep(0.1)
+            sent.append(pushing.send(NOISE))
+            with pytest.raises(InvalidInputError, match=r"\(180, 320, 3\)"):
+                pushing.send(NOISE[:10])
+        summary = pushing.summary()
+    assert answered == sent
+    assert_adds_up(summary)
+
+
+async def test_a_source_that_breaks_ends_the_run_with_its_message() -> None:
+    class Broken:
+        width_px, height_px = 320, 180
+
+        def frames(self) -> Iterator[np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]:
+            yield NOISE
+            raise InvalidInputError("the plug was pulled")
+
+        def close(self) -> None:
+            """Nothing to end."""
+
+    async with Box() as box:
+        broken = Camera(Broken(), box.url)
+        with pytest.raises(InvalidInputError, match="the plug"):
+            await broken.run()
+    assert broken.summary().on_time == 1
+
+
+def test_a_camera_that_no_box_would_take_is_refused_at_once() -> None:
+    with pytest.raises(InvalidInputError, match=r"hello\.camera.*hello\.slo_ms"):
+        Camera(source(), name="no spaces", slo_ms=0)
+    with pytest.raises(InvalidInputError, match="size_px"):
+        Camera(None)
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("box", "ws://box:8787/v1/stream"),
+        ("box:99", "ws://box:99/v1/stream"),
+        ("ws://10.0.0.7:8787/", "ws://10.0.0.7:8787/v1/stream"),
+        ("https://box.example", "wss://box.example:443/v1/stream"),
+        ("http://[::1]:80", "ws://[::1]:80/v1/stream"),
+    ],
+)
+def test_addresses(server: str, url: str) -> None:
+    assert stream_url(server) == url
+
+
+@pytest.mark.parametrize("server", ["", "ftp://box", "ws://", "box:port", "ws://box:99999"])
+def test_wrong_addresses(server: str) -> None:
+    with pytest.raises(InvalidInputError, match="must be an address"):
+        stream_url(server)

@@ -1,0 +1,139 @@
+"""Decoders on synthetic tensors against anchor-by-anchor references."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from edgebox.vision.coco import COCO80
+from edgebox.vision.decoding import DECODERS, DecodingError
+from edgebox.vision.detections import Detections
+
+WIDTH, HEIGHT = 96, 64
+ANCHORS = 12 * 8 + 6 * 4 + 3 * 2
+CLASSES = 3
+
+yolox = DECODERS["yolox"]
+ready = DECODERS["boxes_scores_labels"]
+
+
+def raw_head(seed: int, batch: int = 1) -> NDArray[np.float32]:
+    """Return a head with a few confident anchors among many that see nothing."""
+    rng = np.random.default_rng(seed)
+    head = rng.normal(0, 0.5, (batch, ANCHORS, 5 + CLASSES)).astype(np.float32)
+    head[..., 4:] = rng.uniform(0, 1, head[..., 4:].shape) ** 3
+    return head
+
+
+def rows_by_hand(head: NDArray[np.float32], score_min: float) -> list[tuple[float, ...]]:
+    """Decode one picture's head by the definition: (score, label, x1, y1, x2, y2)."""
+    found: list[tuple[float, ...]] = []
+    anchor = 0
+    for stride in (8, 16, 32):
+        for cell_y in range(HEIGHT // stride):
+            for cell_x in range(WIDTH // stride):
+                dx, dy, log_w, log_h, objectness, *classes = (float(v) for v in head[anchor])
+                anchor += 1
+                label = max(range(CLASSES), key=lambda c: (classes[c], -c))
+                score = objectness * classes[label]
+                if score < score_min:
+                    continue
+                x, y = (dx + cell_x) * stride, (dy + cell_y) * stride
+                w, h = math.exp(log_w) * stride, math.exp(log_h) * stride
+                found.append((score, label, x - w / 2, y - h / 2, x + w / 2, y + h / 2))
+    return found
+
+
+def overlap(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    width = max(0.0, min(a[4], b[4]) - max(a[2], b[2]))
+    height = max(0.0, min(a[5], b[5]) - max(a[3], b[3]))
+    areas = (a[4] - a[2]) * (a[5] - a[3]) + (b[4] - b[2]) * (b[5] - b[3])
+    return width * height / (areas - width * height)
+
+
+def suppressed_by_hand(found: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
+    kept: list[tuple[float, ...]] = []
+    for row in sorted(found, key=lambda r: -r[0]):
+        if all(k[1] != row[1] or overlap(k, row) <= 0.45 for k in kept):
+            kept.append(row)
+    return kept
+
+
+def clipped(row: tuple[float, ...]) -> list[float]:
+    return [
+        min(max(value, 0.0), limit)
+        for value, limit in zip(row[2:], (WIDTH, HEIGHT, WIDTH, HEIGHT), strict=True)
+    ]
+
+
+def agree(found: Detections, rows: list[tuple[float, ...]]) -> bool:
+    inside = [r for r in rows if (c := clipped(r))[2] > c[0] and c[3] > c[1]]
+    return (
+        found.labels.tolist() == [int(r[1]) for r in inside]
+        and np.allclose(found.scores, [r[0] for r in inside], atol=1e-5)
+        and np.allclose(found.boxes, [clipped(r) for r in inside] or np.zeros((0, 4)), atol=1e-2)
+    )
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.05, 0.3, 0.6]))
+def test_yolox_is_decoded_as_defined(seed: int, score_min: float) -> None:
+    head = raw_head(seed)
+    (found,) = yolox([head], WIDTH, HEIGHT, score_min)
+    assert agree(found, suppressed_by_hand(rows_by_hand(head[0], score_min)))
+
+
+def test_yolox_keeps_the_pictures_of_a_batch_apart() -> None:
+    head = raw_head(1, batch=3)
+    found = yolox([head], WIDTH, HEIGHT, 0.3)
+    alone = [yolox([head[at : at + 1]], WIDTH, HEIGHT, 0.3)[0] for at in range(3)]
+    assert [f.scores.tolist() for f in found] == [f.scores.tolist() for f in alone]
+
+
+def test_yolox_survives_numbers_without_sense() -> None:
+    head = np.full((1, ANCHORS, 5 + CLASSES), 1e30, np.float32)
+    head[0, ::2] = np.nan
+    with np.errstate(all="raise", invalid="ignore", over="ignore"):
+        (found,) = yolox([head], WIDTH, HEIGHT, 0.3)
+    assert not np.isnan(found.boxes).any()
+
+
+@pytest.mark.parametrize(
+    "shapes", [[(1, ANCHORS - 1, 8)], [(1, ANCHORS, 5)], [(ANCHORS, 8)], [(1, ANCHORS, 8)] * 2, []]
+)
+def test_yolox_refuses_other_shapes(shapes: list[tuple[int, ...]]) -> None:
+    with pytest.raises(DecodingError):
+        yolox([np.zeros(shape, np.float32) for shape in shapes], WIDTH, HEIGHT, 0.3)
+
+
+def test_ready_boxes_are_cut_at_the_score_and_clipped() -> None:
+    boxes = np.array([[[-5, 10, 20, 99], [1, 1, 2, 2]], [[200, 0, 300, 9], [0, 0, 9, 9]]])
+    scores = np.array([[0.9, 0.1], [0.8, 0.3]], np.float32)
+    labels = np.array([[2, 0], [1, 1]])
+    first, second = ready([boxes.astype(np.float32), scores, labels], WIDTH, HEIGHT, 0.3)
+    assert first.boxes.tolist() == [[0, 10, 20, 64]]
+    assert first.labels.tolist() == [2]
+    assert second.boxes.tolist() == [[0, 0, 9, 9]]  # the other lay outside
+    assert second.scores.tolist() == pytest.approx([0.3])
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(1, 5, 4), (1, 5)],
+        [(1, 5, 4), (1, 4), (1, 5)],
+        [(1, 5, 4), (1, 5), (1, 6)],
+        [(1, 5, 5), (1, 5), (1, 5)],
+        [(5, 4), (5,), (5,)],
+    ],
+)
+def test_ready_boxes_of_other_shapes_are_refused(shapes: list[tuple[int, ...]]) -> None:
+    with pytest.raises(DecodingError):
+        ready([np.zeros(shape, np.float32) for shape in shapes], WIDTH, HEIGHT, 0.3)
+
+
+def test_coco_has_80_names() -> None:
+    assert len(set(COCO80)) == 80
+    assert (COCO80[0], COCO80[2], COCO80[5], COCO80[79]) == ("person", "car", "bus", "toothbrush")

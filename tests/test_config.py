@@ -1,0 +1,204 @@
+"""Configuration: every error at once and named, and documents that cannot fall behind."""
+
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgebox.config import Config, KeyInfo, keys, load
+from edgebox.domain.errors import ConfigError
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.scheduling.parameters import SchedulerParameters
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "edgebox.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def errors(tmp_path: Path, text: str, overrides: dict[str, Any] | None = None) -> list[str]:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, overrides)
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith(f"{path}:")
+    return [line.strip() for line in rest] or [first]
+
+
+def test_nothing_means_the_defaults(tmp_path: Path) -> None:
+    assert load(None) == Config()
+    assert load(written(tmp_path, "")) == Config()
+    assert Config().server.host == "127.0.0.1"
+
+
+def test_the_defaults_are_those_of_the_rooms_they_configure() -> None:
+    assert Config().scheduler_parameters() == SchedulerParameters()
+    assert Config().planning_parameters() == PlanningParameters()
+
+
+def test_values_arrive_typed(tmp_path: Path) -> None:
+    config = load(
+        written(
+            tmp_path,
+            """
+            [server]
+            host = "0.0.0.0"
+            port = 0
+            [limits]
+            silent_s = 5          # a whole number where a number is wanted
+            pending_per_camera_max = 3
+            [planner]
+            interval_ms = 250
+            utilisation_max = 0.6
+            [inference]
+            providers = "cpu"
+            """,
+        )
+    )
+    assert (config.server.host, config.server.port) == ("0.0.0.0", 0)
+    assert isinstance(config.limits.silent_s, float)
+    assert config.scheduler_parameters().planning_interval_ns == 250_000_000
+    assert config.scheduler_parameters().camera_pending_max == 3
+    assert config.planning_parameters().utilisation_max == 0.6
+    assert config.planning_parameters().utilisation_upgrade < 0.6
+    assert config.inference.providers == "cpu"
+    assert config.storage == Config().storage
+
+
+def test_all_errors_come_at_once(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        planner = 3
+        [server]
+        prot = 1
+        port = 70000
+        host = ""
+        [limits]
+        cameras_max = true
+        frame_bytes_max = 1.5
+        silent_s = nan
+        [inferense]
+        [inference]
+        providers = "gpu"
+        families = ["a", 1]
+        xyzzy = 1
+        """,
+    )
+    assert sorted(found) == sorted(
+        [
+            "planner: must be a table, [planner], not 3",
+            "server.prot: there is no such key; did you mean port?",
+            "server.port: must be a whole number from 0 to 65535, not 70000",
+            'server.host: must be a text that is not empty, not ""',
+            "limits.cameras_max: must be a whole number from 1 to 10000, not true",
+            "limits.frame_bytes_max: must be a whole number from 1024 to 67108864, not 1.5",
+            "limits.silent_s: must be a number from 1 to 3600, not nan",
+            "inferense: there is no such section; did you mean inference?",
+            'inference.providers: must be one of "auto", "cuda", "cpu", not "gpu"',
+            'inference.families: must be a list of texts, not ["a", 1]',
+            "inference.xyzzy: there is no such key (there are: families, family, providers, "
+            "cpu_threads, executors_per_device, batch_size_max, decode_threads, profile_s)",
+        ]
+    )
+
+
+def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -> None:
+    ranged = [key for key in keys() if " from " in key.expected]
+    assert len(ranged) > 10
+    for key in ranged:
+        low, high = (float(end) for end in key.expected.split(" from ")[1].split(" to "))
+        step = 1 if key.expected.startswith("a whole") else 0.001
+        whole = int if step == 1 else float
+        for value in (whole(low), whole(high)):
+            load(written(tmp_path, f"[{key.section}]\n{key.name} = {value}\n"))
+        for value in (whole(low - step), whole(high + step)):
+            (error,) = errors(tmp_path, f"[{key.section}]\n{key.name} = {value}\n")
+            assert error.startswith(f"{key.section}.{key.name}: must be {key.expected}, not ")
+
+
+def test_broken_toml_is_reported_with_its_line(tmp_path: Path) -> None:
+    (error,) = errors(tmp_path, "[server]\nport = = 3\n")
+    assert "is not valid TOML" in error
+    assert "line 2" in error
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load(tmp_path / "nowhere.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path)
+    path = tmp_path / "binary.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load(path)
+
+
+def test_overrides_win_and_are_checked_alike(tmp_path: Path) -> None:
+    path = written(tmp_path, "[server]\nport = 9000\nname = 'gate'\n")
+    config = load(path, {"server.port": 9001, "planner.quality": 70})
+    assert (config.server.port, config.server.name) == (9001, "gate")
+    assert config.planner.quality == 70
+    (error,) = errors(tmp_path, "", {"server.port": -1})
+    assert error == "server.port: must be a whole number from 0 to 65535, not -1"
+    with pytest.raises(ConfigError, match=r"the command line:\n  server\.port"):
+        load(None, {"server.port": "x"})
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        '[storage]\npath = "data/box.sqlite3"\n[inference]\nfamilies = ["mine", "/opt/theirs"]\n',
+    )
+    config = load(path)
+    assert config.storage.file == str(tmp_path / "data/box.sqlite3")
+    assert config.inference.families == (str(tmp_path / "mine"), "/opt/theirs")
+    assert load(path, {"storage.path": "here.sqlite3"}).storage.file == "here.sqlite3"
+    assert load(written(tmp_path, '[storage]\npath = ":memory:"')).storage.file == ":memory:"
+
+
+def test_the_default_database_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert Config().storage.file == "/data/edgebox/edgebox.sqlite3"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert Config().storage.file == "/home/me/.local/share/edgebox/edgebox.sqlite3"
+
+
+# The documents.
+
+
+def test_the_example_file_holds_every_key_at_its_default() -> None:
+    path = ROOT / "config.example.toml"
+    example = tomllib.loads(path.read_text(encoding="utf-8"))
+    plain = {
+        section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        for section, values in asdict(Config()).items()
+    }
+    assert example == plain
+    assert load(path) == Config()
+
+
+def test_the_example_file_explains_every_key() -> None:
+    lines = (ROOT / "config.example.toml").read_text(encoding="utf-8").splitlines()
+    words = " ".join(" ".join(line.removeprefix("# ") for line in lines).split())
+    for key in keys():
+        assert f"{key.doc} {key.name} = " in words
+
+
+def row(key: KeyInfo) -> str:
+    return f"| `{key.name}` | `{key.default}` | {key.expected} | {key.doc} |"
+
+
+def test_the_reference_says_what_the_code_does() -> None:
+    text = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    sections = {part.split("]")[0]: part for part in text.split("\n## [")[1:]}
+    assert list(sections) == list(dict.fromkeys(key.section for key in keys()))
+    for section, part in sections.items():
+        rows = [line for line in part.splitlines() if line.startswith("| `")]
+        assert rows == [row(key) for key in keys() if key.section == section]

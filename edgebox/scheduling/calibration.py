@@ -10,7 +10,10 @@ from edgebox.domain.models import ExecutorId
 from edgebox.scheduling.parameters import SchedulerParameters
 
 SLOWDOWN_STEPS = 16
-"""A slowdown is a multiple of 1/16, so that noise does not undo what is derived from it."""
+"""A slowdown is a multiple of 1/16, which is as well as it is known."""
+
+SLOWDOWN_NEWS = 0.1
+"""A slowdown stays until the measured one is this far away: plans must not follow noise."""
 
 HIGH = 0.9
 """The quantile of fixed costs that planning reckons with."""
@@ -56,6 +59,7 @@ class Calibration:
     def __init__(self, parameters: SchedulerParameters) -> None:
         self._parameters = parameters
         self._excess: dict[ExecutorId, RecentValues] = {}
+        self._slowdown: dict[ExecutorId, float] = {}
         self._idle_since_ns: dict[ExecutorId, int] = {}
         self._prepare = RecentValues(parameters.prepare_window, parameters.prepare_initial_ns)
         self._overhead = RecentValues(parameters.prepare_window, 0)
@@ -63,11 +67,12 @@ class Calibration:
     def executor_started(self, executor: ExecutorId, now_ns: int) -> None:
         """Trust the profiles of an executor that is new."""
         self._excess[executor] = RecentValues(self._parameters.slowdown_window, 0.0)
+        self._slowdown[executor] = 1.0
         self._idle_since_ns[executor] = now_ns
 
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Forget an executor."""
-        del self._excess[executor], self._idle_since_ns[executor]
+        del self._excess[executor], self._slowdown[executor], self._idle_since_ns[executor]
 
     def batch_completed(
         self, executor: ExecutorId, expected_ns: int, took_ns: int, elapsed_ns: int, now_ns: int
@@ -82,6 +87,7 @@ class Calibration:
             now_ns: when the executor became idle.
         """
         self._excess[executor].add(max(0.0, took_ns / max(1, expected_ns) - 1))
+        self._settle(executor)
         self._overhead.add(max(0, elapsed_ns - took_ns))
         self._idle_since_ns[executor] = now_ns
 
@@ -106,6 +112,7 @@ class Calibration:
         excess = self._excess[executor]
         for _ in range(min(halvings, 64)):
             excess.halve()
+            self._settle(executor)
         return True
 
     def relax_at_ns(self, executor: ExecutorId) -> int:
@@ -114,8 +121,12 @@ class Calibration:
 
     def slowdown(self, executor: ExecutorId) -> float:
         """Return how much slower than its profile an executor lately is, at least 1."""
-        excess = self._excess[executor].quantile(self._parameters.slowdown_quantile)
-        return 1 + round(excess * SLOWDOWN_STEPS) / SLOWDOWN_STEPS
+        return self._slowdown[executor]
+
+    def _settle(self, executor: ExecutorId) -> None:
+        measured = 1 + self._excess[executor].quantile(self._parameters.slowdown_quantile)
+        if abs(measured - self._slowdown[executor]) >= SLOWDOWN_NEWS:
+            self._slowdown[executor] = round(measured * SLOWDOWN_STEPS) / SLOWDOWN_STEPS
 
     @property
     def prepare_ns(self) -> int:

@@ -29,11 +29,11 @@ class SchedulerParameters:
     """What decoding a frame is taken to cost until some have been measured."""
     prepare_window: int = 64
     """Frames over which the costs outside link and inference are measured."""
-    slowdown_window: int = 32
+    slowdown_window: int = 64
     """Batches over which an executor's slowdown is measured."""
-    slowdown_quantile: float = 0.9
-    """The quantile at which measured times and profile are compared: a tenth of the batches may
-    be outliers and change nothing."""
-    idle_half_life_ns: int = 1_000_000_000
+    slowdown_quantile: float = 0.75
+    """The quantile at which measured times and profile are compared: a quarter of the batches
+    may be outliers and change nothing; that is what the high quantile is for."""
+    idle_half_life_ns: int = 2_000_000_000
     """While an executor is idle, its excess over the profile is halved this often, so that a box
     that stopped admitting work because it was slow finds out when it no longer is."""

@@ -1,0 +1,52 @@
+"""Owns what a simulated run left behind. Pure data."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from edgebox.domain.models import VariantName
+from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
+from edgebox.scheduling.events import Action, Event
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one request ended, by the box's account."""
+
+    request: Request
+    variant: VariantName | None
+    """What it ran on; None if it never did."""
+    outcome: Outcome
+    reason: DropReason | None
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of `Scheduler.handle`."""
+
+    now_ns: int
+    event: Event | None
+    actions: tuple[Action, ...]
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything that happened."""
+
+    journal: list[Step] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+    captured: Counter[CameraId] = field(default_factory=Counter)
+    unsent: Counter[CameraId] = field(default_factory=Counter)
+    """Frames that the camera itself skipped, and those that were on their way at the end."""
+    plans: int = 0
+
+    def outcomes(self) -> Counter[str]:
+        """Count endings by outcome, drops by reason; `sender` is what never arrived."""
+        counts = Counter(str(e.reason or e.outcome) for e in self.ended)
+        counts[DropReason.SENDER] += self.unsent.total()
+        return +counts
+
+    def on_time_share(self) -> float:
+        """Return the share of the frames at the box that were answered in time."""
+        on_time = sum(e.outcome is Outcome.ON_TIME for e in self.ended)
+        return on_time / len(self.ended) if self.ended else 1.0

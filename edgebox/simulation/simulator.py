@@ -1,0 +1,249 @@
+"""Runs the very Scheduler and planner of the box under virtual time.
+
+A discrete-event loop: the earliest of what is to come happens next, and what the Scheduler then
+orders is carried out by models of the driver's limbs. Modelled: batch times (drawn from the
+profiles, times a true slowdown), decoding times, links, timers that fire early, and the time
+planning takes. Not modelled: contention between decoding and inference, loss, clock errors.
+
+Pure: randomness comes from the generator that is passed in; the same seed gives the same run.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+
+from edgebox.domain.errors import InvariantViolation
+from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.link.sender import Decision, Send
+from edgebox.planning.planner import Planner
+from edgebox.scheduling.events import (
+    Action,
+    Advise,
+    BatchCompleted,
+    CameraClosed,
+    CameraOpened,
+    ComputePlan,
+    Drop,
+    Event,
+    ExecutorStarted,
+    Finish,
+    Infer,
+    LinkMeasured,
+    PlanComputed,
+    Prepare,
+    RequestArrived,
+    RequestPrepared,
+    VariantsOffered,
+)
+from edgebox.scheduling.scheduler import Scheduler
+from edgebox.simulation.cameras import CameraEnd, Sending, SimulatedCamera
+from edgebox.simulation.report import Ended, Report, Step
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationParameters:
+    """What the modelled limbs cost."""
+
+    prepare_ns: tuple[int, int] = (1_000_000, 4_000_000)
+    """Least and most that decoding takes."""
+    overhead_ns: int = 300_000
+    """From the end of a batch to the core's knowing it."""
+    timer_early_ns: int = 500_000
+    """How early a timer may fire."""
+    planning_ns: int = 5_000_000
+    iterations_max: int = 1_000
+    slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
+    """How much slower than their profiles executors really are; 1 where not named."""
+
+
+class Simulator:
+    """One run; build a new one for the next."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        planner: Planner,
+        *,
+        variants: Sequence[Variant],
+        profiles: Mapping[ExecutorId, Sequence[LatencyProfile]],
+        cameras: Sequence[SimulatedCamera],
+        rng: random.Random,
+        parameters: SimulationParameters,
+        check: Callable[[Scheduler], None] | None = None,
+    ) -> None:
+        """Set the scene.
+
+        Args:
+            scheduler: fresh.
+            planner: what answers each ComputePlan.
+            variants: what the zoo holds.
+            profiles: of each executor; they run the batches and are what the Scheduler believes.
+            cameras: names must differ, or their times of connection.
+            rng: all chance in the run.
+            parameters: the model's figures.
+            check: called after every step, for tests.
+        """
+        self.report = Report()
+        self._scheduler = scheduler
+        self._planner = planner
+        self._profiles = {e: {p.variant: p for p in on} for e, on in profiles.items()}
+        self._rng = rng
+        self._parameters = parameters
+        self._check = check
+        self._now_ns = 0
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = count()
+        self._request_ids = count(1)
+        self._frames = count(1)
+        self._wakeup_ns: int | None = None
+        self._ends: dict[CameraId, CameraEnd] = {}
+        self._alive: dict[RequestId, Request] = {}
+        self._ran_on: dict[RequestId, VariantName] = {}
+        self._tell(VariantsOffered(tuple(variants)))
+        for executor, on in profiles.items():
+            self._tell(ExecutorStarted(executor, tuple(on)))
+        for spec in cameras:
+            self._at(spec.opens_ns, lambda spec=spec: self._open(spec))  # type: ignore[misc]
+
+    def run(self, until_ns: int) -> Report:
+        """Let everything happen up to this instant."""
+        while self._heap and self._heap[0][0] <= until_ns:
+            self._now_ns, _, happen = heappop(self._heap)
+            happen()
+        return self.report
+
+    def _at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        heappush(self._heap, (at_ns, next(self._order), happen))
+
+    def _tell(self, event: Event | None) -> None:
+        actions = self._scheduler.handle(event, self._now_ns)
+        self.report.journal.append(Step(self._now_ns, event, tuple(actions)))
+        if self._check is not None:
+            self._check(self._scheduler)
+        for action in actions:
+            self._carry_out(action)
+        self._arm_timer()
+
+    def _tell_at(self, at_ns: int, event: Event) -> None:
+        self._at(at_ns, lambda: self._tell(event))
+
+    def _arm_timer(self) -> None:
+        due_ns = self._scheduler.next_wakeup_ns()
+        if due_ns is None:
+            self._wakeup_ns = None
+            return
+        if due_ns <= self._now_ns:
+            raise InvariantViolation(f"a wake-up at {due_ns} was due before {self._now_ns}")
+        early_ns = self._parameters.timer_early_ns
+        at_ns = due_ns
+        if due_ns - self._now_ns > early_ns:
+            at_ns -= self._rng.randint(0, early_ns)
+        self._wakeup_ns = at_ns
+        self._at(at_ns, lambda: self._wake(at_ns))
+
+    def _wake(self, at_ns: int) -> None:
+        if self._wakeup_ns == at_ns:
+            self._tell(None)
+
+    # What the Scheduler orders
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Prepare():
+                took_ns = self._rng.randint(*self._parameters.prepare_ns)
+                prepared = RequestPrepared(action.request, took_ns)
+                self._tell_at(self._now_ns + took_ns, prepared)
+            case Infer():
+                self._infer(action)
+            case Finish():
+                self._end(action.request, action.outcome, None)
+            case Drop():
+                self._end(action.request, Outcome.DROPPED, action.reason)
+            case Advise():
+                end = self._ends[action.camera]
+                advice = action.advice
+                self._at(self._now_ns + end.spec.rtt_ns // 2, lambda: end.window.advised(advice))
+            case ComputePlan():
+                rng, limit = self._rng, self._parameters.iterations_max
+                plan = self._planner(action.snapshot, rng, limit)
+                self.report.plans += 1
+                self._tell_at(self._now_ns + self._parameters.planning_ns, PlanComputed(plan))
+
+    def _infer(self, infer: Infer) -> None:
+        profile = self._profiles[infer.executor][infer.variant]
+        slowdown = self._parameters.slowdown.get(infer.executor, 1.0)
+        drawn_ns = profile.quantile_ns(infer.batch_size, self._rng.random())
+        took_ns = round(drawn_ns * slowdown)
+        for request in infer.requests:
+            self._ran_on[request] = infer.variant
+        done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
+        self._tell_at(done_ns, BatchCompleted(infer.executor, infer.batch, took_ns))
+
+    def _end(self, request: RequestId, outcome: Outcome, reason: DropReason | None) -> None:
+        known = self._alive.pop(request, None)
+        if known is None:
+            raise InvariantViolation(f"request {request} ended twice or never began")
+        variant = self._ran_on.pop(request, None)
+        self.report.ended.append(Ended(known, variant, outcome, reason, self._now_ns))
+        end = self._ends.get(known.camera)
+        if end is not None and reason is None:
+            took_ns = self._now_ns - known.arrival_ns
+            at_ns = self._now_ns + end.spec.rtt_ns // 2
+            self._at(at_ns, lambda: end.window.answered(took_ns))
+
+    # What the cameras do
+
+    def _open(self, spec: SimulatedCamera) -> None:
+        end = self._ends[spec.camera.id] = CameraEnd(spec)
+        self._tell(CameraOpened(spec.camera))
+        if spec.closes_ns is not None:
+            self._at(spec.closes_ns, lambda: self._close(end))
+        self._capture(end)
+
+    def _close(self, end: CameraEnd) -> None:
+        end.connected = False
+        self._tell(CameraClosed(end.spec.camera.id))
+
+    def _capture(self, end: CameraEnd) -> None:
+        if not end.connected:
+            return
+        camera = end.spec.camera
+        self.report.captured[camera.id] += 1
+        self.report.unsent[camera.id] += 1
+        self._obey(end, end.capture(next(self._frames), self._now_ns))
+        self._at(self._now_ns + round(1e9 / camera.rate_hz), lambda: self._capture(end))
+
+    def _obey(self, end: CameraEnd, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            if not isinstance(decision, Send):
+                end.skip(decision.frame)
+                continue
+            sending = end.send(
+                decision.frame,
+                decision.width_px,
+                decision.height_px,
+                RequestId(next(self._request_ids)),
+                self._now_ns,
+            )
+            self._at(sending.request.arrival_ns, lambda s=sending: self._arrive(end, s))  # type: ignore[misc]
+
+    def _arrive(self, end: CameraEnd, sending: Sending) -> None:
+        if not end.connected:
+            return
+        request = sending.request
+        rtt_ns = end.spec.rtt_ns
+        self.report.unsent[request.camera] -= 1
+        self._alive[request.id] = request
+        self._at(
+            self._now_ns + rtt_ns // 2,
+            lambda: self._acknowledged(end, sending.frame, rtt_ns),
+        )
+        self._tell(LinkMeasured(request.camera, end.arrived(sending)))
+        self._tell(RequestArrived(request))
+
+    def _acknowledged(self, end: CameraEnd, frame: int, rtt_ns: int) -> None:
+        if end.connected:
+            self._obey(end, end.window.acknowledged(frame, self._now_ns, rtt_ns))

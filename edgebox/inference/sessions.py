@@ -12,6 +12,7 @@ from typing import Any, Literal
 import onnxruntime as ort
 
 from edgebox.domain.errors import ModelError
+from edgebox.inference.cuda_libraries import preload_cuda_libraries
 from edgebox.inference.machine import processor_name, usable_cores
 
 ProviderChoice = Literal["auto", "cuda", "cpu"]
@@ -38,18 +39,6 @@ class Session:
 def default_cpu_threads() -> int:
     """Return the threads a CPU session computes with: one core is left to the event loop."""
     return max(1, usable_cores() - 1)
-
-
-def preload_cuda_libraries() -> str:
-    """Load CUDA and cuDNN from their Python packages, if present; return what was complained of.
-
-    ONNX Runtime prints its complaints; on a machine without a GPU they would only alarm.
-    """
-    said = io.StringIO()
-    if hasattr(ort, "preload_dlls"):
-        with contextlib.redirect_stdout(said):
-            ort.preload_dlls()
-    return said.getvalue().strip()
 
 
 def session_options(cpu_threads: int) -> Any:
@@ -155,6 +144,11 @@ def gpu_name(device_index: int) -> str | None:
         if line.startswith("Model:"):
             return line.split(":", 1)[1].strip()
     return None
+
+
+def available_providers() -> list[str]:
+    """Return what ONNX Runtime was built with, whatever the machine has."""
+    return list(ort.get_available_providers())
 
 
 def runtime_version() -> str:

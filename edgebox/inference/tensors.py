@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.models import Variant
+from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import InputSpec
 
 Canvas = NDArray[np.uint8]
@@ -26,7 +27,7 @@ class PinnedMemory:
     """
 
     def __init__(self) -> None:
-        self._runtime = _cuda_runtime()
+        self._runtime = cuda_runtime()
         self._addresses: list[int] = []
 
     @property
@@ -52,15 +53,6 @@ class PinnedMemory:
             for address in self._addresses:
                 self._runtime.cudaHostUnregister(ctypes.c_void_p(address))
         self._addresses.clear()
-
-
-def _cuda_runtime() -> ctypes.CDLL | None:
-    for name in ("libcudart.so.13", "libcudart.so.12", "libcudart.so"):
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
 
 
 class InputTensors:

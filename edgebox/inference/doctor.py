@@ -1,0 +1,362 @@
+"""Decides what is wrong with an installation, and how to mend it: facts, for `edgebox doctor`.
+
+Looks and never changes anything. What the page, the database and the port are is told by the
+caller, who knows the configuration.
+"""
+
+import errno
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import ExecutorId
+from edgebox.inference.cuda_libraries import missing_cuda_libraries
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.machine import (
+    cgroup_cpu_limit,
+    memory_bytes,
+    processor_name,
+    usable_cores,
+)
+from edgebox.inference.sessions import (
+    CUDA,
+    available_providers,
+    runtime_version,
+)
+from edgebox.inference.zoo import Zoo, bundled_folders, load_zoo
+
+_GIB = 1 << 30
+_LIBRARIES = ("aiohttp", "aiosqlite", "click", "numpy", "orjson", "pillow", "rich", "uvloop")
+_RUNTIME_PACKAGES = re.compile(r"onnxruntime([_-].+)?", re.IGNORECASE)
+_CUDA_MEND = "pip install 'edgebox[cuda]' brings CUDA and cuDNN as packages"
+_CAPABILITY_MIN = (7, 5)
+"""Older GPUs have no code in ONNX Runtime's packages."""
+
+
+class Health(StrEnum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARN = "warn"
+    """Works, but not as well as it could."""
+    FAIL = "fail"
+    """Does not work until mended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    check: str
+    health: Health
+    found: str
+    mend: str = ""
+    """What to do about it; empty when nothing needs to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU as its driver describes it."""
+
+    name: str
+    driver: str
+    memory: str
+    capability: tuple[int, int]
+
+
+def to_json(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    """Return findings as plain values."""
+    return [asdict(finding) for finding in findings]
+
+
+def examine(
+    *,
+    families: Sequence[Path] = (),
+    storage_file: str | None = None,
+    page_built: bool | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+) -> list[Finding]:
+    """Look at everything edgebox needs.
+
+    Args:
+        families: configured folders, beside the bundled ones.
+        storage_file: where the database is to be; None: not asked about.
+        page_built: whether the page's files are there; None: not asked about.
+        host: address the port is tried on.
+        port: to be listened on; None: not asked about.
+    """
+    zoo = load_zoo([*bundled_folders(), *families])
+    gpus = find_gpus()
+    findings = [
+        check_python(),
+        check_runtime_packages(installed_packages(), runtime_version()),
+        *check_libraries(),
+        check_gpus(gpus),
+        check_cuda_libraries(gpus, missing_cuda_libraries()),
+        check_provider(zoo, gpus),
+        check_cores(usable_cores(), cgroup_cpu_limit()),
+        check_memory(memory_bytes()),
+        *check_families(zoo),
+    ]
+    if page_built is not None:
+        findings.append(check_page(page_built))
+    if storage_file is not None:
+        findings.append(check_storage(storage_file))
+    if port is not None:
+        findings.append(check_port(host, port))
+    return findings
+
+
+def check_python() -> Finding:
+    """Say which Python runs."""
+    found = f"{platform.python_implementation()} {platform.python_version()} on {sys.platform}"
+    return Finding("Python", Health.OK, f"{found}, {platform.machine()}")
+
+
+def installed_packages() -> dict[str, str]:
+    """Return the versions of all installed packages by name."""
+    return {
+        distribution.name: distribution.version
+        for distribution in metadata.distributions()
+        if distribution.name
+    }
+
+
+def check_runtime_packages(installed: Mapping[str, str], imported: str) -> Finding:
+    """Say whether exactly one package provides ONNX Runtime; several overwrite each other."""
+    packages = {n: v for n, v in sorted(installed.items()) if _RUNTIME_PACKAGES.fullmatch(n)}
+    listed = ", ".join(f"{name} {version}" for name, version in packages.items())
+    if len(packages) > 1:
+        return Finding(
+            "ONNX Runtime",
+            Health.FAIL,
+            f"{listed} are installed over each other; {imported} is what Python finds",
+            f"pip uninstall -y {' '.join(packages)}, then install edgebox again",
+        )
+    if packages and imported not in packages.values():
+        return Finding(
+            "ONNX Runtime",
+            Health.FAIL,
+            f"{listed} is installed, but Python finds {imported}",
+            f"pip install --force-reinstall --no-deps {next(iter(packages))}",
+        )
+    return Finding("ONNX Runtime", Health.OK, listed or f"{imported}, not installed by pip")
+
+
+def check_libraries() -> list[Finding]:
+    """Say which versions of the libraries are there."""
+    versions = {name: _version(name) for name in _LIBRARIES}
+    missing = [name for name, version in versions.items() if version is None]
+    listed = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    findings = [Finding("Libraries", Health.OK, listed)]
+    if missing:
+        mend = "pip install " + " ".join(missing)
+        # Without uvloop the box runs on asyncio's own loop.
+        health = Health.WARN if missing == ["uvloop"] else Health.FAIL
+        findings.append(Finding("Libraries", health, f"missing: {', '.join(missing)}", mend))
+    return findings
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def find_gpus() -> list[Gpu] | None:
+    """Return the NVIDIA GPUs; None: the driver's tool is there but does not answer."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    query = "--query-gpu=name,driver_version,memory.total,compute_cap"
+    try:
+        done = subprocess.run(
+            [tool, query, "--format=csv,noheader"],
+            capture_output=True, text=True, timeout=20, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return parse_gpus(done.stdout)
+
+
+def parse_gpus(table: str) -> list[Gpu]:
+    """Read nvidia-smi's rows: name, driver, memory, compute capability."""
+    gpus = []
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) == 4:
+            major, _, minor = cells[3].partition(".")
+            known = major.isdigit() and minor.isdigit()
+            gpus.append(
+                Gpu(
+                    name=cells[0],
+                    driver=cells[1],
+                    memory=cells[2],
+                    capability=(int(major), int(minor)) if known else _CAPABILITY_MIN,
+                )
+            )
+    return gpus
+
+
+def check_gpus(gpus: Sequence[Gpu] | None) -> Finding:
+    """Say which GPUs there are."""
+    if gpus is None:
+        mend = "run nvidia-smi by hand; the driver may need to be installed again or loaded"
+        return Finding("GPU", Health.WARN, "nvidia-smi is installed but fails", mend)
+    if not gpus:
+        return Finding("GPU", Health.OK, "no NVIDIA GPU (or no driver): models run on the CPU")
+    listed = "; ".join(f"{gpu.name}, {gpu.memory}, driver {gpu.driver}" for gpu in gpus)
+    if all(gpu.capability < _CAPABILITY_MIN for gpu in gpus):
+        return Finding(
+            "GPU",
+            Health.WARN,
+            f"{listed}: too old for ONNX Runtime's packages (compute capability below 7.5)",
+            'set inference.providers = "cpu", or use a newer GPU',
+        )
+    return Finding("GPU", Health.OK, listed)
+
+
+def check_cuda_libraries(gpus: Sequence[Gpu] | None, missing: Sequence[str]) -> Finding:
+    """Say whether the libraries that the CUDA provider loads are there; `missing` are not."""
+    if not missing:
+        return Finding("CUDA libraries", Health.OK, "CUDA and cuDNN can be loaded")
+    if not gpus:
+        return Finding("CUDA libraries", Health.OK, "none, and there is no GPU to need them")
+    found = f"cannot be loaded: {', '.join(missing)}"
+    return Finding("CUDA libraries", Health.WARN, found, _CUDA_MEND)
+
+
+def check_provider(zoo: Zoo, gpus: Sequence[Gpu] | None) -> Finding:
+    """Say where models really run, by opening one: what is listed says little."""
+    listed = f"listed: {', '.join(available_providers())}"
+    if not zoo.families:
+        return Finding("Provider", Health.WARN, f"{listed}; not tried, there is no model")
+    family = zoo.families[0]
+    try:
+        executor = OnnxExecutor(ExecutorId("doctor/0"), [family])
+        try:
+            # A GPU without code for it opens a session, and fails only here.
+            executor.warm([family.variants[0].name], family.batch_sizes(1))
+        finally:
+            executor.close()
+    except ModelError as error:
+        return Finding("Provider", Health.FAIL, str(error), 'set inference.providers = "cpu"')
+    found = f"{executor.provider} on {executor.device} ({listed})"
+    if executor.provider != CUDA and gpus:
+        return Finding("Provider", Health.WARN, f"{found}: {executor.note}", _CUDA_MEND)
+    return Finding("Provider", Health.OK, found)
+
+
+def check_cores(usable: int, limit: float | None) -> Finding:
+    """Say how many cores this process may use."""
+    found = f"{usable} usable of {os.cpu_count()} ({processor_name()})"
+    if limit is not None:
+        found += f"; the container allows {limit:g}"
+    if usable < 2:
+        mend = "give it 2 cores or more: decoding, inference and the event loop share one"
+        return Finding("Cores", Health.WARN, found, mend)
+    return Finding("Cores", Health.OK, found)
+
+
+def check_memory(usable_bytes: int | None) -> Finding:
+    """Say how much memory this process may use."""
+    if usable_bytes is None:
+        return Finding("Memory", Health.OK, "unknown")
+    found = f"{usable_bytes / _GIB:.1f} GiB"
+    if usable_bytes < _GIB:
+        return Finding("Memory", Health.WARN, found, "give it 1 GiB or more")
+    return Finding("Memory", Health.OK, found)
+
+
+def check_families(zoo: Zoo) -> list[Finding]:
+    """Say which model families can run, and what is wrong with the others."""
+    findings = [
+        Finding(
+            "Model families",
+            Health.OK,
+            "; ".join(
+                f"{family.name}: {len(family.variants)} variants, {len(family.labels)} labels"
+                for family in zoo.families
+            ),
+        )
+    ]
+    if not zoo.families:
+        findings = [
+            Finding(
+                "Model families",
+                Health.FAIL,
+                "none",
+                "install edgebox again, or name a folder in inference.families",
+            )
+        ]
+    # The others can be served without a broken one.
+    health = Health.WARN if zoo.families else Health.FAIL
+    mend = "correct the family.toml, or take the folder out of inference.families"
+    findings += [Finding("Model families", health, str(error), mend) for error in zoo.problems]
+    return findings
+
+
+def check_page(built: bool) -> Finding:
+    """Say whether the page can be shown."""
+    if built:
+        return Finding("Page", Health.OK, "built")
+    return Finding(
+        "Page", Health.WARN, "not built: cameras are served, the page is not", "make page"
+    )
+
+
+def check_storage(file: str) -> Finding:
+    """Say whether the database can be written where it is to be."""
+    if file == ":memory:":
+        return Finding("Database", Health.OK, "in memory: nothing is kept")
+    path = Path(file)
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    mend = "name a writable file in storage.path"
+    if path.is_dir():
+        return Finding("Database", Health.FAIL, f"{path} is a folder", mend)
+    if place != path and not place.is_dir():
+        return Finding("Database", Health.FAIL, f"{path}: {place} is no folder", mend)
+    # SQLite writes two more files beside the database.
+    folder = path.parent if place == path else place
+    for needed, mode in ((place, os.W_OK), (folder, os.W_OK | os.X_OK)):
+        if not os.access(needed, mode):
+            return Finding("Database", Health.FAIL, f"{path}: {needed} cannot be written", mend)
+    free_bytes = shutil.disk_usage(place).free
+    found = f"{path} ({free_bytes / _GIB:.1f} GiB free)"
+    if free_bytes < _GIB // 8:
+        return Finding("Database", Health.WARN, found, "make room, or lower the retention days")
+    return Finding("Database", Health.OK, found)
+
+
+def check_port(host: str, port: int) -> Finding:
+    """Say whether the box could listen on a port now."""
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, number) as listener:
+            # As servers do: a port in TIME_WAIT counts as free.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(1)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            mend = "stop what listens there (another edgebox?), or set server.port"
+            return Finding("Port", Health.FAIL, f"{host}:{port} is taken", mend)
+        found = f"{host}:{port} cannot be listened on: {error.strerror or error}"
+        return Finding("Port", Health.FAIL, found, "set server.host and server.port")
+    return Finding("Port", Health.OK, f"{host}:{port} is free")

@@ -1,0 +1,156 @@
+"""The doctor: what is healthy is called healthy, what is not comes with its mend."""
+
+import json
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from edgebox.inference.doctor import (
+    Finding,
+    Gpu,
+    Health,
+    check_cores,
+    check_cuda_libraries,
+    check_families,
+    check_gpus,
+    check_memory,
+    check_page,
+    check_port,
+    check_provider,
+    check_runtime_packages,
+    check_storage,
+    examine,
+    find_gpus,
+    parse_gpus,
+    to_json,
+)
+from edgebox.inference.zoo import Zoo, bundled_folders, load_zoo
+from tests.inference.tiny_onnx import FAILING_32, YOLOX_32, write_family
+
+NEW = Gpu("NVIDIA H200", "580.1", "143771 MiB", (9, 0))
+OLD = Gpu("Tesla P100", "470.0", "16384 MiB", (6, 0))
+
+
+def bad(finding: Finding, health: Health, *words: str) -> bool:
+    """Say whether a finding is as bad as it should be, says the words and offers a mend."""
+    said = f"{finding.found} {finding.mend}"
+    return finding.health == health and bool(finding.mend) and all(word in said for word in words)
+
+
+def test_this_installation_is_examined_whole(tmp_path: Path) -> None:
+    findings = examine(storage_file=str(tmp_path / "x.sqlite3"), page_built=True, port=0)
+    checks = [finding.check for finding in findings]
+    assert checks == sorted(set(checks), key=checks.index)
+    assert {"Python", "ONNX Runtime", "Provider", "Model families", "Database", "Port"} <= set(
+        checks
+    )
+    assert not [finding for finding in findings if finding.health == Health.FAIL]
+    assert json.loads(json.dumps(to_json(findings)))[0]["health"] == "ok"
+
+
+def test_what_the_caller_does_not_ask_about_is_left_out() -> None:
+    checks = {finding.check for finding in examine()}
+    assert not checks & {"Page", "Database", "Port"}
+
+
+def test_two_onnx_runtimes_over_each_other() -> None:
+    both = {"onnxruntime": "1.31.0", "onnxruntime-gpu": "1.31.1", "onnx": "1.19", "numpy": "2"}
+    finding = check_runtime_packages(both, "1.31.1")
+    assert bad(finding, Health.FAIL, "pip uninstall -y onnxruntime onnxruntime-gpu", "1.31.0")
+    assert check_runtime_packages({"onnxruntime_gpu": "1.31.1"}, "1.31.1").health == Health.OK
+    left_over = check_runtime_packages({"onnxruntime-gpu": "1.31.1"}, "1.29.0")
+    assert bad(left_over, Health.FAIL, "1.29.0", "--force-reinstall")
+
+
+def test_nvidia_smis_rows_are_read() -> None:
+    table = "NVIDIA H200, 580.1, 143771 MiB, 9.0\n\nQuadro, 1.0, 1 MiB, [N/A]\nnonsense\n"
+    h200, quadro = parse_gpus(table)
+    assert h200 == NEW
+    assert quadro.name == "Quadro"
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [("echo 'NVIDIA H200, 580.1, 143771 MiB, 9.0'", [NEW]), ("exit 9", None)],
+)
+def test_the_drivers_tool_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, found: list[Gpu] | None
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert find_gpus() == found
+
+
+def test_no_driver_means_no_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_gpus() == []
+
+
+def test_gpus() -> None:
+    assert check_gpus([]).health == Health.OK
+    assert check_gpus([NEW, OLD]).health == Health.OK
+    assert bad(check_gpus([OLD]), Health.WARN, "too old", "cpu")
+    assert bad(check_gpus(None), Health.WARN, "fails")
+
+
+def test_missing_libraries_only_matter_with_a_gpu() -> None:
+    assert check_cuda_libraries([], ["libcudnn.so.9"]).health == Health.OK
+    assert check_cuda_libraries([NEW], []).health == Health.OK
+    assert bad(check_cuda_libraries([NEW], ["libcudnn.so.9"]), Health.WARN, "libcudnn", "[cuda]")
+
+
+def test_the_provider_is_tried_and_not_believed(tmp_path: Path) -> None:
+    assert check_provider(load_zoo(bundled_folders()), []).health == Health.OK
+    assert check_provider(Zoo((), ()), []).health == Health.WARN
+    failing = load_zoo([write_family(tmp_path, FAILING_32)])
+    assert bad(check_provider(failing, []), Health.FAIL, "the batch failed")
+
+
+def test_cores_and_memory() -> None:
+    assert check_cores(4, None).health == Health.OK
+    assert bad(check_cores(1, 0.5), Health.WARN, "0.5", "2 cores")
+    assert check_memory(4 << 30).found == "4.0 GiB"
+    assert check_memory(None).health == Health.OK
+    assert bad(check_memory(256 << 20), Health.WARN, "0.2 GiB")
+
+
+def test_families(tmp_path: Path) -> None:
+    good = write_family(tmp_path / "good", YOLOX_32)
+    (alone,) = check_families(load_zoo([good]))
+    assert alone.found == "tiny: 1 variants, 1 labels"
+    fine, broken = check_families(load_zoo([good, tmp_path / "nowhere"]))
+    assert fine.health == Health.OK
+    assert bad(broken, Health.WARN, "nowhere/family.toml", "inference.families")
+    assert all(f.health == Health.FAIL for f in check_families(load_zoo([tmp_path / "nowhere"])))
+
+
+def test_page() -> None:
+    assert check_page(True).health == Health.OK
+    assert bad(check_page(False), Health.WARN, "make page")
+
+
+def test_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_storage(":memory:").health == Health.OK
+    assert check_storage(str(tmp_path / "a" / "b" / "box.sqlite3")).health == Health.OK
+    assert bad(check_storage(str(tmp_path)), Health.FAIL, "is a folder")
+    (tmp_path / "file").write_text("x")
+    assert check_storage(str(tmp_path / "file")).health == Health.OK
+    assert bad(check_storage(str(tmp_path / "file" / "box")), Health.FAIL, "is no folder")
+    # Root may write anywhere, so the system is made to say no.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert bad(check_storage(str(tmp_path / "box.sqlite3")), Health.FAIL, "cannot be written")
+
+
+def test_ports() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        port = listener.getsockname()[1]
+        assert bad(check_port("127.0.0.1", port), Health.FAIL, "is taken", "server.port")
+    assert check_port("127.0.0.1", port).health == Health.OK
+    assert bad(check_port("203.0.113.7", port), Health.FAIL, "cannot be listened on")

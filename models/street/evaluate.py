@@ -1,0 +1,113 @@
+"""Owns the judgement of an exported detector on held-out scenes, one input size at a time.
+
+The path is a camera's: render 1280x720, shrink to the canvas, JPEG, decode, infer.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from data import (
+    FILL,
+    HELD_OUT_SEEDS_FROM,
+    LEAST_VISIBLE,
+    SOURCE_PX,
+    Truth,
+    render_moments,
+)
+from export import VariantScore, canvas_height_px
+from network import LABELS
+from numpy.typing import NDArray
+from PIL import Image
+
+from edgebox.vision.detections import Detections
+from edgebox.vision.metrics import (
+    ImageTruth,
+    PrecisionReport,
+    average_precision,
+    too_small_or_hidden,
+)
+
+LEAST_HEIGHT_PX = 10.0  # in the 1280x720 source; smaller objects are ignored, not judged
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One variant's result."""
+
+    score: VariantScore
+    report: PrecisionReport
+    latency_ms: float  # median of one inference with one thread
+
+
+def render_held_out(scenes: int, moments: int) -> list[tuple[NDArray[np.uint8], Truth]]:
+    """Render pictures of scenes that training never sees."""
+    return [
+        picture
+        for i in range(scenes)
+        for picture in render_moments(HELD_OUT_SEEDS_FROM + i, moments)
+    ]
+
+
+def open_session(path: Path, threads: int = 1) -> ort.InferenceSession:
+    """Open the detector on the CPU."""
+    ort.set_default_logger_severity(4)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def as_received(
+    rgb: NDArray[np.uint8], width_px: int, quality: int
+) -> tuple[NDArray[np.uint8], float]:
+    """Return the canvas (h, w, 3) for a picture sent at a variant's size, and its scale."""
+    canvas = np.full((canvas_height_px(width_px), width_px, 3), FILL, dtype=np.uint8)
+    scale = min(width_px / SOURCE_PX[0], canvas.shape[0] / SOURCE_PX[1])
+    size = (round(SOURCE_PX[0] * scale), round(SOURCE_PX[1] * scale))
+    buffer = io.BytesIO()
+    Image.fromarray(rgb).resize(size, Image.Resampling.BILINEAR).save(
+        buffer, "JPEG", quality=quality
+    )
+    canvas[: size[1], : size[0]] = np.asarray(Image.open(buffer))
+    return canvas, scale
+
+
+def judge(
+    session: ort.InferenceSession,
+    pictures: Sequence[tuple[NDArray[np.uint8], Truth]],
+    width_px: int,
+) -> Judged:
+    """Judge one input size."""
+    truths, found, spent = [], [], []
+    for index, (rgb, truth) in enumerate(pictures):
+        canvas, scale = as_received(rgb, width_px, 80 + index % 11)
+        began = time.perf_counter()
+        boxes, scores, labels = session.run(None, {"images": canvas[None]})
+        spent.append(time.perf_counter() - began)
+        here = Detections(boxes[0], scores[0], labels[0])
+        found.append(here.scaled(1 / scale, 1 / scale, *SOURCE_PX))
+        ignored = too_small_or_hidden(
+            truth.boxes.astype(np.float64), truth.visible, LEAST_HEIGHT_PX, LEAST_VISIBLE
+        )
+        truths.append(ImageTruth(truth.boxes.astype(np.float64), truth.labels, ignored))
+    report = average_precision(truths, found, len(LABELS))
+    score = VariantScore(
+        width_px, canvas_height_px(width_px), report.mean, report.mean_at(0.5), report.mean_at(0.75)
+    )
+    return Judged(score, report, float(np.median(spent)) * 1e3)
+
+
+def worth_offering(judged: Sequence[Judged]) -> list[VariantScore]:
+    """Return the variants, by rising size, that are more accurate than every smaller one."""
+    kept: list[VariantScore] = []
+    for item in judged:
+        if not kept or item.score.accuracy > kept[-1].accuracy:
+            kept.append(item.score)
+    return kept

@@ -1,0 +1,125 @@
+"""Owns the street detector's network: layers, loss-side raw outputs and in-graph decoding.
+
+One fully convolutional network (regular 3x3 convolutions), an FPN over strides 4..32 and a
+CenterNet-style head at stride 4: a heat map per class and the distances from each cell's centre to
+the four sides of the box (as in TTFNet, Liu et al. 2020). Limits: sides must be multiples of 32.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+LABELS = ("person", "car", "bus", "truck", "motorbike")
+STRIDE_PX = 4
+SIDE_SCALE_PX = 16.0  # a raw distance of 1.0 means this many input pixels
+TOP_K = 100
+
+
+class ConvUnit(nn.Module):
+    """A 3x3 convolution, batch normalisation and ReLU."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int = 1, relu: bool = True) -> None:
+        super().__init__()
+        self.conv: nn.Module = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.norm: nn.Module = nn.BatchNorm2d(outputs)
+        self.relu = relu
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.norm(self.conv(x))
+        return functional.relu(y, inplace=True) if self.relu else y
+
+    def fuse(self) -> None:
+        """Fold the normalisation into the convolution (for inference only)."""
+        if isinstance(self.norm, nn.BatchNorm2d) and isinstance(self.conv, nn.Conv2d):
+            self.conv = fuse_conv_bn_eval(self.conv, self.norm)
+            self.norm = nn.Identity()
+
+
+class Residual(nn.Module):
+    """Two 3x3 convolutions around a shortcut."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = ConvUnit(channels, channels)
+        self.second = ConvUnit(channels, channels, relu=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.relu(x + self.second(self.first(x)))
+
+
+class StreetNet(nn.Module):
+    """Normalised images in, heat-map logits and box sides at stride 4 out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = ConvUnit(3, 16, 2)
+        self.stage4 = nn.Sequential(ConvUnit(16, 32, 2), Residual(32))
+        self.stage8 = nn.Sequential(ConvUnit(32, 64, 2), Residual(64))
+        self.stage16 = nn.Sequential(ConvUnit(64, 96, 2), Residual(96))
+        self.stage32 = nn.Sequential(ConvUnit(96, 128, 2), Residual(128))
+        width = 48
+        self.lateral = nn.ModuleList(nn.Conv2d(c, width, 1) for c in (32, 64, 96, 128))
+        self.smooth = nn.ModuleList(ConvUnit(width, width) for _ in range(3))
+        self.head = ConvUnit(width, 64)
+        self.heat = nn.Conv2d(64, len(LABELS), 1)
+        self.sides = nn.Conv2d(64, 4, 1)
+        nn.init.constant_(self.heat.bias, -4.6)  # type: ignore[arg-type]  # sigmoid = 0.01
+        nn.init.normal_(self.heat.weight, std=0.01)
+        nn.init.constant_(self.sides.bias, 0.5)  # type: ignore[arg-type]
+        nn.init.normal_(self.sides.weight, std=0.01)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return heat logits (b, 5, h/4, w/4) and sides (b, 4, h/4, w/4): l, t, r, b in px."""
+        features = []
+        x = self.stem(x)
+        for stage in (self.stage4, self.stage8, self.stage16, self.stage32):
+            x = stage(x)
+            features.append(x)
+        merged = self.lateral[3](features[3])
+        for level in (2, 1, 0):
+            upsampled = functional.interpolate(merged, scale_factor=2.0, mode="nearest")
+            merged = self.smooth[level](upsampled + self.lateral[level](features[level]))
+        shared = self.head(merged)
+        sides = functional.softplus(self.sides(shared).float()) * SIDE_SCALE_PX
+        return self.heat(shared).float(), sides
+
+    def fuse(self) -> StreetNet:
+        """Fold every batch normalisation, in place; call after eval()."""
+        for module in self.modules():
+            if isinstance(module, ConvUnit):
+                module.fuse()
+        return self
+
+
+def normalise(images: Tensor) -> Tensor:
+    """Map uint8-valued (b, h, w, 3) images to floats (b, 3, h, w) of about unit variance."""
+    return images.permute(0, 3, 1, 2).float() * (1.0 / 64.0) - 1.75
+
+
+class Detector(nn.Module):
+    """The exported graph: uint8 NHWC RGB in; boxes, scores and labels out."""
+
+    def __init__(self, network: StreetNet) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return boxes (b, 100, 4) xyxy px, scores (b, 100) descending, labels (b, 100) int64."""
+        logits, sides = self.network(normalise(images))
+        peaks = functional.max_pool2d(logits, 3, 1, 1)
+        # A cell that is no local maximum of its class can never be reported (CenterNet's NMS).
+        kept = torch.where(logits >= peaks, logits, torch.full_like(logits, -30.0))
+        _, _, rows, columns = logits.shape
+        best, index = kept.flatten(1).topk(TOP_K, dim=1)
+        labels = torch.div(index, rows * columns, rounding_mode="floor")
+        cell = index - labels * (rows * columns)
+        row = torch.div(cell, columns, rounding_mode="floor")
+        chosen = sides.flatten(2).gather(2, cell.unsqueeze(1).expand(-1, 4, -1))
+        x = ((cell - row * columns).float() + 0.5) * STRIDE_PX
+        y = (row.float() + 0.5) * STRIDE_PX
+        left, top, right, bottom = chosen.unbind(1)
+        boxes = torch.stack((x - left, y - top, x + right, y + bottom), dim=2)
+        return boxes, best.sigmoid(), labels

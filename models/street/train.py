@@ -1,0 +1,219 @@
+"""Train the street detector, export it, judge every variant and write its manifest.
+
+    python models/street/train.py --minutes 45 --out models/street --scenes-at /tmp/street
+
+Runs on CPU cores alone. Limits: with --minutes the number of steps depends on the machine; --steps
+makes a run repeatable. The ONNX in place is replaced only by one that is judged to be better.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import torch
+from data import Batches, render_training_set
+from evaluate import Judged, judge, open_session, render_held_out, worth_offering
+from export import WIDTHS_PX, export_onnx, write_manifest
+from network import StreetNet, normalise
+from objective import BOX_WEIGHT, box_loss, heat_loss
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+PEAK_RATE = 3e-3
+WARM_UP = 0.03  # share of the run
+AVERAGE_DECAY = 0.998
+CHECK_WIDTH_PX = 416
+
+
+class Trainer:
+    """The network, its running average and the optimiser."""
+
+    def __init__(self, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.network = StreetNet().to(memory_format=torch.channels_last)
+        self.average = copy.deepcopy(self.network)
+        self._optimiser = torch.optim.AdamW(self.network.parameters(), PEAK_RATE, weight_decay=0.01)
+        self.steps = 0
+
+    def step(self, batch: list[Tensor], progress: float) -> tuple[float, float]:
+        """Learn from one batch; return the two losses."""
+        images, heat, counted, boxes, weights = batch
+        for group in self._optimiser.param_groups:
+            group["lr"] = PEAK_RATE * rate_share(progress)
+        x = with_other_light(normalise(images)).contiguous(memory_format=torch.channels_last)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits, sides = self.network(x)
+        in_heat = heat_loss(logits, heat, counted)
+        in_boxes = box_loss(sides, boxes, weights)
+        self._optimiser.zero_grad(set_to_none=True)
+        (in_heat + BOX_WEIGHT * in_boxes).backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 10.0)
+        self._optimiser.step()
+        self.steps += 1
+        self._follow()
+        return in_heat.item(), in_boxes.item()
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        decay = min(AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps))
+        mine, theirs = self.average.state_dict(), self.network.state_dict()
+        for name, value in theirs.items():
+            if value.is_floating_point():
+                mine[name].lerp_(value, 1 - decay)
+            else:
+                mine[name].copy_(value)
+
+
+def rate_share(progress: float) -> float:
+    """Return the learning rate as a share of its peak: a short rise, then a cosine's fall."""
+    if progress < WARM_UP:
+        return 0.05 + 0.95 * progress / WARM_UP
+    rest = (progress - WARM_UP) / (1 - WARM_UP)
+    return 0.005 + 0.995 * 0.5 * (1 + math.cos(math.pi * min(rest, 1.0)))
+
+
+def with_other_light(x: Tensor) -> Tensor:
+    """Return normalised images with other contrast, brightness and tint."""
+    count = x.shape[0]
+    gain = 1 + 0.2 * (2 * torch.rand(count, 1, 1, 1) - 1)
+    shift = 0.3 * (2 * torch.rand(count, 1, 1, 1) - 1) + 0.12 * torch.randn(count, 3, 1, 1)
+    return x * gain + shift
+
+
+def judge_all(path: Path, scenes: int) -> list[Judged]:
+    """Judge an exported detector at every width and print the table."""
+    pictures = render_held_out(scenes, 2)
+    session = open_session(path)
+    with click.progressbar(WIDTHS_PX, label="judging") as widths:
+        judged = [judge(session, pictures, width) for width in widths]
+    for item in judged:
+        per_class = " ".join(f"{value:.3f}" for value in item.report.per_class.mean(axis=1))
+        score = item.score
+        click.echo(
+            f"{score.width_px}x{score.height_px} mAP {score.accuracy:.4f} @.5 {score.map50:.4f} "
+            f"@.75 {score.map75:.4f} {item.latency_ms:.2f} ms per class {per_class}"
+        )
+    return judged
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long to train, and on what."""
+
+    folder: Path  # of the rendered scenes; the checkpoint goes there too
+    seed: int
+    steps: int  # 0: until the minutes are over
+    minutes: float
+    workers: int
+
+    @property
+    def checkpoint(self) -> Path:
+        """Return where the averaged weights are kept."""
+        return self.folder / "checkpoint.pt"
+
+    def progress(self, steps: int, began_s: float) -> float:
+        """Return how much of the course is done, 0..1."""
+        if self.steps:
+            return steps / self.steps
+        return (time.monotonic() - began_s) / 60 / self.minutes
+
+
+def train(trainer: Trainer, course: Course) -> None:
+    """Train until the course is done, with a checkpoint every few minutes."""
+    loader = DataLoader(
+        Batches(course.folder, course.seed),
+        batch_size=None,
+        num_workers=course.workers,
+        prefetch_factor=6 if course.workers else None,
+    )
+    began = saved = time.monotonic()
+    losses = (0.0, 0.0)
+    with click.progressbar(length=1000, label="training") as bar:
+        for batch in loader:
+            progress = course.progress(trainer.steps, began)
+            if progress >= 1:
+                break
+            heat, boxes = trainer.step(batch, progress)
+            share = 0.02 if trainer.steps > 1 else 1.0
+            losses = (
+                losses[0] + share * (heat - losses[0]),
+                losses[1] + share * (boxes - losses[1]),
+            )
+            if trainer.steps % 50 == 0:
+                bar.label = f"step {trainer.steps}: heat {losses[0]:.3f}, boxes {losses[1]:.3f}"
+                bar.update(int(progress * 1000) - bar.pos)
+            if time.monotonic() - saved > 180:
+                saved = time.monotonic()
+                torch.save(trainer.average.state_dict(), course.checkpoint)
+    click.echo(f"{trainer.steps} steps, heat {losses[0]:.3f}, boxes {losses[1]:.3f}")
+    torch.save(trainer.average.state_dict(), course.checkpoint)
+
+
+def put_in_place(candidate: Path, judged: list[Judged], out: Path, scenes: int) -> None:
+    """Write the detector and its manifest, unless the detector in place is judged no worse."""
+    place = out / "street.onnx"
+    if place.exists():
+        pictures = render_held_out(scenes, 2)
+        old = judge(open_session(place), pictures, CHECK_WIDTH_PX).score.accuracy
+        new = judge(open_session(candidate), pictures, CHECK_WIDTH_PX).score.accuracy
+        click.echo(f"in place {old:.4f}, new {new:.4f} at {CHECK_WIDTH_PX} px")
+        if old > new:
+            return
+    place.write_bytes(candidate.read_bytes())
+    write_manifest(place, out / "family.toml", worth_offering(judged))
+    click.echo(f"wrote {place} and its manifest")
+
+
+@click.command(help=(__doc__ or "").splitlines()[0])
+@click.option("--out", type=click.Path(path_type=Path), default=Path("models/street"))
+@click.option(
+    "--scenes-at",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder for the rendered scenes (8 GB with the default number).",
+)
+@click.option("--scenes", default=480, show_default=True)
+@click.option("--moments", default=5, show_default=True, help="Pictures of each scene.")
+@click.option("--steps", default=0, help="Train for so many steps instead of --minutes.")
+@click.option("--minutes", default=45.0, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+@click.option("--threads", default=2, show_default=True)
+@click.option("--workers", default=2, show_default=True)
+@click.option("--judge-scenes", default=75, show_default=True, help="Held out; 2 pictures each.")
+@click.option(
+    "--judge-only", is_flag=True, help="Export and judge the last checkpoint; train nothing."
+)
+def main(
+    *,
+    out: Path,
+    scenes_at: Path,
+    scenes: int,
+    moments: int,
+    steps: int,
+    minutes: float,
+    seed: int,
+    threads: int,
+    workers: int,
+    judge_scenes: int,
+    judge_only: bool,
+) -> None:
+    torch.set_num_threads(threads)
+    trainer = Trainer(seed)
+    course = Course(scenes_at, seed, steps, minutes, workers)
+    if judge_only:
+        trainer.average.load_state_dict(torch.load(course.checkpoint))
+    else:
+        render_training_set(scenes_at, scenes, moments, max(workers, 1))
+        train(trainer, course)
+    candidate = scenes_at / "street.onnx"
+    export_onnx(trainer.average, candidate)
+    put_in_place(candidate, judge_all(candidate, judge_scenes), out, max(1, judge_scenes // 3))
+
+
+if __name__ == "__main__":
+    main()

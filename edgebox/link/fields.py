@@ -185,7 +185,7 @@ class FieldReader:
         value = self._fields.get(name)
         if value is None:
             if default is None:
-                self.errors.append(f"{self.where}.{name} is missing; it must be {wanted}")
+                self.errors.append(f"{self.where}.{name} is missing: it must be {wanted}")
                 return fallback
             return default
         if not fits(value):

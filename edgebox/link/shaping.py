@@ -176,7 +176,7 @@ def lte_trace(rng: random.Random, seconds: int = LTE_SECONDS) -> BandwidthTrace:
     """Make up an uplink that swings as a phone's does in a moving car, about 1 to 20 Mbit/s.
 
     A lognormal random walk around the level of a regime (good, fair, poor) that changes every
-    20 s or so, with dips of one to three seconds to a tenth. Not fitted to any one recording.
+    20 s or so, with dips of one to three seconds to a quarter. Not fitted to any one recording.
     """
     rates: list[float] = []
     level_mbps, log_offset, dip_seconds_left = 8.0, 0.0, 0
@@ -187,6 +187,6 @@ def lte_trace(rng: random.Random, seconds: int = LTE_SECONDS) -> BandwidthTrace:
             dip_seconds_left = rng.randint(1, 3)
         log_offset = 0.8 * log_offset + rng.gauss(0.0, 0.2)
         rate = min(max(level_mbps * math.exp(log_offset), 1.0), 22.0)
-        rates.append(round(rate * 0.1 if dip_seconds_left else rate, 3))
+        rates.append(round(rate * 0.25 if dip_seconds_left else rate, 3))
         dip_seconds_left = max(0, dip_seconds_left - 1)
     return BandwidthTrace.per_second(rates)

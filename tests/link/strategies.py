@@ -1,0 +1,123 @@
+"""What the link's property tests draw from: messages, clocks, links."""
+
+from hypothesis import strategies as st
+
+from edgebox.domain.models import VariantName
+from edgebox.domain.plans import Advice
+from edgebox.domain.requests import DropReason, Outcome
+from edgebox.link.fields import INSTANT_MAX_NS, INTEGER_MAX
+from edgebox.link.messages import (
+    FRAME_NUMBER_MAX,
+    Ack,
+    AdviceMessage,
+    BoxMessage,
+    Bye,
+    CameraMessage,
+    DropNotice,
+    ErrorMessage,
+    FrameHeader,
+    Hello,
+    Ping,
+    Pong,
+    Report,
+    Result,
+    Timing,
+    Welcome,
+    WireDetection,
+)
+
+printable = st.text(max_size=64).filter(str.isprintable)
+filled = printable.filter(bool)
+names = st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True)
+frames = st.integers(0, FRAME_NUMBER_MAX)
+instants = st.integers(0, INSTANT_MAX_NS)
+counts = st.integers(0, INTEGER_MAX)
+sides = st.integers(1, 65535)
+times = st.floats(-1e6, 1e6)
+
+advices = st.builds(
+    Advice,
+    variant=filled.map(VariantName),
+    width_px=sides,
+    height_px=sides,
+    rate_hz=st.floats(0.001, 1000),
+    quality=st.integers(1, 100),
+    bandwidth_bps=counts,
+    reason=printable,
+)
+boxes = st.tuples(*[st.floats(-1e5, 1e5)] * 4)
+results = st.builds(
+    Result,
+    frame=frames,
+    outcome=st.sampled_from((Outcome.ON_TIME, Outcome.LATE)),
+    variant=filled,
+    detections=st.lists(
+        st.builds(WireDetection, label=printable, score=st.floats(0, 1), box=boxes), max_size=4
+    ).map(tuple),
+    timing=st.builds(Timing, times, times, times, times, times, st.integers(1, 64)),
+    advice=advices,
+)
+box_messages: st.SearchStrategy[BoxMessage] = st.one_of(
+    st.builds(
+        Welcome,
+        version=st.integers(1, 255),
+        camera=names,
+        box=printable,
+        clock_ns=instants,
+        frame_bytes_max=st.integers(1, INTEGER_MAX),
+        unacknowledged_max=st.integers(1, 100),
+        family=printable,
+        labels=st.lists(printable, max_size=4).map(tuple),
+        advice=advices,
+    ),
+    st.builds(Ack, frames, instants, st.booleans(), advices),
+    results,
+    st.builds(DropNotice, frames, st.sampled_from(DropReason), printable, advices),
+    st.builds(AdviceMessage, advices),
+    st.builds(Ping, counts, instants),
+    st.builds(ErrorMessage, printable, printable, st.booleans()),
+    st.builds(Bye, printable),
+)
+hellos = st.builds(
+    Hello,
+    camera=names,
+    width_px=sides,
+    height_px=sides,
+    versions=st.lists(st.integers(0, 99), min_size=1, max_size=16).map(tuple),
+    instance=st.none() | filled,
+    slo_ms=st.floats(1, 60_000),
+    rate_hz=st.floats(0.001, 1000),
+    app=names,
+    family=st.none() | filled,
+    min_accuracy=st.floats(0, 1),
+    agent=printable,
+)
+camera_messages: st.SearchStrategy[CameraMessage] = st.one_of(
+    hellos,
+    st.builds(Pong, counts, instants),
+    st.builds(
+        Report,
+        captured=st.none() | counts,
+        sent=st.none() | counts,
+        skipped=st.dictionaries(printable, counts, max_size=5),
+        on_time=st.none() | counts,
+        late=st.none() | counts,
+    ),
+    st.builds(ErrorMessage, printable, printable, st.booleans()),
+    st.builds(Bye, printable),
+)
+headers = st.tuples(instants, instants, frames, sides, sides, frames).map(
+    lambda drawn: FrameHeader(
+        frame=drawn[2],
+        captured_ns=min(drawn[:2]),
+        sent_ns=max(drawn[:2]),
+        width_px=drawn[3],
+        height_px=drawn[4],
+        captured_total=drawn[5],
+    )
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=10,
+)

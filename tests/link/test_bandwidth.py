@@ -1,0 +1,196 @@
+"""The estimate against generated links whose rate is known."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.link.bandwidth import (
+    BUSY_MIN_NS,
+    NOISE_NS,
+    SAMPLES_MIN,
+    STALE_NS,
+    BandwidthEstimate,
+    BytesPerPixel,
+)
+
+S = 1_000_000_000
+MS = 1_000_000
+
+
+@dataclass
+class Link:
+    """Serialises frames at a rate, then takes `base_ns` to deliver; noise delays what is seen."""
+
+    bps: float
+    base_ns: int = 0
+    free_ns: int = 0
+    estimate: BandwidthEstimate = field(default_factory=BandwidthEstimate)
+
+    def carry(self, sent_ns: int, size_bytes: int, noise_ns: int = 0) -> int:
+        """Send a frame; return when its arrival was noticed."""
+        self.free_ns = max(self.free_ns, sent_ns) + round(size_bytes * 8 / self.bps * 1e9)
+        arrival_ns = self.free_ns + self.base_ns + noise_ns
+        self.estimate.add(size_bytes, sent_ns, arrival_ns, self.base_ns)
+        return arrival_ns
+
+
+def test_knows_nothing_at_first_and_forgets_in_the_end() -> None:
+    estimate = BandwidthEstimate()
+    assert estimate.bps(0) is None
+    estimate.add(10_000, 0, 100 * MS)
+    assert estimate.bps(100 * MS) == pytest.approx(800_000)
+    assert estimate.bps(100 * MS + STALE_NS - 1) == pytest.approx(800_000)
+    assert estimate.bps(100 * MS + STALE_NS) is None
+
+
+def test_the_mean_of_equal_frames_is_harmonic() -> None:
+    estimate = BandwidthEstimate(noise_ns=0)
+    arrivals_ms = (100, 150, 350)  # 0.8, 1.6, 0.4 Mbit/s, back to back
+    for sent_ms, arrival_ms in zip((0, 50, 60), arrivals_ms, strict=True):
+        estimate.add(10_000, sent_ms * MS, arrival_ms * MS)
+    harmonic = 3 / (1 / 0.8e6 + 1 / 1.6e6 + 1 / 0.4e6)
+    # The last sample (0.4 Mbit/s) caps it.
+    assert estimate.bps(350 * MS) == pytest.approx(0.4e6)
+    estimate.add(10_000, 400 * MS, 410 * MS)
+    harmonic = 4 / (1 / 0.8e6 + 1 / 1.6e6 + 1 / 0.4e6 + 1 / 8e6)
+    assert estimate.bps(410 * MS) == pytest.approx(harmonic)
+
+
+def test_only_the_last_second_counts_but_always_a_few_frames() -> None:
+    link = Link(1e6)
+    for number in range(10):
+        link.carry(number * 100 * MS, 10_000)
+    link.bps = 4e6
+    for number in range(10, 22):
+        link.carry(number * 100 * MS, 10_000)
+    assert link.estimate.bps(2200 * MS) == pytest.approx(4e6)
+    # 5 s later none is of the last second; the newest few still say something.
+    assert link.estimate.bps(7 * S) == pytest.approx(4e6)
+    assert SAMPLES_MIN <= 12
+
+
+def test_an_overdue_frame_lowers_the_estimate_before_it_arrives() -> None:
+    link = Link(8e6)
+    for number in range(5):
+        link.carry(number * 100 * MS, 20_000)
+    now_ns = 500 * MS
+    assert link.estimate.bps(now_ns + 20 * MS, 20_000, now_ns) == pytest.approx(8e6)
+    overdue = link.estimate.bps(now_ns + 163 * MS, 20_000, now_ns)
+    assert overdue == pytest.approx(1e6)
+
+
+@given(
+    mbps=st.floats(0.2, 100),
+    base_ns=st.integers(0, 150 * MS),
+    rate_hz=st.sampled_from((2, 5, 10, 30)),
+    sizes=st.lists(st.integers(6_000, 120_000), min_size=4, max_size=40),
+)
+def test_converges_on_a_constant_link(
+    mbps: float, base_ns: int, rate_hz: int, sizes: list[int]
+) -> None:
+    link = Link(mbps * 1e6, base_ns)
+    now_ns = 0
+    for number, size in enumerate(sizes):
+        now_ns = link.carry(number * S // rate_hz, size)
+    estimate = link.estimate.bps(now_ns)
+    assert estimate is not None
+    # Exact, but for frames so short that they count as the shortest that is believed.
+    shortest_ns = min(sizes) * 8 / mbps * 1e3
+    assert shortest_ns > BUSY_MIN_NS
+    assert estimate == pytest.approx(mbps * 1e6, rel=0.01)
+
+
+@given(
+    mbps=st.floats(0.2, 20),
+    frame_ms=st.floats(40, 120),
+    noises_ns=st.lists(st.integers(0, NOISE_NS), min_size=4, max_size=30),
+)
+def test_noise_costs_at_most_a_tenth_when_frames_take_long(
+    mbps: float, frame_ms: float, noises_ns: list[int]
+) -> None:
+    link = Link(mbps * 1e6, 5 * MS)
+    size = round(mbps * 1e6 * frame_ms / 8e3)
+    now_ns = 0
+    for number, noise_ns in enumerate(noises_ns):
+        now_ns = link.carry(number * 100 * MS, size, noise_ns)
+    estimate = link.estimate.bps(now_ns)
+    assert estimate is not None
+    assert 0.9 * mbps * 1e6 <= estimate <= 1.1 * mbps * 1e6
+
+
+@given(
+    before_mbps=st.floats(2, 50),
+    factor=st.floats(0.05, 0.8),
+    rate_hz=st.sampled_from((5, 10, 20)),
+)
+def test_follows_a_step_down_within_two_frames(
+    before_mbps: float, factor: float, rate_hz: int
+) -> None:
+    period_ns = S // rate_hz
+    size = 40_000
+    link = Link(before_mbps * 1e6, 5 * MS)
+    for number in range(20):
+        link.carry(number * period_ns, size)
+    link.bps = before_mbps * factor * 1e6
+    now_ns = 0
+    for number in range(20, 22):
+        now_ns = link.carry(number * period_ns, size)
+    estimate = link.estimate.bps(now_ns)
+    assert estimate is not None
+    busy_ns = size * 8 / link.bps * 1e9
+    forgiven = busy_ns / max(busy_ns - NOISE_NS, BUSY_MIN_NS)
+    assert estimate <= link.bps * forgiven * 1.001
+    assert estimate >= link.bps * 0.9
+
+
+@given(
+    sizes=st.lists(st.integers(1_500, 60_000), min_size=10, max_size=60),
+    noises_ns=st.data(),
+)
+def test_small_frames_on_a_fast_link_do_not_look_slow(
+    sizes: list[int], noises_ns: st.DataObject
+) -> None:
+    # Loopback: 1 Gbit/s, and every tenth arrival noticed up to 3 ms late.
+    link = Link(1e9, 50_000)
+    now_ns = 0
+    for number, size in enumerate(sizes):
+        late = noises_ns.draw(st.integers(0, NOISE_NS)) if number % 10 == 3 else 0
+        now_ns = link.carry(number * 33 * MS, size, late)
+    estimate = link.estimate.bps(now_ns)
+    assert estimate is not None
+    assert estimate > 1_500 * 8 / (NOISE_NS / 1e9)  # what one small frame alone would allow
+
+
+@given(
+    frames=st.lists(
+        st.tuples(st.integers(1, 10**6), st.integers(0, S), st.integers(0, S), st.integers(0, S)),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_whatever_the_clocks_say_the_estimate_is_a_sane_number(
+    frames: list[tuple[int, int, int, int]],
+) -> None:
+    estimate = BandwidthEstimate()
+    arrival_ns = 0
+    for size, sent_ns, gap_ns, base_ns in frames:
+        arrival_ns += gap_ns
+        estimate.add(size, sent_ns, arrival_ns, base_ns)
+        bps = estimate.bps(arrival_ns, waiting_bytes=size, waiting_since_ns=sent_ns)
+        assert bps is not None
+        assert 0 < bps <= 10**6 * 8 / (BUSY_MIN_NS / 1e9)
+
+
+@given(weights=st.lists(st.integers(1, 100_000), min_size=1, max_size=100))
+def test_bytes_per_pixel_is_a_high_quantile_of_recent_frames(weights: list[int]) -> None:
+    learner = BytesPerPixel(quantile=0.9, frames_max=20)
+    assert learner.value() is None
+    for size in weights:
+        learner.add(size, 1000)
+    value = learner.value()
+    recent = weights[-20:]
+    assert value is not None
+    assert sum(size / 1000 <= value for size in recent) >= 0.9 * len(recent)
+    assert value in [size / 1000 for size in recent]

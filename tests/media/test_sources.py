@@ -1,0 +1,204 @@
+"""Frame sources: real folders and videos, made on the spot; errors that say what to do."""
+
+import builtins
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.media.sources import FrameSource, LiveSource, PictureSource, open_source
+
+
+def level(frame: np.ndarray[Any, Any]) -> int:
+    return round(float(frame.mean()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in range(4):
+        Image.new("RGB", (64, 48), (number * 50,) * 3).save(tmp_path / f"{number}.png")
+    (tmp_path / "notes.txt").write_text("not a picture")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return 10 frames at 25 fps, ever brighter."""
+    av = pytest.importorskip("av")
+    path = tmp_path_factory.mktemp("video") / "brighter.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        stream.codec_context.time_base = Fraction(1, 25)
+        for number in range(10):
+            pixels = np.full((64, 96, 3), 20 + number * 20, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+        container.mux(stream.encode())
+    return path
+
+
+def test_a_folder_is_played_in_order_at_its_rate(folder: Path) -> None:
+    source = open_source(str(folder), 50.0, loop=False)
+    assert (source.width_px, source.height_px) == (64, 48)
+    began_s = time.monotonic()
+    frames = list(source.frames())
+    took_s = time.monotonic() - began_s
+    assert [level(frame) for frame in frames] == [0, 50, 100, 150]
+    assert all(frame.shape == (48, 64, 3) and frame.dtype == np.uint8 for frame in frames)
+    assert took_s >= 3 / 50
+
+
+def test_a_folder_loops(folder: Path) -> None:
+    source = open_source(str(folder), 500.0)
+    frames = source.frames()
+    levels = [level(next(frames)) for _ in range(9)]
+    source.close()
+    assert set(levels) <= {0, 50, 100, 150}
+    assert levels[0] == 0
+    assert list(frames) == []
+
+
+def test_pictures_of_another_size_are_scaled_to_the_first(folder: Path) -> None:
+    Image.new("RGB", (10, 10)).save(folder / "z.jpg")
+    frames = list(open_source(str(folder), 200.0, loop=False).frames())
+    assert {frame.shape for frame in frames} == {(48, 64, 3)}
+
+
+def test_one_picture_is_a_source_too(folder: Path) -> None:
+    frames = open_source(str(folder / "2.png"), 200.0).frames()
+    assert [level(next(frames)) for _ in range(3)] == [100, 100, 100]
+
+
+def test_a_maker_that_is_too_slow_leaves_periods_out() -> None:
+    made: list[int] = []
+
+    def slowly(number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        made.append(number)
+        time.sleep(0.05)
+        return np.zeros((2, 2, 3), np.uint8)
+
+    source = PictureSource((2, 2), 100.0, slowly)
+    frames = source.frames()
+    for _ in range(4):
+        next(frames)
+    assert made[0] == 0
+    assert all(later - earlier >= 4 for earlier, later in itertools.pairwise(made))
+
+
+def test_a_video_is_played_in_real_time(video: Path) -> None:
+    source = open_source(str(video), None, loop=False)
+    assert (source.width_px, source.height_px) == (96, 64)
+    began_s = time.monotonic()
+    levels = [level(frame) for frame in source.frames()]
+    took_s = time.monotonic() - began_s
+    assert len(levels) == 10
+    assert levels == sorted(levels)
+    assert abs(levels[0] - 20) < 8
+    assert 9 / 25 <= took_s < 2
+
+
+def test_a_video_is_thinned_to_the_rate_and_loops(video: Path) -> None:
+    source = open_source(str(video), 10.0)
+    frames = source.frames()
+    began_s = time.monotonic()
+    levels = [level(next(frames)) for _ in range(7)]
+    took_s = time.monotonic() - began_s
+    source.close()
+    assert 0.5 <= took_s < 1.5
+    assert any(later < earlier for earlier, later in itertools.pairwise(levels))
+
+
+def test_close_ends_a_source_that_waits() -> None:
+    source = PictureSource((2, 2), 0.01, lambda _: np.zeros((2, 2, 3), np.uint8))
+    frames = source.frames()
+    next(frames)
+    threading.Timer(0.05, source.close).start()
+    began_s = time.monotonic()
+    assert list(frames) == []
+    assert time.monotonic() - began_s < 5
+
+
+def test_a_live_source_keeps_only_the_newest(video: Path) -> None:
+    # A file read without pacing stands for a stream that is faster than its reader.
+    source = LiveSource(str(video), None, None)
+    assert (source.width_px, source.height_px) == (96, 64)
+    seen: list[int] = []
+
+    def read(frames: Iterator[np.ndarray[Any, Any]]) -> None:
+        for frame in frames:
+            seen.append(level(frame))
+            time.sleep(0.05)
+
+    with pytest.raises(InvalidInputError, match="the stream ended"):
+        read(source.frames())
+    source.close()
+    assert 1 <= len(seen) < 10
+    assert seen == sorted(seen)
+    assert abs(seen[-1] - 200) < 8
+
+
+def test_the_scene_is_a_source() -> None:
+    pytest.importorskip("edgebox.media.scene")
+    source: FrameSource = open_source("scene:7", 10.0, size_px=(320, 180))
+    assert (source.width_px, source.height_px) == (320, 180)
+    frame = next(source.frames())
+    assert frame.shape == (180, 320, 3)
+    assert frame.dtype == np.uint8
+    again = next(open_source("scene:7", 10.0, size_px=(320, 180)).frames())
+    assert np.array_equal(frame, again)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("scene:x", "seed must be a whole number"),
+        ("/no/such/file.mp4", "no such file or folder"),
+        ("/dev/video99", "no such camera on this machine"),
+        ("gopher://camera", r"streams start with rtsp:// or http"),
+        ("rtsp://127.0.0.1:9/stream", "cannot be opened as video"),
+    ],
+)
+def test_sources_that_are_not_there(text: str, complaint: str) -> None:
+    with pytest.raises(InvalidInputError, match=complaint):
+        open_source(text, 10.0)
+
+
+def test_files_that_are_no_pictures(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="no pictures in this folder"):
+        open_source(str(tmp_path))
+    text = tmp_path / "text.mp4"
+    text.write_text("hello " * 100)
+    with pytest.raises(InvalidInputError, match="cannot be opened as video"):
+        open_source(str(text))
+    (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8nothing")
+    with pytest.raises(InvalidInputError, match=r"broken\.jpg: not a picture"):
+        open_source(str(tmp_path))
+
+
+@pytest.mark.parametrize("rate_hz", [0.0, -1.0, 1001.0, float("nan")])
+def test_rates_that_cannot_be(rate_hz: float) -> None:
+    with pytest.raises(InvalidInputError, match="rate must be above 0"):
+        open_source("scene:", rate_hz)
+
+
+def test_without_pyav_the_error_says_what_to_install(
+    video: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_import = builtins.__import__
+
+    def without_av(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "av":
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_av)
+    with pytest.raises(InvalidInputError, match=r"pip install 'edgebox\[camera\]'"):
+        open_source(str(video))

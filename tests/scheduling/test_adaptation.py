@@ -1,0 +1,169 @@
+"""When the core asks for plans, and what it tells cameras of them."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.plans import Advice, Assignment, Plan
+from edgebox.domain.requests import CameraId, LinkState
+from edgebox.scheduling.adaptation import FIRST_REASON, two_digits
+from edgebox.scheduling.events import (
+    Action,
+    Advise,
+    CameraClosed,
+    CameraOpened,
+    ComputePlan,
+    ExecutorStarted,
+    LinkMeasured,
+    PlanComputed,
+    PlanFailed,
+    ShutdownRequested,
+)
+from tests.scheduling.scene import CPU, MS, Bench, camera, name, profile
+
+GATE = CameraId("gate-1")
+
+
+def snapshots(actions: list[Action]) -> list[ComputePlan]:
+    return [a for a in actions if isinstance(a, ComputePlan)]
+
+
+def advice(actions: list[Action]) -> list[Advice]:
+    return [a.advice for a in actions if isinstance(a, Advise)]
+
+
+def planned(
+    px: int, of: CameraId = GATE, rate_hz: float = 10, reason: str = "because"
+) -> PlanComputed:
+    assignment = Assignment(of, name(px), rate_hz, 85, True, reason)
+    return PlanComputed(Plan(0, {of: assignment}))
+
+
+def test_the_first_advice_is_modest_and_says_why() -> None:
+    bench = Bench()
+    first = bench(CameraOpened(camera(slo_ms=200)), 0)
+    # A third of 200 ms: 608 px takes 60 ms by P99. Its picture is 16:9.
+    assert advice(first) == [Advice(name(608), 608, 342, 10, 85, 0, FIRST_REASON)]
+    assert len(snapshots(first)) == 1
+    for slo_ms, px in [(179, 416), (60, 320), (1, 128)]:
+        other = Bench()
+        assert advice(other(CameraOpened(camera(slo_ms=slo_ms)), 0))[0].variant == name(px)
+    small = Bench()
+    assert advice(small(CameraOpened(camera(size=(320, 240))), 0)) == [
+        Advice(name(320), 320, 240, 10, 85, 0, FIRST_REASON)
+    ]
+
+
+def test_a_camera_that_came_before_the_executors_is_advised_when_they_start() -> None:
+    bench = Bench(profiles=[])
+    assert bench(CameraOpened(camera()), 0) == []
+    assert bench.scheduler.next_wakeup_ns() is None
+    started = bench(ExecutorStarted(CPU, (profile(128),)), 5)
+    assert [a.variant for a in advice(started)] == [name(128)]
+    assert len(snapshots(started)) == 1
+
+
+def test_plans_come_at_their_interval_and_at_once_after_changes() -> None:
+    bench = Bench()
+    assert snapshots(bench(None, 100)) == []
+    assert len(snapshots(bench(CameraOpened(camera()), 100))) == 1
+    # One is being computed: changes wait, however many there are.
+    assert snapshots(bench(CameraOpened(camera("gate-2")), 110)) == []
+    assert snapshots(bench(CameraClosed(CameraId("gate-2")), 120)) == []
+    assert bench.scheduler.next_wakeup_ns() is None
+    assert len(snapshots(bench(planned(256), 130))) == 1
+    assert snapshots(bench(planned(256), 135)) == []
+    assert bench.scheduler.next_wakeup_ns() == 630 * MS
+    assert snapshots(bench(None, 629.9)) == []
+    assert len(snapshots(bench(None, 630))) == 1
+    assert snapshots(bench(PlanFailed(), 640)) == []
+    assert len(snapshots(bench(None, 1130))) == 1
+    bench(ShutdownRequested(), 1131)
+    assert snapshots(bench(planned(256), 1140)) == []
+    assert bench.scheduler.next_wakeup_ns() is None
+
+
+def test_a_snapshot_holds_what_is_known() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    link = LinkState(bandwidth_bps=2e6, rtt_ns=MS, bytes_per_pixel=0.3)
+    bench(LinkMeasured(GATE, link), 1)
+    bench(LinkMeasured(CameraId("nobody"), link), 1)
+    bench(planned(256), 2)
+    [compute] = snapshots(bench(None, 600))
+    snapshot = compute.snapshot
+    assert snapshot.taken_ns == 600 * MS
+    [of] = snapshot.cameras
+    assert (of.camera, of.link) == (camera(), link)
+    assert of.current == bench.scheduler.assignments[GATE]
+    assert set(snapshot.profiles) == {CPU}
+    assert snapshot.slowdown == {CPU: 1.0}
+    assert snapshot.fixed_ns == 4 * MS
+
+
+def test_advice_is_sent_when_it_changes() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    assert advice(bench(planned(256), 1)) == [Advice(name(256), 256, 144, 10, 85, 0, "because")]
+    for at, (plan, is_news) in enumerate(
+        [
+            (planned(256), False),
+            (planned(256, rate_hz=5), True),
+            (planned(256, rate_hz=5, reason="for another reason"), False),
+            (planned(320, rate_hz=5), True),
+        ]
+    ):
+        bench(None, 1000 * (at + 1))
+        assert bool(advice(bench(plan, 1000 * (at + 1) + 1))) is is_news
+
+
+def test_news_of_the_reason_alone_waits_for_two_seconds() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    bench(planned(256), 1)
+    bench(None, 1999)
+    assert advice(bench(planned(256, reason="news"), 2000)) == []
+    assert bench.scheduler.advice[GATE].reason == "because"
+    assert bench.scheduler.assignments[GATE].reason == "news"
+    bench(None, 2500)
+    assert [a.reason for a in advice(bench(planned(256, reason="news"), 2501))] == ["news"]
+    bench(None, 9000)
+    assert advice(bench(planned(256, reason="news"), 9001)) == []
+
+
+def test_a_bandwidth_is_news_only_if_it_changed_a_lot() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    bench(LinkMeasured(GATE, LinkState(bandwidth_bps=2_040_000)), 0)
+    assert [a.bandwidth_bps for a in advice(bench(planned(256), 1))] == [2_000_000]
+    bench(None, 600)
+    bench(LinkMeasured(GATE, LinkState(bandwidth_bps=2_400_000)), 600)
+    assert advice(bench(planned(256), 601)) == []
+    bench(None, 1200)
+    bench(LinkMeasured(GATE, LinkState(bandwidth_bps=1_400_000)), 1200)
+    assert [a.bandwidth_bps for a in advice(bench(planned(256), 1201))] == [1_400_000]
+
+
+def test_a_plan_for_a_camera_that_has_changed_meanwhile_is_void() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    bench(CameraClosed(GATE), 1)
+    first = bench(CameraOpened(camera()), 2)
+    assert len(advice(first)) == 1
+    late = bench(planned(128), 3)
+    assert advice(late) == []
+    assert len(snapshots(late)) == 1
+    unknown = Plan(0, {GATE: replace(bench.scheduler.assignments[GATE], variant=name(999))})
+    assert advice(bench(PlanComputed(unknown), 4)) == []
+    assert bench.scheduler.assignments[GATE].variant == name(608)
+
+
+@given(st.floats(0, 1e12))
+def test_two_digits_stay_close(value: float) -> None:
+    rounded = two_digits(value)
+    if value >= 10:
+        assert abs(rounded - value) <= 0.051 * value
+        assert len(str(rounded).rstrip("0")) <= 2
+    else:
+        assert abs(rounded - value) < 1

@@ -1,0 +1,338 @@
+"""Whatever happens, in whatever order, every request ends exactly once and no order is absurd."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.plans import Assignment, Plan
+from edgebox.domain.requests import (
+    BatchId,
+    CameraId,
+    DropReason,
+    LinkState,
+    Outcome,
+    RequestId,
+)
+from edgebox.scheduling.edf import EarliestDeadlineFirst
+from edgebox.scheduling.events import (
+    Action,
+    Advise,
+    BatchCompleted,
+    BatchFailed,
+    CameraClosed,
+    CameraOpened,
+    ComputePlan,
+    Drop,
+    Event,
+    ExecutorStarted,
+    ExecutorStopped,
+    Finish,
+    Infer,
+    LinkMeasured,
+    PlanComputed,
+    PlanFailed,
+    Prepare,
+    RequestArrived,
+    RequestPrepared,
+    RequestRejected,
+    ShutdownRequested,
+    VariantsOffered,
+)
+from edgebox.scheduling.invariants import check_invariants
+from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
+from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, profile, request
+
+EXECUTORS = (ExecutorId("cpu/0"), ExecutorId("cuda:0/0"))
+CAMERAS = ("gate-1", "gate-2", "gate-3")
+PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6)
+
+
+def fresh() -> Scheduler:
+    return Scheduler(PARAMETERS, EarliestDeadlineFirst())
+
+
+def profiles(executor: ExecutorId, loaded: int) -> tuple[LatencyProfile, ...]:
+    gain = 0.3 if executor == EXECUTORS[0] else 0.9
+    return tuple(
+        profile(px, executor, gain=gain) for at, px in enumerate(MEDIAN_MS) if loaded >> at & 1
+    )
+
+
+@dataclass
+class World:
+    """Turns drawn numbers into events, some sensible and some not, and watches the answers."""
+
+    scheduler: Scheduler = field(default_factory=fresh)
+    now_ns: int = 0
+    journal: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
+    loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
+    busy: dict[ExecutorId, Infer] = field(default_factory=dict)
+    alive: dict[RequestId, int] = field(default_factory=dict)
+    variant: dict[RequestId, VariantName] = field(default_factory=dict)
+    preparing: list[RequestId] = field(default_factory=list)
+    ready: set[RequestId] = field(default_factory=set)
+    open: set[CameraId] = field(default_factory=set)
+    plans: list[ComputePlan] = field(default_factory=list)
+    ended: set[RequestId] = field(default_factory=set)
+    stopping: bool = False
+
+    def tell(self, event: Event | None) -> None:
+        before = dict(self.busy)
+        actions = self.scheduler.handle(event, self.now_ns)
+        self.journal.append((self.now_ns, event, actions))
+        check_invariants(self.scheduler)
+        self._note(event)
+        for action in actions:
+            self._judge(action, event, before)
+        assert self.scheduler.queue_length + sum(
+            len(infer.requests) for infer in self.busy.values()
+        ) == len(self.alive)
+        assert self.scheduler.running == self.busy
+        due_ns = self.scheduler.next_wakeup_ns()
+        assert due_ns is None or due_ns > self.now_ns
+
+    def pass_time(self, until_ns: int) -> None:
+        while (due_ns := self.scheduler.next_wakeup_ns()) is not None and due_ns < until_ns:
+            self.now_ns = due_ns
+            self.tell(None)
+        self.now_ns = until_ns
+
+    def _note(self, event: Event | None) -> None:
+        match event:
+            case RequestArrived():
+                self.alive.setdefault(event.request.id, event.request.deadline_ns)
+            case RequestPrepared() if event.request in self.preparing:
+                self.preparing.remove(event.request)
+                self.ready.add(event.request)
+            case ExecutorStarted():
+                self.busy.pop(event.executor, None)
+                self.loaded[event.executor] = {p.variant: p for p in event.profiles}
+            case ExecutorStopped():
+                self.busy.pop(event.executor, None)
+                self.loaded.pop(event.executor, None)
+            case BatchCompleted() | BatchFailed():
+                running = self.busy.get(event.executor)
+                if running is not None and running.batch == event.batch:
+                    del self.busy[event.executor]
+            case CameraOpened():
+                self.open.add(event.camera.id)
+            case CameraClosed():
+                self.open.discard(event.camera)
+            case ShutdownRequested():
+                self.stopping = True
+            case _:
+                pass
+
+    def _judge(self, action: Action, event: Event | None, before: dict[ExecutorId, Infer]) -> None:
+        match action:
+            case Prepare():
+                assert isinstance(event, RequestArrived)
+                assert event.request.id == action.request
+                assert not self.stopping
+                assert any(action.variant in on for on in self.loaded.values())
+                self.variant[action.request] = action.variant
+                self.preparing.append(action.request)
+            case Infer():
+                self._judge_infer(action)
+            case Finish():
+                assert isinstance(event, BatchCompleted)
+                assert action.request in before[event.executor].requests
+                on_time = self.now_ns <= self.alive[action.request]
+                assert action.outcome is (Outcome.ON_TIME if on_time else Outcome.LATE)
+                self._end(action.request)
+            case Drop():
+                if action.reason is DropReason.QUEUE:
+                    self._judge_lost(action.request)
+                self._end(action.request)
+            case Advise():
+                assert action.camera in self.open
+                assert action.advice == self.scheduler.advice[action.camera]
+            case ComputePlan():
+                assert not self.plans, "a plan is already being computed"
+                assert {c.camera.id for c in action.snapshot.cameras} == self.open
+                assert not self.stopping
+                self.plans.append(action)
+
+    def _judge_infer(self, infer: Infer) -> None:
+        assert infer.executor not in self.busy
+        sizes = self.loaded[infer.executor][infer.variant].batch_sizes
+        assert infer.batch_size in sizes
+        assert 1 <= len(infer.requests) <= infer.batch_size
+        for member in infer.requests:
+            assert self.variant[member] == infer.variant
+            self.ready.remove(member)
+            quickest_ns = self._quickest_ns(infer.variant)
+            assert self.now_ns + quickest_ns <= self.alive[member], "a lost request was run"
+        self.busy[infer.executor] = infer
+
+    def _judge_lost(self, request: RequestId) -> None:
+        assert self.now_ns + self._quickest_ns(self.variant[request]) > self.alive[request]
+
+    def _quickest_ns(self, variant: VariantName) -> int:
+        times = [
+            round(on[variant].quantile_ns(1, 0.05) * self.scheduler.slowdown[executor])
+            for executor, on in self.loaded.items()
+            if variant in on
+        ]
+        return min(times, default=0)
+
+    def _end(self, request: RequestId) -> None:
+        del self.alive[request]
+        assert request not in self.ended
+        self.ended.add(request)
+        self.ready.discard(request)
+        if request in self.preparing:
+            self.preparing.remove(request)
+
+
+def arrival(world: World, a: int, b: int) -> Event:
+    # Ids are never given anew, except that a living one may be repeated.
+    at = len(world.alive) + len(world.ended)
+    if b % 11 == 0 and world.alive:
+        at = next(iter(world.alive))
+    shot = name(list(MEDIAN_MS)[b % 5]) if b % 7 == 0 else None
+    who = "http" if shot else CAMERAS[a % 3]
+    deadline_ms = world.now_ns / MS + (b % 13) * 10
+    size = (40 * (1 + b % 16), 30 * (1 + a % 16))
+    return RequestArrived(request(at, deadline_ms, of=who, size=size, variant=shot))
+
+
+def prepared(world: World, a: int, b: int) -> RequestId:
+    if world.preparing and b % 6:
+        return world.preparing[a % len(world.preparing)]
+    return RequestId(a % (len(world.variant) + 2))
+
+
+def batch(world: World, a: int, b: int) -> BatchId:
+    running = world.busy.get(EXECUTORS[a % 2])
+    return running.batch if running is not None and b % 5 else BatchId(b)
+
+
+def plan(world: World, a: int, b: int) -> Event:
+    world.plans.clear()
+    variant = name(list(MEDIAN_MS)[b % 5])
+    assignments = [
+        Assignment(CameraId(c), variant, 1 + b % 3, 85, True, f"{b % 4}") for c in CAMERAS[: a % 4]
+    ]
+    return PlanComputed(Plan(world.now_ns, {each.camera: each for each in assignments}))
+
+
+def plan_failed(world: World, a: int, b: int) -> Event:
+    world.plans.clear()
+    return PlanFailed()
+
+
+def opening(a: int, b: int) -> Event:
+    of = camera(CAMERAS[a % 3], slo_ms=20 + b * 5, rate_hz=1 + b, min_accuracy=0.5 * (b % 2))
+    return CameraOpened(of)
+
+
+def link(a: int, b: int) -> Event:
+    state = LinkState(bandwidth_bps=b * 1e5, rtt_ns=a * MS)
+    return LinkMeasured(CameraId(CAMERAS[a % 3]), state)
+
+
+MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
+    "arrived": arrival,
+    "prepared": lambda w, a, b: RequestPrepared(prepared(w, a, b), b % 9 * MS),
+    "rejected": lambda w, a, b: RequestRejected(prepared(w, a, b)),
+    "completed": lambda w, a, b: BatchCompleted(EXECUTORS[a % 2], batch(w, a, b), b * MS),
+    "failed": lambda w, a, b: BatchFailed(EXECUTORS[a % 2], batch(w, a, b)),
+    "started": lambda w, a, b: ExecutorStarted(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
+    "stopped": lambda w, a, b: ExecutorStopped(EXECUTORS[a % 2]),
+    "offered": lambda w, a, b: VariantsOffered(FAMILY[: 1 + b % 5]),
+    "opened": lambda w, a, b: opening(a, b),
+    "closed": lambda w, a, b: CameraClosed(CameraId([*CAMERAS, "http"][b % 4])),
+    "measured": lambda w, a, b: link(a, b),
+    "planned": plan,
+    "plan_failed": plan_failed,
+    "shutdown": lambda w, a, b: ShutdownRequested() if b % 16 == 0 else None,
+    "wake": lambda w, a, b: None,
+}
+KINDS = (*MAKERS, *("arrived",) * 10, *("prepared",) * 8, *("completed",) * 5, "opened", "planned")
+LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
+Drawn = list[tuple[str, int, int, int]]
+
+
+def long_story(rng: random.Random) -> Drawn:
+    return [
+        (rng.choice(KINDS), rng.randrange(32), rng.randrange(64), rng.choice(LATER_NS))
+        for _ in range(200)
+    ]
+
+
+steps = st.one_of(
+    st.lists(
+        st.tuples(
+            st.sampled_from(KINDS),
+            st.integers(0, 31),
+            st.integers(0, 63),
+            st.sampled_from(LATER_NS),
+        ),
+        max_size=120,
+    ),
+    st.integers(0, 2**32).map(random.Random).map(long_story),
+)
+
+
+def played(drawn: Drawn) -> World:
+    world = World()
+    world.tell(VariantsOffered(FAMILY))
+    for executor in EXECUTORS:
+        world.tell(ExecutorStarted(executor, profiles(executor, 31)))
+    world.tell(CameraOpened(camera("gate-1")))
+    for kind, a, b, later_ns in drawn:
+        world.pass_time(world.now_ns + later_ns)
+        world.tell(MAKERS[kind](world, a, b))
+    return world
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps)
+def test_every_request_ends_exactly_once(drawn: Drawn) -> None:
+    world = played(drawn)
+    world.tell(ShutdownRequested())
+    for executor, infer in list(world.busy.items()):
+        world.tell(BatchCompleted(executor, infer.batch, MS))
+    assert world.alive == {}
+    asked = {e.request.id for _, e, _ in world.journal if isinstance(e, RequestArrived)}
+    assert world.ended == asked
+    assert world.scheduler.next_wakeup_ns() is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps)
+def test_a_replay_repeats_every_action(drawn: Drawn) -> None:
+    again = fresh()
+    for now_ns, event, actions in played(drawn).journal:
+        assert again.handle(event, now_ns) == actions
+
+
+@settings(max_examples=200, deadline=None)
+@given(steps, st.randoms(use_true_random=False))
+def test_early_and_repeated_wakeups_change_nothing(drawn: Drawn, rng: random.Random) -> None:
+    again, last_ns = fresh(), 0
+    for now_ns, event, actions in played(drawn).journal:
+        for early_ns in sorted(rng.randint(last_ns, now_ns) for _ in range(rng.randint(0, 3))):
+            due_ns = again.next_wakeup_ns()
+            if due_ns is None or early_ns < due_ns:
+                assert again.handle(None, early_ns) == []
+        assert again.handle(event, now_ns) == actions
+        assert again.handle(None, now_ns) == []
+        last_ns = now_ns
+
+
+def test_the_random_events_reach_every_ending() -> None:
+    """The properties above would be worth little if their worlds never got anywhere."""
+    rng, seen = random.Random(7), Counter[str]()
+    for _ in range(150):
+        for _, _, actions in played(long_story(rng)).journal:
+            seen.update(a.outcome for a in actions if isinstance(a, Finish))
+            seen.update(a.reason for a in actions if isinstance(a, Drop))
+            seen.update("batch" for a in actions if isinstance(a, Infer) and len(a.requests) > 1)
+    assert set(seen) == ({*Outcome, *DropReason, "batch"}) - {Outcome.DROPPED, DropReason.SENDER}

@@ -1,0 +1,320 @@
+"""The composition root: builds every part of a box, starts and stops them in order.
+
+Nothing else wires parts together. Order of a start: database, web server (which says "not ready"),
+models, executors, profiles (from the database, or measured), core and driver; then cameras are
+welcome.
+"""
+
+import asyncio
+import contextlib
+import functools
+import gc
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from edgebox import __version__
+from edgebox.config import Config
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import ExecutorId, LatencyProfile
+from edgebox.domain.requests import CameraId
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.profiler import ProfilingLimits, profile
+from edgebox.inference.sessions import CPU
+from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.planning.planner import plan
+from edgebox.runtime.box import Box, BoxEvent
+from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.driver import Driver
+from edgebox.runtime.journal import Journal
+from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.preparation import CanvasPool
+from edgebox.runtime.rollup import MINUTE_MS, MinuteRollup
+from edgebox.scheduling.edf import EarliestDeadlineFirst
+from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
+from edgebox.scheduling.scheduler import Scheduler
+from edgebox.storage.database import Storage
+from edgebox.web.server import Server
+
+_log = logging.getLogger(__name__)
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share of it that is done."""
+
+_STOP_PATIENCE_S = 3.0
+_SWITCH_INTERVAL_S = 0.001
+"""How long another Python thread may keep the event loop from running: a fifth of the default."""
+
+
+class App:
+    """One box, from its configuration to its end."""
+
+    def __init__(
+        self, config: Config, *, on_progress: Progress | None = None, journal: Journal | None = None
+    ) -> None:
+        """Nothing is opened before `start`.
+
+        Args:
+            config: what to build.
+            on_progress: told about long work during the start, in any thread.
+            journal: records every decision; a fresh one of a minute if not given.
+        """
+        self.config = config
+        self.lag = LoopLag()
+        self.journal = journal or Journal()
+        self.ready_s: float | None = None
+        """How long the start took."""
+        self.profiled = False
+        """Whether profiles had to be measured."""
+        self._on_progress = on_progress
+        self._storage: Storage | None = None
+        self._box: Box | None = None
+        self._server: Server | None = None
+        self._driver: Driver | None = None
+        self._executors: list[OnnxExecutor] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def box(self) -> Box:
+        """The running box."""
+        assert self._box is not None, "the app was not started"
+        return self._box
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        assert self._server is not None, "the app was not started"
+        return self._server.port
+
+    @property
+    def url(self) -> str:
+        """Where the page is, as seen from this machine."""
+        host = self.config.server.host
+        shown = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
+        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+
+    # -- start ------------------------------------------------------------------------------
+
+    async def listen(self) -> None:
+        """Open the database and listen; the page answers from here on, cameras wait for `start`.
+
+        Raises:
+            StorageError: the database cannot be used.
+            EdgeboxError: the port cannot be listened on.
+        """
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        config = self.config
+        storage = await Storage.open(
+            config.storage.file,
+            minute_retention_days=config.storage.minute_retention_days,
+            event_retention_days=config.storage.event_retention_days,
+        )
+        self._storage = storage
+        self._box = Box(
+            name=config.server.name,
+            version=__version__,
+            cameras_max=config.limits.cameras_max,
+            on_event=self._store_event,
+            on_camera=self._store_camera,
+        )
+        self._server = Server(self._box, config.limits, self.lag)
+        try:
+            await self._server.start(config.server.host, config.server.port)
+        except BaseException:
+            await storage.close()
+            raise
+        self.lag.start()
+
+    async def start(self) -> None:
+        """Do all that `listen` does, then load, profile and warm the models.
+
+        Raises:
+            EdgeboxError: with what a user can do about it.
+        """
+        began_s = time.monotonic()
+        if self._server is None:
+            await self.listen()
+        try:
+            await self._start_models()
+        except BaseException:
+            await self.stop()
+            raise
+        # What lives now lives long: a full collection later would only stall the loop.
+        gc.collect()
+        gc.freeze()
+        self.ready_s = time.monotonic() - began_s
+
+    async def _start_models(self) -> None:
+        families = await asyncio.to_thread(self._load_families)
+        self.box.offer(families, self.config.inference.family)
+        self._executors = await asyncio.to_thread(self._open_executors, families)
+        profiles = {
+            executor.id: await self._profiles_of(executor, families) for executor in self._executors
+        }
+        variants = {v.name: v for family in families for v in family.variants}
+        driver = Driver(
+            Scheduler(self.config.scheduler_parameters(), EarliestDeadlineFirst()),
+            executors=self._executors,
+            variants=variants,
+            canvases=CanvasPool({family.name: family.input for family in families}),
+            decode_threads=self.config.inference.decode_threads or _default_decode_threads(),
+            planner=functools.partial(plan, parameters=self.config.planning_parameters()),
+            on_advice=self.box.advised,
+            on_plan=self.box.planned,
+            journal=self.journal,
+        )
+        driver.start()
+        self._driver = driver
+        driver.feed(VariantsOffered(tuple(variants.values())))
+        for executor in self._executors:
+            driver.feed(ExecutorStarted(executor.id, tuple(profiles[executor.id])))
+        self.box.attach(
+            driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
+        )
+        rollup = MinuteRollup(self.box.metrics, variants)
+        self._tasks.append(asyncio.create_task(self._every_minute(rollup), name="rollup"))
+
+    def _load_families(self) -> list[Family]:
+        folders = [*bundled_folders(), *map(Path, self.config.inference.families)]
+        zoo = load_zoo(folders)
+        for problem in zoo.problems:
+            _log.error("%s", problem)
+            self._progress(f"left out: {problem}", 0.0)
+        if not zoo.families:
+            problems = "; ".join(map(str, zoo.problems)) or "no folder with a family.toml was found"
+            raise ModelError(f"no model family can be served: {problems}")
+        zoo.family(self.config.inference.family)
+        return list(zoo.families)
+
+    def _open_executors(self, families: Sequence[Family]) -> list[OnnxExecutor]:
+        parameters = self.config.inference
+        executors: list[OnnxExecutor] = []
+        for number in range(parameters.executors_per_device):
+            executor = OnnxExecutor(
+                ExecutorId(f"cuda:0/{number}"),
+                families,
+                providers=parameters.providers,
+                cpu_threads=parameters.cpu_threads,
+            )
+            if executor.provider == CPU:
+                executor.id = ExecutorId(f"cpu/{number}")
+            executors.append(executor)
+        return executors
+
+    async def _profiles_of(
+        self, executor: OnnxExecutor, families: Sequence[Family]
+    ) -> list[LatencyProfile]:
+        """Return an executor's profiles, measured now unless the database has them; warm it."""
+        assert self._storage is not None
+        found: list[LatencyProfile] = []
+        for family in families:
+            key = fingerprint(executor, family)
+            names = {variant.name for variant in family.variants}
+            known = [
+                stored
+                for stored in await self._storage.load_profiles(key)
+                if stored.executor == executor.id and stored.variant in names
+            ]
+            if {stored.variant for stored in known} != names:
+                known = await asyncio.to_thread(self._measure, executor, family)
+                self._storage.save_profiles(key, known)
+                self.profiled = True
+            found += known
+        await asyncio.to_thread(_warm, executor, found)
+        return found
+
+    def _measure(self, executor: OnnxExecutor, family: Family) -> list[LatencyProfile]:
+        return profile(
+            executor,
+            family.variants,
+            family.batch_sizes(self.config.inference.batch_size_max),
+            ProfilingLimits(budget_s=self.config.inference.profile_s),
+            functools.partial(self._progress, f"measuring {family.name} on {executor.id}"),
+        )
+
+    def _progress(self, text: str, share: float) -> None:
+        self.box.not_ready_because = f"{text} ({share:.0%})"
+        if self._on_progress is not None:
+            self._on_progress(text, share)
+
+    # -- while it runs ----------------------------------------------------------------------
+
+    def _store_event(self, event: BoxEvent) -> None:
+        camera = None if event.camera is None else CameraId(event.camera)
+        if self._storage is not None:
+            self._storage.record_event(event.level, event.text, camera)
+
+    def _store_camera(self, record: CameraRecord) -> None:
+        camera = record.camera
+        if self._storage is not None:
+            self._storage.record_camera(
+                camera.id,
+                {
+                    "app": camera.app,
+                    "family": camera.family,
+                    "slo_ms": camera.slo_ns / 1e6,
+                    "rate_hz": camera.rate_hz,
+                    "width_px": camera.width_px,
+                    "height_px": camera.height_px,
+                    "min_accuracy": camera.min_accuracy,
+                    "agent": record.agent,
+                },
+            )
+
+    async def _every_minute(self, rollup: MinuteRollup) -> None:
+        while True:
+            now_ms = time.time_ns() // 1_000_000
+            minute_ms = now_ms - now_ms % MINUTE_MS
+            await asyncio.sleep((minute_ms + MINUTE_MS - now_ms) / 1e3)
+            self._roll_up(rollup, minute_ms)
+
+    def _roll_up(self, rollup: MinuteRollup, minute_ms: int) -> None:
+        storage = self._storage
+        assert storage is not None
+        storage.record_minutes(rollup.take(minute_ms, self.box.driver.clock_ns()))
+        self.box.forget_old_cameras()
+        if storage.last_error:
+            self.box.note(
+                "error", f"the database cannot be written ({storage.last_error}); serving goes on"
+            )
+
+    # -- stop -------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Answer what runs, say goodbye to cameras, and close everything. Idempotent."""
+        if self._box is not None:
+            self._box.not_ready_because = "stopping"
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        if self._driver is not None:
+            await self._driver.stop(_STOP_PATIENCE_S)
+            self._driver = None
+        if self._server is not None:
+            await self._server.stop()
+        for executor in self._executors:
+            with contextlib.suppress(ModelError):
+                await asyncio.to_thread(executor.close)
+        self._executors.clear()
+        self.lag.stop()
+        if self._storage is not None:
+            await self._storage.close()
+            self._storage = None
+
+
+def _warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:
+    """Run each variant once; a GPU picks its kernels by shape, so there each batch size too."""
+    every_size = executor.provider != CPU
+    for known in profiles:
+        sizes = known.batch_sizes if every_size else known.batch_sizes[:1]
+        executor.warm([known.variant], sizes)
+
+
+def _default_decode_threads() -> int:
+    return max(1, min(4, (os.cpu_count() or 1) // 2))

@@ -1,0 +1,332 @@
+"""The running box: its cameras, their frames on the way through the driver, what it tells viewers.
+
+Lives on the event loop. Sessions (web/) hand in what cameras send; the core's orders come back
+through the driver.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, VariantName
+from edgebox.domain.plans import Plan
+from edgebox.domain.requests import Camera, CameraId, DropReason, Request
+from edgebox.inference.family import Family
+from edgebox.link.messages import FrameHeader
+from edgebox.runtime.cameras import CameraRecord, Session
+from edgebox.runtime.driver import Driver
+from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Refusal
+from edgebox.runtime.metrics import Metrics
+from edgebox.scheduling.events import Advise, CameraClosed, CameraOpened, LinkMeasured
+from edgebox.storage.rows import Level
+
+_FORGET_NS = 600_000_000_000
+_EVENTS_KEPT = 200
+
+Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
+OnEnd = Callable[[FrameAtBox, Ending], None]
+
+
+class CameraInUseError(EdgeboxError):
+    """Another camera with this name is connected."""
+
+    http_status = 409
+    code = "camera_in_use"
+
+
+class BoxFullError(EdgeboxError):
+    """As many cameras are connected as the box is configured for."""
+
+    http_status = 503
+    code = "box_full"
+
+
+@dataclass(frozen=True, slots=True)
+class BoxEvent:
+    """Something a person would want to know."""
+
+    at_ms: int
+    level: Level
+    camera: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFrame:
+    """The latest answered frame of a camera, for viewers."""
+
+    number: int
+    frame: FrameAtBox
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedFrame:
+    """A frame as it came in from a camera, whole."""
+
+    header: FrameHeader
+    jpeg: bytes | memoryview
+    size_bytes: int
+    """Of the whole message."""
+    picture_px: tuple[int, int] | None
+    """(width, height) in the JPEG's header, None when it is no JPEG."""
+    invalid_because: str = ""
+    """What is wrong with it: such a frame ends at once. Empty: nothing is."""
+
+
+class Box:
+    """What the web side talks to."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        version: str,
+        cameras_max: int,
+        on_event: Callable[[BoxEvent], None],
+        on_camera: Callable[[CameraRecord], None],
+    ) -> None:
+        """Start without cameras and without a driver; `attach` makes it ready.
+
+        Args:
+            name: what the page calls this box.
+            version: of edgebox.
+            cameras_max: connected at once.
+            on_event: called with each event, to be stored.
+            on_camera: called with each camera that says hello, to be stored.
+        """
+        self.name = name
+        self.version = version
+        self.families: dict[FamilyName, Family] = {}
+        self.default_family = FamilyName("")
+        self.cameras: dict[CameraId, CameraRecord] = {}
+        self.shown: dict[CameraId, ShownFrame] = {}
+        self.viewers = 0
+        self.metrics = Metrics()
+        self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
+        self.not_ready_because = "starting"
+        self.started_ns = time.monotonic_ns()
+        self.plan_ns = 0
+        self.plan_at_ns: int | None = None
+        self.plans = 0
+        self.profiles: Profiles = {}
+        self._cameras_max = cameras_max
+        self._on_event = on_event
+        self._on_camera = on_camera
+        self._driver: Driver | None = None
+        self._frames_shown = 0
+
+    # -- life -------------------------------------------------------------------------------
+
+    def offer(self, families: Sequence[Family], default: str) -> None:
+        """Say what can be served; `default` is for cameras that name no family."""
+        self.families = {family.name: family for family in families}
+        self.default_family = FamilyName(default)
+
+    def attach(self, driver: Driver, profiles: Profiles) -> None:
+        """Take the driver and its executors' profiles; from now on cameras are welcome."""
+        self._driver = driver
+        self.profiles = profiles
+        self.not_ready_because = ""
+
+    @property
+    def driver(self) -> Driver:
+        """The driver; only once the box is ready."""
+        if self._driver is None:
+            raise EdgeboxError(f"the box is not ready: {self.not_ready_because}")
+        return self._driver
+
+    @property
+    def ready(self) -> bool:
+        """Say whether cameras are welcome."""
+        return not self.not_ready_because
+
+    def note(self, level: Level, text: str, camera: str | None = None) -> None:
+        """Tell people of something: on the page, in the log and in the database."""
+        event = BoxEvent(round(time.time() * 1000), level, camera, text)
+        self.events.append(event)
+        self._on_event(event)
+
+    # -- cameras ----------------------------------------------------------------------------
+
+    def open_camera(
+        self, camera: Camera, agent: str, instance: str | None, session: Session
+    ) -> CameraRecord:
+        """Take a camera on; its first advice is in the record.
+
+        Raises:
+            CameraInUseError: another one with this name is connected.
+            BoxFullError: no more cameras fit.
+        """
+        old = self.cameras.get(camera.id)
+        if old is not None and old.session is not None:
+            if instance is None or instance != old.instance:
+                raise CameraInUseError(
+                    f"a camera named {camera.id} is connected from {old.session.address}; give "
+                    "this one another name, or wait until the other has gone"
+                )
+            before = old.session
+            self.close_camera(old, "connected anew")
+            before.replaced()
+        if sum(record.connected for record in self.cameras.values()) >= self._cameras_max:
+            raise BoxFullError(
+                f"{self._cameras_max} cameras are connected, the most this box is configured for "
+                "(limits.cameras_max)"
+            )
+        record = CameraRecord(camera, agent, instance, session, self.driver.clock_ns())
+        self.cameras[camera.id] = record
+        self.driver.feed(CameraOpened(camera))
+        self._on_camera(record)
+        self.note("info", f"{camera.id} connected from {session.address}", camera.id)
+        return record
+
+    def close_camera(self, record: CameraRecord, why: str) -> None:
+        """Let a camera go; harmless when it has gone before."""
+        if record.session is None:
+            return
+        record.session = None
+        record.left_ns = self.driver.clock_ns()
+        self.driver.feed(CameraClosed(record.camera.id))
+        self.note("info", f"{record.camera.id} left: {why}", record.camera.id)
+
+    def forget_old_cameras(self) -> None:
+        """Take cameras off the page that left ten minutes ago."""
+        horizon_ns = self.driver.clock_ns() - _FORGET_NS
+        for camera, record in list(self.cameras.items()):
+            if record.left_ns is not None and record.left_ns < horizon_ns:
+                del self.cameras[camera]
+                self.shown.pop(camera, None)
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def submit_frame(
+        self,
+        record: CameraRecord,
+        arrived: ArrivedFrame,
+        on_end: OnEnd,
+    ) -> bool:
+        """Take in a frame that has arrived whole.
+
+        Args:
+            record: its camera.
+            arrived: what came in.
+            on_end: called exactly once with how it ended, possibly before this returns.
+
+        Returns:
+            Whether the camera's clock should be asked for again.
+        """
+        driver = self.driver
+        now_ns = driver.clock_ns()
+        header, picture_px = arrived.header, arrived.picture_px
+        pixels = picture_px[0] * picture_px[1] if picture_px else None
+        record.count_sent()
+        hop = record.frame_arrived(header, arrived.size_bytes, pixels, now_ns)
+        metrics = self.metrics.of(record.camera.id)
+        metrics.captured(1 + hop.skipped, hop.skipped, now_ns)
+        link = record.link_news(now_ns)
+        if link is not None:
+            driver.feed(LinkMeasured(record.camera.id, link))
+        width_px, height_px = picture_px or (header.width_px, header.height_px)
+        request = Request(
+            id=driver.next_request_id(),
+            camera=record.camera.id,
+            app=record.camera.app,
+            captured_ns=hop.captured_ns,
+            arrival_ns=now_ns,
+            deadline_ns=hop.deadline_ns,
+            width_px=width_px,
+            height_px=height_px,
+            size_bytes=arrived.size_bytes,
+        )
+
+        def ended(frame: FrameAtBox, ending: Ending) -> None:
+            metrics.ended(ending, driver.clock_ns())
+            if isinstance(ending, Answer) and self.viewers:
+                self._frames_shown += 1
+                self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
+            on_end(frame, ending)
+
+        frame = FrameAtBox(
+            request, arrived.jpeg, header.width_px, header.height_px, hop.return_ns, ended
+        )
+        if arrived.invalid_because:
+            frame.ended = True
+            ended(frame, Refusal(DropReason.INVALID, arrived.invalid_because))
+        else:
+            driver.submit(frame)
+        if not frame.ended:
+            metrics.accepted(now_ns)
+        return hop.suspicious
+
+    def submit_picture(
+        self,
+        jpeg: bytes,
+        picture_px: tuple[int, int],
+        variant: VariantName,
+        deadline_ms: float,
+        on_end: OnEnd,
+    ) -> None:
+        """Take in one picture of a program that asks once; `on_end` as in `submit_frame`."""
+        driver = self.driver
+        now_ns = driver.clock_ns()
+        width_px, height_px = picture_px
+        request = Request(
+            id=driver.next_request_id(),
+            camera=CameraId("http"),
+            app="http",
+            captured_ns=now_ns,
+            arrival_ns=now_ns,
+            deadline_ns=now_ns + round(deadline_ms * 1e6),
+            width_px=width_px,
+            height_px=height_px,
+            size_bytes=len(jpeg),
+            variant=variant,
+        )
+        driver.submit(FrameAtBox(request, jpeg, width_px, height_px, 0, on_end))
+
+    def worst_latency_ns(self, variant: VariantName) -> int | None:
+        """Return how long one picture may take on the fastest executor; None: nowhere."""
+        slowdown = self.driver.scheduler.slowdown
+        worst = [
+            round(profile.quantile_ns(profile.batch_sizes[0], 0.99) * slowdown.get(executor, 1.0))
+            for executor, profiles in self.profiles.items()
+            if (profile := profiles.get(variant)) is not None
+        ]
+        return min(worst, default=None)
+
+    # -- what the driver tells --------------------------------------------------------------
+
+    def advised(self, order: Advise) -> None:
+        """Put new advice into force."""
+        record = self.cameras.get(order.camera)
+        if record is None:
+            return
+        before, after = record.advice, order.advice
+        record.advised(after, self.driver.clock_ns())
+        if before is not None and before.variant != after.variant:
+            self.note(
+                "info",
+                f"{order.camera} moved from {before.width_px} to {after.width_px} px: "
+                f"{after.reason}",
+                order.camera,
+            )
+        if record.session is not None and before is not None:
+            record.session.advised(after)
+
+    def planned(self, plan: Plan, took_ns: int) -> None:
+        """Remember the planner's last run."""
+        self.plans += 1
+        self.plan_ns = took_ns
+        self.plan_at_ns = self.driver.clock_ns()
+
+    def decision_us(self) -> dict[str, float] | None:
+        """Return quantiles of the core's recent decision times; None before the first."""
+        taken = self.driver.decisions_ns
+        if not taken:
+            return None
+        p50, p99 = np.quantile(np.array(taken), (0.5, 0.99)) / 1e3
+        return {"p50": round(float(p50), 1), "p99": round(float(p99), 1)}

@@ -1,0 +1,183 @@
+"""What the box knows of one camera: its link, its clock, its advice, and what it has sent so far.
+
+Lives on the event loop; knows nothing of sockets: a session (web/) feeds it what came in.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from edgebox.domain.plans import Advice
+from edgebox.domain.requests import Camera, LinkState
+from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
+from edgebox.link.clock import ClockEstimate
+from edgebox.link.messages import FrameHeader
+
+HISTORY_S = 60
+_SECOND_NS = 1_000_000_000
+_RETURN_ALLOWANCE_NS = 2_000_000
+"""Time granted to the sending of a result, beside half the least round trip."""
+_NETWORK_MAX_NS = 30 * _SECOND_NS
+"""A frame that seems to have travelled longer says that the clock is wrong, not the link."""
+_FUTURE_MAX_NS = 50_000_000
+_LINK_PERIOD_NS = 200_000_000
+_LINK_LOOK_NS = 20_000_000
+"""The estimate costs time in proportion to its window: not for every frame of a fast camera."""
+_LINK_CHANGE = 0.3
+"""A bandwidth that changed by this share is told to the core at once."""
+
+
+class Session(Protocol):
+    """A camera's connection, as the box sees it."""
+
+    address: str
+
+    def advised(self, advice: Advice) -> None:
+        """Tell the camera of new advice."""
+        ...
+
+    def replaced(self) -> None:
+        """End the connection: the same camera has connected anew."""
+        ...
+
+
+@dataclass(slots=True)
+class Hop:
+    """What one frame's journey to the box looked like, on the box's clock."""
+
+    captured_ns: int
+    deadline_ns: int
+    return_ns: int
+    skipped: int
+    """Frames captured before this one that were never sent."""
+    suspicious: bool
+    """The camera's clock contradicts the link: ask for it again."""
+
+
+@dataclass(slots=True)
+class CameraRecord:
+    """One camera; replaced by a new record when it says hello again."""
+
+    camera: Camera
+    agent: str
+    instance: str | None
+    session: Session | None
+    opened_ns: int
+    advice: Advice | None = None
+    left_ns: int | None = None
+    clock: ClockEstimate = field(default_factory=ClockEstimate)
+    bandwidth: BandwidthEstimate = field(default_factory=BandwidthEstimate)
+    weight: BytesPerPixel = field(default_factory=BytesPerPixel)
+    link_history: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
+    width_history: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
+    """(instant, advised width px), at each change."""
+    _captured_total: int = 0
+    _sent_seen: int = 0
+    _told: LinkState = field(default_factory=LinkState)
+    _told_ns: int = 0
+    _looked_ns: int = 0
+
+    @property
+    def connected(self) -> bool:
+        """Say whether the camera is there now."""
+        return self.session is not None
+
+    def advised(self, advice: Advice, now_ns: int) -> None:
+        """Take on new advice."""
+        if self.advice is None or self.advice.width_px != advice.width_px:
+            self.width_history.append((now_ns, advice.width_px))
+        self.advice = advice
+
+    def pong(self, sent_ns: int, camera_ns: int, received_ns: int) -> bool:
+        """Learn from a clock exchange; say whether the camera's clock has jumped."""
+        return self.clock.add(sent_ns, camera_ns, received_ns)
+
+    def frame_arrived(
+        self, header: FrameHeader, size_bytes: int, pixels: int | None, arrival_ns: int
+    ) -> Hop:
+        """Place a frame on the box's clock and learn from its journey.
+
+        Args:
+            header: as the camera sent it.
+            size_bytes: of the whole message.
+            pixels: of the picture as sent; None when it is not a picture.
+            arrival_ns: when its last byte was here.
+        """
+        rtt_ns = self.clock.rtt_ns
+        return_ns = (rtt_ns or 0) // 2
+        captured_ns = self.clock.to_box_ns(header.captured_ns)
+        sent_ns = self.clock.to_box_ns(header.sent_ns)
+        suspicious = False
+        if captured_ns is not None and sent_ns is not None:
+            travelled_ns = arrival_ns - captured_ns
+            suspicious = not -_FUTURE_MAX_NS <= travelled_ns <= _NETWORK_MAX_NS
+            if not suspicious:
+                captured_ns = min(captured_ns, arrival_ns)
+                self.bandwidth.add(size_bytes, min(sent_ns, arrival_ns), arrival_ns, return_ns)
+        if captured_ns is None or suspicious:
+            captured_ns = arrival_ns - self._travel_time_ns(size_bytes, arrival_ns, return_ns)
+        if pixels:
+            self.weight.add(size_bytes, pixels)
+        self._note_bandwidth(arrival_ns)
+        skipped = max(0, header.captured_total - self._captured_total - 1)
+        self._captured_total = max(self._captured_total + 1, header.captured_total)
+        deadline_ns = captured_ns + self.camera.slo_ns - return_ns - _RETURN_ALLOWANCE_NS
+        return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious)
+
+    def report_captured(self, captured_total: int, sent: int) -> int:
+        """Take in a camera's own count; return frames skipped that no header has told of yet.
+
+        `sent` frames may still be on their way, so only what was neither sent nor told counts.
+        """
+        in_flight = max(0, sent - self._sent_seen)
+        unseen = captured_total - self._captured_total - in_flight
+        if unseen <= 0 or in_flight:
+            return 0
+        self._captured_total = captured_total
+        return unseen
+
+    def count_sent(self) -> None:
+        """Count a frame that came in, in whatever state."""
+        self._sent_seen += 1
+
+    def _travel_time_ns(self, size_bytes: int, now_ns: int, return_ns: int) -> int:
+        bandwidth_bps = self.bandwidth.bps(now_ns)
+        if not bandwidth_bps:
+            return return_ns
+        return return_ns + round(size_bytes * 8 / bandwidth_bps * 1e9)
+
+    def _note_bandwidth(self, now_ns: int) -> None:
+        second = now_ns // _SECOND_NS
+        if not self.link_history or self.link_history[-1][0] != second:
+            bandwidth_bps = self.bandwidth.bps(now_ns)
+            if bandwidth_bps is not None:
+                self.link_history.append((second, bandwidth_bps))
+
+    def link_news(self, now_ns: int) -> LinkState | None:
+        """Return the link's state if the core should hear of it now.
+
+        That is five times a second, or at once when the bandwidth has changed a lot.
+        """
+        if now_ns - self._looked_ns < _LINK_LOOK_NS:
+            return None
+        self._looked_ns = now_ns
+        bandwidth_bps = self.bandwidth.bps(now_ns)
+        told_bps = self._told.bandwidth_bps
+        if now_ns - self._told_ns < _LINK_PERIOD_NS:
+            if bandwidth_bps is None or told_bps is None:
+                changed = bandwidth_bps != told_bps
+            else:
+                changed = abs(bandwidth_bps - told_bps) > _LINK_CHANGE * told_bps
+            if not changed:
+                return None
+        link = LinkState(
+            bandwidth_bps=bandwidth_bps,
+            rtt_ns=self.clock.rtt_ns,
+            clock_error_ns=self.clock.error_ns(now_ns),
+            bytes_per_pixel=self.weight.value(),
+        )
+        self._told_ns = now_ns
+        if link == self._told:
+            return None
+        self._told = link
+        return link

@@ -1,0 +1,358 @@
+"""Feeds facts into the Scheduler and carries its orders out: the only place where the two meet.
+
+Everything here runs on the event loop, except decoding (a small pool), inference (one thread per
+executor) and planning (one thread), which report back with `call_soon_threadsafe`. The driver
+decides nothing.
+"""
+
+import asyncio
+import itertools
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor as ThreadPool
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.requests import DropReason, Outcome, RequestId
+from edgebox.inference.executor import BatchResult, Executor
+from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox, Refusal, Timing
+from edgebox.runtime.journal import Journal
+from edgebox.runtime.meters import ExecutorMeter
+from edgebox.runtime.preparation import CanvasPool, prepare
+from edgebox.scheduling.events import (
+    Action,
+    Advise,
+    BatchCompleted,
+    BatchFailed,
+    ComputePlan,
+    Drop,
+    Event,
+    Finish,
+    Infer,
+    PlanComputed,
+    PlanFailed,
+    Prepare,
+    RequestArrived,
+    RequestPrepared,
+    RequestRejected,
+    ShutdownRequested,
+)
+from edgebox.scheduling.scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
+
+Planner = Callable[[PlanningSnapshot, random.Random, int], Plan]
+_PLANNER_ITERATIONS_MAX = 1_000
+_DECISION_SAMPLES = 4_096
+
+
+class Driver:
+    """One Scheduler, its executors, and the frames it decides about."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        executors: Iterable[Executor],
+        variants: Mapping[VariantName, Variant],
+        canvases: CanvasPool,
+        decode_threads: int,
+        planner: Planner,
+        planner_seed: int = 0,
+        on_advice: Callable[[Advise], None],
+        on_plan: Callable[[Plan, int], None],
+        journal: Journal | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Wire the parts; `start` begins.
+
+        Args:
+            scheduler: the core, fresh.
+            executors: where batches run; each must already be warm.
+            variants: all that the executors serve.
+            canvases: decodes pictures to a variant's input.
+            decode_threads: threads for JPEG work.
+            planner: the pure planning function; runs in a thread of its own.
+            planner_seed: seeds the planner's randomness.
+            on_advice: called on the loop with each new advice.
+            on_plan: called on the loop with each plan and the nanoseconds it took.
+            journal: records every call of the core, if given.
+            clock_ns: the box's monotonic clock.
+        """
+        self.scheduler = scheduler
+        self.journal = journal
+        self.clock_ns = clock_ns
+        self.decisions_ns: deque[int] = deque(maxlen=_DECISION_SAMPLES)
+        self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
+        self.meters = {executor: ExecutorMeter(clock_ns()) for executor in self._executors}
+        self._variants = variants
+        self._canvases = canvases
+        self._decoders: ThreadPool = ThreadPoolExecutor(decode_threads, "edgebox-jpeg")
+        self._planning: ThreadPool = ThreadPoolExecutor(1, "edgebox-plan")
+        self._planner = planner
+        self._rng = random.Random(planner_seed)
+        self._on_advice = on_advice
+        self._on_plan = on_plan
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._frames: dict[RequestId, FrameAtBox] = {}
+        self._running: dict[ExecutorId, tuple[Infer, BatchResult | None]] = {}
+        self._inbox: deque[Event | None] = deque()
+        self._draining = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns: int | None = None
+        self._request_ids = itertools.count(1)
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    # -- from the outside -------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Bind to the running loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def next_request_id(self) -> RequestId:
+        """Return a number no other request of this process has."""
+        return RequestId(next(self._request_ids))
+
+    @property
+    def executors(self) -> list[Executor]:
+        """Where batches run."""
+        return list(self._executors.values())
+
+    @property
+    def frames_pending(self) -> int:
+        """Frames that have arrived and not ended."""
+        return len(self._frames)
+
+    def submit(self, frame: FrameAtBox) -> None:
+        """Hand over a frame that has just arrived; `frame.on_end` is called exactly once."""
+        self._frames[frame.request.id] = frame
+        self._idle.clear()
+        self.feed(RequestArrived(frame.request))
+
+    def feed(self, event: Event | None) -> None:
+        """Tell the core a fact (None: a wake-up) and carry out what it orders.
+
+        Facts that come up while orders are being carried out wait their turn, so the core never
+        sees a call within a call.
+        """
+        self._inbox.append(event)
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._inbox:
+                self._handle(self._inbox.popleft())
+        finally:
+            self._draining = False
+        self._rearm()
+
+    async def stop(self, patience_s: float) -> None:
+        """Drop what waits, let what runs finish, and end the threads."""
+        self.feed(ShutdownRequested())
+        try:
+            async with asyncio.timeout(patience_s):
+                await self._idle.wait()
+        except TimeoutError:
+            _log.warning("%d frames did not end within %s s", len(self._frames), patience_s)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop = None
+        self._decoders.shutdown(wait=False, cancel_futures=True)
+        self._planning.shutdown(wait=False, cancel_futures=True)
+
+    # -- one call of the core ---------------------------------------------------------------
+
+    def _handle(self, event: Event | None) -> None:
+        now_ns = self.clock_ns()
+        actions = self.scheduler.handle(event, now_ns)
+        self.decisions_ns.append(self.clock_ns() - now_ns)
+        if self.journal is not None:
+            self.journal.record(now_ns, event, actions)
+        for action in actions:
+            self._carry_out(action, now_ns)
+
+    def _carry_out(self, action: Action, now_ns: int) -> None:
+        match action:
+            case Prepare():
+                self._prepare(action)
+            case Infer():
+                self._infer(action)
+            case Finish(request, outcome):
+                self._finish(request, outcome, now_ns)
+            case Drop(request, reason):
+                self._drop(request, reason)
+            case Advise():
+                self._on_advice(action)
+            case ComputePlan(snapshot):
+                self._plan(snapshot)
+
+    def _rearm(self) -> None:
+        wakeup_ns = self.scheduler.next_wakeup_ns()
+        if wakeup_ns == self._timer_ns or self._loop is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ns = wakeup_ns
+        if wakeup_ns is not None:
+            delay_s = max(0, wakeup_ns - self.clock_ns()) / 1e9
+            self._timer = self._loop.call_later(delay_s, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._timer_ns = None
+        self.feed(None)
+
+    def _from_thread(self, report: Callable[[], None]) -> None:
+        loop = self._loop
+        if loop is None:
+            return
+        try:
+            loop.call_soon_threadsafe(report)
+        except RuntimeError:  # the loop closed while a thread was finishing
+            _log.debug("a report came after the loop had closed")
+
+    # -- decoding ---------------------------------------------------------------------------
+
+    def _prepare(self, order: Prepare) -> None:
+        frame = self._frames[order.request]
+        if not self._canvases.needs_pixels:
+            self.feed(RequestPrepared(order.request, 0))
+            return
+        variant = self._variants[order.variant]
+        frame.preparing = True
+
+        def work() -> None:
+            # What was dropped while it waited for a thread is not decoded any more.
+            started_ns = self.clock_ns()
+            if not frame.ended:
+                prepare(frame, variant, self._canvases)
+            took_ns = self.clock_ns() - started_ns
+            self._from_thread(lambda: self._prepared(frame, took_ns))
+
+        self._decoders.submit(work)
+
+    def _prepared(self, frame: FrameAtBox, took_ns: int) -> None:
+        frame.preparing = False
+        if frame.ended:
+            self._canvases.give_back(frame)
+        elif frame.invalid_because:
+            self.feed(RequestRejected(frame.request.id))
+        else:
+            self.feed(RequestPrepared(frame.request.id, took_ns))
+
+    # -- inference --------------------------------------------------------------------------
+
+    def _infer(self, order: Infer) -> None:
+        self._running[order.executor] = (order, None)
+        canvases = [
+            canvas
+            for request in order.requests
+            if (canvas := self._frames[request].canvas) is not None
+        ]
+        future = self._executors[order.executor].submit(order.variant, canvases, order.batch_size)
+        future.add_done_callback(
+            lambda done: self._from_thread(lambda: self._batch_done(order, done))
+        )
+
+    def _batch_done(self, order: Infer, done: "Future[BatchResult]") -> None:
+        error = done.exception()
+        if error is not None:
+            level = logging.ERROR if isinstance(error, EdgeboxError) else logging.CRITICAL
+            _log.log(level, "batch of %s on %s failed: %s", order.variant, order.executor, error)
+            self.feed(BatchFailed(order.executor, order.batch))
+        else:
+            result = done.result()
+            self.meters[order.executor].ran(result.started_ns, result.ended_ns, len(order.requests))
+            self._running[order.executor] = (order, result)
+            self.feed(BatchCompleted(order.executor, order.batch, result.took_ns))
+        if self._running.get(order.executor, (None, None))[0] is order:
+            del self._running[order.executor]
+
+    # -- planning ---------------------------------------------------------------------------
+
+    def _plan(self, snapshot: PlanningSnapshot) -> None:
+        # The seed is drawn on the loop so that it does not depend on threads' timing.
+        rng = random.Random(self._rng.getrandbits(64))
+
+        def work() -> None:
+            started_ns = self.clock_ns()
+            try:
+                plan = self._planner(snapshot, rng, _PLANNER_ITERATIONS_MAX)
+            except Exception:
+                _log.exception("planning failed; the plan in force stays")
+                self._from_thread(lambda: self.feed(PlanFailed()))
+                return
+            took_ns = self.clock_ns() - started_ns
+            self._from_thread(lambda: self._planned(plan, took_ns))
+
+        self._planning.submit(work)
+
+    def _planned(self, plan: Plan, took_ns: int) -> None:
+        self.feed(PlanComputed(plan))
+        self._on_plan(plan, took_ns)
+
+    # -- endings ----------------------------------------------------------------------------
+
+    def _finish(self, request_id: RequestId, outcome: Outcome, now_ns: int) -> None:
+        order, result = self._batch_of(request_id)
+        frame = self._end(request_id)
+        position = order.requests.index(request_id)
+        request = frame.request
+        detections = result.detections[position]
+        if frame.placement is not None:
+            detections = frame.placement.to_source(
+                detections, frame.source_width_px, frame.source_height_px
+            )
+        timing = Timing(
+            network_ns=max(0, request.arrival_ns - request.captured_ns),
+            queue_ns=max(0, result.started_ns - request.arrival_ns),
+            inference_ns=result.took_ns,
+            return_ns=frame.return_ns,
+            total_ns=max(0, now_ns - request.captured_ns) + frame.return_ns,
+            batch_size=len(order.requests),
+        )
+        self._canvases.give_back(frame)
+        self._tell(frame, Answer(outcome, order.variant, detections, timing))
+
+    def _batch_of(self, request_id: RequestId) -> tuple[Infer, BatchResult]:
+        for order, result in self._running.values():
+            if result is not None and request_id in order.requests:
+                return order, result
+        raise KeyError(f"request {request_id} finished without a batch")
+
+    def _drop(self, request_id: RequestId, reason: DropReason) -> None:
+        frame = self._end(request_id)
+        message = DROP_MESSAGES[reason]
+        if reason is DropReason.INVALID and frame.invalid_because:
+            message = frame.invalid_because
+        # A thread may still be writing or reading the canvas: then it goes its own way.
+        if not frame.preparing and not self._in_a_batch(request_id):
+            self._canvases.give_back(frame)
+        self._tell(frame, Refusal(reason, message))
+
+    def _tell(self, frame: FrameAtBox, ending: Ending) -> None:
+        try:
+            frame.on_end(frame, ending)
+        except Exception:  # one listener's defect must not stop the others' frames
+            _log.exception("telling the ending of request %d failed", frame.request.id)
+
+    def _in_a_batch(self, request_id: RequestId) -> bool:
+        """Say whether an executor's thread may still read this frame's canvas."""
+        return any(
+            result is None and request_id in order.requests
+            for order, result in self._running.values()
+        )
+
+    def _end(self, request_id: RequestId) -> FrameAtBox:
+        frame = self._frames.pop(request_id)
+        frame.ended = True
+        if not self._frames:
+            self._idle.set()
+        return frame

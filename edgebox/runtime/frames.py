@@ -1,0 +1,80 @@
+"""What the runtime keeps of a frame while the core decides about its number, and how it ends."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.models import VariantName
+from edgebox.domain.requests import DropReason, Outcome, Request
+from edgebox.vision.detections import Detections
+from edgebox.vision.letterbox import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where the time of one answered frame went. `total_ns` includes the estimated way back."""
+
+    network_ns: int
+    queue_ns: int
+    inference_ns: int
+    return_ns: int
+    total_ns: int
+    batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A frame that was answered. Detections are in pixels of the camera's own picture."""
+
+    outcome: Outcome
+    variant: VariantName
+    detections: Detections
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A frame that was dropped; `message` says why to its camera."""
+
+    reason: DropReason
+    message: str
+
+
+Ending = Answer | Refusal
+
+
+@dataclass(slots=True)
+class FrameAtBox:
+    """A frame from its arrival to its ending. Lives on the event loop.
+
+    The preparing thread writes `canvas` and `placement` before it reports back, and reads
+    `ended` to spare itself the decoding of what was dropped meanwhile.
+    """
+
+    request: Request
+    jpeg: bytes | memoryview
+    source_width_px: int
+    source_height_px: int
+    return_ns: int
+    """Estimated way back: half the least round trip, 0 when not known."""
+    on_end: Callable[["FrameAtBox", Ending], None]
+    canvas: NDArray[np.uint8] | None = None  #: (h, w, 3) RGB, the variant's input
+    canvas_of: VariantName | None = None
+    placement: Placement | None = None
+    invalid_because: str = ""
+    preparing: bool = False
+    ended: bool = False
+
+
+DROP_MESSAGES = {
+    DropReason.SENDER: "never sent",
+    DropReason.QUEUE: "waiting behind other work, it could no longer be answered by its deadline",
+    DropReason.INFEASIBLE: "on arrival there was too little time left before its deadline",
+    DropReason.INVALID: "not a picture this box can decode",
+    DropReason.OVERLOAD: "too many frames are waiting at the box; the newest ones win",
+    DropReason.FAILED: "the model failed on this batch; the box's log says why",
+    DropReason.DEPARTED: "its camera left before the answer",
+    DropReason.SHUTDOWN: "the box is stopping",
+}

@@ -1,0 +1,46 @@
+"""Measures how long the event loop keeps others waiting: how late a short timer fires."""
+
+import asyncio
+import time
+from collections import deque
+
+import numpy as np
+
+_PERIOD_S = 0.01
+_SAMPLES = 6_000
+"""One minute of samples."""
+
+
+class LoopLag:
+    """A probe that runs on the loop it measures; one timer every 10 ms."""
+
+    def __init__(self) -> None:
+        """Start with nothing measured."""
+        self._lags_ms: deque[float] = deque(maxlen=_SAMPLES)
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_s = 0.0
+
+    def start(self) -> None:
+        """Begin measuring on the running loop."""
+        self._arm(asyncio.get_running_loop())
+
+    def stop(self) -> None:
+        """Stop measuring."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._due_s = time.monotonic() + _PERIOD_S
+        self._timer = loop.call_later(_PERIOD_S, self._fired, loop)
+
+    def _fired(self, loop: asyncio.AbstractEventLoop) -> None:
+        # uvloop's timers may fire early: that is no lag.
+        self._lags_ms.append(max(0.0, (time.monotonic() - self._due_s) * 1e3))
+        self._arm(loop)
+
+    def quantiles_ms(self) -> dict[str, float] | None:
+        """Return p50, p99, p999 and max over the last minute; None before the first sample."""
+        if not self._lags_ms:
+            return None
+        p50, p99, p999, most = np.quantile(np.array(self._lags_ms), (0.5, 0.99, 0.999, 1.0))
+        return {"p50": float(p50), "p99": float(p99), "p999": float(p999), "max": float(most)}

@@ -1,0 +1,44 @@
+"""Measures what executors do: the share of time they are busy and the batches they run."""
+
+from collections import deque
+from dataclasses import dataclass
+
+WINDOW_NS = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    started_ns: int
+    ended_ns: int
+    requests: int
+
+
+class ExecutorMeter:
+    """The last ten seconds of one executor."""
+
+    def __init__(self, started_ns: int) -> None:
+        """Begin at an instant of the box's clock."""
+        self._born_ns = started_ns
+        self._ran: deque[_Ran] = deque()
+
+    def ran(self, started_ns: int, ended_ns: int, requests: int) -> None:
+        """Take in a batch that has come back."""
+        self._ran.append(_Ran(started_ns, ended_ns, requests))
+        self._forget(ended_ns)
+
+    def _forget(self, now_ns: int) -> None:
+        while self._ran and self._ran[0].ended_ns <= now_ns - WINDOW_NS:
+            self._ran.popleft()
+
+    def utilisation(self, now_ns: int) -> float:
+        """Return the busy share of the window, in [0, 1]."""
+        self._forget(now_ns)
+        since_ns = max(self._born_ns, now_ns - WINDOW_NS)
+        busy_ns = sum(ran.ended_ns - max(ran.started_ns, since_ns) for ran in self._ran)
+        return min(1.0, busy_ns / max(1, now_ns - since_ns))
+
+    def batch_size_mean(self) -> float | None:
+        """Return the mean number of requests per batch; None when none ran."""
+        if not self._ran:
+            return None
+        return sum(ran.requests for ran in self._ran) / len(self._ran)

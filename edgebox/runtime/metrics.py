@@ -1,0 +1,188 @@
+"""Counts how every frame of every camera ended, and where its time went over the last minute.
+
+One identity holds at every moment: captured = on_time + late + dropped (by reason) + pending.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.requests import CameraId, DropReason, Outcome
+from edgebox.runtime.frames import Answer, Ending, Timing
+
+WINDOW_S = 60
+_RING = 4_096
+"""Latency samples kept per camera: a minute at 68 frames/s, less time above that."""
+
+PARTS = ("network", "queue", "inference", "return", "total")
+
+
+@dataclass(slots=True)
+class Counts:
+    """Frames since the box started."""
+
+    captured: int = 0
+    accepted: int = 0
+    on_time: int = 0
+    late: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def pending(self) -> int:
+        """Frames that have not ended yet."""
+        return self.captured - self.on_time - self.late - sum(self.dropped.values())
+
+    def add(self, other: "Counts") -> None:
+        """Add another camera's counts to these."""
+        self.captured += other.captured
+        self.accepted += other.accepted
+        self.on_time += other.on_time
+        self.late += other.late
+        self.dropped.update(other.dropped)
+
+    def minus(self, earlier: "Counts") -> "Counts":
+        """Return what has come since an earlier copy."""
+        return Counts(
+            self.captured - earlier.captured,
+            self.accepted - earlier.accepted,
+            self.on_time - earlier.on_time,
+            self.late - earlier.late,
+            self.dropped - earlier.dropped,
+        )
+
+    def copy(self) -> "Counts":
+        """Return counts that do not change any more."""
+        return Counts(self.captured, self.accepted, self.on_time, self.late, Counter(self.dropped))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document of docs/http-api.md."""
+        return {
+            "captured": self.captured,
+            "accepted": self.accepted,
+            "on_time": self.on_time,
+            "late": self.late,
+            "pending": self.pending,
+            "dropped": dict(self.dropped),
+        }
+
+
+class CameraMetrics:
+    """The counts and the last minute of one camera."""
+
+    def __init__(self) -> None:
+        """Start at nothing."""
+        self.counts = Counts()
+        self._samples: NDArray[np.int64] = np.zeros((_RING, 1 + len(PARTS)), np.int64)
+        #: (ring, 6): instant of the ending, then the parts, all ns
+        self._next = 0
+        self._seconds: deque[tuple[int, Counts]] = deque()
+        self._variants: Counter[str] = Counter()
+
+    def captured(self, frames: int, skipped: int, now_ns: int) -> None:
+        """Count frames a camera has captured, of which it never sent `skipped`."""
+        for counts in (self.counts, self._second(now_ns)):
+            counts.captured += frames
+            if skipped:
+                counts.dropped[DropReason.SENDER] += skipped
+
+    def accepted(self, now_ns: int) -> None:
+        """Count a frame that was not dropped on arrival."""
+        self.counts.accepted += 1
+        self._second(now_ns).accepted += 1
+
+    def ended(self, ending: Ending, now_ns: int) -> None:
+        """Count how a frame ended."""
+        for counts in (self.counts, self._second(now_ns)):
+            if not isinstance(ending, Answer):
+                counts.dropped[ending.reason] += 1
+            elif ending.outcome is Outcome.ON_TIME:
+                counts.on_time += 1
+            else:
+                counts.late += 1
+        if isinstance(ending, Answer):
+            self._variants[ending.variant] += 1
+            self._sample(ending.timing, now_ns)
+
+    def _sample(self, timing: Timing, now_ns: int) -> None:
+        self._samples[self._next % _RING] = (
+            now_ns,
+            timing.network_ns,
+            timing.queue_ns,
+            timing.inference_ns,
+            timing.return_ns,
+            timing.total_ns,
+        )
+        self._next += 1
+
+    def _second(self, now_ns: int) -> Counts:
+        second = now_ns // 1_000_000_000
+        if not self._seconds or self._seconds[-1][0] != second:
+            self._seconds.append((second, Counts()))
+            while self._seconds[0][0] <= second - WINDOW_S:
+                self._seconds.popleft()
+        return self._seconds[-1][1]
+
+    def window(self, now_ns: int) -> Counts:
+        """Return the counts of the last minute."""
+        total = Counts()
+        oldest = now_ns // 1_000_000_000 - WINDOW_S
+        for second, counts in self._seconds:
+            if second > oldest:
+                total.add(counts)
+        return total
+
+    def frames_per_s(self, now_ns: int, over_s: int = 5) -> float:
+        """Return answered frames per second over the last whole seconds."""
+        this = now_ns // 1_000_000_000
+        answered = sum(
+            counts.on_time + counts.late
+            for second, counts in self._seconds
+            if this - over_s <= second < this
+        )
+        return answered / over_s
+
+    def latency_ms(
+        self, now_ns: int, quantiles: dict[str, float], window_s: int = WINDOW_S
+    ) -> dict[str, dict[str, float]] | None:
+        """Return each quantile of each part over the window, in ms; None without answers.
+
+        Args:
+            now_ns: the end of the window.
+            quantiles: name to q, e.g. {"p50": 0.5}.
+            window_s: its length, at most a minute.
+        """
+        kept = self._samples[: min(self._next, _RING)]
+        kept = kept[kept[:, 0] > now_ns - window_s * 1_000_000_000]
+        if not len(kept):
+            return None
+        table = np.quantile(kept[:, 1:], list(quantiles.values()), axis=0) / 1e6
+        return {
+            name: {part: round(float(ms), 2) for part, ms in zip(PARTS, row, strict=True)}
+            for name, row in zip(quantiles, table, strict=True)
+        }
+
+    def take_variants(self) -> dict[str, int]:
+        """Return answers by variant since the last call."""
+        taken, self._variants = dict(self._variants), Counter()
+        return taken
+
+
+class Metrics:
+    """The metrics of all cameras; a camera's numbers outlive its connections."""
+
+    def __init__(self) -> None:
+        """Start without cameras."""
+        self.cameras: dict[CameraId, CameraMetrics] = {}
+
+    def of(self, camera: CameraId) -> CameraMetrics:
+        """Return a camera's metrics, new at the first call."""
+        return self.cameras.setdefault(camera, CameraMetrics())
+
+    def total(self) -> Counts:
+        """Return the counts of all cameras together."""
+        total = Counts()
+        for camera in self.cameras.values():
+            total.add(camera.counts)
+        return total

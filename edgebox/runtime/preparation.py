@@ -1,0 +1,67 @@
+"""Turns a frame's JPEG into a variant's input, in canvases that are used again and again."""
+
+import threading
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.inference.family import InputSpec
+from edgebox.media.jpeg import decode_into
+from edgebox.runtime.frames import FrameAtBox
+from edgebox.vision.letterbox import Placement
+
+_SPARE_MAX = 32
+"""Canvases kept per variant; a burst may make more, which are then let go."""
+
+
+class CanvasPool:
+    """Input canvases by variant. Taken in decoding threads, given back on the loop."""
+
+    def __init__(self, inputs: dict[FamilyName, InputSpec], needs_pixels: bool = True) -> None:
+        """Serve the families in `inputs`; `needs_pixels` False decodes nothing at all."""
+        self.needs_pixels = needs_pixels
+        self._inputs = inputs
+        self._spare: dict[VariantName, list[NDArray[np.uint8]]] = defaultdict(list)
+        self._lock = threading.Lock()
+
+    def input_of(self, variant: Variant) -> InputSpec:
+        """Return how pictures are laid into this variant's input."""
+        return self._inputs[variant.family]
+
+    def take(self, variant: Variant) -> NDArray[np.uint8]:
+        """Return a canvas (h, w, 3) uint8 with unspecified content."""
+        with self._lock:
+            spare = self._spare[variant.name]
+            if spare:
+                return spare.pop()
+        return np.empty((variant.height_px, variant.width_px, 3), np.uint8)
+
+    def give_back(self, frame: FrameAtBox) -> None:
+        """Take a frame's canvas back, if it has one."""
+        canvas, name = frame.canvas, frame.canvas_of
+        frame.canvas = frame.canvas_of = None
+        if canvas is None or name is None:
+            return
+        with self._lock:
+            spare = self._spare[name]
+            if len(spare) < _SPARE_MAX:
+                spare.append(canvas)
+
+
+def prepare(frame: FrameAtBox, variant: Variant, canvases: CanvasPool) -> None:
+    """Decode a frame into a canvas; what is wrong with it goes to `frame.invalid_because`."""
+    canvas = canvases.take(variant)
+    frame.canvas, frame.canvas_of = canvas, variant.name
+    spec = canvases.input_of(variant)
+    try:
+        sent = decode_into(frame.jpeg, canvas, fill=spec.fill)
+        frame.placement = Placement.on_canvas(
+            sent.width_px, sent.height_px, variant.width_px, variant.height_px
+        )
+    except EdgeboxError as error:
+        frame.invalid_because = str(error)
+    except Exception as error:  # a decoder's defect must not cost the thread or the frame's count
+        frame.invalid_because = f"the picture could not be decoded ({type(error).__name__})"

@@ -1,0 +1,155 @@
+"""Owns the state document: what the page shows, as JSON. docs/http-api.md specifies it."""
+
+import asyncio
+import time
+from typing import Any
+
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.box import Box
+from edgebox.runtime.cameras import HISTORY_S, CameraRecord
+from edgebox.runtime.driver import Driver
+from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.metrics import WINDOW_S, Counts
+from edgebox.web.documents import SCORE_MIN, answer_detections
+
+_EVENTS_SHOWN = 30
+_CAMERAS_PER_SLICE = 4
+_QUANTILES = {"p50": 0.5, "p99": 0.99}
+
+
+async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:
+    """Build the document, giving the loop back after every few cameras."""
+    cameras = []
+    for number, record in enumerate(list(box.cameras.values())):
+        if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
+            await asyncio.sleep(0)
+        cameras.append(_camera(box, record))
+    return {
+        "type": "state",
+        "now_ms": round(time.time() * 1e3),
+        "box": _box(box, lag),
+        "cameras": cameras,
+    }
+
+
+def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
+    family = box.families.get(box.default_family)
+    document: dict[str, Any] = {
+        "name": box.name,
+        "version": box.version,
+        "ready": box.ready,
+        "ready_reason": box.not_ready_because,
+        "uptime_s": round((time.monotonic_ns() - box.started_ns) / 1e9, 1),
+        "family": box.default_family,
+        "labels": [] if family is None else family.labels,
+        "executors": [],
+        "queue_length": 0,
+        "planner": {"last_ms": None, "age_s": None, "runs": box.plans},
+        "decision_us": None,
+        "loop_lag_ms": _rounded(lag.quantiles_ms()),
+        "window_s": WINDOW_S,
+        "counts": box.metrics.total().to_json(),
+        "events": [
+            {"at_ms": e.at_ms, "level": e.level, "camera": e.camera, "text": e.text}
+            for e in list(box.events)[-_EVENTS_SHOWN:]
+        ],
+    }
+    if box.ready:
+        driver = box.driver
+        now_ns = driver.clock_ns()
+        document["executors"] = _executors(driver, now_ns)
+        document["queue_length"] = driver.scheduler.queue_length
+        document["decision_us"] = box.decision_us()
+        if box.plan_at_ns is not None:
+            document["planner"].update(
+                last_ms=round(box.plan_ns / 1e6, 2), age_s=round((now_ns - box.plan_at_ns) / 1e9, 2)
+            )
+    return document
+
+
+def _executors(driver: Driver, now_ns: int) -> list[dict[str, Any]]:
+    running = driver.scheduler.running
+    documents = []
+    for executor in driver.executors:
+        meter = driver.meters[executor.id]
+        batch_size_mean = meter.batch_size_mean()
+        documents.append(
+            {
+                "id": executor.id,
+                "provider": executor.provider,
+                "device": executor.device,
+                "note": executor.note,
+                "utilisation": round(meter.utilisation(now_ns), 3),
+                "batch_size_mean": None if batch_size_mean is None else round(batch_size_mean, 2),
+                "running": running[executor.id].variant if executor.id in running else None,
+            }
+        )
+    return documents
+
+
+def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
+    camera, metrics = record.camera, box.metrics.of(record.camera.id)
+    now_ns = box.driver.clock_ns()
+    rtt_ns, error_ns = record.clock.rtt_ns, record.clock.error_ns(now_ns)
+    bandwidth_bps = record.bandwidth.bps(now_ns)
+    advice = record.advice
+    return {
+        "id": camera.id,
+        "app": camera.app,
+        "family": camera.family,
+        "connected": record.connected,
+        "agent": record.agent,
+        "address": record.session.address if record.session else None,
+        "slo_ms": round(camera.slo_ns / 1e6, 1),
+        "rate_hz": camera.rate_hz,
+        "width_px": camera.width_px,
+        "height_px": camera.height_px,
+        "advice": advice,
+        "on_time_share": _on_time_share(metrics.window(now_ns)),
+        "fps": round(metrics.frames_per_s(now_ns), 1),
+        "latency_ms": metrics.latency_ms(now_ns, _QUANTILES),
+        "link": {
+            "bandwidth_bps": None if bandwidth_bps is None else round(bandwidth_bps),
+            "rtt_ms": None if rtt_ns is None else round(rtt_ns / 1e6, 2),
+            "clock_error_ms": None if error_ns is None else round(error_ns / 1e6, 2),
+            "history": _history(record, now_ns),
+        },
+        "counts": metrics.counts.to_json(),
+        "variant_history": [
+            [round((at_ns - now_ns) / 1e9, 1), width] for at_ns, width in record.width_history
+        ],
+    }
+
+
+def _history(record: CameraRecord, now_ns: int) -> list[list[float]]:
+    now_s = now_ns / 1e9
+    return [
+        [round(second - now_s, 1), round(bps)]
+        for second, bps in record.link_history
+        if second > now_s - HISTORY_S
+    ]
+
+
+def _on_time_share(window: Counts) -> float | None:
+    ended = window.on_time + window.late + sum(window.dropped.values())
+    return round(window.on_time / ended, 4) if ended else None
+
+
+def _rounded(values: dict[str, float] | None) -> dict[str, float] | None:
+    return None if values is None else {name: round(ms, 2) for name, ms in values.items()}
+
+
+def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[str, Any]:
+    """Return the header that goes before a live frame on the page's socket."""
+    shown = box.shown[camera]
+    timing = shown.answer.timing
+    return {
+        "camera": camera,
+        "frame": shown.number,
+        "width_px": shown.frame.source_width_px,
+        "height_px": shown.frame.source_height_px,
+        "variant": shown.answer.variant,
+        "outcome": shown.answer.outcome.value,
+        "total_ms": round(timing.total_ns / 1e6, 1),
+        "detections": answer_detections(shown.answer.detections, labels, "xyxy", SCORE_MIN),
+    }

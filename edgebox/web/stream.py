@@ -1,0 +1,417 @@
+"""One camera's WebSocket: hello, frames in, acks, results and advice out. docs/protocol.md.
+
+A session never waits for its own sending (outbox.py), so a camera that stops reading harms nobody.
+"""
+
+import asyncio
+import itertools
+import logging
+import time
+from typing import Any
+
+from aiohttp import WSMessage, WSMsgType, web
+
+from edgebox.config import LimitParameters
+from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.models import FamilyName
+from edgebox.domain.plans import Advice
+from edgebox.domain.requests import Camera, CameraId
+from edgebox.inference.family import Family
+from edgebox.link.messages import (
+    BAD_MESSAGES_CLOSE_CODE,
+    BAD_MESSAGES_MAX,
+    ERROR_CODES,
+    FRAME_HEADER_BYTES,
+    HELLO_TIMEOUT_NS,
+    VERSIONS,
+    Ack,
+    AdviceMessage,
+    Bye,
+    DropNotice,
+    ErrorMessage,
+    FrameHeader,
+    Hello,
+    Ping,
+    Pong,
+    Report,
+    Result,
+    Timing,
+    Welcome,
+    decode_from_camera,
+)
+from edgebox.media.jpeg import probe
+from edgebox.runtime.box import ArrivedFrame, Box, BoxFullError, CameraInUseError
+from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.web.documents import wire_detections
+from edgebox.web.outbox import Outbox
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PINGS = 5
+_FIRST_PING_PERIOD_S = 0.1
+_PING_PERIOD_S = 1.0
+_PINGS_KEPT = 32
+_STALL_S = 10.0
+_OUTBOX_MAX = 4_096
+_HARD_LIMIT_FACTOR = 2
+"""A message this many times above the limit is not even read to its end."""
+
+
+class _FatalError(Exception):
+    """Ends the session after telling the camera why."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class CameraSession:
+    """The connection of one camera, from its hello to its end."""
+
+    def __init__(self, box: Box, limits: LimitParameters, address: str) -> None:
+        """Serve one connection from `address`."""
+        self.address = address
+        self._box = box
+        self._limits = limits
+        self._socket = web.WebSocketResponse(
+            max_msg_size=_HARD_LIMIT_FACTOR * limits.frame_bytes_max + FRAME_HEADER_BYTES,
+            compress=False,
+            decode_text=False,
+        )
+        self._outbox = Outbox(self._socket, _OUTBOX_MAX, _STALL_S)
+        self._record: CameraRecord | None = None
+        self._family: Family | None = None
+        self._pings = itertools.count(1)
+        self._pings_sent_ns: dict[int, int] = {}
+        self._bad_messages = 0
+        self._heard_s = time.monotonic()
+        self._why_ended = "the connection was lost"
+        self._ended = asyncio.Event()
+        self._ended_by: _FatalError | None = None
+
+    # -- the session as the box sees it -----------------------------------------------------
+
+    def advised(self, advice: Advice) -> None:
+        """Send new advice at once."""
+        self._outbox.put(AdviceMessage(advice).encode())
+
+    def replaced(self) -> None:
+        """End the connection: the same camera has connected anew."""
+        self._finish(_FatalError("replaced", "this camera has connected anew"))
+
+    def shut_down(self) -> None:
+        """Say goodbye: the box is stopping."""
+        self._outbox.put(Bye("shutdown").encode())
+        self._why_ended = "the box is stopping"
+        self._finish(None)
+
+    # -- life -------------------------------------------------------------------------------
+
+    async def run(self, request: web.Request) -> web.WebSocketResponse:
+        """Serve the connection until it ends."""
+        await self._socket.prepare(request)
+        sender = asyncio.create_task(self._outbox.run(), name="camera-outbox")
+        worker = asyncio.create_task(self._converse(), name="camera-session")
+        ended = asyncio.create_task(self._ended.wait(), name="camera-end")
+        try:
+            tasks: list[asyncio.Task[Any]] = [worker, sender, ended]
+            await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
+            fatal = self._fatal_of(worker, sender)
+        finally:
+            worker.cancel()
+            ended.cancel()
+            if self._record is not None:
+                self._box.close_camera(self._record, self._why_ended)
+        await self._say_goodbye(sender, fatal)
+        await asyncio.gather(worker, return_exceptions=True)
+        return self._socket
+
+    def _fatal_of(
+        self, worker: "asyncio.Task[None]", sender: "asyncio.Task[None]"
+    ) -> _FatalError | None:
+        fatal: _FatalError | None = None
+        if self._ended.is_set():
+            fatal = self._ended_by
+        elif worker.done():
+            error = worker.exception()
+            if isinstance(error, _FatalError):
+                fatal = error
+            elif error is not None:
+                _log.error("session of %s failed", self.address, exc_info=error)
+                self._why_ended = "the box failed on it; its log says why"
+        elif sender.done() and self._outbox.overrun:
+            fatal = _FatalError(
+                "too_slow", "the camera does not read what the box sends; read acks and results"
+            )
+        if fatal is not None:
+            self._why_ended = str(fatal)
+        return fatal
+
+    async def _say_goodbye(self, sender: "asyncio.Task[None]", fatal: _FatalError | None) -> None:
+        code = 1000
+        if fatal is not None:
+            row = ERROR_CODES.get(fatal.code)
+            code = BAD_MESSAGES_CLOSE_CODE
+            if row is not None and row.close_code is not None:
+                code = row.close_code
+            self._outbox.put(ErrorMessage(fatal.code, str(fatal), True).encode())
+            self._box.note("warning", f"{self._name}: {fatal}", self._camera_name)
+        self._outbox.close()
+        try:
+            async with asyncio.timeout(1.0):
+                await sender
+        except TimeoutError:
+            sender.cancel()
+        try:
+            async with asyncio.timeout(2.0):
+                await self._socket.close(code=code, drain=not self._outbox.overrun)
+        except (TimeoutError, ConnectionError):
+            _log.debug("%s did not take part in closing", self.address)
+
+    def _finish(self, fatal: _FatalError | None) -> None:
+        if not self._ended.is_set():
+            self._ended_by = fatal
+            self._ended.set()
+
+    @property
+    def _camera_name(self) -> str | None:
+        return None if self._record is None else str(self._record.camera.id)
+
+    @property
+    def _name(self) -> str:
+        return self._camera_name or self.address
+
+    # -- the conversation -------------------------------------------------------------------
+
+    async def _converse(self) -> None:
+        await self._hello()
+        pinger = asyncio.create_task(self._keep_pinging(), name="camera-pings")
+        try:
+            await self._read()
+        finally:
+            pinger.cancel()
+
+    async def _hello(self) -> None:
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT_NS / 1e9):
+                message = await self._socket.receive()
+        except TimeoutError:
+            raise _FatalError("bad_hello", "no hello came within 10 s of connecting") from None
+        if message.type is not WSMsgType.TEXT:
+            raise _FatalError("bad_hello", "the first message must be a hello, as text")
+        try:
+            hello = decode_from_camera(message.data)
+        except InvalidInputError as error:
+            raise _FatalError("bad_hello", str(error)) from None
+        if not isinstance(hello, Hello):
+            raise _FatalError("bad_hello", f"the first message must be a hello, not {hello.TYPE}")
+        self._open(hello)
+
+    def _open(self, hello: Hello) -> None:
+        box = self._box
+        version = hello.common_version()
+        if version is None:
+            raise _FatalError(
+                "version",
+                f"this box speaks protocol version {', '.join(map(str, VERSIONS))}, the camera "
+                f"{', '.join(map(str, hello.versions))}; update the older one",
+            )
+        family = box.families.get(FamilyName(hello.family or box.default_family))
+        if family is None:
+            raise _FatalError(
+                "unknown_family",
+                f"this box has no model family {hello.family}; it has {', '.join(box.families)}",
+            )
+        camera = Camera(
+            id=CameraId(hello.camera),
+            app=hello.app,
+            family=family.name,
+            slo_ns=round(hello.slo_ms * 1e6),
+            rate_hz=hello.rate_hz,
+            width_px=hello.width_px,
+            height_px=hello.height_px,
+            min_accuracy=hello.min_accuracy,
+        )
+        try:
+            self._record = box.open_camera(camera, hello.agent, hello.instance, self)
+        except (CameraInUseError, BoxFullError) as error:
+            raise _FatalError(error.code, str(error)) from None
+        self._family = family
+        self._outbox.put(
+            Welcome(
+                version=version,
+                camera=hello.camera,
+                box=f"edgebox/{box.version}",
+                clock_ns=box.driver.clock_ns(),
+                frame_bytes_max=self._limits.frame_bytes_max,
+                unacknowledged_max=self._limits.unacknowledged_max,
+                family=family.name,
+                labels=family.labels,
+                advice=self._advice(),
+            ).encode()
+        )
+
+    def _advice(self) -> Advice:
+        record = self._record
+        if record is None or record.advice is None:
+            raise _FatalError("bad_hello", "no model variant can be offered to this camera")
+        return record.advice
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._socket.receive()
+            self._heard_s = time.monotonic()
+            match message.type:
+                case WSMsgType.BINARY:
+                    self._frame(message.data)
+                case WSMsgType.TEXT:
+                    if not self._text(message.data):
+                        return
+                case WSMsgType.ERROR:
+                    raise _FatalError("too_large", self._too_large(message))
+                case _:
+                    return
+
+    def _too_large(self, message: WSMessage) -> str:
+        return (
+            f"a message broke the connection ({message.data}); frames may have at most "
+            f"{self._limits.frame_bytes_max} bytes (limits.frame_bytes_max)"
+        )
+
+    def _text(self, data: bytes) -> bool:
+        """Take in a text message; False: the camera says goodbye."""
+        record = self._record
+        assert record is not None
+        try:
+            message = decode_from_camera(data)
+        except InvalidInputError as error:
+            self._bad_message(str(error))
+            return True
+        match message:
+            case Pong():
+                self._pong(record, message)
+            case Report():
+                self._report(record, message)
+            case Bye():
+                self._why_ended = message.reason or "it said goodbye"
+                return False
+            case ErrorMessage():
+                self._box.note("warning", f"{self._name} says: {message.message}", self._name)
+            case Hello():
+                self._bad_message("hello was said before; reconnect to change it")
+        return True
+
+    def _bad_message(self, why: str) -> None:
+        self._bad_messages += 1
+        if self._bad_messages > BAD_MESSAGES_MAX:
+            raise _FatalError("bad_message", f"too many messages not understood; the last: {why}")
+        self._outbox.put(ErrorMessage("bad_message", why, False).encode())
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def _frame(self, data: bytes) -> None:
+        record = self._record
+        assert record is not None
+        try:
+            header, jpeg = FrameHeader.decode(data)
+        except InvalidInputError as error:
+            self._bad_message(str(error))
+            return
+        picture_px: tuple[int, int] | None = None
+        invalid_because = ""
+        try:
+            if len(jpeg) > self._limits.frame_bytes_max:
+                raise InvalidInputError(
+                    f"the picture has {len(jpeg)} bytes; at most "
+                    f"{self._limits.frame_bytes_max} are taken (limits.frame_bytes_max)"
+                )
+            picture_px = probe(jpeg)
+        except InvalidInputError as error:
+            invalid_because = str(error)
+        number = header.frame
+        acked = False
+        early: list[bytes] = []
+
+        def ended(frame: FrameAtBox, ending: Ending) -> None:
+            message = self._ending(number, ending)
+            # The ack goes first, also when the frame ended on arrival.
+            (self._outbox.put if acked else early.append)(message)
+
+        suspicious = self._box.submit_frame(
+            record, ArrivedFrame(header, jpeg, len(data), picture_px, invalid_because), ended
+        )
+        received_ns = self._box.driver.clock_ns()
+        self._outbox.put(Ack(number, received_ns, not early, self._advice()).encode())
+        acked = True
+        for message in early:
+            self._outbox.put(message)
+        if suspicious:
+            self._ping()
+
+    def _ending(self, number: int, ending: Ending) -> bytes:
+        advice = self._advice()
+        if not isinstance(ending, Answer):
+            return DropNotice(number, ending.reason, ending.message, advice).encode()
+        assert self._family is not None
+        timing = ending.timing
+        return Result(
+            frame=number,
+            outcome=ending.outcome,
+            variant=ending.variant,
+            detections=wire_detections(ending.detections, self._family.labels),
+            timing=Timing(
+                network_ms=_ms(timing.network_ns),
+                queue_ms=_ms(timing.queue_ns),
+                inference_ms=_ms(timing.inference_ns),
+                return_ms=_ms(timing.return_ns),
+                total_ms=_ms(timing.total_ns),
+                batch_size=timing.batch_size,
+            ),
+            advice=advice,
+        ).encode()
+
+    # -- clock, reports, silence ------------------------------------------------------------
+
+    async def _keep_pinging(self) -> None:
+        for _ in range(_FIRST_PINGS):
+            self._ping()
+            await asyncio.sleep(_FIRST_PING_PERIOD_S)
+        while True:
+            silent_s = time.monotonic() - self._heard_s
+            if silent_s > self._limits.silent_s:
+                self._finish(_FatalError("silent", f"nothing was heard for {silent_s:.0f} s"))
+                return
+            self._ping()
+            await asyncio.sleep(_PING_PERIOD_S)
+
+    def _ping(self) -> None:
+        number = next(self._pings)
+        now_ns = self._box.driver.clock_ns()
+        self._pings_sent_ns[number] = now_ns
+        if len(self._pings_sent_ns) > _PINGS_KEPT:
+            del self._pings_sent_ns[min(self._pings_sent_ns)]
+        self._outbox.put(Ping(number, now_ns).encode())
+
+    def _pong(self, record: CameraRecord, pong: Pong) -> None:
+        sent_ns = self._pings_sent_ns.pop(pong.id, None)
+        if sent_ns is None:  # answered twice, or too late to matter
+            return
+        if record.pong(sent_ns, pong.camera_ns, self._box.driver.clock_ns()):
+            self._box.note(
+                "warning",
+                f"{self._name}: its clock jumped; deadlines follow the new one",
+                self._name,
+            )
+
+    def _report(self, record: CameraRecord, report: Report) -> None:
+        if report.captured is None or report.sent is None:
+            return
+        skipped = record.report_captured(report.captured, report.sent)
+        if skipped:
+            now_ns = self._box.driver.clock_ns()
+            self._box.metrics.of(record.camera.id).captured(skipped, skipped, now_ns)
+
+
+def _ms(ns: int) -> float:
+    return round(ns / 1e6, 2)

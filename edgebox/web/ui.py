@@ -1,0 +1,130 @@
+"""The page's WebSocket: the state document twice a second, and each camera's latest frame.
+
+A viewer takes frames as fast as it can, never more than it asked for and never an old one: nothing
+is queued for it, so a slow viewer delays nobody.
+"""
+
+import asyncio
+import struct
+
+import orjson
+from aiohttp import WSMsgType, web
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.requests import CameraId
+from edgebox.link.fields import FieldReader, parse_object
+from edgebox.runtime.box import Box
+from edgebox.runtime.looplag import LoopLag
+from edgebox.web.state import shown_header, state_document
+
+_STATE_PERIOD_S = 0.5
+_RATE_HZ = 5.0
+_RATE_MAX_HZ = 30.0
+_STALL_S = 20.0
+_MESSAGE_MAX_BYTES = 65_536
+
+
+class StateCache:
+    """One state document for all viewers of a moment."""
+
+    def __init__(self, box: Box, lag: LoopLag) -> None:
+        """Build documents of `box`."""
+        self._box = box
+        self._lag = lag
+        self._built_s = 0.0
+        self._document = b""
+        self._building = asyncio.Lock()
+
+    async def document(self) -> bytes:
+        """Return a document at most a quarter of a second old."""
+        now_s = asyncio.get_running_loop().time()
+        async with self._building:
+            if not self._document or now_s - self._built_s > _STATE_PERIOD_S / 2:
+                self._document = orjson.dumps(
+                    await state_document(self._box, self._lag), option=orjson.OPT_SERIALIZE_NUMPY
+                )
+                self._built_s = now_s
+        return self._document
+
+
+class Viewer:
+    """One open page."""
+
+    def __init__(self, box: Box, states: StateCache) -> None:
+        """Serve one viewer."""
+        self._box = box
+        self._states = states
+        self._socket = web.WebSocketResponse(max_msg_size=_MESSAGE_MAX_BYTES, compress=False)
+        self._wanted: frozenset[str] | None = None
+        self._rate_hz = _RATE_HZ
+        self._seen: dict[CameraId, int] = {}
+
+    async def run(self, request: web.Request) -> web.WebSocketResponse:
+        """Serve until the page goes."""
+        await self._socket.prepare(request)
+        self._box.viewers += 1
+        tasks = [
+            asyncio.create_task(work())
+            for work in (self._read, self._send_states, self._send_frames)
+        ]
+        try:
+            await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
+        finally:
+            self._box.viewers -= 1
+            if not self._box.viewers:
+                self._box.shown.clear()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if not self._socket.closed:
+            await self._socket.close()
+        return self._socket
+
+    async def close(self) -> None:
+        """End it: the box is stopping."""
+        await self._socket.close(code=1001, drain=False)
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            if message.type is not WSMsgType.TEXT:
+                continue
+            try:
+                self._watch(message.data)
+            except InvalidInputError as error:
+                body = {"type": "error", "message": str(error)}
+                await self._socket.send_str(orjson.dumps(body).decode())
+
+    def _watch(self, text: str) -> None:
+        read = FieldReader("watch", parse_object(text))
+        read.choice("type", ("watch",))
+        rate_hz = read.number("max_hz", 0, _RATE_MAX_HZ, _RATE_HZ, above=True)
+        cameras = read.items("cameras", 1_000, [])
+        read.finish()
+        self._rate_hz = rate_hz
+        self._wanted = frozenset(map(str, cameras)) or None
+
+    async def _send_states(self) -> None:
+        while True:
+            document = await self._states.document()
+            async with asyncio.timeout(_STALL_S):
+                await self._socket.send_frame(document, WSMsgType.TEXT)
+            await asyncio.sleep(_STATE_PERIOD_S)
+
+    async def _send_frames(self) -> None:
+        while True:
+            for camera in list(self._box.shown):
+                if self._wanted is None or camera in self._wanted:
+                    await self._send_latest(camera)
+            await asyncio.sleep(1 / self._rate_hz)
+
+    async def _send_latest(self, camera: CameraId) -> None:
+        shown = self._box.shown.get(camera)
+        record = self._box.cameras.get(camera)
+        if shown is None or record is None or self._seen.get(camera) == shown.number:
+            return
+        self._seen[camera] = shown.number
+        labels = self._box.families[record.camera.family].labels
+        header = orjson.dumps(shown_header(self._box, camera, labels))
+        message = struct.pack("<I", len(header)) + header + bytes(shown.frame.jpeg)
+        async with asyncio.timeout(_STALL_S):
+            await self._socket.send_frame(message, WSMsgType.BINARY)

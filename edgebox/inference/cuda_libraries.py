@@ -9,17 +9,8 @@ import io
 
 import onnxruntime as ort
 
-
-def preload_cuda_libraries() -> str:
-    """Load CUDA and cuDNN from their Python packages, if present; return what was complained of.
-
-    ONNX Runtime prints its complaints; on a machine without a GPU they would only alarm.
-    """
-    said = io.StringIO()
-    if hasattr(ort, "preload_dlls"):
-        with contextlib.redirect_stdout(said):
-            ort.preload_dlls()
-    return said.getvalue().strip()
+DRIVER = "libcuda.so.1"
+"""Comes with the driver; all others can come as Python packages."""
 
 
 def cuda_major() -> str:
@@ -33,12 +24,15 @@ def cuda_runtime() -> ctypes.CDLL | None:
 
 
 def missing_cuda_libraries() -> list[str]:
-    """Return the libraries the CUDA provider loads that cannot be found."""
+    """Load what the CUDA provider needs, also from packages; return what cannot be loaded."""
     major = cuda_major()
     if not major:
         return ["a build of ONNX Runtime with CUDA"]
-    preload_cuda_libraries()
-    wanted = ["libcuda.so.1", f"libcudart.so.{major}", f"libcublas.so.{major}"]
+    if hasattr(ort, "preload_dlls"):
+        # It prints what it misses, which on a machine without a GPU would only alarm.
+        with contextlib.redirect_stdout(io.StringIO()):
+            ort.preload_dlls()
+    wanted = [DRIVER, f"libcudart.so.{major}", f"libcublas.so.{major}"]
     wanted += [f"libcublasLt.so.{major}", "libcudnn.so.9"]
     return [name for name in wanted if _loaded(name) is None]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import onnxruntime as ort
 
 from edgebox.domain.errors import ModelError
-from edgebox.inference.cuda_libraries import preload_cuda_libraries
+from edgebox.inference.cuda_libraries import DRIVER, missing_cuda_libraries
 from edgebox.inference.machine import processor_name, usable_cores
 
 ProviderChoice = Literal["auto", "cuda", "cpu"]
@@ -89,7 +89,7 @@ def open_session(
         if session is not None:
             return session
         if choice == "cuda":
-            raise ModelError(f"CUDA was asked for but is not usable: {note}")
+            raise ModelError(f'{note} (providers = "cuda" was asked for)')
     session = _create(path, cpu_threads, [CPU])
     return Session(session, session.get_inputs()[0].name, CPU, note)
 
@@ -97,17 +97,20 @@ def open_session(
 def _try_cuda(path: Path, cpu_threads: int, device_index: int) -> tuple[Session | None, str]:
     if CUDA not in ort.get_available_providers():
         return None, f"{CUDA} is not part of the installed ONNX Runtime {ort.__version__}"
-    complaint = preload_cuda_libraries()
+    missing = missing_cuda_libraries()
     try:
         session = _create(path, cpu_threads, [(CUDA, cuda_options(device_index)), CPU])
     except ModelError as error:
         return None, str(error)
     if CUDA in session.get_providers():
         return Session(session, session.get_inputs()[0].name, CUDA, ""), ""
-    why = (
-        complaint.splitlines()[-1] if complaint else "no usable NVIDIA GPU, driver or CUDA library"
-    )
-    return None, f"{CUDA} could not be started ({why}); `edgebox doctor` says more"
+    if DRIVER in missing:
+        why = "there is no NVIDIA driver on this machine"
+    elif missing:
+        why = f"{', '.join(missing)} cannot be loaded: pip install 'edgebox[cuda]' brings them"
+    else:
+        why = "the driver or the GPU is not one it can use"
+    return None, f"CUDA cannot be used: {why}"
 
 
 def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:

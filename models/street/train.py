@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +148,8 @@ def train(trainer: Trainer, course: Course) -> None:
             if trainer.steps % 50 == 0:
                 bar.label = f"step {trainer.steps}: heat {losses[0]:.3f}, boxes {losses[1]:.3f}"
                 bar.update(int(progress * 1000) - bar.pos)
+                if trainer.steps % 500 == 0 and not sys.stderr.isatty():
+                    click.echo(f"{progress:.0%}, {bar.label}")
             if time.monotonic() - saved > 180:
                 saved = time.monotonic()
                 torch.save(trainer.average.state_dict(), course.checkpoint)

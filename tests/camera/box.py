@@ -54,6 +54,7 @@ class Box:
     arrivals_ns: list[int] = field(default_factory=list)
     message_bytes: list[int] = field(default_factory=list)
     heard: list[CameraMessage] = field(default_factory=list)
+    first_frame: asyncio.Event = field(default_factory=asyncio.Event)
     unacknowledged: int = 0
     unacknowledged_most: int = 0
     _runner: web.AppRunner | None = None
@@ -142,6 +143,7 @@ class Box:
     def _frame(self, socket: web.WebSocketResponse, data: bytes) -> None:
         header, picture = FrameHeader.decode(data)
         self.headers.append(header)
+        self.first_frame.set()
         self.sizes.append(jpeg.probe(picture))
         self.arrivals_ns.append(time.monotonic_ns())
         self.message_bytes.append(len(data))

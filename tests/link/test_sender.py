@@ -260,3 +260,14 @@ def test_recovers_when_the_link_does() -> None:
     share = over_a_link(trace, backing_off=True, seconds=40)
     # 10 of 40 s are hopeless; little more may be lost.
     assert share > 0.70
+
+
+def test_jitter_of_less_than_a_period_costs_no_frames() -> None:
+    sender = window(rate_hz=10)
+    rng = random.Random(5)
+    for number in range(300):
+        at_ns = number * 100 * MS + rng.randint(0, 90 * MS)
+        sender.captured(number, at_ns, at_ns)
+        sender.acknowledged(number, at_ns + 1 * MS, 0)
+    # One at most: until the schedule has found its phase.
+    assert sender.skipped[SkipReason.RATE] <= 1

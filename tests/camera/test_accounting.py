@@ -1,0 +1,145 @@
+"""The books add up after any sequence of events, duplicates and strangers included."""
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.camera.accounting import LOST, RECENT_NS, Accounting
+from edgebox.domain.requests import DropReason, Outcome
+from edgebox.link.messages import DropNotice, Report, Result, Timing, WireDetection
+from edgebox.link.sender import SkipReason
+from tests.camera.box import advice
+
+MS = 1_000_000
+ADVICE = advice()
+
+
+def result(frame: int, variant: str = "street-256") -> Result:
+    seen = (WireDetection("car", 0.9, (0, 0, 1, 1)), WireDetection("bus", 0.8, (0, 0, 1, 1)))
+    return Result(frame, Outcome.ON_TIME, variant, seen, Timing(4, 3, 2, 1, 10, 1), ADVICE)
+
+
+def drop(frame: int, reason: DropReason) -> DropNotice:
+    return DropNotice(frame, reason, "", ADVICE)
+
+
+def test_a_run_in_figures() -> None:
+    books = Accounting(slo_ns=100 * MS)
+    books.connected()
+    for frame in range(1, 7):
+        books.captured(frame, frame * 10 * MS)
+    for frame, width in ((1, 256), (2, 256), (3, 128), (4, 160)):
+        books.sent(frame, width, 1000 * frame)
+    books.skipped(5, SkipReason.WINDOW, 70 * MS)
+    for frame in (1, 2, 4):
+        books.acked(frame, True, 80 * MS)
+    books.acked(3, False, 80 * MS)
+    books.dropped(drop(3, DropReason.QUEUE), 85 * MS)
+    assert books.answered(result(1), 110 * MS) == 30 * MS  # exactly at its deadline
+    assert books.answered(result(2, "street-128"), 121 * MS) == 41 * MS  # 1 ms after it
+    assert books.answered(result(2), 122 * MS) is None
+    assert books.report() == Report(captured=6, sent=4, skipped={"window": 1}, on_time=1, late=1)
+    before = books.summary("gate", 100, 1.0)
+    assert before.pending == 2
+    books.lost(200 * MS)
+    summary = books.summary("gate", 100, 1.23456)
+    assert summary == replace(
+        before,
+        pending=0,
+        duration_s=1.235,
+        dropped={"sender": 2, "queue": 1, LOST: 1},
+        skipped={"window": 1, "offline": 1},
+    )
+    assert (summary.captured, summary.sent, summary.accepted) == (6, 4, 3)
+    assert (summary.on_time, summary.late, summary.on_time_share) == (1, 1, round(1 / 6, 4))
+    assert summary.width_sent_mean_px == 200
+    assert summary.bytes_sent == 10_000
+    assert summary.variants == {"street-256": 1, "street-128": 1}
+    assert summary.detections == {"car": 2, "bus": 2}
+    assert summary.latency_ms["total"] == {"p50": 100, "p90": 101, "p99": 101, "max": 101}
+    assert summary.latency_ms["queue"]["max"] == 3
+    assert summary.to_json()["on_time"] == 1
+
+
+def test_reports_count_from_the_last_hello() -> None:
+    books = Accounting(slo_ns=100 * MS)
+    books.connected()
+    books.captured(1, 0)
+    books.skipped(1, SkipReason.RATE, 0)
+    books.connected()
+    books.captured(2, 0)
+    books.sent(2, 100, 1)
+    books.answered(result(2), 1 * MS)
+    assert books.report() == Report(captured=1, sent=1, skipped={}, on_time=1, late=0)
+
+
+def test_recent_figures_forget() -> None:
+    books = Accounting(slo_ns=100 * MS)
+    assert books.recent(0) == (None, None)
+    for frame in range(4):
+        books.captured(frame, 0)
+    books.answered(result(0), 50 * MS)
+    books.answered(result(1), 150 * MS)
+    books.skipped(2, SkipReason.RATE, 150 * MS)
+    assert books.recent(200 * MS) == (1 / 3, 150.0)
+    assert books.recent(100 * MS + RECENT_NS) == (0.0, 150.0)
+    assert books.recent(200 * MS + RECENT_NS) == (None, None)
+
+
+events = st.lists(
+    st.tuples(
+        st.sampled_from(("capture", "capture", "send", "ack", "result", "drop", "skip", "lost")),
+        st.integers(0, 30),
+        st.integers(0, 200 * MS),
+    ),
+    max_size=100,
+)
+
+
+@given(events=events)
+def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) -> None:
+    books = Accounting(slo_ns=150 * MS)
+    now_ns = 0
+    captured = 0
+    sent: set[int] = set()
+    fate: dict[int, str] = {}
+    captured_ns: dict[int, int] = {}
+    for kind, number, gap_ns in events:
+        now_ns += gap_ns
+        frame = number % (captured + 2)  # now and then one that was never captured
+        is_open = frame in captured_ns and frame not in fate
+        if kind == "capture":
+            books.captured(captured, now_ns)
+            captured_ns[captured] = now_ns
+            captured += 1
+        elif kind == "send":
+            if frame not in sent:
+                books.sent(frame, 100, 10)
+                sent |= {frame} if is_open else set()
+        elif kind == "ack":
+            books.acked(frame, True, now_ns)
+        elif kind == "result":
+            assert (books.answered(result(frame), now_ns) is not None) == is_open
+            if is_open:
+                in_time = now_ns - captured_ns[frame] <= 150 * MS
+                fate[frame] = "on_time" if in_time else "late"
+        elif kind == "drop":
+            books.dropped(drop(frame, DropReason.FAILED), now_ns)
+            fate |= {frame: "failed"} if is_open else {}
+        elif kind == "skip":
+            books.skipped(frame, SkipReason.WINDOW, now_ns)
+            fate |= {frame: "sender"} if is_open else {}
+        else:
+            books.lost(now_ns)
+            for left in captured_ns.keys() - fate.keys():
+                fate[left] = LOST if left in sent else "sender"
+        summary = books.summary("gate", 150, 0)
+        counts = Counter(fate.values())
+        assert summary.on_time == counts.pop("on_time", 0)
+        assert summary.late == counts.pop("late", 0)
+        assert summary.dropped == counts
+        assert summary.captured == captured == len(fate) + summary.pending
+        assert summary.sent == len(sent)
+        assert sum(summary.skipped.values()) == summary.dropped.get("sender", 0)

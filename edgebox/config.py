@@ -59,7 +59,6 @@ class LimitParameters:
     """What the box accepts."""
 
     frame_bytes_max: int = _key(8 << 20, "Bytes of one frame's JPEG", low=1024, high=64 << 20)
-    picture_px_max: int = _key(8192, "Longest side of a picture, in pixels", low=32, high=8192)
     cameras_max: int = _key(64, "Cameras connected at once", low=1, high=10_000)
     unacknowledged_max: int = _key(
         2, "Frames a camera may send ahead of their acks", low=1, high=64

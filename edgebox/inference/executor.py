@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import Family
 from edgebox.inference.sessions import (
     CUDA,
@@ -27,7 +28,7 @@ from edgebox.inference.sessions import (
     device_name,
     open_session,
 )
-from edgebox.inference.tensors import Canvas, InputTensors, PinnedMemory
+from edgebox.inference.tensors import Canvas, InputTensors
 from edgebox.vision.decoding import DECODERS
 from edgebox.vision.detections import Detections
 
@@ -180,10 +181,10 @@ class OnnxExecutor:
         self.provider = opened.provider
         self.note = opened.note
         self.device = device_name(self.provider, self.cpu_threads, device_index)
-        pinned = PinnedMemory() if self.provider == CUDA else None
-        if pinned is not None and not pinned.available:
+        cuda = cuda_runtime() if self.provider == CUDA else None
+        if self.provider == CUDA and cuda is None:
             self.note = "host memory is not page-locked (no libcudart): copies are slower"
-        self._tensors = InputTensors(pinned)
+        self._tensors = InputTensors(cuda)
         self._worker = _Worker(f"edgebox-{executor_id}", self._run)
 
     def submit(

@@ -1,66 +1,50 @@
 """Owns the input tensors: canvases of a batch become what a family's model wants to be fed.
 
-Buffers are allocated once per input shape and reused, so one `InputTensors` serves one thread.
-All conversion is numpy over whole pictures, inside C.
+One buffer is used for every batch, so one `InputTensors` serves one thread. All conversion is numpy
+over whole pictures, inside C.
 """
 
 import ctypes
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.models import Variant
-from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import InputSpec
 
 Canvas = NDArray[np.uint8]
 """One picture placed on a variant's canvas: (h, w, 3) uint8 RGB."""
 
+_PORTABLE = 1
+"""cudaHostRegisterPortable: page-locked for every GPU of the machine."""
 
-class PinnedMemory:
-    """Page-locks arrays so that the GPU fetches them directly, at full PCIe speed.
 
-    Goes through the CUDA runtime that ONNX Runtime has loaded; where that cannot be found or
-    refuses, arrays stay pageable, which is slower and nothing else.
-    """
+class CudaRuntime(Protocol):
+    """The two calls of the CUDA runtime that page-lock memory; 0 means success."""
 
-    def __init__(self) -> None:
-        self._runtime = cuda_runtime()
-        self._addresses: list[int] = []
+    def cudaHostRegister(  # noqa: N802 - CUDA's name
+        self, address: ctypes.c_void_p, size: ctypes.c_size_t, flags: ctypes.c_uint, /
+    ) -> int: ...
 
-    @property
-    def available(self) -> bool:
-        """Say whether a CUDA runtime was found."""
-        return self._runtime is not None
-
-    def pin(self, array: NDArray[Any]) -> bool:
-        """Page-lock an array until `release`; say whether that worked."""
-        if self._runtime is None:
-            return False
-        address = array.ctypes.data
-        code = self._runtime.cudaHostRegister(
-            ctypes.c_void_p(address), ctypes.c_size_t(array.nbytes), ctypes.c_uint(0)
-        )
-        if code == 0:
-            self._addresses.append(address)
-        return bool(code == 0)
-
-    def release(self) -> None:
-        """Unlock every array; call before they are freed."""
-        if self._runtime is not None:
-            for address in self._addresses:
-                self._runtime.cudaHostUnregister(ctypes.c_void_p(address))
-        self._addresses.clear()
+    def cudaHostUnregister(self, address: ctypes.c_void_p, /) -> int: ...  # noqa: N802
 
 
 class InputTensors:
-    """The reusable input arrays of one executor, by input shape and kind."""
+    """The input buffer of one executor, as large as the largest batch so far."""
 
-    def __init__(self, pinned: PinnedMemory | None = None) -> None:
-        self._pinned = pinned
-        self._arrays: dict[tuple[InputSpec, tuple[int, ...]], NDArray[Any]] = {}
+    def __init__(self, cuda: CudaRuntime | None = None) -> None:
+        """Start empty.
+
+        Args:
+            cuda: page-locks the buffer, so that a GPU fetches it directly and at full speed;
+                where that is refused, copies are slower and nothing else.
+        """
+        self._cuda = cuda
+        self._buffer = np.empty(0, np.uint8)
+        self._locked = False
 
     def fill(
         self, spec: InputSpec, variant: Variant, canvases: Sequence[Canvas], batch_size: int
@@ -91,19 +75,28 @@ class InputTensors:
 
     def _array(self, spec: InputSpec, variant: Variant, batch_size: int) -> NDArray[Any]:
         shape = spec.shape(batch_size, variant.width_px, variant.height_px)
-        array = self._arrays.get((spec, shape))
-        if array is None:
-            array = np.zeros(shape, np.dtype(spec.dtype))
-            if self._pinned is not None:
-                self._pinned.pin(array)
-            self._arrays[spec, shape] = array
-        return array
+        dtype = np.dtype(spec.dtype)
+        size_bytes = math.prod(shape) * dtype.itemsize
+        if size_bytes > self._buffer.nbytes:
+            self.release()
+            self._buffer = np.zeros(size_bytes, np.uint8)
+            self._lock()
+        return self._buffer[:size_bytes].view(dtype).reshape(shape)
+
+    def _lock(self) -> None:
+        if self._cuda is not None:
+            address, size = self._buffer.ctypes.data, self._buffer.nbytes
+            code = self._cuda.cudaHostRegister(
+                ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_uint(_PORTABLE)
+            )
+            self._locked = code == 0
 
     def release(self) -> None:
-        """Give the memory back."""
-        if self._pinned is not None:
-            self._pinned.release()
-        self._arrays.clear()
+        """Give the memory back; unlocked first, as CUDA wants it."""
+        if self._cuda is not None and self._locked:
+            self._cuda.cudaHostUnregister(ctypes.c_void_p(self._buffer.ctypes.data))
+        self._locked = False
+        self._buffer = np.empty(0, np.uint8)
 
 
 def _convert(spec: InputSpec, canvas: Canvas, out: NDArray[Any]) -> None:

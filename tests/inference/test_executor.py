@@ -234,7 +234,7 @@ def test_cuda_is_never_fallen_from_silently(street: Family) -> None:
     executor.close()
     if executor.provider == CPU:
         assert "CUDA" in executor.note
-        with pytest.raises(ModelError, match="CUDA cannot be used.*was asked for"):
+        with pytest.raises(ModelError, match=r"CUDA cannot be used.*was asked for"):
             OnnxExecutor(CPU_0, [street], providers="cuda", cpu_threads=1)
     else:
         assert "cuda:0" in executor.device

@@ -1,5 +1,7 @@
 """Input tensors against a pixel-by-pixel reference."""
 
+import ctypes
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -65,13 +67,54 @@ def test_bytes_stay_bytes(layout: str, order: str) -> None:
 SPEC = InputSpec("nhwc", "uint8", "rgb", "top_left", 114, 1)
 
 
-def test_a_buffer_is_used_again_and_forgets_the_batch_before() -> None:
+def test_one_buffer_serves_every_batch_and_forgets_the_one_before() -> None:
     tensors = InputTensors()
-    first = tensors.fill(SPEC, VARIANT, pictures(2, seed=1), 2)
-    second_pictures = pictures(2, seed=2)
-    second = tensors.fill(SPEC, VARIANT, second_pictures, 2)
-    assert first is second
-    assert np.array_equal(second, np.stack(second_pictures))
+    large = tensors.fill(SPEC, VARIANT, pictures(4, seed=1), 4)
+    small_pictures = pictures(2, seed=2)
+    small = tensors.fill(SPEC, VARIANT, small_pictures, 2)
+    assert np.shares_memory(large, small)
+    assert np.array_equal(small, np.stack(small_pictures))
+    floats = replace(SPEC, dtype="float32")
+    grown = tensors.fill(floats, VARIANT, small_pictures, 4)
+    assert not np.shares_memory(grown, small)
+    assert np.array_equal(grown[:2], np.stack(small_pictures))
+
+
+class RecordingCuda:
+    """A CUDA runtime that knows what is page-locked, and may refuse."""
+
+    def __init__(self, code: int = 0) -> None:
+        self.locked: dict[int | None, int] = {}
+        self._code = code
+
+    def cudaHostRegister(  # noqa: N802 - CUDA's name
+        self, address: ctypes.c_void_p, size: ctypes.c_size_t, flags: ctypes.c_uint, /
+    ) -> int:
+        assert address.value not in self.locked
+        if self._code == 0:
+            self.locked[address.value] = size.value
+        return self._code
+
+    def cudaHostUnregister(self, address: ctypes.c_void_p, /) -> int:  # noqa: N802
+        del self.locked[address.value]  # what is not locked must not be unlocked
+        return 0
+
+
+def test_exactly_the_buffer_in_use_is_page_locked() -> None:
+    cuda = RecordingCuda()
+    tensors = InputTensors(cuda)
+    for size in (1, 3, 2):
+        array = tensors.fill(SPEC, VARIANT, pictures(1), size)
+        assert cuda.locked == {array.ctypes.data: (45, 135, 135)[size - 1]}
+    tensors.release()
+    assert cuda.locked == {}
+
+
+def test_a_refusal_to_page_lock_costs_nothing_but_speed() -> None:
+    tensors = InputTensors(RecordingCuda(code=2))
+    (picture,) = pictures(1)
+    assert np.array_equal(tensors.fill(SPEC, VARIANT, [picture], 1)[0], picture)
+    tensors.release()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,117 @@
+"""Manifests: each mistake is refused with the file and the key."""
+
+from pathlib import Path
+
+import pytest
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import VariantName
+from edgebox.inference.family import read_manifest
+
+MANIFEST = f"""
+name = "street"
+task = "detect"
+file = "street.onnx"
+sha256 = "{"0a" * 32}"
+licence = "Apache-2.0"
+labels = ["person", "car"]
+[input]
+layout = "nchw"
+dtype = "uint8"
+order = "rgb"
+fit = "letterbox_centre"
+fill = 114
+size_multiple_px = 32
+[output]
+decoder = "boxes_scores_labels"
+[[variants]]
+name = "street-160"
+width_px = 160
+height_px = 96
+accuracy = 0.4
+map50 = 0.5
+[[variants]]
+name = "street-128"
+width_px = 128
+height_px = 96
+accuracy = 1
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "family.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
+    family = read_manifest(written(tmp_path, MANIFEST))
+    assert (family.name, family.labels) == ("street", ("person", "car"))
+    assert family.path == tmp_path / "street.onnx"
+    assert (family.input.layout, family.input.fit, family.input.fill) == ("nchw", "centre", 114)
+    assert family.input.shape(2, 160, 96) == (2, 3, 96, 160)
+    assert [(v.name, v.pixels, v.accuracy) for v in family.variants] == [
+        ("street-128", 128 * 96, 1.0),
+        ("street-160", 160 * 96, 0.4),
+    ]
+    assert family.variant(VariantName("street-160")).width_px == 160
+    with pytest.raises(ModelError, match="no variant 'street-1'"):
+        family.variant(VariantName("street-1"))
+
+
+def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
+    text = MANIFEST.replace('fit = "letterbox_centre"\nfill = 114\n', "")
+    spec = read_manifest(written(tmp_path, text)).input
+    assert (spec.fit, spec.fill, spec.scale, spec.std) == ("top_left", 114, 1.0, (1.0, 1.0, 1.0))
+
+
+def test_coco_is_known_by_name(tmp_path: Path) -> None:
+    text = MANIFEST.replace('["person", "car"]', '"coco80"')
+    assert read_manifest(written(tmp_path, text)).labels[79] == "toothbrush"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('name = "street"\n', "", "name is missing; it must be a text"),
+        ('name = "street"\n', "name = 3\n", "name must be a text, not 3"),
+        ('task = "detect"', 'task = "dream"', "task must be one of \"detect\", not 'dream'"),
+        ('file = "street.onnx"', 'file = "../x.onnx"', "file must name a file in the same folder"),
+        ("sha256 = ", 'sha256 = "abc" # ', "sha256 must be 64 hexadecimal digits"),
+        ("labels = ", "labels = [] # ", "labels must be a list of names"),
+        ("labels = ", 'labels = ["a", "a"] # ', "labels must not name a label twice"),
+        ("labels = ", 'labels = "coco" # ', "one of \"coco80\", not 'coco'"),
+        ("[input]\n", "[input]\nsize = 3\n", "input.size is not a known key"),
+        ("fill = 114", "fill = 256", "input.fill must be a whole number from 0 to 255, not 256"),
+        ("fill = 114", "scale = 0.5", 'input.dtype must be "float32" where scale'),
+        ("fill = 114", "fill = true", "input.fill must be a whole number from 0 to 255, not True"),
+        ('order = "rgb"', 'order = "grb"', 'input.order must be one of "rgb", "bgr"'),
+        ('decoder = "boxes', 'decoder = "fancy', "output.decoder must be one of"),
+        ("width_px = 128", "width_px = 130", "variants[1].width_px must be a multiple of"),
+        ("width_px = 128", "width_px = -32", "variants[1].width_px must be a whole number from 1"),
+        ("accuracy = ", "accuracy = 1.5 # ", "variants[0].accuracy must be a number from 0 to 1"),
+        ("street-160", "street-128", "variants[1].name is used twice: 'street-128'"),
+        ("map50 = ", 'weight = "x" # ', "variants[0].weight is not a known key"),
+        ("[input]", "[input", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_manifest_names_the_key(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    assert old in MANIFEST
+    file = written(tmp_path, MANIFEST.replace(old, new, 1))
+    with pytest.raises(ModelError) as caught:
+        read_manifest(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert expected in str(caught.value)
+
+
+def test_a_manifest_without_variants(tmp_path: Path) -> None:
+    file = written(tmp_path, MANIFEST.split("[[variants]]", maxsplit=1)[0])
+    with pytest.raises(ModelError, match="variants is missing"):
+        read_manifest(file)
+
+
+def test_a_manifest_that_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "family.toml"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ModelError, match="cannot be read"):
+        read_manifest(file)

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import functools
 import gc
-import logging
 import os
 import sys
 import time
@@ -17,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from edgebox import __version__
-from edgebox.config import Config
+from edgebox.config import Config, InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.models import ExecutorId, LatencyProfile
 from edgebox.domain.requests import CameraId
@@ -40,8 +39,6 @@ from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage
 from edgebox.web.server import Server
-
-_log = logging.getLogger(__name__)
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of it that is done."""
@@ -150,9 +147,12 @@ class App:
         self.ready_s = time.monotonic() - began_s
 
     async def _start_models(self) -> None:
-        families = await asyncio.to_thread(self._load_families)
-        self.box.offer(families, self.config.inference.family)
-        self._executors = await asyncio.to_thread(self._open_executors, families)
+        inference = self.config.inference
+        families, problems = await asyncio.to_thread(load_families, inference)
+        for problem in problems:
+            self.box.note("error", f"a model family is left out: {problem}")
+        self.box.offer(families, inference.family)
+        self._executors = await asyncio.to_thread(open_executors, inference, families)
         profiles = {
             executor.id: await self._profiles_of(executor, families) for executor in self._executors
         }
@@ -179,33 +179,6 @@ class App:
         rollup = MinuteRollup(self.box.metrics, variants)
         self._tasks.append(asyncio.create_task(self._every_minute(rollup), name="rollup"))
 
-    def _load_families(self) -> list[Family]:
-        folders = [*bundled_folders(), *map(Path, self.config.inference.families)]
-        zoo = load_zoo(folders)
-        for problem in zoo.problems:
-            _log.error("%s", problem)
-            self._progress(f"left out: {problem}", 0.0)
-        if not zoo.families:
-            problems = "; ".join(map(str, zoo.problems)) or "no folder with a family.toml was found"
-            raise ModelError(f"no model family can be served: {problems}")
-        zoo.family(self.config.inference.family)
-        return list(zoo.families)
-
-    def _open_executors(self, families: Sequence[Family]) -> list[OnnxExecutor]:
-        parameters = self.config.inference
-        executors: list[OnnxExecutor] = []
-        for number in range(parameters.executors_per_device):
-            executor = OnnxExecutor(
-                ExecutorId(f"cuda:0/{number}"),
-                families,
-                providers=parameters.providers,
-                cpu_threads=parameters.cpu_threads,
-            )
-            if executor.provider == CPU:
-                executor.id = ExecutorId(f"cpu/{number}")
-            executors.append(executor)
-        return executors
-
     async def _profiles_of(
         self, executor: OnnxExecutor, families: Sequence[Family]
     ) -> list[LatencyProfile]:
@@ -221,21 +194,14 @@ class App:
                 if stored.executor == executor.id and stored.variant in names
             ]
             if {stored.variant for stored in known} != names:
-                known = await asyncio.to_thread(self._measure, executor, family)
+                known = await asyncio.to_thread(
+                    measure, self.config.inference, executor, family, self._progress
+                )
                 self._storage.save_profiles(key, known)
                 self.profiled = True
             found += known
         await asyncio.to_thread(_warm, executor, found)
         return found
-
-    def _measure(self, executor: OnnxExecutor, family: Family) -> list[LatencyProfile]:
-        return profile(
-            executor,
-            family.variants,
-            family.batch_sizes(self.config.inference.batch_size_max),
-            ProfilingLimits(budget_s=self.config.inference.profile_s),
-            functools.partial(self._progress, f"measuring {family.name} on {executor.id}"),
-        )
 
     def _progress(self, text: str, share: float) -> None:
         self.box.not_ready_because = f"{text} ({share:.0%})"
@@ -306,6 +272,92 @@ class App:
         if self._storage is not None:
             await self._storage.close()
             self._storage = None
+
+
+def load_families(inference: InferenceParameters) -> tuple[list[Family], list[ModelError]]:
+    """Return the families that can be served, and what is wrong with those that cannot.
+
+    Raises:
+        ModelError: none can, or not the default one.
+    """
+    zoo = load_zoo([*bundled_folders(), *map(Path, inference.families)])
+    problems = list(zoo.problems)
+    if not zoo.families:
+        why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
+        raise ModelError(f"no model family can be served: {why}")
+    zoo.family(inference.family)
+    return list(zoo.families), problems
+
+
+def open_executors(
+    inference: InferenceParameters, families: Sequence[Family]
+) -> list[OnnxExecutor]:
+    """Open the executors of this machine; each tries the provider that the configuration allows.
+
+    Raises:
+        ModelError: a model cannot be opened, or CUDA was insisted on and is not usable.
+    """
+    executors: list[OnnxExecutor] = []
+    for number in range(inference.executors_per_device):
+        executor = OnnxExecutor(
+            ExecutorId(f"cuda:0/{number}"),
+            families,
+            providers=inference.providers,
+            cpu_threads=inference.cpu_threads,
+        )
+        if executor.provider == CPU:
+            executor.id = ExecutorId(f"cpu/{number}")
+        executors.append(executor)
+    return executors
+
+
+def measure(
+    inference: InferenceParameters,
+    executor: OnnxExecutor,
+    family: Family,
+    on_progress: Progress | None,
+) -> list[LatencyProfile]:
+    """Measure a family on an executor for `inference.profile_s` seconds; blocks."""
+
+    def report(share: float) -> None:
+        if on_progress is not None:
+            on_progress(f"measuring {family.name} on {executor.id}", share)
+
+    return profile(
+        executor,
+        family.variants,
+        family.batch_sizes(inference.batch_size_max),
+        ProfilingLimits(budget_s=inference.profile_s),
+        report,
+    )
+
+
+async def measure_and_store(
+    config: Config, on_progress: Progress | None = None
+) -> list[tuple[Family, OnnxExecutor, list[LatencyProfile]]]:
+    """Measure every family on every executor anew and keep the profiles for the next start.
+
+    Raises:
+        EdgeboxError: the models or the database cannot be used.
+    """
+    storage = await Storage.open(config.storage.file)
+    executors: list[OnnxExecutor] = []
+    measured = []
+    try:
+        families, _ = await asyncio.to_thread(load_families, config.inference)
+        executors = await asyncio.to_thread(open_executors, config.inference, families)
+        for executor in executors:
+            for family in families:
+                found = await asyncio.to_thread(
+                    measure, config.inference, executor, family, on_progress
+                )
+                storage.save_profiles(fingerprint(executor, family), found)
+                measured.append((family, executor, found))
+    finally:
+        for executor in executors:
+            await asyncio.to_thread(executor.close)
+        await storage.close()
+    return measured
 
 
 def _warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:

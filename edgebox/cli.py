@@ -1,0 +1,245 @@
+"""The `edgebox` command. Thin: reads flags, calls, prints.
+
+Imports what a command needs when it runs, so that a camera never loads the server's libraries.
+"""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+
+from edgebox import __version__
+from edgebox.camera.command import camera
+from edgebox.console import (
+    HEALTH_STYLES,
+    clear_errors,
+    err,
+    out,
+    print_json,
+    progress_bar,
+    set_up_logging,
+    table,
+)
+
+_CONFIG = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="EDGEBOX_CONFIG",
+    help="A TOML file; config.example.toml has every key.  [env: EDGEBOX_CONFIG]",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="edgebox")
+def main() -> None:
+    """An edge inference server: every frame is answered within its deadline."""
+
+
+main.add_command(camera)
+
+
+@main.command()
+@_CONFIG
+@click.option("--host", help="Address to listen on; 0.0.0.0 lets other machines in.")
+@click.option("--port", type=int, help="Port to listen on; 0 takes any free one.")
+@click.option("--log-level", default="warning", show_default=True, help="debug, info, warning.")
+@_JSON
+def serve(
+    config_file: Path | None, host: str | None, port: int | None, log_level: str, as_json: bool
+) -> None:
+    """Run the box until Ctrl-C.
+
+    With --json, one document is printed once the box is ready.
+    """
+    from edgebox.app import App
+    from edgebox.config import load
+
+    set_up_logging(log_level)
+    overrides = {"server.host": host, "server.port": port}
+    with clear_errors("serve"):
+        config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+        with progress_bar(as_json) as progress:
+            app = App(config, on_progress=progress)
+            run_loop(_serve(app, as_json))
+
+
+async def _serve(app: Any, as_json: bool) -> None:
+    stopping = stop_on_signals()
+    await app.listen()
+    if not as_json:
+        err.print(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
+    start = asyncio.create_task(app.start())
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
+    if start.done():
+        start.result()
+        _print_ready(app, as_json)
+        await stop
+    else:
+        start.cancel()
+    await app.stop()
+    counts = app.box.metrics.total()
+    if not as_json:
+        err.print(
+            f"stopped: {counts.captured} frames captured, {counts.on_time} answered on time, "
+            f"{counts.late} late, {sum(counts.dropped.values())} dropped"
+        )
+
+
+def _print_ready(app: Any, as_json: bool) -> None:
+    executors = app.box.driver.executors
+    if as_json:
+        print_json(
+            {
+                "url": app.url,
+                "ready_s": round(app.ready_s, 2),
+                "profiled": app.profiled,
+                "executors": [
+                    {"id": e.id, "provider": e.provider, "device": e.device, "note": e.note}
+                    for e in executors
+                ],
+                "families": list(app.box.families),
+            }
+        )
+        return
+    err.print(f"[green]ready[/] in {app.ready_s:.1f} s: [cyan]{app.url}[/]")
+    for executor in executors:
+        err.print(f"  {executor.id}: {executor.device} ({executor.provider})")
+        if executor.note:
+            err.print(f"  [yellow]{executor.note}[/]")
+    stream = app.url.replace("http", "ws", 1)
+    err.print(f"  a first camera: edgebox camera scene: --server {stream}")
+    if app.config.server.host == "127.0.0.1":
+        err.print("  only this machine can connect; --host 0.0.0.0 lets others in")
+    err.print("  Ctrl-C stops")
+
+
+@main.command()
+@_CONFIG
+@click.option("--port", type=int, default=None, help="Port of the page.  [default: 8787 or free]")
+@click.option("--rate-hz", default=8.0, show_default=True, help="Frames per second and camera.")
+@click.option("--duration", type=float, default=None, help="Stop after so many seconds.")
+@_JSON
+def demo(
+    config_file: Path | None,
+    port: int | None,
+    rate_hz: float,
+    duration: float | None,
+    as_json: bool,
+) -> None:
+    """Run a box and four simulated cameras on this machine, to look at in a browser."""
+    from edgebox.config import load
+    from edgebox.demo import Demo, demo_overrides
+
+    set_up_logging("error")
+    with clear_errors("demo"):
+        config = load(config_file, demo_overrides(port))
+        show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)
+        run_loop(show.run())
+        if as_json:
+            print_json(show.summary())
+        else:
+            show.print_summary()
+
+
+@main.command()
+@_CONFIG
+@_JSON
+def doctor(config_file: Path | None, as_json: bool) -> None:
+    """Say what was found on this machine, what is missing, and how to mend it."""
+    from edgebox.config import load
+    from edgebox.inference.doctor import Health, examine, to_json
+    from edgebox.web.server import PAGE
+
+    with clear_errors("doctor"):
+        config = load(config_file)
+    findings = examine(
+        families=[Path(folder) for folder in config.inference.families],
+        page_built=(PAGE / "index.html").is_file(),
+        storage_file=config.storage.file,
+        host=config.server.host,
+        port=config.server.port,
+    )
+    failed = any(finding.health is Health.FAIL for finding in findings)
+    if as_json:
+        print_json({"healthy": not failed, "findings": to_json(findings)})
+    else:
+        for finding in findings:
+            mark, colour = HEALTH_STYLES[finding.health]
+            out.print(f"[{colour}]{mark}[/] [bold]{finding.check}[/]: ", end="")
+            out.print(finding.found, markup=False)
+            if finding.mend:
+                out.print(f"  [{colour}]mend:[/] ", end="")
+                out.print(finding.mend, markup=False)
+    raise SystemExit(1 if failed else 0)
+
+
+@main.command()
+@_CONFIG
+@click.option("--seconds", default=120.0, show_default=True, help="Per family and executor.")
+@_JSON
+def profile(config_file: Path | None, seconds: float, as_json: bool) -> None:
+    """Measure this machine thoroughly and keep the profiles for the next start."""
+    from edgebox.app import measure_and_store
+    from edgebox.config import load
+
+    with clear_errors("profile"):
+        config = load(config_file, {"inference.profile_s": seconds})
+        with progress_bar(as_json) as progress:
+            measured = run_loop(measure_and_store(config, progress))
+    rows = [
+        {
+            "family": family.name,
+            "executor": executor.id,
+            "provider": executor.provider,
+            "variant": found.variant,
+            "batch_size": size,
+            "p50_ms": round(found.quantile_ns(size, 0.5) / 1e6, 2),
+            "p99_ms": round(found.quantile_ns(size, 0.99) / 1e6, 2),
+        }
+        for family, executor, profiles in measured
+        for found in profiles
+        for size in found.batch_sizes
+    ]
+    if as_json:
+        print_json({"profiles": rows})
+        return
+    headings = ("variant", "executor", "batch", "p50 ms", "p99 ms", "pictures/s")
+    cells = [
+        (
+            str(row["variant"]),
+            str(row["executor"]),
+            str(row["batch_size"]),
+            f"{row['p50_ms']:.2f}",
+            f"{row['p99_ms']:.2f}",
+            f"{row['batch_size'] / row['p50_ms'] * 1e3:.0f}",
+        )
+        for row in rows
+    ]
+    out.print(table("Execution times, kept in the database", headings, cells))
+
+
+def stop_on_signals() -> asyncio.Event:
+    """Return an event that SIGINT and SIGTERM set; a second signal ends the process at once."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stop(number: int) -> None:
+        stopping.set()
+        loop.remove_signal_handler(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    return stopping
+
+
+def run_loop(work: Any) -> Any:
+    """Run a coroutine on a new uvloop event loop."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)

@@ -1,0 +1,94 @@
+"""What people see on a terminal: tables, progress, one clear line for an error."""
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from edgebox.domain.errors import EdgeboxError
+
+err = Console(stderr=True, highlight=False)
+out = Console(highlight=False)
+
+HEALTH_STYLES = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document, for programs."""
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+
+
+@contextlib.contextmanager
+def clear_errors(command: str) -> Iterator[None]:
+    """Turn an EdgeboxError into one message on stderr and exit code 1."""
+    try:
+        yield
+    except EdgeboxError as error:
+        err.print(f"[bold red]edgebox {command}:[/] ", end="")
+        err.print(str(error), markup=False)
+        raise SystemExit(1) from None
+
+
+def set_up_logging(level: str) -> None:
+    """Send log lines to stderr: coloured for a person, plain with a time for a journal."""
+    handler: logging.Handler
+    if sys.stderr.isatty():
+        handler = RichHandler(console=err, show_path=False, log_time_format="%H:%M:%S")
+        form = "%(message)s"
+    else:
+        handler = logging.StreamHandler()
+        form = "%(asctime)s %(levelname)s %(message)s"
+    logging.basicConfig(level=level.upper(), format=form, handlers=[handler])
+
+
+@contextlib.contextmanager
+def progress_bar(quiet: bool) -> Iterator[Callable[[str, float], None]]:
+    """Show long work as a bar on a terminal, as a few lines elsewhere; callable from any thread."""
+    if quiet:
+        yield lambda text, share: None
+        return
+    if not err.is_terminal:
+        last = [""]
+
+        def line(text: str, share: float) -> None:
+            shown = f"{text}: {share * 4 // 1 * 25:.0f} %"
+            if shown != last[0]:
+                last[0] = shown
+                err.print(shown)
+
+        yield line
+        return
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=err,
+        transient=True,
+    ) as bars:
+        tasks: dict[str, Any] = {}
+
+        def bar(text: str, share: float) -> None:
+            if text not in tasks:
+                tasks[text] = bars.add_task(text, total=1.0)
+            bars.update(tasks[text], completed=share)
+
+        yield bar
+
+
+def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table; the first column is text, the others are figures."""
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    for number, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if number else "left")
+    for row in rows:
+        made.add_row(*row)
+    return made

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -32,7 +32,7 @@ from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.machine import processor_name, usable_cores
-from edgebox.inference.sessions import ProviderChoice, open_session, runtime_version
+from edgebox.inference.sessions import open_session, runtime_version
 from edgebox.inference.tensors import InputTensors
 from edgebox.inference.zoo import bundled_folders, load_zoo
 
@@ -77,7 +77,7 @@ class Bench:
     """One family on one device, through edgebox and bare."""
 
     def __init__(
-        self, family: Family, providers: ProviderChoice, runs: int, point_s: float
+        self, family: Family, providers: Literal["cuda", "cpu"], runs: int, point_s: float
     ) -> None:
         """Open both sessions.
 
@@ -195,7 +195,7 @@ def main() -> int:
     show_findings(console, findings)
     try:
         family = load_zoo(bundled_folders()).family("street")
-        providers: ProviderChoice = "cpu" if arguments.cpu else "cuda"
+        providers: Literal["cuda", "cpu"] = "cpu" if arguments.cpu else "cuda"
         bench = Bench(family, providers, arguments.runs, arguments.point_s)
     except EdgeboxError as error:
         console.print(f"[red]{error}[/]\n--cpu runs a smaller measurement on the CPU")

@@ -172,14 +172,11 @@ class OnnxExecutor:
         self.cpu_threads = cpu_threads or default_cpu_threads()
         self._clock_ns = clock_ns
         self._score_floor = score_floor
-        self._families: dict[VariantName, Family] = {}
-        self._sessions: dict[str, Session] = {}
-        for family in families:
-            opened = open_session(family.path, providers, self.cpu_threads, device_index)
-            self._sessions[family.name] = opened
-            self._families.update((variant.name, family) for variant in family.variants)
-        self.provider = opened.provider
-        self.note = opened.note
+        self._families = {v.name: family for family in families for v in family.variants}
+        self._sessions, self.note = _open_sessions(
+            families, providers, self.cpu_threads, device_index
+        )
+        self.provider = next(iter(self._sessions.values())).provider
         self.device = device_name(self.provider, self.cpu_threads, device_index)
         cuda = cuda_runtime() if self.provider == CUDA else None
         if self.provider == CUDA and cuda is None:
@@ -239,6 +236,39 @@ class OnnxExecutor:
         decode = DECODERS[family.decoder]
         found = decode(wanted, variant.width_px, variant.height_px, self._score_floor)
         return BatchResult(found, started_ns, self._clock_ns())
+
+
+def _open_sessions(
+    families: Sequence[Family], choice: ProviderChoice, cpu_threads: int, device_index: int
+) -> tuple[dict[str, Session], str]:
+    """Open all families on one device: on the GPU if all of them run there, else on the CPU.
+
+    Returns:
+        The sessions by family, and why they are not where they were hoped to be.
+    """
+    note = ""
+    if choice != "cpu":
+        try:
+            return {
+                family.name: _open_and_try(family, cpu_threads, device_index) for family in families
+            }, ""
+        except ModelError as error:
+            if choice == "cuda":
+                raise ModelError(f'{error} (providers = "cuda" was asked for)') from error
+            note = str(error)
+    return {family.name: open_session(family.path, "cpu", cpu_threads) for family in families}, note
+
+
+def _open_and_try(family: Family, cpu_threads: int, device_index: int) -> Session:
+    """Open a family on a GPU and run it once: one too old for it opens, and fails only then."""
+    session = open_session(family.path, "cuda", cpu_threads, device_index)
+    variant, spec = family.variants[0], family.input
+    shape = spec.shape(family.batch_size_fixed or 1, variant.width_px, variant.height_px)
+    try:
+        run_bound(session, np.zeros(shape, spec.dtype))
+    except Exception as error:  # ONNX Runtime's exception classes share no base but Exception
+        raise ModelError(f"CUDA cannot run {family.name}: {brief(error)}") from error
+    return session
 
 
 def run_bound(session: Session, tensor: NDArray[Any]) -> list[NDArray[Any]]:

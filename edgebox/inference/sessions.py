@@ -32,8 +32,6 @@ class Session:
     input_name: str
     provider: str
     """What ONNX Runtime offers after creation, never what was asked for."""
-    note: str
-    """Why this provider and not the one hoped for; empty when there is nothing to say."""
 
 
 def default_cpu_threads() -> int:
@@ -74,43 +72,31 @@ def cuda_options(device_index: int) -> dict[str, str]:
 
 
 def open_session(
-    path: Path, choice: ProviderChoice, cpu_threads: int, device_index: int = 0
+    path: Path, provider: Literal["cuda", "cpu"], cpu_threads: int, device_index: int = 0
 ) -> Session:
-    """Open a model on the best provider that `choice` allows.
+    """Open a model on one provider, never on another.
 
     Raises:
-        ModelError: the file is no model ONNX Runtime can run, or "cuda" was asked for and is
-            not usable.
+        ModelError: the file is no model ONNX Runtime can run, or CUDA is not usable here; the
+            message says why.
     """
     ort.set_default_logger_severity(_FATAL_ONLY)
-    note = ""
-    if choice != "cpu":
-        session, note = _try_cuda(path, cpu_threads, device_index)
-        if session is not None:
-            return session
-        if choice == "cuda":
-            raise ModelError(f'{note} (providers = "cuda" was asked for)')
-    session = _create(path, cpu_threads, [CPU])
-    return Session(session, session.get_inputs()[0].name, CPU, note)
-
-
-def _try_cuda(path: Path, cpu_threads: int, device_index: int) -> tuple[Session | None, str]:
+    if provider == "cpu":
+        session = _create(path, cpu_threads, [CPU])
+        return Session(session, session.get_inputs()[0].name, CPU)
     if CUDA not in ort.get_available_providers():
-        return None, f"{CUDA} is not part of the installed ONNX Runtime {ort.__version__}"
+        raise ModelError(f"CUDA cannot be used: ONNX Runtime {ort.__version__} is built without it")
     missing = missing_cuda_libraries()
-    try:
-        session = _create(path, cpu_threads, [(CUDA, cuda_options(device_index)), CPU])
-    except ModelError as error:
-        return None, str(error)
+    session = _create(path, cpu_threads, [(CUDA, cuda_options(device_index)), CPU])
     if CUDA in session.get_providers():
-        return Session(session, session.get_inputs()[0].name, CUDA, ""), ""
+        return Session(session, session.get_inputs()[0].name, CUDA)
     if DRIVER in missing:
         why = "there is no NVIDIA driver on this machine"
     elif missing:
         why = f"{', '.join(missing)} cannot be loaded: pip install 'edgebox[cuda]' brings them"
     else:
         why = "the driver or the GPU is not one it can use"
-    return None, f"CUDA cannot be used: {why}"
+    raise ModelError(f"CUDA cannot be used: {why}")
 
 
 def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:

@@ -4,6 +4,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.models import ExecutorId, Variant, VariantName
 from edgebox.inference.executor import BatchResult, NullExecutor, OnnxExecutor, blank_canvas
 from edgebox.inference.family import Family
-from edgebox.inference.sessions import CPU
+from edgebox.inference.sessions import CPU, CUDA, ProviderChoice, Session, open_session
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.vision.detections import Detections
 from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_family
@@ -238,6 +239,27 @@ def test_cuda_is_never_fallen_from_silently(street: Family) -> None:
             OnnxExecutor(CPU_0, [street], providers="cuda", cpu_threads=1)
     else:
         assert "cuda:0" in executor.device
+
+
+@pytest.mark.parametrize("choice", ["auto", "cuda"])
+def test_a_gpu_that_opens_a_model_and_cannot_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: ProviderChoice
+) -> None:
+    family = load_family(write_family(tmp_path, FAILING_32))
+
+    def opened(path: Path, provider: str, cpu_threads: int, device_index: int = 0) -> Session:
+        session = open_session(path, "cpu", cpu_threads)
+        return replace(session, provider=CUDA) if provider == "cuda" else session
+
+    monkeypatch.setattr("edgebox.inference.executor.open_session", opened)
+    if choice == "cuda":
+        with pytest.raises(ModelError, match=r"CUDA cannot run tiny: .*was asked for"):
+            OnnxExecutor(CPU_0, [family], providers=choice)
+    else:
+        executor = OnnxExecutor(CPU_0, [family], providers=choice)
+        executor.close()
+        assert executor.provider == CPU
+        assert executor.note.startswith("CUDA cannot run tiny")
 
 
 def test_the_null_executor_finds_nothing_in_the_given_time() -> None:

@@ -111,12 +111,12 @@ class RenderedScenes:
     """Random access to a rendered training set."""
 
     def __init__(self, folder: Path) -> None:
-        stored = np.load(folder / "truth.npz")
-        ends = np.cumsum(stored["counts"])
-        starts = ends - stored["counts"]
+        with np.load(folder / "truth.npz") as stored:
+            boxes, labels, visible = stored["boxes"], stored["labels"], stored["visible"]
+            ends = np.cumsum(stored["counts"])
+        starts = [0, *ends[:-1]]
         self.truths = [
-            Truth(stored["boxes"][a:b], stored["labels"][a:b], stored["visible"][a:b])
-            for a, b in zip(starts, ends, strict=True)
+            Truth(boxes[a:b], labels[a:b], visible[a:b]) for a, b in zip(starts, ends, strict=True)
         ]
         # Plain reads of whole rows: mapped files cost a page fault every 4 KiB.
         self._files = tuple((folder / name).open("rb", 0) for name in ("full.bin", "half.bin"))

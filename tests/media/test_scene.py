@@ -70,7 +70,8 @@ def test_all_labels_occur_near_and_far() -> None:
 
 def differing(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Return (h, w) flags where two pictures differ by more than noise and shadows do."""
-    return np.abs(one.astype(int) - other.astype(int)).max(axis=2) > 60
+    gaps: NDArray[np.int64] = np.abs(one.astype(np.int64) - other.astype(np.int64)).max(axis=2)
+    return gaps > 60
 
 
 def test_boxes_cover_what_moves() -> None:

@@ -18,7 +18,7 @@ from edgebox.inference.sessions import CPU
 from edgebox.inference.tensors import Canvas
 
 QUICK_S = 10.0
-LONG_S = 120.0
+"""Enough to start with on two CPU cores; a longer budget only adds rounds."""
 
 _EXPLORING_RUNS = 3
 _ROUNDS_MIN = 5

@@ -21,6 +21,7 @@ from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.sources import SCENE_SIZE_PX, open_source
 
 SCENE_SIDE_MAX_PX = 4096
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def parse_link(text: str) -> BandwidthTrace:
@@ -132,8 +133,15 @@ def camera(
 
 async def _run(daemon: Camera, duration_s: float | None, quiet: bool) -> Summary:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, daemon.stop)
+
+    def stop() -> None:
+        daemon.stop()
+        # Whoever asks again does not want to wait for the last answers.
+        for number in _END_SIGNALS:
+            loop.remove_signal_handler(number)
+
+    for number in _END_SIGNALS:
+        loop.add_signal_handler(number, stop)
     async with shown(daemon, quiet):
         return await daemon.run(duration_s)
 

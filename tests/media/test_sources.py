@@ -5,7 +5,9 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ import pytest
 from PIL import Image
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.media.sources import FrameSource, LiveSource, PictureSource, open_source
+from edgebox.media.jpeg import encode
+from edgebox.media.sources import FrameSource, PictureSource, open_source
+from edgebox.media.video import LiveSource
 
 
 def level(frame: np.ndarray[Any, Any]) -> int:
@@ -128,7 +132,7 @@ def test_close_ends_a_source_that_waits() -> None:
 
 def test_a_live_source_keeps_only_the_newest(video: Path) -> None:
     # A file read without pacing stands for a stream that is faster than its reader.
-    source = LiveSource(str(video), None, None)
+    source = LiveSource(str(video), None, None, retries=0)
     assert (source.width_px, source.height_px) == (96, 64)
     seen: list[int] = []
 
@@ -143,6 +147,64 @@ def test_a_live_source_keeps_only_the_newest(video: Path) -> None:
     assert 1 <= len(seen) < 10
     assert seen == sorted(seen)
     assert abs(seen[-1] - 200) < 8
+
+
+@contextmanager
+def mjpeg_camera(frames: int, connections: int) -> Iterator[str]:
+    """Serve a camera's MJPEG over HTTP that hangs up after some frames; yield its address."""
+    left = connections
+
+    class Stream(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                self.send_error(503)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+            self.end_headers()
+            for number in range(frames):
+                picture = encode(np.full((48, 64, 3), 40 + 10 * number, np.uint8))
+                self.wfile.write(
+                    b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n%b\r\n"
+                    % (len(picture), picture)
+                )
+                time.sleep(0.02)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Stream)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/stream.mjpg"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_network_camera_that_hangs_up_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgebox.media.video.RETRY_WAIT_S", 0.05)
+    with mjpeg_camera(frames=12, connections=2) as address:
+        source = LiveSource(address, None, None, retries=2)
+        assert (source.width_px, source.height_px) == (64, 48)
+        levels: list[int] = []
+        with pytest.raises(InvalidInputError, match=r"the stream ended: .*cannot be opened"):
+            levels.extend(level(frame) for frame in source.frames())
+    source.close()
+    starts = [later < earlier for earlier, later in itertools.pairwise(levels)]
+    assert sum(starts) == 1
+    assert len(levels) >= 8
+
+
+def test_close_ends_a_live_source(video: Path) -> None:
+    with mjpeg_camera(frames=500, connections=1) as address:
+        source = open_source(address, 10.0)
+        frames = source.frames()
+        next(frames)
+        source.close()
+        assert list(frames) == []
 
 
 def test_the_scene_is_a_source() -> None:

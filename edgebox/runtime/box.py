@@ -223,7 +223,6 @@ class Box:
         now_ns = driver.clock_ns()
         header, picture_px = arrived.header, arrived.picture_px
         pixels = picture_px[0] * picture_px[1] if picture_px else None
-        record.count_sent()
         hop = record.frame_arrived(header, arrived.size_bytes, pixels, now_ns)
         metrics = self.metrics.of(record.camera.id)
         metrics.captured(1 + hop.skipped, hop.skipped, now_ns)

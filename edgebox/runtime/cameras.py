@@ -71,8 +71,8 @@ class CameraRecord:
     link_history: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
     width_history: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
     """(instant, advised width px), at each change."""
-    _captured_total: int = 0
-    _sent_seen: int = 0
+    _received: int = 0
+    _skipped: int = 0
     _told: LinkState = field(default_factory=LinkState)
     _told_ns: int = 0
     _looked_ns: int = 0
@@ -119,26 +119,20 @@ class CameraRecord:
         if pixels:
             self.weight.add(size_bytes, pixels)
         self._note_bandwidth(arrival_ns)
-        skipped = max(0, header.captured_total - self._captured_total - 1)
-        self._captured_total = max(self._captured_total + 1, header.captured_total)
+        self._received += 1
+        skipped = self.skipped_news(header.captured_total - self._received)
         deadline_ns = captured_ns + self.camera.slo_ns - return_ns - _RETURN_ALLOWANCE_NS
         return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious)
 
-    def report_captured(self, captured_total: int, sent: int) -> int:
-        """Take in a camera's own count; return frames skipped that no header has told of yet.
+    def skipped_news(self, skipped_total: int) -> int:
+        """Return how many of the frames skipped since hello were not counted yet; count them.
 
-        `sent` frames may still be on their way, so only what was neither sent nor told counts.
+        Frames arrive in the order of their capture, so what a header says was captured before
+        and what has arrived differ by exactly what was skipped.
         """
-        in_flight = max(0, sent - self._sent_seen)
-        unseen = captured_total - self._captured_total - in_flight
-        if unseen <= 0 or in_flight:
-            return 0
-        self._captured_total = captured_total
-        return unseen
-
-    def count_sent(self) -> None:
-        """Count a frame that came in, in whatever state."""
-        self._sent_seen += 1
+        news = max(0, skipped_total - self._skipped)
+        self._skipped += news
+        return news
 
     def _travel_time_ns(self, size_bytes: int, now_ns: int, return_ns: int) -> int:
         bandwidth_bps = self.bandwidth.bps(now_ns)

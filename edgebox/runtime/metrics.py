@@ -85,7 +85,7 @@ class CameraMetrics:
         for counts in (self.counts, self._second(now_ns)):
             counts.captured += frames
             if skipped:
-                counts.dropped[DropReason.SENDER] += skipped
+                counts.dropped[DropReason.SENDER.value] += skipped
 
     def accepted(self, now_ns: int) -> None:
         """Count a frame that was not dropped on arrival."""
@@ -96,13 +96,13 @@ class CameraMetrics:
         """Count how a frame ended."""
         for counts in (self.counts, self._second(now_ns)):
             if not isinstance(ending, Answer):
-                counts.dropped[ending.reason] += 1
+                counts.dropped[ending.reason.value] += 1
             elif ending.outcome is Outcome.ON_TIME:
                 counts.on_time += 1
             else:
                 counts.late += 1
         if isinstance(ending, Answer):
-            self._variants[ending.variant] += 1
+            self._variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)
 
     def _sample(self, timing: Timing, now_ns: int) -> None:

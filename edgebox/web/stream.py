@@ -405,9 +405,7 @@ class CameraSession:
             )
 
     def _report(self, record: CameraRecord, report: Report) -> None:
-        if report.captured is None or report.sent is None:
-            return
-        skipped = record.report_captured(report.captured, report.sent)
+        skipped = record.skipped_news(sum(report.skipped.values()))
         if skipped:
             now_ns = self._box.driver.clock_ns()
             self._box.metrics.of(record.camera.id).captured(skipped, skipped, now_ns)

@@ -5,6 +5,7 @@ is queued for it, so a slow viewer delays nobody.
 """
 
 import asyncio
+import logging
 import struct
 
 import orjson
@@ -17,11 +18,15 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.looplag import LoopLag
 from edgebox.web.state import shown_header, state_document
 
+_log = logging.getLogger(__name__)
+
 _STATE_PERIOD_S = 0.5
 _RATE_HZ = 5.0
 _RATE_MAX_HZ = 30.0
 _STALL_S = 20.0
 _MESSAGE_MAX_BYTES = 65_536
+_GONE = (ConnectionError, TimeoutError)
+"""How a viewer ends that has gone, or does not read."""
 
 
 class StateCache:
@@ -75,7 +80,9 @@ class Viewer:
                 self._box.shown.clear()
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for ended in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(ended, Exception) and not isinstance(ended, _GONE):
+                    _log.error("a viewer's connection failed", exc_info=ended)
         if not self._socket.closed:
             await self._socket.close()
         return self._socket

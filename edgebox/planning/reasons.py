@@ -67,26 +67,12 @@ def _alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningPara
     """Say why a camera could not have a level even with the box to itself."""
     camera, link = of.snapshot.camera, of.snapshot.link
     size = size_text(above.variant)
-    has_less = of.snapshot.current is not None and above.fits
-    margin_ns = parameters.latency_upgrade_ns if has_less else 0
     if link.bandwidth_bps is None:
         return f"the link is not measured yet; {size} must wait for that"
-    needed_bps = bandwidth_needed_bps(
-        camera,
-        link,
-        frame_bits=above.budget.frame_bits,
-        compute_ns=2 * above.single_ns + margin_ns,
-        fixed_ns=fixed_ns,
-        parameters=parameters,
-    )
+    needed_bps = _needed_bps(of, above, fixed_ns, parameters)
     if needed_bps is not None:
-        if has_less or needed_bps <= link.bandwidth_bps:
-            needed_bps *= parameters.link_upgrade
-        return (
-            f"the uplink carries {bandwidth_text(link.bandwidth_bps)}; "
-            f"{size} would need {bandwidth_text(needed_bps)}"
-        )
-    missing_ns = 2 * above.single_ns + margin_ns - above.budget.compute_ns
+        return _uplink(link.bandwidth_bps, size, needed_bps)
+    missing_ns = 2 * above.single_ns + _margin_ns(of, above, parameters) - above.budget.compute_ns
     return (
         f"the largest that fits {_ms(camera.slo_ns)} ms; "
         f"{size} would need {_ms_up(missing_ns)} ms more"
@@ -94,17 +80,49 @@ def _alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningPara
 
 
 def _unserved(of: Candidates, fixed_ns: int, parameters: PlanningParameters) -> str:
-    camera = of.snapshot.camera
+    """Say why not even the smallest level would do."""
+    camera, link = of.snapshot.camera, of.snapshot.link
     if not of.rungs:
         return f"no loaded size of {camera.family} is as accurate as {camera.min_accuracy:g}"
     least = of.rungs[0]
     size = size_text(least.variant)
-    if least.fits and least.budget.rate_hz >= min(parameters.rate_min_hz, camera.rate_hz):
-        return f"{size} would wait too long behind other cameras for {_ms(camera.slo_ns)} ms"
-    asked = ""
     if least.variant.name != of.smallest.variant.name:
-        asked = f" for an accuracy of {camera.min_accuracy:g}"
-    return f"{_alone(of, least, fixed_ns, parameters)}{asked}"
+        size += f" (for an accuracy of {camera.min_accuracy:g})"
+    if least.fits and least.budget.rate_hz >= min(parameters.rate_min_hz, camera.rate_hz):
+        return f"frames of {size} would wait too long behind those of other cameras"
+    needed_bps = _needed_bps(of, least, fixed_ns, parameters)
+    if needed_bps is not None and link.bandwidth_bps is not None:
+        return _uplink(link.bandwidth_bps, size, needed_bps)
+    missing_ns = 2 * least.single_ns - least.budget.compute_ns
+    return f"{size} would need {_ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave"
+
+
+def _uplink(bandwidth_bps: float, size: str, needed_bps: float) -> str:
+    carries, needs = bandwidth_text(bandwidth_bps), bandwidth_text(needed_bps)
+    return f"the uplink carries {carries}; {size} would need {needs}"
+
+
+def _needed_bps(
+    of: Candidates, level: Level, fixed_ns: int, parameters: PlanningParameters
+) -> float | None:
+    """Return the bandwidth that a level needs, margins included; None: none would do."""
+    margin_ns = _margin_ns(of, level, parameters)
+    needed_bps = bandwidth_needed_bps(
+        of.snapshot.camera,
+        of.snapshot.link,
+        frame_bits=level.budget.frame_bits,
+        compute_ns=2 * level.single_ns + margin_ns,
+        fixed_ns=fixed_ns,
+        parameters=parameters,
+    )
+    if needed_bps is None or not margin_ns:
+        return needed_bps
+    return needed_bps * parameters.link_upgrade
+
+
+def _margin_ns(of: Candidates, level: Level, parameters: PlanningParameters) -> int:
+    above = of.has_px is not None and level.variant.pixels > of.has_px
+    return parameters.latency_upgrade_ns if above else 0
 
 
 def _shared(

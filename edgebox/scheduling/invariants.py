@@ -33,7 +33,7 @@ def _check_waiting(scheduler: Scheduler) -> None:
     _require(set(listed) == expected, "the cameras' lists are not the waiting requests")
     _require(all(ledger.waiting_by_camera.values()), "an empty list of a camera was kept")
     in_policy = Counter(scheduler._policy.pending())
-    _require(in_policy == Counter(list(waiting)), "the policy's queues are not the waiting requests")
+    _require(in_policy == Counter(list(waiting)), "the policy holds other requests")
     _require(
         ledger.waiting <= scheduler._parameters.box_pending_max, "more wait than the box allows"
     )

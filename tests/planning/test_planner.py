@@ -1,0 +1,158 @@
+"""Plans by example, with the sentence each camera is given."""
+
+import random
+
+import pytest
+
+from edgebox.domain.models import ExecutorId, Variant
+from edgebox.domain.plans import Assignment, CameraSnapshot
+from edgebox.domain.requests import CameraId
+from edgebox.planning.planner import plan
+from edgebox.planning.reasons import bandwidth_text
+from tests.planning.scene import link, seen, snapshot
+from tests.scheduling.scene import CPU, FAMILY, STREET, camera, name
+
+
+def only(of: CameraSnapshot, **what: object) -> Assignment:
+    answer = plan(snapshot([of], **what), random.Random(1), 1000)  # type: ignore[arg-type]
+    [assignment] = answer.assignments.values()
+    return assignment
+
+
+def test_with_ample_everything_the_largest_size_is_chosen() -> None:
+    given = only(seen())
+    assert given == Assignment(
+        CameraId("gate-1"), name(608), 10, 85, True, "608 px: the largest size of street"
+    )
+
+
+def test_the_uplink_decides() -> None:
+    # At 10 Hz and 80 %: 320 px needs 1.73 Mbit/s, 416 px 2.92.
+    given = only(seen(link_=link(1.9)))
+    assert given.variant == name(320)
+    assert given.reason == "320 px: the uplink carries 1.9 Mbit/s; 416 px would need 2.9 Mbit/s"
+
+
+def test_an_upgrade_waits_for_a_margin_and_what_is_held_does_not() -> None:
+    waits = only(seen(link_=link(1.9), has_px=256))
+    assert waits.variant == name(256)
+    assert waits.reason == "256 px: the uplink carries 1.9 Mbit/s; 320 px would need 2.0 Mbit/s"
+    assert only(seen(link_=link(2.0), has_px=256)).variant == name(320)
+    assert only(seen(link_=link(1.73), has_px=320)).variant == name(320)
+    assert only(seen(link_=link(1.72), has_px=320)).variant == name(256)
+
+
+def test_the_deadline_decides() -> None:
+    # Two batches by P99 (36 and 60 ms), 5 ms fixed, 2 ms round trip, 2 ms guard.
+    given = only(seen(camera(slo_ms=60)))
+    assert given.variant == name(320)
+    assert given.reason == "320 px: the largest that fits 60 ms; 416 px would need 10 ms more"
+    slower = only(seen(camera(slo_ms=60)), slowdown=1.5)
+    assert slower.variant == name(256)
+
+
+def test_the_cameras_own_picture_decides() -> None:
+    given = only(seen(camera(size=(320, 240))))
+    assert given.variant == name(320)
+    assert given.reason == "320 px: covers the camera's own picture of 320x240 px"
+
+
+def test_before_the_link_is_measured() -> None:
+    given = only(seen(camera(slo_ms=180), link(None)))
+    assert given.variant == name(416)
+    assert given.reason == "416 px: the link is not measured yet; 608 px must wait for that"
+
+
+def test_cameras_that_share_an_executor_step_down_together() -> None:
+    cameras = [seen(camera(f"gate-{at}", rate_hz=15, slo_ms=1000)) for at in range(4)]
+    answer = plan(snapshot(cameras), random.Random(1), 1000)
+    assert answer.utilisation == pytest.approx(0.72)
+    assert {a.variant for a in answer.assignments.values()} == {name(256)}
+    reasons = {a.reason for a in answer.assignments.values()}
+    # One step to 320 px: 15 frames/s at 18 instead of 12 ms are 9 %; 6 % are missing.
+    assert reasons == {"256 px: four cameras share cpu/0; 320 px would need 6 % more of its time"}
+    two = (CPU, ExecutorId("cpu/1"))
+    answer = plan(snapshot(cameras, executors=two), random.Random(1), 1000)
+    assert {a.variant for a in answer.assignments.values()} == {name(320), name(416)}
+    assert "four cameras share 2 executors" in answer.assignments[CameraId("gate-3")].reason
+
+
+def test_batches_that_pay_make_room() -> None:
+    cameras = [seen(camera(f"gate-{at}", rate_hz=12, slo_ms=1000)) for at in range(4)]
+    answer = plan(snapshot(cameras, gain=0.9), random.Random(1), 1000)
+    assert {a.variant for a in answer.assignments.values()} == {name(608)}
+
+
+def test_a_tight_camera_is_not_made_to_wait() -> None:
+    relaxed, tight = seen(camera("far", slo_ms=1000)), seen(camera("near", slo_ms=60))
+    answer = plan(snapshot([relaxed, tight]), random.Random(1), 1000)
+    far, near = answer.assignments[CameraId("far")], answer.assignments[CameraId("near")]
+    # 30 ms of a 416 px batch and its own 12 ms fit the 50 ms that "near" has.
+    assert (far.variant, near.variant) == (name(416), name(320))
+    assert far.reason == "416 px: 608 px would make frames of near wait 28 ms too long"
+    assert far.served
+    assert near.served
+
+
+def test_accuracy_that_was_asked_for_is_kept_or_nothing_is_promised() -> None:
+    held = only(seen(camera(min_accuracy=0.5), link(1.9)))
+    assert held.variant == name(320)
+    lost = only(seen(camera(min_accuracy=0.55), link(0.2)))
+    assert (lost.variant, lost.served) == (name(128), False)
+    assert lost.reason == (
+        "128 px, best effort: the uplink carries 200 kbit/s; "
+        "416 px (for an accuracy of 0.55) would need 2.9 Mbit/s"
+    )
+    never = only(seen(camera(min_accuracy=0.9)))
+    assert (never.variant, never.served) == (name(128), False)
+    assert never.reason == "128 px, best effort: no loaded size of street is as accurate as 0.9"
+
+
+def test_an_slo_that_cannot_be_met_is_best_effort() -> None:
+    given = only(seen(camera(slo_ms=10)))
+    assert (given.variant, given.served) == (name(128), False)
+    assert given.reason == ("128 px, best effort: 128 px would need 6 ms more than 10 ms leave")
+
+
+def test_a_link_too_slow_for_the_rate_gets_fewer_frames() -> None:
+    # 128x72 px are 22,118 bits: 9 Hz at 80 % of 250 kbit/s.
+    given = only(seen(camera(rate_hz=30), link(0.25)))
+    assert (given.variant, given.served, given.rate_hz) == (name(128), True, 9.0)
+    assert given.reason == "128 px at 9 of 30 Hz: the uplink carries 250 kbit/s"
+    dying = only(seen(camera(rate_hz=30), link(0.02)))
+    assert (dying.variant, dying.served, dying.rate_hz) == (name(128), False, 1.0)
+
+
+def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
+    cameras = [seen(camera(f"gate-{at}", rate_hz=30)) for at in range(13)]
+    answer = plan(snapshot(cameras), random.Random(1), 1000)
+    assert {a.variant for a in answer.assignments.values()} == {name(128)}
+    # 0.75 of the time at 3 ms a frame is 250 frames/s, 19.2 Hz each.
+    assert {a.rate_hz for a in answer.assignments.values()} == {19.0}
+    [reason] = {a.reason for a in answer.assignments.values()}
+    assert reason == "128 px at 19 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
+
+
+def test_without_variants_there_is_nothing_to_assign() -> None:
+    assert plan(snapshot([seen()], variants=()), random.Random(1), 1000).assignments == {}
+    assert plan(snapshot([]), random.Random(1), 1000).assignments == {}
+
+
+def test_a_larger_variant_that_is_no_better_is_never_chosen() -> None:
+    worse = [*FAMILY[:2], Variant(name(320), STREET, 320, 320, 0.45)]
+    assert only(seen(), variants=worse).variant == name(256)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth_bps", "text"),
+    [
+        (85_000, "85 kbit/s"),
+        (999_499, "999 kbit/s"),
+        (999_500, "1.0 Mbit/s"),
+        (1.94e6, "1.9 Mbit/s"),
+        (9.96e6, "10 Mbit/s"),
+        (123e6, "123 Mbit/s"),
+    ],
+)
+def test_bandwidths_in_words(bandwidth_bps: float, text: str) -> None:
+    assert bandwidth_text(bandwidth_bps) == text

@@ -1,0 +1,251 @@
+"""Plans for random boxes, judged by definitions written down a second time and by enumeration."""
+
+import random
+from dataclasses import dataclass, replace
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgebox.domain.models import ExecutorId, Variant
+from edgebox.domain.pictures import send_size
+from edgebox.domain.plans import Assignment, CameraSnapshot, Plan, PlanningSnapshot
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner import plan
+from tests.planning.scene import FIXED_NS, link, seen, snapshot
+from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera
+
+P = PlanningParameters()
+EXECUTORS = (CPU, ExecutorId("cpu/1"))
+
+cameras = st.builds(
+    lambda slo_ms, rate_hz, size, mbps, accuracy, has_px: seen(
+        camera("?", slo_ms, rate_hz, size, accuracy), link(mbps), has_px
+    ),
+    st.sampled_from([20, 60, 100, 300, 1000]),
+    st.sampled_from([0.5, 2, 10, 30]),
+    st.sampled_from([(1280, 720), (320, 240), (100, 100), (480, 640)]),
+    st.sampled_from([None, 0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 100.0]),
+    st.sampled_from([0.0, 0.0, 0.0, 0.5, 0.58]),
+    st.sampled_from([None, *MEDIAN_MS]),
+)
+
+
+def named(of: list[CameraSnapshot]) -> list[CameraSnapshot]:
+    return [
+        CameraSnapshot(
+            camera(
+                f"gate-{at}",
+                c.camera.slo_ns // MS,
+                c.camera.rate_hz,
+                (c.camera.width_px, c.camera.height_px),
+                c.camera.min_accuracy,
+            ),
+            c.link,
+            None if c.current is None else replace(c.current, camera=camera(f"gate-{at}").id),
+        )
+        for at, c in enumerate(of)
+    ]
+
+
+def boxes(most: int) -> st.SearchStrategy[PlanningSnapshot]:
+    return st.builds(
+        lambda of, executors, gain, slowdown: snapshot(
+            named(of), executors=EXECUTORS[:executors], gain=gain, slowdown=slowdown
+        ),
+        st.lists(cameras, min_size=1, max_size=most),
+        st.sampled_from([1, 2]),
+        st.sampled_from([0.0, 0.5, 0.9]),
+        st.sampled_from([1.0, 1.25, 3.0]),
+    )
+
+
+def planned(of: PlanningSnapshot) -> Plan:
+    return plan(of, random.Random(1), 10_000)
+
+
+def p99_ns(of: PlanningSnapshot, variant: Variant, size: int = 1) -> int:
+    [profiles, *_] = of.profiles.values()
+    return round(profiles[variant.name].quantile_ns(size, 0.99) * of.slowdown[CPU])
+
+
+def slack_ns(of: PlanningSnapshot, c: CameraSnapshot, variant: Variant) -> float:
+    """How long a camera can wait for a batch in front of it."""
+    camera_, link_ = c.camera, c.link
+    if link_.bandwidth_bps is None:
+        left = camera_.slo_ns * P.unmeasured_slo_share
+    elif link_.bandwidth_bps == 0:
+        return -1
+    else:
+        w, h = send_size(camera_.width_px, camera_.height_px, variant)
+        bits = 8 * (link_.bytes_per_pixel or 0) * w * h
+        left = camera_.slo_ns - bits / link_.bandwidth_bps * 1e9 - (link_.rtt_ns or 0)
+    return left - FIXED_NS - P.guard_ns - p99_ns(of, variant)
+
+
+def carried_hz(c: CameraSnapshot, variant: Variant) -> float:
+    if c.link.bandwidth_bps is None:
+        return c.camera.rate_hz
+    w, h = send_size(c.camera.width_px, c.camera.height_px, variant)
+    return P.link_share * c.link.bandwidth_bps / (8 * (c.link.bytes_per_pixel or 0) * w * h)
+
+
+def by_name(assignment: Assignment) -> Variant:
+    return next(v for v in FAMILY if v.name == assignment.variant)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A plan beside its snapshot."""
+
+    of: PlanningSnapshot
+    answer: Plan
+
+    def pairs(self) -> list[tuple[CameraSnapshot, Assignment, Variant]]:
+        given_ = self.answer.assignments
+        return [(c, g := given_[c.camera.id], by_name(g)) for c in self.of.cameras]
+
+
+@settings(max_examples=300, deadline=None)
+@given(boxes(8))
+def test_what_is_promised_is_feasible(of: PlanningSnapshot) -> None:
+    judged = Judged(of, planned(of))
+    pairs = judged.pairs()
+    blocker_ns = max(p99_ns(of, variant) for _, _, variant in pairs)
+    for c, assignment, variant in pairs:
+        rate_hz = assignment.rate_hz
+        assert min(1.0, c.camera.rate_hz) <= rate_hz <= c.camera.rate_hz
+        if assignment.served:
+            assert blocker_ns <= slack_ns(of, c, variant) + 2
+            assert rate_hz <= carried_hz(c, variant) * (1 + 1e-9)
+            assert variant.accuracy >= c.camera.min_accuracy
+            smaller = [v for v in FAMILY if v.pixels < variant.pixels]
+            enough = [v for v in smaller if v.accuracy >= c.camera.min_accuracy]
+            size = c.camera.width_px, c.camera.height_px
+            assert not any(v.covers(*size) for v in enough), "larger than the camera's own picture"
+        else:
+            assert variant == FAMILY[0]
+        assert assignment.reason.startswith(f"{variant.width_px} px")
+
+
+@settings(max_examples=300, deadline=None)
+@given(boxes(12))
+def test_the_executors_are_not_overbooked_unless_all_send_as_little_as_they_may(
+    of: PlanningSnapshot,
+) -> None:
+    answer = planned(of)
+    if answer.utilisation <= P.utilisation_max + 1e-9:
+        return
+    for c, assignment, _ in Judged(of, answer).pairs():
+        assert assignment.rate_hz <= min(1.0, c.camera.rate_hz)
+
+
+@settings(max_examples=300, deadline=None)
+@given(boxes(8))
+def test_utilisation_is_what_the_rates_and_profiles_say_where_batches_bring_nothing(
+    of: PlanningSnapshot,
+) -> None:
+    profiles = next(iter(of.profiles.values()))
+    single = profiles[FAMILY[0].name]
+    if single.quantile_ns(2, 0.99) < 2 * single.quantile_ns(1, 0.99):
+        return
+    judged = Judged(of, planned(of))
+    load = sum(a.rate_hz * p99_ns(of, v) / 1e9 for _, a, v in judged.pairs())
+    expected = load / len(of.profiles)
+    assert abs(judged.answer.utilisation - expected) <= 1e-6 * max(1.0, expected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(boxes(8))
+def test_a_plan_in_force_is_kept_while_nothing_changes(of: PlanningSnapshot) -> None:
+    first = planned(of)
+    again = replace(
+        of, cameras=tuple(replace(c, current=first.assignments[c.camera.id]) for c in of.cameras)
+    )
+    assert planned(again).assignments.keys() == first.assignments.keys()
+    third = replace(
+        of,
+        cameras=tuple(
+            replace(c, current=planned(again).assignments[c.camera.id]) for c in of.cameras
+        ),
+    )
+    for camera_, assignment in planned(third).assignments.items():
+        before = planned(again).assignments[camera_]
+        assert (assignment.variant, assignment.rate_hz) == (before.variant, before.rate_hz)
+
+
+@settings(max_examples=300, deadline=None)
+@given(cameras)
+def test_alone_a_camera_gets_the_largest_size_that_fits(c: CameraSnapshot) -> None:
+    of = snapshot([replace(c, current=None)])
+    [assignment] = planned(of).assignments.values()
+    possible = []
+    for variant in FAMILY:
+        if variant.accuracy < c.camera.min_accuracy:
+            continue
+        if (
+            slack_ns(of, c, variant) >= p99_ns(of, variant)
+            and carried_hz(c, variant) >= c.camera.rate_hz
+            and c.camera.rate_hz * p99_ns(of, variant) / 1e9 <= P.utilisation_max
+        ):
+            possible.append(variant)
+        if variant.covers(c.camera.width_px, c.camera.height_px):
+            break
+    if possible:
+        assert assignment.served
+        assert assignment.variant == possible[-1].name
+        assert assignment.rate_hz == c.camera.rate_hz
+
+
+@settings(max_examples=150, deadline=None)
+@given(boxes(3))
+def test_a_new_plan_is_close_to_the_best_of_all(of: PlanningSnapshot) -> None:
+    """Where batches bring nothing, feasibility is plain, and few cameras can be enumerated."""
+    of = replace(
+        of,
+        cameras=tuple(replace(c, current=None) for c in of.cameras),
+        profiles=snapshot([], executors=tuple(of.profiles)).profiles,
+    )
+    answer = planned(of)
+    pairs = Judged(of, answer).pairs()
+    if not all(a.served and a.rate_hz == c.camera.rate_hz for c, a, _ in pairs):
+        return
+
+    def value(chosen: tuple[Variant, ...]) -> float:
+        return sum(v.accuracy * c.camera.rate_hz for c, v in zip(of.cameras, chosen, strict=True))
+
+    def feasible(chosen: tuple[Variant, ...]) -> bool:
+        both = list(zip(of.cameras, chosen, strict=True))
+        blocker_ns = max(p99_ns(of, v) for v in chosen)
+        load = sum(c.camera.rate_hz * p99_ns(of, v) for c, v in both) / 1e9 / len(of.profiles)
+        return load <= P.utilisation_max and all(
+            blocker_ns <= slack_ns(of, c, v) and carried_hz(c, v) >= c.camera.rate_hz
+            for c, v in both
+        )
+
+    sensible = []
+    for c in of.cameras:
+        enough = [v for v in FAMILY if v.accuracy >= c.camera.min_accuracy]
+        size = c.camera.width_px, c.camera.height_px
+        first = next((at for at, v in enumerate(enough) if v.covers(*size)), len(enough))
+        sensible.append(enough[: first + 1])
+    best = max(value(chosen) for chosen in product(*sensible) if feasible(chosen))
+    got = tuple(v for _, _, v in pairs)
+    assert value(got) >= 0.9 * best
+    # And no single camera could go one size up.
+    for at, choices in enumerate(sensible):
+        up = [v for v in choices if v.pixels > got[at].pixels][:1]
+        assert not any(feasible((*got[:at], v, *got[at + 1 :])) for v in up)
+
+
+@given(boxes(6), st.integers(0, 40))
+def test_a_plan_is_a_function_of_its_arguments_and_stays_feasible_when_cut_short(
+    of: PlanningSnapshot, iterations: int
+) -> None:
+    one = plan(of, random.Random(1), iterations)
+    assert one == plan(of, random.Random(1), iterations)
+    full = planned(of)
+    assert {a.camera: a.served for a in one.assignments.values()} == {
+        a.camera: a.served for a in full.assignments.values()
+    }
+    assert one.utilisation <= max(P.utilisation_max, full.utilisation) + 1e-9

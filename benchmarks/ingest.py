@@ -1,0 +1,343 @@
+"""Measures what a frame costs the box beside inference: socket, core and result.
+
+    python benchmarks/ingest.py [--cameras 8] [--seconds 10] [--part PART]... [--json]
+
+The real server, core and driver run in this process; one other process plays all cameras over real
+WebSockets on loopback, with frames of 20 KB. Three parts:
+
+throughput  executor that finds nothing, cameras that send as soon as they are answered
+pacing      the same at 500 frames/s: how long a frame waits for its ack
+lag         the bundled model and real decoding at full load: how late the event loop's timers are
+
+CPU time is that of this whole process, so 1 / (CPU time per frame) is what one core carries
+however busy the machine is; wall figures are only as good as the machine is idle.
+"""
+
+import asyncio
+import base64
+import contextlib
+import functools
+import gc
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import uvloop
+
+import edgebox
+from edgebox.app import App
+from edgebox.config import Config, InferenceParameters, LimitParameters, StorageParameters
+from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
+from edgebox.inference.executor import BatchResult, NullExecutor
+from edgebox.inference.machine import processor_name, usable_cores
+from edgebox.inference.tensors import Canvas
+from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.media.jpeg import encode
+from edgebox.media.scene import Scene
+from edgebox.planning.planner import plan
+from edgebox.runtime.box import Box
+from edgebox.runtime.driver import Driver
+from edgebox.runtime.journal import Journal
+from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.preparation import CanvasPool
+from edgebox.scheduling.edf import EarliestDeadlineFirst
+from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
+from edgebox.scheduling.scheduler import Scheduler
+from edgebox.web.server import Server
+
+CLIENT = Path(__file__).with_name("ingest_client.py")
+FRAME_BYTES = 20_000
+PICTURE_PX = (640, 360)
+WINDOW = 16
+PACED_HZ = 500.0
+WARM_S = 2.0
+FULL_LOAD_HZ = 400.0
+"""Offered to the real model; far more than two cores can infer."""
+LAG_FACTOR = 3
+"""The lag is measured this many times as long: P99.9 wants thousands of samples."""
+BATCH_NS = 200_000
+"""What the profiles of the executor that finds nothing say, so that the core forms batches."""
+_NO_PIXELS: Canvas = np.empty((0, 0, 3), np.uint8)
+SWITCH_INTERVAL_S = 0.001
+"""As edgebox/app.py sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The server's meters at one instant."""
+
+    wall_s: float
+    cpu_s: float
+    loop_cpu_s: float
+    """Of the event loop's thread alone."""
+    answered: int
+    dropped: int
+
+
+def mark(box: Box) -> Mark:
+    """Read the meters."""
+    total = box.metrics.total()
+    return Mark(
+        time.monotonic(),
+        time.process_time(),
+        time.thread_time(),
+        total.on_time + total.late,
+        sum(total.dropped.values()),
+    )
+
+
+def picture() -> bytes:
+    """Return a street scene as a JPEG of just `FRAME_BYTES`, bytes after its end included."""
+    rgb = Scene(7, *PICTURE_PX).render(0.0).rgb
+    jpeg = next(
+        jpeg for quality in range(95, 20, -5) if len(jpeg := encode(rgb, quality)) <= FRAME_BYTES
+    )
+    return jpeg.ljust(FRAME_BYTES, b"\0")
+
+
+def config_of(**inference: Any) -> Config:
+    """Return a configuration that keeps nothing and lets a camera send ahead."""
+    return replace(
+        Config(),
+        limits=replace(
+            LimitParameters(),
+            unacknowledged_max=WINDOW,
+            pending_per_camera_max=4 * WINDOW,
+            pending_max=10_000,
+        ),
+        storage=replace(StorageParameters(), path=":memory:"),
+        inference=replace(InferenceParameters(), **inference),
+    )
+
+
+class NothingFound(NullExecutor):
+    """Answers each member of a batch, though no frame was decoded into a canvas."""
+
+    def submit(
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+    ) -> Future[BatchResult]:
+        """Answer a batch with nothing found."""
+        return super().submit(variant, [_NO_PIXELS] * batch_size, batch_size)
+
+
+@contextlib.asynccontextmanager
+async def bare_box() -> AsyncIterator[tuple[Box, int]]:
+    """Run everything but models, decoding and the database; yield the box and its port."""
+    config = config_of()
+    families = load_zoo(bundled_folders()).families
+    variants = {v.name: v for family in families for v in family.variants}
+    executor = NothingFound(ExecutorId("null/0"))
+    rows = {size: (BATCH_NS,) * len(QUANTILES) for size in (1, 2, 4, 8, 16)}
+    profiles = {name: LatencyProfile(name, executor.id, rows) for name in variants}
+    box = Box(
+        name="benchmark",
+        version=edgebox.__version__,
+        cameras_max=config.limits.cameras_max,
+        on_event=lambda event: None,
+        on_camera=lambda record: None,
+    )
+    box.offer(families, families[0].name)
+    driver = Driver(
+        Scheduler(config.scheduler_parameters(), EarliestDeadlineFirst()),
+        executors=[executor],
+        variants=variants,
+        canvases=CanvasPool({family.name: family.input for family in families}, needs_pixels=False),
+        decode_threads=1,
+        planner=functools.partial(plan, parameters=config.planning_parameters()),
+        on_advice=box.advised,
+        on_plan=box.planned,
+        journal=Journal(),
+    )
+    lag = LoopLag()
+    server = Server(box, config.limits, lag)
+    driver.start()
+    driver.feed(VariantsOffered(tuple(variants.values())))
+    driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))
+    box.attach(driver, {executor.id: profiles})
+    await server.start("127.0.0.1", 0)
+    lag.start()
+    try:
+        yield box, server.port
+    finally:
+        await driver.stop(1.0)
+        await server.stop()
+        executor.close()
+        lag.stop()
+
+
+@contextlib.asynccontextmanager
+async def whole_box() -> AsyncIterator[tuple[Box, int]]:
+    """Run the product as it is; yield the box and its port."""
+    config = config_of(profile_s=5.0)
+    app = App(replace(config, server=replace(config.server, port=0)))
+    await app.start()
+    try:
+        yield app.box, app.port
+    finally:
+        await app.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run: the server's meters before and after, and what the cameras saw."""
+
+    before: Mark
+    after: Mark
+    client: dict[str, Any]
+    lag_ms: dict[str, float]
+
+    @property
+    def wall_s(self) -> float:
+        """How long it was measured."""
+        return self.after.wall_s - self.before.wall_s
+
+    @property
+    def frames(self) -> int:
+        """Frames answered meanwhile."""
+        return self.after.answered - self.before.answered
+
+    def load(self) -> dict[str, float]:
+        """Return rates and costs."""
+        cpu_s = self.after.cpu_s - self.before.cpu_s
+        loop_s = self.after.loop_cpu_s - self.before.loop_cpu_s
+        frames = max(1, self.frames)
+        return {
+            "frames": self.frames,
+            "dropped": self.after.dropped - self.before.dropped,
+            "wall_hz": round(self.frames / self.wall_s, 1),
+            "cpu_us_per_frame": round(cpu_s / frames * 1e6, 1),
+            "loop_cpu_us_per_frame": round(loop_s / frames * 1e6, 1),
+            "one_core_hz": round(frames / cpu_s, 1),
+            "cores_used": round(cpu_s / self.wall_s, 2),
+        }
+
+
+async def drive(box: Box, seconds: float, order: dict[str, Any]) -> Measured:
+    """Let the client process send; measure after it has warmed up."""
+    client = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(CLIENT),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 26,
+    )
+    assert client.stdin is not None
+    assert client.stdout is not None
+    lag = LoopLag()
+    try:
+        client.stdin.write(json.dumps(order).encode() + b"\n")
+        await asyncio.sleep(WARM_S)
+        gc.collect()
+        gc.freeze()
+        client.stdin.write(b"begin\n")
+        lag.start()
+        before = mark(box)
+        await asyncio.sleep(seconds)
+        after = mark(box)
+        lag.stop()
+        client.stdin.write(b"end\n")
+        line = await asyncio.wait_for(client.stdout.readline(), 10.0)
+        if not line:
+            raise click.ClickException("the client process failed; see above")
+        client.stdin.close()
+        await asyncio.wait_for(client.wait(), 10.0)
+    finally:
+        if client.returncode is None:
+            client.kill()
+            await client.wait()
+    return Measured(before, after, json.loads(line), lag.quantiles_ms() or {})
+
+
+def quantiles_ms(samples_ns: list[int]) -> dict[str, float]:
+    """Return P50, P99 and the maximum in ms."""
+    p50, p99, most = np.quantile(np.array(samples_ns or [0]), (0.5, 0.99, 1.0)) / 1e6
+    return {"p50": round(float(p50), 2), "p99": round(float(p99), 2), "max": round(float(most), 2)}
+
+
+async def throughput(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
+    """As many frames as go through."""
+    async with bare_box() as (box, port):
+        run = await drive(box, seconds, order | {"port": port, "frames_hz": 0.0, "window": WINDOW})
+        return {**run.load(), "decision_us": box.decision_us(), "target": ">= 5000 one_core_hz"}
+
+
+async def pacing(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
+    """The way to the ack at a moderate rate."""
+    async with bare_box() as (box, port):
+        paced = {"port": port, "frames_hz": PACED_HZ, "window": WINDOW}
+        run = await drive(box, seconds, order | paced)
+        return {
+            **run.load(),
+            "skipped": run.client["skipped"],
+            "ack_ms": quantiles_ms(run.client["ack_ns"]),
+            "answer_ms": quantiles_ms(run.client["answer_ns"]),
+            "target": "ack_ms.p99 <= 5",
+        }
+
+
+async def lag(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
+    """The event loop beside a busy model, with a page open."""
+    async with whole_box() as (box, port):
+        full = {"port": port, "frames_hz": FULL_LOAD_HZ, "window": 4, "slo_ms": 300.0}
+        run = await drive(box, LAG_FACTOR * seconds, order | full | {"watch": True})
+        meters = box.driver.meters
+        now_ns = box.driver.clock_ns()
+        return {
+            **run.load(),
+            "loop_lag_ms": {name: round(ms, 2) for name, ms in run.lag_ms.items()},
+            "lag_samples": round(100 * run.wall_s),
+            "utilisation": {name: round(m.utilisation(now_ns), 2) for name, m in meters.items()},
+            "decision_us": box.decision_us(),
+            "target": "loop_lag_ms.p999 <= 10",
+        }
+
+
+PARTS: dict[str, Callable[..., Any]] = {"throughput": throughput, "pacing": pacing, "lag": lag}
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures were measured on."""
+    return {
+        "edgebox": edgebox.__version__,
+        "processor": processor_name(),
+        "cores": usable_cores(),
+        "python": platform.python_version(),
+        "load_before": [round(load, 2) for load in os.getloadavg()],
+    }
+
+
+@click.command()
+@click.option("--cameras", default=8, show_default=True, help="Connections.")
+@click.option("--seconds", default=10.0, show_default=True, help="Of each measurement.")
+@click.option("--part", "parts", multiple=True, type=click.Choice(list(PARTS)), help="Only this.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def main(cameras: int, seconds: float, parts: tuple[str, ...], as_json: bool) -> None:
+    """Measure what a frame costs the box beside inference."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    width_px, height_px = PICTURE_PX
+    order = {
+        "cameras": cameras,
+        "jpeg": base64.b64encode(picture()).decode(),
+        "width_px": width_px,
+        "height_px": height_px,
+    }
+    document: dict[str, Any] = {"machine": machine(), "frame_bytes": FRAME_BYTES}
+    for part in parts or tuple(PARTS):
+        document[part] = uvloop.run(PARTS[part](seconds, order))
+        if not as_json:
+            click.echo(f"{part}: {json.dumps(document[part], indent=1)}")
+    if as_json:
+        click.echo(json.dumps(document, indent=1))
+
+
+if __name__ == "__main__":
+    main()

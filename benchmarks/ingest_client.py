@@ -1,0 +1,172 @@
+"""The cameras of benchmarks/ingest.py: one process, real WebSockets, as cheap as it can be.
+
+Reads one line of JSON (`Order`) from stdin, connects, and sends until told otherwise: the line
+"begin" starts a measurement, "end" ends it and prints one line of JSON with the latencies.
+Obeys no advice: it is there to be a load.
+"""
+
+import asyncio
+import base64
+import json
+import sys
+import time
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+import aiohttp
+import orjson
+import uvloop
+
+from edgebox.link.messages import FrameHeader, Hello, Pong
+
+_SLO_MS = 5_000.0
+
+Socket = aiohttp.ClientWebSocketResponse[Literal[False]]
+"""One that leaves texts as bytes."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the parent wants sent."""
+
+    port: int
+    cameras: int
+    jpeg: str
+    """Base64."""
+    width_px: int
+    height_px: int
+    frames_hz: float
+    """Of all cameras together; 0: the next as soon as one was answered."""
+    window: int
+    """Frames a camera may have at the box, unanswered."""
+    slo_ms: float = _SLO_MS
+    watch: bool = False
+    """Whether a page is open, too."""
+
+
+@dataclass
+class Latencies:
+    """What one measurement saw, in ns."""
+
+    sent: int = 0
+    skipped: int = 0
+    """Frames whose turn came while the window was full."""
+    dropped: int = 0
+    ack_ns: list[int] = field(default_factory=list)
+    """From handing a frame to the socket to its ack."""
+    answer_ns: list[int] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Begin anew, in place: every camera holds on to this object."""
+        self.sent = self.skipped = self.dropped = 0
+        self.ack_ns.clear()
+        self.answer_ns.clear()
+
+
+class Camera:
+    """One connection that sends the same picture again and again."""
+
+    def __init__(self, order: Order, number: int, seen: Latencies) -> None:
+        self._order = order
+        self._number = number
+        self._seen = seen
+        self._jpeg = base64.b64decode(order.jpeg)
+        self._sent_ns: dict[int, int] = {}
+        self._room = asyncio.Event()
+
+    async def run(self, session: aiohttp.ClientSession) -> None:
+        """Say hello and send until cancelled."""
+        order = self._order
+        url = f"http://127.0.0.1:{order.port}/v1/stream"
+        async with session.ws_connect(url, max_msg_size=0, decode_text=False) as socket:
+            rate_hz = min(100.0, order.frames_hz / order.cameras or 100.0)
+            hello = Hello(
+                camera=f"camera-{self._number}",
+                width_px=order.width_px,
+                height_px=order.height_px,
+                slo_ms=order.slo_ms,
+                rate_hz=rate_hz,
+                agent="benchmark",
+            )
+            await socket.send_str(hello.encode().decode())
+            sender = asyncio.create_task(self._send(socket))
+            try:
+                async for message in socket:
+                    await self._heard(socket, message.data)
+            finally:
+                sender.cancel()
+        raise RuntimeError(f"the box closed the connection ({socket.close_code})")
+
+    async def _heard(self, socket: Socket, data: bytes) -> None:
+        now_ns = time.monotonic_ns()
+        message = orjson.loads(data)
+        match message["type"]:
+            case "ack":
+                self._seen.ack_ns.append(now_ns - self._sent_ns[message["frame"]])
+            case "result":
+                self._seen.answer_ns.append(now_ns - self._sent_ns.pop(message["frame"]))
+                self._room.set()
+            case "drop":
+                self._seen.dropped += 1
+                del self._sent_ns[message["frame"]]
+                self._room.set()
+            case "ping":
+                await socket.send_str(Pong(message["id"], now_ns).encode().decode())
+            case "error":
+                raise RuntimeError(message["message"])
+
+    async def _send(self, socket: Socket) -> None:
+        order = self._order
+        period_s = order.cameras / order.frames_hz if order.frames_hz else 0.0
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + period_s * self._number / order.cameras
+        number = 0
+        while True:
+            if period_s:
+                await asyncio.sleep(due_s - loop.time())
+                due_s += period_s
+                if len(self._sent_ns) >= order.window:
+                    self._seen.skipped += 1
+                    continue
+            while len(self._sent_ns) >= order.window:
+                self._room.clear()
+                await self._room.wait()
+            number += 1
+            now_ns = time.monotonic_ns()
+            self._sent_ns[number] = now_ns
+            self._seen.sent += 1
+            header = FrameHeader(number, now_ns, now_ns, order.width_px, order.height_px, number)
+            await socket.send_bytes(header.encode() + self._jpeg)
+
+
+async def _watch(session: aiohttp.ClientSession, port: int) -> None:
+    """Read what a page would read."""
+    async with session.ws_connect(f"http://127.0.0.1:{port}/v1/ui", max_msg_size=0) as socket:
+        async for _ in socket:
+            pass
+
+
+async def main() -> None:
+    """Do as the lines on stdin say."""
+    order = Order(**json.loads(sys.stdin.readline()))
+    seen = Latencies()
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        running = [
+            tasks.create_task(Camera(order, number, seen).run(session))
+            for number in range(order.cameras)
+        ]
+        if order.watch:
+            running.append(tasks.create_task(_watch(session, order.port)))
+        while (await asyncio.to_thread(sys.stdin.readline)).strip() == "begin":
+            seen.clear()
+            await asyncio.to_thread(sys.stdin.readline)
+            print(json.dumps(asdict(seen)), flush=True)
+        for task in running:
+            task.cancel()
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -18,7 +18,7 @@ from pathlib import Path
 from edgebox import __version__
 from edgebox.config import Config, InferenceParameters
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId, LatencyProfile
+from edgebox.domain.models import LatencyProfile
 from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
@@ -300,13 +300,11 @@ def open_executors(
     executors: list[OnnxExecutor] = []
     for number in range(inference.executors_per_device):
         executor = OnnxExecutor(
-            ExecutorId(f"cuda:0/{number}"),
+            number,
             families,
             providers=inference.providers,
             cpu_threads=inference.cpu_threads,
         )
-        if executor.provider == CPU:
-            executor.id = ExecutorId(f"cpu/{number}")
         executors.append(executor)
     return executors
 

@@ -143,7 +143,7 @@ class OnnxExecutor:
 
     def __init__(
         self,
-        executor_id: ExecutorId,
+        executor_id: ExecutorId | int,
         families: Sequence[Family],
         *,
         providers: ProviderChoice = "auto",
@@ -155,7 +155,8 @@ class OnnxExecutor:
         """Open the sessions (blocks for 0.1 s on a CPU, seconds on a GPU) and start the thread.
 
         Args:
-            executor_id: "cpu/0", "cuda:0/1".
+            executor_id: a name, or the number among the executors of one device: then it is
+                named after the device it really got, "cpu/0" or "cuda:0/1".
             families: at least one, from the zoo.
             providers: "cuda" insists, "auto" falls back to the CPU and says so in `note`.
             device_index: which GPU.
@@ -168,7 +169,6 @@ class OnnxExecutor:
         """
         if not families:
             raise ModelError("an executor needs at least one model family")
-        self.id = executor_id
         self.cpu_threads = cpu_threads or default_cpu_threads()
         self._clock_ns = clock_ns
         self._score_floor = score_floor
@@ -178,6 +178,10 @@ class OnnxExecutor:
         )
         self.provider = next(iter(self._sessions.values())).provider
         self.device = device_name(self.provider, self.cpu_threads, device_index)
+        if isinstance(executor_id, int):
+            kind = f"cuda:{device_index}" if self.provider == CUDA else "cpu"
+            executor_id = ExecutorId(f"{kind}/{executor_id}")
+        self.id = executor_id
         cuda = cuda_runtime() if self.provider == CUDA else None
         if self.provider == CUDA and cuda is None:
             self.note = "host memory is not page-locked (no libcudart): copies are slower"

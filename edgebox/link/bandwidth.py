@@ -17,6 +17,7 @@ Pure: the instants come in as arguments. O(window) per question, O(1) per frame.
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 
 WINDOW_NS = 1_000_000_000
 STALE_NS = 10_000_000_000
@@ -76,7 +77,10 @@ class BandwidthEstimate:
         self._forget(now_ns)
         if not self._samples:
             return None
-        recent = [s for s in self._samples if s.arrival_ns > now_ns - self._window_ns]
+        # Newest first: what is older than the window is kept for links that fall silent, and
+        # may be ten times as much.
+        horizon_ns = now_ns - self._window_ns
+        recent = list(takewhile(lambda s: s.arrival_ns > horizon_ns, reversed(self._samples)))
         if len(recent) < SAMPLES_MIN:
             recent = list(self._samples)[-SAMPLES_MIN:]
         mean = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)

@@ -187,12 +187,12 @@ class SenderWindow:
         period_ns = round(1e9 / self._send_rate_hz())
         if self._due_ns is None:
             # The first frame may come late (a source warms up); it does not set the phase.
-            self._due_ns = captured_ns - period_ns
+            self._due_ns = captured_ns - 2 * period_ns
         # A quarter of a period early is jitter of the source; more is a faster source. A frame
-        # up to a period late does not delay those after it, so jitter costs no frames.
+        # up to two periods late does not delay those after it, so jitter costs no frames.
         if captured_ns < self._due_ns - period_ns // 4:
             return False
-        self._due_ns = max(self._due_ns, captured_ns - period_ns) + period_ns
+        self._due_ns = max(self._due_ns, captured_ns - 2 * period_ns) + period_ns
         return True
 
     def _send_rate_hz(self) -> float:

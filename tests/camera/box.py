@@ -44,6 +44,8 @@ class Box:
     answer: Callable[[FrameHeader], str] = lambda header: "result"
     ack_after_s: float = 0.0
     result_after_s: float = 0.0
+    mute_connections: int = 0
+    """So many connections hear a welcome and then nothing, as over a link that went away."""
     refuse: ErrorMessage | None = None
     refusals_left: int = 10**9
     advice: Advice = field(default_factory=advice)
@@ -107,7 +109,8 @@ class Box:
             await socket.send_frame(message.encode(), WSMsgType.TEXT)
 
     async def _stream(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse()
+        mute = len(self.hellos) < self.mute_connections
+        socket = web.WebSocketResponse(autoping=not mute)
         await socket.prepare(request)
         hello = decode_from_camera(await socket.receive_str())
         assert isinstance(hello, Hello)
@@ -131,6 +134,10 @@ class Box:
             self.advice,
         )
         await self.say(socket, welcome)
+        if mute:
+            async for _ in socket:
+                self.first_frame.set()
+            return socket
         await self.say(socket, Ping(1, time.monotonic_ns()))
         async for message in socket:
             if message.type is WSMsgType.BINARY:

@@ -134,7 +134,7 @@ async def test_obeys_the_advised_rate() -> None:
     async with Box(advice=advice(rate_hz=10.0)) as box:
         summary = await camera(box, source(rate_hz=50.0)).run(duration_s=1.0)
     assert_adds_up(summary)
-    assert 8 <= summary.sent <= 12
+    assert 8 <= summary.sent <= 14  # ten, and the credit for jitter
     assert summary.skipped["rate"] >= 25
 
 
@@ -189,6 +189,33 @@ async def test_waits_for_a_box_that_is_not_there_yet() -> None:
     summary = await run
     await box.stop()
     assert summary.on_time == summary.captured == 5
+    assert summary.reconnects == 0
+
+
+async def test_a_connection_that_went_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgebox.camera.session.SILENCE_MAX_S", 0.3)
+    monkeypatch.setattr("edgebox.camera.session.REPORT_PERIOD_S", 0.1)
+    remarks: list[str] = []
+    async with Box(mute_connections=1) as box:
+        summary = await camera(box, on_remark=remarks.append).run(duration_s=1.5)
+    assert_adds_up(summary)
+    assert summary.reconnects == 1
+    assert summary.dropped["lost"] == 2  # what fits into the window
+    assert summary.skipped["window"] > 0
+    assert summary.on_time > 5
+    assert any("nothing was heard" in remark for remark in remarks)
+
+
+async def test_a_box_that_crashes_costs_what_was_on_its_way() -> None:
+    box = Box(result_after_s=0.15)
+    await box.start()
+    run = asyncio.create_task(camera(box).run(duration_s=1.2))
+    await asyncio.sleep(0.4)
+    await box.stop()
+    summary = await run
+    assert_adds_up(summary)
+    assert summary.dropped["lost"] >= 1
+    assert summary.skipped["offline"] >= 10
     assert summary.reconnects == 0
 
 

@@ -8,6 +8,8 @@ import random
 import re
 import signal
 import socket
+import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import click
@@ -15,7 +17,7 @@ import orjson
 
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
-from edgebox.camera.live import render, shown
+from edgebox.camera.live import render, show_live, show_plain
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.sources import SCENE_SIZE_PX, open_source
@@ -108,6 +110,8 @@ def camera(
         if duration is not None and not duration > 0:
             raise InvalidInputError(f"--duration must be above 0, not {duration:g}")
         shaped = parse_link(link) if link is not None else None
+        live = sys.stdout.isatty() and not as_json  # it shows the last remark itself
+        show = show_live if live else None if as_json else show_plain
         frames = open_source(source, rate_hz, loop=loop, size_px=parse_size(size))
         daemon = Camera(
             frames,
@@ -119,9 +123,9 @@ def camera(
             family=family,
             min_accuracy=min_accuracy,
             link=shaped,
-            on_remark=lambda remark: None if as_json else click.echo(remark, err=True),
+            on_remark=None if live else lambda remark: click.echo(remark, err=True),
         )
-        summary = asyncio.run(_run(daemon, duration, as_json))
+        summary = asyncio.run(_run(daemon, duration, show))
     except EdgeboxError as error:
         click.echo(f"edgebox camera: {error}", err=True)
         raise SystemExit(1) from None
@@ -131,7 +135,11 @@ def camera(
         click.echo(render(summary))
 
 
-async def _run(daemon: Camera, duration_s: float | None, quiet: bool) -> Summary:
+async def _run(
+    daemon: Camera,
+    duration_s: float | None,
+    show: Callable[[Camera], Coroutine[None, None, None]] | None,
+) -> Summary:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -142,8 +150,13 @@ async def _run(daemon: Camera, duration_s: float | None, quiet: bool) -> Summary
 
     for number in _END_SIGNALS:
         loop.add_signal_handler(number, stop)
-    async with shown(daemon, quiet):
+    showing = asyncio.create_task(show(daemon)) if show else None
+    try:
         return await daemon.run(duration_s)
+    finally:
+        if showing is not None:
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
 
 
 def _host_name() -> str:

@@ -67,8 +67,8 @@ class Camera:
     Either give it a source and `run` it, or use it as an async context manager and `send`
     frames of your own:
 
-        async with Camera(None, server, size_px=(1280, 720), on_result=print) as camera:
-            camera.send(rgb)
+        async with Camera(None, "ws://box:8787", size_px=(1280, 720), on_result=print) as camera:
+            camera.send(rgb)  # a (720, 1280, 3) uint8 array
 
     Args:
         source: where frames come from; None: they are pushed with `send`.
@@ -159,7 +159,7 @@ class Camera:
         if self._source is None:
             raise InvalidInputError("a camera without a source is not run; use `async with`")
         await self.start()
-        capture = Capture(self._source, self.capture)
+        capture = Capture(self._source, self._from_source)
         try:
             await self._until_any(self._welcomed.wait(), self._stopped.wait())
             if not self._stopped.is_set():
@@ -239,24 +239,18 @@ class Camera:
 
         Returns:
             The frame's number, as the result or drop will name it.
+
+        Raises:
+            InvalidInputError: another shape or type than announced, or the camera is not open.
         """
         expected = (self.hello.height_px, self.hello.width_px, 3)
         if rgb.shape != expected or rgb.dtype != np.uint8:
             raise InvalidInputError(
                 f"a frame must be uint8 of shape {expected}, not {rgb.dtype} of {rgb.shape}"
             )
-        return self.capture(time.monotonic_ns(), rgb)
-
-    def capture(self, captured_ns: int, rgb: NDArray[np.uint8]) -> int:
-        """Take a frame that was captured at this instant of the monotonic clock."""
-        self._frames_captured += 1
-        number = self._frames_captured
-        self._books.captured(number, captured_ns)
-        if self._session is None:
-            self._books.skipped(number, SkipReason.OFFLINE, time.monotonic_ns())
-        else:
-            self._session.captured(number, captured_ns, rgb)
-        return number
+        if self._connecting is None:
+            raise InvalidInputError("the camera is not open; use it in `async with`")
+        return self._take(time.monotonic_ns(), rgb)
 
     def summary(self) -> Summary:
         """Return the figures as they stand."""
@@ -281,9 +275,23 @@ class Camera:
             remark=self._remark,
         )
 
+    def _from_source(self, captured_ns: int, rgb: NDArray[np.uint8]) -> None:
+        # A device that hung may wake up after everything is counted.
+        if self._connecting is not None:
+            self._take(captured_ns, rgb)
+
+    def _take(self, captured_ns: int, rgb: NDArray[np.uint8]) -> int:
+        self._frames_captured += 1
+        number = self._frames_captured
+        self._books.captured(number, captured_ns)
+        if self._session is None:
+            self._books.skipped(number, SkipReason.OFFLINE, time.monotonic_ns())
+        else:
+            self._session.captured(number, captured_ns, rgb)
+        return number
+
     async def _stay_connected(self) -> None:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-        async with aiohttp.ClientSession(timeout=timeout) as client:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as client:
             while True:
                 try:
                     await self._connect(client)
@@ -296,7 +304,9 @@ class Camera:
     async def _connect(self, client: aiohttp.ClientSession) -> None:
         """Serve one connection to its end, which is always an error."""
         try:
-            async with client.ws_connect(self.url, autoping=False, timeout=_CLOSING) as socket:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                connected = await client.ws_connect(self.url, autoping=False, timeout=_CLOSING)
+            async with connected as socket:
                 welcome = await introduce(socket, self.hello)
                 self._books.connected()
                 self._backoff.reset()

@@ -1,10 +1,8 @@
 """Owns what a person sees of a running camera: a live line, plain lines, the final table."""
 
 import asyncio
-import sys
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 
 import click
 
@@ -69,23 +67,6 @@ def render(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-@asynccontextmanager
-async def shown(camera: Camera, quiet: bool) -> AsyncIterator[None]:
-    """Show a camera's status while the block runs.
-
-    A line that is kept up to date where standard output is a terminal, otherwise a line every
-    10 s to standard error; nothing if `quiet`.
-    """
-    show = _show_live if sys.stdout.isatty() else _show_plain
-    task = None if quiet else asyncio.create_task(show(camera))
-    try:
-        yield
-    finally:
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-
 class _Rate:
     """Frames per second from a counter, over the last few seconds."""
 
@@ -100,7 +81,8 @@ class _Rate:
         return (last - first) / (last_s - first_s) if last_s > first_s else None
 
 
-async def _show_live(camera: Camera) -> None:
+async def show_live(camera: Camera) -> None:
+    """Keep one line on a terminal up to date until cancelled."""
     from rich.live import Live  # noqa: PLC0415 - only a terminal pays for it
     from rich.text import Text  # noqa: PLC0415
 
@@ -113,7 +95,8 @@ async def _show_live(camera: Camera) -> None:
             await asyncio.sleep(LIVE_PERIOD_S)
 
 
-async def _show_plain(camera: Camera) -> None:
+async def show_plain(camera: Camera) -> None:
+    """Write a line to standard error every 10 s until cancelled."""
     rate = _Rate()
     rate.of(camera.status().sent)
     next_s = time.monotonic() + PLAIN_PERIOD_S

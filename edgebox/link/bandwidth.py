@@ -9,8 +9,10 @@ weighs samples by their bytes (sum of bits over sum of time, which *is* the harm
 frames of equal size), so that small frames with noisy times count little; and the caps forgive
 `NOISE_NS` of scheduling delay per frame. No sample is shorter than `BUSY_MIN_NS`.
 
-A mean over small frames on a noisy machine still errs low, never high: larger frames, which the
-planner tries when the estimate allows them, correct it upwards.
+A mean over small frames on a noisy machine still errs low: larger frames, which the planner
+tries when the estimate allows them, correct it upwards. On a link much faster than its frames
+(loopback) the figure says only "at least this much": a frame shorter than `BUSY_MIN_NS` cannot be
+told from one that took just that.
 
 Pure: the instants come in as arguments. O(window) per question, O(1) per frame.
 """

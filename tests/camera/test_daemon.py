@@ -219,6 +219,29 @@ async def test_a_box_that_crashes_costs_what_was_on_its_way() -> None:
     assert summary.reconnects == 0
 
 
+async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgebox.camera.daemon.CONNECT_TIMEOUT_S", 0.1)
+    called = asyncio.Event()
+
+    def accept(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        called.set()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    remarks: list[str] = []
+
+    def remarked(remark: str) -> None:
+        remarks.append(remark)
+        running.stop()
+
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    running = Camera(source(), address, on_remark=remarked)
+    summary = await running.run()
+    server.close()
+    assert called.is_set()
+    assert "cannot connect" in remarks[0]
+    assert summary.captured == 0
+
+
 @pytest.mark.parametrize("code", ["bad_hello", "version", "unknown_family"])
 async def test_a_fatal_refusal_ends_with_the_boxs_message(code: str) -> None:
     async with Box(refuse=ErrorMessage(code, "because of this", fatal=True)) as box:
@@ -297,6 +320,8 @@ async def test_a_program_pushes_its_own_frames() -> None:
             sent.append(pushing.send(NOISE))
             with pytest.raises(InvalidInputError, match=r"\(180, 320, 3\)"):
                 pushing.send(NOISE[:10])
+        with pytest.raises(InvalidInputError, match="not open"):
+            pushing.send(NOISE)
         summary = pushing.summary()
     assert answered == sent
     assert_adds_up(summary)

@@ -48,7 +48,7 @@ describe('the documented state', () => {
     expect(text(html, 'variant')).toBe('street-256')
     expect(text(html, 'reason')).toBe('256 px: ...')
     expect(text(html, 'latency')).toContain('33 ms')
-    expect(text(html, 'drops')).toBe('Dropped: 50 sender 3 queue')
+    expect(text(html, 'drops')).toBe('Dropped: 52 sender 3 queue')
   })
 
   test('shows the box', () => {

@@ -75,6 +75,9 @@ class App:
         self._driver: Driver | None = None
         self._executors: list[OnnxExecutor] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._rollup: MinuteRollup | None = None
+        self._minute_ms = 0
+        """When the minute that is being counted began, Unix milliseconds."""
 
     @property
     def box(self) -> Box:
@@ -176,8 +179,9 @@ class App:
         self.box.attach(
             driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
         )
-        rollup = MinuteRollup(self.box.metrics, variants)
-        self._tasks.append(asyncio.create_task(self._every_minute(rollup), name="rollup"))
+        self._rollup = MinuteRollup(self.box.metrics, variants)
+        self._minute_ms = _wall_clock_ms()
+        self._tasks.append(asyncio.create_task(self._every_minute(), name="rollup"))
 
     async def _profiles_of(
         self, executor: OnnxExecutor, families: Sequence[Family]
@@ -232,17 +236,25 @@ class App:
                 },
             )
 
-    async def _every_minute(self, rollup: MinuteRollup) -> None:
+    async def _every_minute(self) -> None:
         while True:
-            now_ms = time.time_ns() // 1_000_000
-            minute_ms = now_ms - now_ms % MINUTE_MS
-            await asyncio.sleep((minute_ms + MINUTE_MS - now_ms) / 1e3)
-            self._roll_up(rollup, minute_ms)
+            left_ms = _minute_of(self._minute_ms) + MINUTE_MS - _wall_clock_ms()
+            # Bounded: the wall clock may be set back.
+            await asyncio.sleep(min(max(left_ms, 0), MINUTE_MS) / 1e3)
+            self._roll_up()
 
-    def _roll_up(self, rollup: MinuteRollup, minute_ms: int) -> None:
-        storage = self._storage
+    def _roll_up(self) -> None:
+        """Store what was counted since the last time; the first and the last minute are shorter.
+
+        Rows are named by when their minute began, so each instant must be used once only: a
+        timer that fires early, or a restart within a minute, must not replace what was counted.
+        """
+        storage, rollup = self._storage, self._rollup
         assert storage is not None
-        storage.record_minutes(rollup.take(minute_ms, self.box.driver.clock_ns()))
+        assert rollup is not None
+        storage.record_minutes(rollup.take(self._minute_ms, self.box.driver.clock_ns()))
+        next_ms = _minute_of(self._minute_ms) + MINUTE_MS
+        self._minute_ms = max(next_ms, _minute_of(_wall_clock_ms()))
         self.box.forget_old_cameras()
         if storage.last_error:
             self.box.note(
@@ -264,6 +276,9 @@ class App:
             self._driver = None
         if self._server is not None:
             await self._server.stop()
+        if self._rollup is not None:
+            self._roll_up()
+            self._rollup = None
         for executor in self._executors:
             with contextlib.suppress(ModelError):
                 await asyncio.to_thread(executor.close)
@@ -364,6 +379,14 @@ def _warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:
     for known in profiles:
         sizes = known.batch_sizes if every_size else known.batch_sizes[:1]
         executor.warm([known.variant], sizes)
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _minute_of(at_ms: int) -> int:
+    return at_ms - at_ms % MINUTE_MS
 
 
 def _default_decode_threads() -> int:

@@ -105,16 +105,14 @@ class Server:
         sockets = self._runner.addresses
         self.port = sockets[0][1]
 
-    async def say_goodbye(self) -> None:
-        """Tell every camera that the box is stopping."""
+    async def stop(self) -> None:
+        """Say goodbye to every camera, close every connection and stop listening."""
         for session in list(self._sessions):
             session.shut_down()
-
-    async def stop(self) -> None:
-        """Close every connection and stop listening."""
         for viewer in list(self._viewers):
             await viewer.close()
         if self._runner is not None:
+            # Waits for what the sessions still have to say.
             await self._runner.cleanup()
             self._runner = None
 

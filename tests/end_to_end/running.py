@@ -1,0 +1,130 @@
+"""A running box for a test, real cameras beside it, and what must hold of everybody's books."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+
+from edgebox.app import App
+from edgebox.camera.accounting import Summary
+from edgebox.camera.daemon import Camera
+from edgebox.config import load
+from edgebox.domain.requests import CameraId
+from edgebox.media.sources import PictureSource
+from edgebox.runtime.journal import Journal
+from edgebox.runtime.metrics import Counts
+from tests.conftest import settings
+
+SIZE_PX = (320, 180)
+PICTURE = (
+    np.random.default_rng(1).integers(0, 256, (18, 32, 3), np.uint8).repeat(10, 0).repeat(10, 1)
+)
+"""(180, 320, 3) RGB: coarse squares, so that its JPEG is small but not nothing."""
+
+
+@contextlib.asynccontextmanager
+async def running(
+    database: Path, *, journal: Journal | None = None, **overrides: Any
+) -> AsyncIterator[App]:
+    """Run a box whose configuration is the tests' own and `overrides` ("limits__silent_s=1")."""
+    dotted = {key.replace("__", "."): value for key, value in overrides.items()}
+    app = App(load(None, settings(database, **dotted)), journal=journal)
+    await app.start()
+    try:
+        yield app
+    finally:
+        await app.stop()
+
+
+@contextlib.asynccontextmanager
+async def streaming(app: App, name: str = "bystander", **options: Any) -> AsyncIterator[Camera]:
+    """Stream from a real camera meanwhile; it has said bye when this ends."""
+    rate_hz = options.setdefault("rate_hz", 15.0)
+    options.setdefault("slo_ms", 2000.0)
+    source = options.pop("source", None) or PictureSource(SIZE_PX, rate_hz, lambda number: PICTURE)
+    camera = Camera(source, app.url, name=name, **options)
+    run = asyncio.create_task(camera.run())
+    await until(lambda: camera.summary().on_time >= 1 or run.done(), "the camera's first answer")
+    try:
+        yield camera
+    finally:
+        camera.stop()
+        await run
+
+
+@contextlib.asynccontextmanager
+async def unharmed_bystander(app: App) -> AsyncIterator[Camera]:
+    """Stream from another camera meanwhile, and insist at the end that it noticed nothing."""
+    async with streaming(app) as camera:
+        before = camera.summary().on_time
+        yield camera
+        await until(lambda: camera.summary().on_time >= before + 5, "five more answers")
+    assert_unharmed(camera.summary())
+    await gone(app, "bystander")
+    assert_books_agree(app, camera.summary())
+
+
+def assert_unharmed(summary: Summary) -> None:
+    """Insist that nothing was lost, late or refused; a busy machine may cost a skipped frame."""
+    assert summary.reconnects == 0
+    assert set(summary.dropped) <= {"sender"}, summary.dropped
+    assert summary.late == 0
+    assert summary.on_time >= 0.8 * summary.captured
+    assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
+
+
+def assert_adds_up(captured: int, on_time: int, late: int, dropped: Mapping[str, int]) -> None:
+    assert captured == on_time + late + sum(dropped.values())
+
+
+def assert_books_agree(app: App, summary: Summary) -> None:
+    """Insist that camera and box counted the same frames, each of which has ended."""
+    counts = counts_of(app, summary.camera)
+    assert counts.pending == 0
+    assert counts.captured == summary.captured
+    assert counts.accepted == summary.accepted
+    assert counts.on_time + counts.late == summary.on_time + summary.late
+    assert dict(counts.dropped) == dict(summary.dropped)
+
+
+def counts_of(app: App, camera: str) -> Counts:
+    return app.box.metrics.of(CameraId(camera)).counts
+
+
+async def gone(app: App, camera: str) -> None:
+    """Wait until the box has noticed that a camera has left."""
+    await until(lambda: not app.box.cameras[CameraId(camera)].connected, f"{camera} to leave")
+
+
+async def until(condition: Callable[[], bool], what: str, patience_s: float = 15.0) -> None:
+    """Wait for a condition; fail with what was waited for."""
+    deadline_s = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline_s, f"waited {patience_s:g} s for {what}"
+        await asyncio.sleep(0.01)
+
+
+def texts(app: App, level: str | None = None) -> list[str]:
+    """Return what the box has told people."""
+    return [event.text for event in app.box.events if level in (None, event.level)]
+
+
+async def get_json(app: App, path: str) -> tuple[int, dict[str, Any]]:
+    async with aiohttp.ClientSession() as client, client.get(app.url + path) as response:
+        return response.status, await response.json()
+
+
+async def post(
+    app: App, body: Any, query: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[int, dict[str, Any]]:
+    """POST a picture to /v1/infer; return status and document."""
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"{app.url}/v1/infer", data=body, params=query, **options) as response,
+    ):
+        return response.status, await response.json()

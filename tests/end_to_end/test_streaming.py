@@ -1,0 +1,163 @@
+"""Real cameras on a real box: every frame ends once, advice is obeyed, all books agree."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edgebox.app import App
+from edgebox.camera.accounting import Summary
+from edgebox.camera.daemon import Camera
+from edgebox.config import load
+from edgebox.domain.requests import CameraId
+from edgebox.link.messages import Result
+from edgebox.link.shaping import BandwidthTrace
+from edgebox.media.sources import open_source
+from edgebox.runtime.journal import Journal, replay
+from edgebox.scheduling.edf import EarliestDeadlineFirst
+from edgebox.scheduling.events import Infer
+from edgebox.scheduling.scheduler import Scheduler
+from edgebox.storage.database import Storage
+from tests.conftest import settings
+from tests.end_to_end.running import (
+    assert_adds_up,
+    assert_books_agree,
+    gone,
+    running,
+    streaming,
+    texts,
+)
+
+SCENE_PX = (640, 360)
+DURATION_S = 3.5
+
+
+def scene_camera(app: App, seed: int, results: list[Result], **options: object) -> Camera:
+    source = open_source(f"scene:{seed}", 8.0, size_px=SCENE_PX)
+    return Camera(
+        source,
+        app.url,
+        rate_hz=8.0,
+        slo_ms=800.0,
+        on_result=results.append,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+async def test_two_cameras_one_on_a_slow_link(database: Path) -> None:
+    journal = Journal(window_ns=10**12, entries_max=10**6)
+    good: list[Result] = []
+    slow: list[Result] = []
+    async with running(database, journal=journal) as app:
+        cameras = [
+            scene_camera(app, 1, good, name="good"),
+            scene_camera(app, 2, slow, name="slow", link=BandwidthTrace.constant(0.4)),
+        ]
+        summaries = await asyncio.gather(*(camera.run(DURATION_S) for camera in cameras))
+        for summary in summaries:
+            await gone(app, summary.camera)
+            check_books(app, summary)
+        check_links(app, summaries)
+        config = app.config
+    check_replay(journal, Scheduler(config.scheduler_parameters(), EarliestDeadlineFirst()))
+    await check_database(database, summaries)
+    check_detections(good + slow)
+
+
+def check_books(app: App, summary: Summary) -> None:
+    assert summary.captured >= 15
+    assert summary.on_time >= 0.6 * summary.captured, summary
+    assert summary.pending == 0
+    assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
+    assert_books_agree(app, summary)
+
+
+def check_links(app: App, summaries: list[Summary]) -> None:
+    good, slow = summaries
+    assert good.width_sent_mean_px is not None
+    assert slow.width_sent_mean_px is not None
+    assert slow.width_sent_mean_px < good.width_sent_mean_px
+    told = app.box.cameras[CameraId("slow")]
+    assert told.advice is not None
+    assert 0.2e6 < told.advice.bandwidth_bps < 0.6e6
+    assert "the uplink carries" in told.advice.reason
+    moved = [text for text in texts(app) if text.startswith("slow moved")]
+    assert moved, texts(app)
+    # Once told, it obeys: what it sent last is as wide as what it was advised last.
+    assert slow.width_sent_mean_px >= told.advice.width_px
+
+
+def check_detections(results: list[Result]) -> None:
+    found = [detection for result in results for detection in result.detections]
+    assert found, "a street full of people and cars, and nothing was seen"
+    for detection in found:
+        x1, y1, x2, y2 = detection.box
+        assert 0 <= x1 < x2 <= SCENE_PX[0]
+        assert 0 <= y1 < y2 <= SCENE_PX[1]
+        assert 0.3 <= detection.score <= 1
+    assert {detection.label for detection in found} & {"car", "person"}
+
+
+def check_replay(journal: Journal, fresh: Scheduler) -> None:
+    entries = journal.entries()
+    assert sum(isinstance(a, Infer) for entry in entries for a in entry.actions) > 20
+    assert replay(entries, fresh) == []
+
+
+async def check_database(database: Path, summaries: list[Summary]) -> None:
+    storage = await Storage.open(database)
+    try:
+        for summary in summaries:
+            minutes = await storage.minutes(CameraId(summary.camera), 0, 2**60)
+            assert sum(minute.captured for minute in minutes) == summary.captured
+            assert sum(minute.on_time + minute.late for minute in minutes) == (
+                summary.on_time + summary.late
+            )
+            assert sum(n for minute in minutes for n in minute.dropped.values()) == sum(
+                summary.dropped.values()
+            )
+            assert minutes[-1].latency_ms["p50"]["total"] > 0
+        told = [event.text for event in await storage.recent_events(100)]
+        seen = {camera.camera: camera.hello for camera in await storage.cameras()}
+    finally:
+        await storage.close()
+    assert any(text.startswith("good connected from 127.0.0.1") for text in told)
+    assert "good left: done" in told
+    assert seen[CameraId("slow")]["slo_ms"] == 800
+
+
+async def test_a_second_start_measures_nothing(database: Path) -> None:
+    async with running(database) as app:
+        assert not app.profiled
+        assert app.ready_s is not None
+        assert app.ready_s < 5
+
+
+async def test_a_first_start_measures_and_says_so(tmp_path: Path) -> None:
+    said: list[tuple[str, float]] = []
+    config = load(None, settings(tmp_path / "new.sqlite3"))
+    app = App(config, on_progress=lambda text, share: said.append((text, share)))
+    await app.start()
+    await app.stop()
+    assert app.profiled
+    assert said[0][0] == "measuring street on cpu/0"
+    assert said[-1][1] == pytest.approx(1.0)
+
+
+async def test_stopping_twice_is_harmless(database: Path) -> None:
+    async with running(database) as app:
+        await app.stop()
+        await app.stop()
+
+
+async def test_a_stop_says_goodbye_to_cameras_and_drops_nothing_silently(database: Path) -> None:
+    remarks: list[str] = []
+    async with running(database) as app, streaming(app, "gate", on_remark=remarks.append) as camera:
+        await app.stop()
+        assert not app.box.ready
+        assert any("bye: shutdown" in remark for remark in remarks)
+        counts = app.box.metrics.total()
+        assert counts.pending == 0
+    summary = camera.summary()
+    assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
+    assert "gate left: the box is stopping" in texts(app)

@@ -190,6 +190,7 @@ class Box:
             return
         record.session = None
         record.left_ns = self.driver.clock_ns()
+        record.left_because = why
         self.driver.feed(CameraClosed(record.camera.id))
         self.note("info", f"{record.camera.id} left: {why}", record.camera.id)
 

@@ -65,6 +65,7 @@ class CameraRecord:
     opened_ns: int
     advice: Advice | None = None
     left_ns: int | None = None
+    left_because: str = ""
     clock: ClockEstimate = field(default_factory=ClockEstimate)
     bandwidth: BandwidthEstimate = field(default_factory=BandwidthEstimate)
     weight: BytesPerPixel = field(default_factory=BytesPerPixel)

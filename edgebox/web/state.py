@@ -93,11 +93,13 @@ def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
     rtt_ns, error_ns = record.clock.rtt_ns, record.clock.error_ns(now_ns)
     bandwidth_bps = record.bandwidth.bps(now_ns)
     advice = record.advice
+    window = metrics.window(now_ns)
     return {
         "id": camera.id,
         "app": camera.app,
         "family": camera.family,
         "connected": record.connected,
+        "left": None if record.left_ns is None else _left(record, record.left_ns, now_ns),
         "agent": record.agent,
         "address": record.session.address if record.session else None,
         "slo_ms": round(camera.slo_ns / 1e6, 1),
@@ -105,7 +107,8 @@ def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
         "width_px": camera.width_px,
         "height_px": camera.height_px,
         "advice": advice,
-        "on_time_share": _on_time_share(metrics.window(now_ns)),
+        "on_time_share": _on_time_share(window),
+        "dropped_in_window": dict(window.dropped),
         "fps": round(metrics.frames_per_s(now_ns), 1),
         "latency_ms": metrics.latency_ms(now_ns, _QUANTILES),
         "link": {
@@ -119,6 +122,11 @@ def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
             [round((at_ns - now_ns) / 1e9, 1), width] for at_ns, width in record.width_history
         ],
     }
+
+
+def _left(record: CameraRecord, left_ns: int, now_ns: int) -> dict[str, Any]:
+    ago_ms = (now_ns - left_ns) / 1e6
+    return {"at_ms": round(time.time() * 1e3 - ago_ms), "why": record.left_because}
 
 
 def _history(record: CameraRecord, now_ns: int) -> list[list[float]]:

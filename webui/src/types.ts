@@ -48,6 +48,8 @@ export interface Camera {
   app: string
   family: string
   connected: boolean
+  /** When and why it went; null while it is there. */
+  left: { at_ms: number; why: string } | null
   agent: string | null
   address: string | null
   slo_ms: number
@@ -56,6 +58,8 @@ export interface Camera {
   height_px: number
   advice: Advice | null
   on_time_share: number | null
+  /** Frames dropped over the window, by reason. */
+  dropped_in_window: ByReason
   fps: number | null
   latency_ms: { p50: LatencySplit | null; p99: LatencySplit | null } | null
   link: Link | null

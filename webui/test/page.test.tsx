@@ -76,12 +76,26 @@ test('a camera of which nothing is known yet has its place', () => {
     latency_ms: null,
     link: null,
     variant_history: [],
+    dropped_in_window: {},
     counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {} },
   }
   const html = page({ ...state, cameras: [camera] })
   expect(text(html, 'on-time')).toBe('–')
   expect(text(html, 'variant')).toBe('no variant yet')
   expect(html).toContain('Waiting for its first frame')
+})
+
+test('a camera that left says when and why', () => {
+  const state = documented()
+  const left = { at_ms: state.now_ms, why: 'it said goodbye' }
+  const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false, left })) })
+  expect(html).toMatch(/Disconnected at \d\d:\d\d:\d\d: it said goodbye/)
+})
+
+test('what was dropped lately stands beside what was dropped ever', () => {
+  const html = page(documented())
+  expect(text(html, 'drops')).toBe('Dropped: 52 sender 3 queue')
+  expect(text(html, 'drops-window')).toBe('Last 60 s: 1 sender')
 })
 
 test('a camera that fell silent is not mistaken for a new one', () => {

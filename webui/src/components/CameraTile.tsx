@@ -3,10 +3,10 @@
 import { useEffect, useRef } from 'preact/hooks'
 
 import { dropLines } from '../counts'
-import { bitrate, count, isKnown, milliseconds, percent, rate } from '../format'
+import { bitrate, clockTime, count, isKnown, milliseconds, percent, rate } from '../format'
 import type { Gallery } from '../gallery'
 import { cameraHealth, HEALTH_WORD } from '../health'
-import type { Camera } from '../types'
+import type { ByReason, Camera } from '../types'
 import { CountsLine } from './CountsLine'
 import { EnlargeIcon, HealthIcon, ShrinkIcon } from './icons'
 import { LatencyBars } from './LatencyBars'
@@ -66,7 +66,7 @@ export function CameraTile({ camera, window_s, gallery, enlarged, onToggle }: Ca
         <Decision camera={camera} />
         <LatencyBars camera={camera} window_s={window_s} />
         <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />
-        <Ledger camera={camera} />
+        <Ledger camera={camera} window_s={window_s} />
       </div>
     </article>
   )
@@ -94,7 +94,9 @@ function Picture({ camera, window_s, gallery, onToggle }: Omit<CameraTileProps, 
         data-boxes="0"
       />
       <p ref={caption} class="caption" aria-hidden="true" hidden />
-      {!camera.connected && <p class="picture-note">Disconnected</p>}
+      {!camera.connected && (
+        <p class="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>
+      )}
       {cameraHealth(camera) === 'waiting' && (
         <p class="picture-note">
           {camera.counts.captured === 0 ? 'Waiting for its first frame' : `No frames in the last ${window_s} s`}
@@ -147,18 +149,37 @@ function LinkSection({ camera, window_s, enlarged }: Pick<CameraTileProps, 'came
   )
 }
 
-function Ledger({ camera }: { camera: Camera }) {
-  const drops = dropLines(camera.counts.dropped)
+function Ledger({ camera, window_s }: Pick<CameraTileProps, 'camera' | 'window_s'>) {
   return (
     <section class="ledger">
       <h3>Frames <span class="muted">since the box started</span></h3>
       <CountsLine counts={camera.counts} />
-      <ul class="drops" data-testid="drops" aria-label="Dropped frames by reason">
-        <li class="muted">{drops.length === 0 ? 'None dropped' : 'Dropped:'}</li>
-        {drops.map(({ reason, amount, meaning }) => (
-          <li key={reason} title={`Dropped: ${meaning}`}>{count(amount)} {reason}</li>
-        ))}
-      </ul>
+      <Drops title="Dropped" none="None dropped" dropped={camera.counts.dropped} testid="drops" />
+      <Drops
+        title={`Last ${window_s} s`}
+        none={`None in the last ${window_s} s`}
+        dropped={camera.dropped_in_window}
+        testid="drops-window"
+      />
     </section>
+  )
+}
+
+interface DropsProps {
+  title: string
+  none: string
+  dropped: ByReason
+  testid: string
+}
+
+function Drops({ title, none, dropped, testid }: DropsProps) {
+  const drops = dropLines(dropped)
+  return (
+    <ul class="drops" data-testid={testid} aria-label={`${title}: dropped frames by reason`}>
+      <li class="muted">{drops.length === 0 ? none : `${title}:`}</li>
+      {drops.map(({ reason, amount, meaning }) => (
+        <li key={reason} title={`Dropped: ${meaning}`}>{count(amount)} {reason}</li>
+      ))}
+    </ul>
   )
 }

@@ -4,12 +4,13 @@ A session never waits for its own sending (outbox.py), so a camera that stops re
 """
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
 from typing import Any
 
-from aiohttp import WSMessage, WSMsgType, web
+from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
 from edgebox.config import LimitParameters
 from edgebox.domain.errors import InvalidInputError
@@ -66,6 +67,32 @@ class _FatalError(Exception):
         self.code = code
 
 
+class _Socket(web.WebSocketResponse):
+    """A WebSocket that says what was too large: aiohttp closes on such a message by itself."""
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        super().__init__(
+            max_msg_size=_HARD_LIMIT_FACTOR * frame_bytes_max + FRAME_HEADER_BYTES,
+            compress=False,
+            decode_text=False,
+        )
+        self.too_large = ErrorMessage(
+            "too_large",
+            f"frames may have at most {frame_bytes_max} bytes (limits.frame_bytes_max)",
+            True,
+        )
+
+    async def close(
+        self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
+    ) -> bool:
+        if code == WSCloseCode.MESSAGE_TOO_BIG:
+            code = ERROR_CODES["too_large"].close_code or code
+            with contextlib.suppress(ConnectionError, RuntimeError, TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self.send_frame(self.too_large.encode(), WSMsgType.TEXT)
+        return await super().close(code=code, message=message, drain=drain)
+
+
 class CameraSession:
     """The connection of one camera, from its hello to its end."""
 
@@ -74,11 +101,7 @@ class CameraSession:
         self.address = address
         self._box = box
         self._limits = limits
-        self._socket = web.WebSocketResponse(
-            max_msg_size=_HARD_LIMIT_FACTOR * limits.frame_bytes_max + FRAME_HEADER_BYTES,
-            compress=False,
-            decode_text=False,
-        )
+        self._socket = _Socket(limits.frame_bytes_max)
         self._outbox = Outbox(self._socket, _OUTBOX_MAX, _STALL_S)
         self._record: CameraRecord | None = None
         self._family: Family | None = None
@@ -268,16 +291,17 @@ class CameraSession:
                 case WSMsgType.TEXT:
                     if not self._text(message.data):
                         return
-                case WSMsgType.ERROR:
-                    raise _FatalError("too_large", self._too_large(message))
+                case WSMsgType.ERROR:  # the socket has closed itself
+                    self._broken(message.data)
+                    return
                 case _:
                     return
 
-    def _too_large(self, message: WSMessage) -> str:
-        return (
-            f"a message broke the connection ({message.data}); frames may have at most "
-            f"{self._limits.frame_bytes_max} bytes (limits.frame_bytes_max)"
-        )
+    def _broken(self, error: Exception) -> None:
+        self._why_ended = f"it broke the WebSocket protocol ({error})"
+        if isinstance(error, WebSocketError) and error.code == WSCloseCode.MESSAGE_TOO_BIG:
+            self._why_ended = self._socket.too_large.message
+        self._box.note("warning", f"{self._name}: {self._why_ended}", self._camera_name)
 
     def _text(self, data: bytes) -> bool:
         """Take in a text message; False: the camera says goodbye."""

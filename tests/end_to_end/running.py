@@ -22,7 +22,7 @@ from tests.conftest import settings
 
 SIZE_PX = (320, 180)
 PICTURE = (
-    np.random.default_rng(1).integers(0, 256, (18, 32, 3), np.uint8).repeat(10, 0).repeat(10, 1)
+    np.random.default_rng(1).integers(80, 176, (18, 32, 3), np.uint8).repeat(10, 0).repeat(10, 1)
 )
 """(180, 320, 3) RGB: coarse squares, so that its JPEG is small but not nothing."""
 
@@ -49,8 +49,8 @@ async def streaming(app: App, name: str = "bystander", **options: Any) -> AsyncI
     source = options.pop("source", None) or PictureSource(SIZE_PX, rate_hz, lambda number: PICTURE)
     camera = Camera(source, app.url, name=name, **options)
     run = asyncio.create_task(camera.run())
-    await until(lambda: camera.summary().on_time >= 1 or run.done(), "the camera's first answer")
     try:
+        await until(lambda: camera.summary().on_time >= 1 or run.done(), "its first answer")
         yield camera
     finally:
         camera.stop()
@@ -70,11 +70,14 @@ async def unharmed_bystander(app: App) -> AsyncIterator[Camera]:
 
 
 def assert_unharmed(summary: Summary) -> None:
-    """Insist that nothing was lost, late or refused; a busy machine may cost a skipped frame."""
+    """Insist that nothing it sent was lost, late or refused.
+
+    On a busy machine it may skip frames to keep its window, but not most of them.
+    """
     assert summary.reconnects == 0
     assert set(summary.dropped) <= {"sender"}, summary.dropped
     assert summary.late == 0
-    assert summary.on_time >= 0.8 * summary.captured
+    assert summary.on_time > 0.5 * summary.captured, summary
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
 
 

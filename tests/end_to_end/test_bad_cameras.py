@@ -1,0 +1,365 @@
+"""Cameras that break the protocol or vanish: told why, noted, and no other camera notices."""
+
+import asyncio
+import base64
+import os
+import socket
+import struct
+import time
+from pathlib import Path
+
+import aiohttp
+import orjson
+import pytest
+
+from edgebox.app import App
+from edgebox.domain.requests import CameraId, DropReason
+from edgebox.link.messages import Bye, ErrorMessage, Welcome
+from edgebox.web import stream
+from tests.end_to_end.running import (
+    counts_of,
+    get_json,
+    gone,
+    running,
+    texts,
+    unharmed_bystander,
+    until,
+)
+from tests.end_to_end.wire import JPEG, WireCamera
+
+HELLO = {"type": "hello", "versions": [1], "camera": "gate", "width_px": 320, "height_px": 180}
+HOUR_NS = 3_600_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("first", "code", "close_code", "told"),
+    [
+        ("nonsense", "bad_hello", 4001, "JSON"),
+        ("[]", "bad_hello", 4001, "object"),
+        ({"type": "pong", "id": 1, "camera_ns": 1}, "bad_hello", 4001, "must be a hello, not pong"),
+        ({"type": "greeting"}, "bad_hello", 4001, "greeting"),
+        ({**HELLO, "slo_ms": "fast"}, "bad_hello", 4001, "hello.slo_ms must be a number from 1"),
+        ({**HELLO, "camera": "../x"}, "bad_hello", 4001, "hello.camera must be 1 to 64 letters"),
+        ({**HELLO, "width_px": 0, "rate_hz": 0}, "bad_hello", 4001, "hello.rate_hz"),
+        ({**HELLO, "versions": [7]}, "version", 4002, "this box speaks protocol version 1"),
+        (
+            {**HELLO, "family": "cats"},
+            "unknown_family",
+            4004,
+            "no model family cats; it has street",
+        ),
+        (b"F" + os.urandom(400), "bad_hello", 4001, "must be a hello, as text"),
+        (b"\x00", "bad_hello", 4001, "must be a hello, as text"),
+    ],
+)
+async def test_a_bad_hello_is_refused_with_its_reason(
+    database: Path, first: object, code: str, close_code: int, told: str
+) -> None:
+    async with running(database) as app:
+        async with unharmed_bystander(app):
+            camera = WireCamera(app)
+            await camera.connect()
+            if isinstance(first, bytes):
+                await camera.binary(first)
+            else:
+                await camera.text(first if isinstance(first, str) else orjson.dumps(first))
+            error = await camera.error(code)
+            assert error.fatal
+            assert told in error.message
+            assert await camera.ended() == close_code
+            await camera.close()
+        assert any(told in text for text in texts(app, "warning"))
+        assert list(app.box.cameras) == ["bystander"]
+
+
+async def test_a_camera_that_never_says_hello_is_let_go(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "HELLO_TIMEOUT_NS", 200_000_000)
+    async with running(database) as app, unharmed_bystander(app):
+        camera = WireCamera(app)
+        await camera.connect()
+        assert "no hello came" in (await camera.error("bad_hello")).message
+        assert await camera.ended() == 4001
+        await camera.close()
+
+
+async def test_unknown_messages_are_answered_and_a_hundred_are_enough(database: Path) -> None:
+    async with running(database) as app:
+        async with unharmed_bystander(app), WireCamera(app) as camera:
+            await camera.json(type="news", text="it rains")
+            error = await camera.error("bad_message")
+            assert not error.fatal
+            assert "news" in error.message
+            await camera.result(await camera.frame())
+            for _ in range(100):
+                await camera.text("{")
+            fatal = await camera.wait_for(ErrorMessage, lambda heard: heard.fatal)
+            assert fatal.code == "bad_message"
+            assert "too many messages not understood" in fatal.message
+            assert await camera.ended() == 4006
+            complaints = [heard for heard in camera.heard if isinstance(heard, ErrorMessage)]
+            assert len(complaints) == 101
+        await gone(app, "gate")
+        assert counts_of(app, "gate").on_time == 1
+        assert any("too many messages" in text for text in texts(app, "warning"))
+
+
+async def test_a_second_hello_is_an_error_that_is_not_fatal(database: Path) -> None:
+    async with running(database) as app, WireCamera(app) as camera:
+        await camera.text(camera.hello.encode())
+        assert "hello was said before" in (await camera.error("bad_message")).message
+        await camera.result(await camera.frame())
+
+
+async def test_an_error_that_a_camera_reports_is_shown(database: Path) -> None:
+    async with running(database) as app, WireCamera(app) as camera:
+        await camera.json(type="error", code="lens", message="the lens is dirty", fatal=False)
+        await until(lambda: "gate says: the lens is dirty" in texts(app), "the event")
+
+
+async def test_a_name_in_use_is_refused(database: Path) -> None:
+    async with running(database) as app, WireCamera(app, instance="one") as first:
+        second = WireCamera(app, instance="two")
+        await second.connect()
+        await second.text(second.hello.encode())
+        error = await second.error("camera_in_use")
+        assert "a camera named gate is connected from 127.0.0.1" in error.message
+        assert await second.ended() == 4003
+        await second.close()
+        await first.result(await first.frame())
+
+
+async def test_the_same_camera_replaces_its_older_connection(database: Path) -> None:
+    async with running(database) as app, WireCamera(app, instance="one") as old:
+        await old.result(await old.frame())
+        async with WireCamera(app, instance="one") as new:
+            assert (await old.error("replaced")).fatal
+            assert await old.ended() == 4010
+            await new.result(await new.frame())
+            assert app.box.cameras[CameraId("gate")].connected
+        await gone(app, "gate")
+        assert counts_of(app, "gate").on_time == 2
+        assert counts_of(app, "gate").pending == 0
+
+
+async def test_a_full_box_refuses_and_serves_on(database: Path) -> None:
+    async with running(database, limits__cameras_max=2) as app:
+        async with unharmed_bystander(app), WireCamera(app, "first") as first:
+            third = WireCamera(app, "third")
+            await third.connect()
+            await third.text(third.hello.encode())
+            error = await third.error("box_full")
+            assert "2 cameras are connected, the most" in error.message
+            assert await third.ended() == 4008
+            await third.close()
+            await first.result(await first.frame())
+        assert "third" not in app.box.cameras
+
+
+async def test_a_silent_camera_is_let_go(database: Path) -> None:
+    async with running(database, limits__silent_s=1.0) as app:
+        async with unharmed_bystander(app), WireCamera(app) as camera:
+            camera.answers_pings = False
+            assert "nothing was heard for" in (await camera.error("silent")).message
+            assert await camera.ended() == 4009
+        assert any("nothing was heard" in text for text in texts(app, "warning"))
+
+
+async def test_a_camera_that_does_not_read_is_let_go(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_STALL_S", 0.5)
+    async with running(database) as app:
+        async with unharmed_bystander(app):
+            raw = await RawCamera.connect(app)
+            await raw.say_hello()
+            # Each frame is answered twice; what is never read fills the sockets, then the outbox.
+            header = WireCamera.header
+            counting = WireCamera(app)
+            await counting.close()
+            for _ in range(200):
+                for _ in range(100):
+                    raw.frame(header(counting) + b"x")
+                await asyncio.sleep(0)
+                if not app.box.cameras[CameraId("gate")].connected:
+                    break
+            await gone(app, "gate")
+            raw.writer.transport.abort()
+        assert any("does not read what the box sends" in text for text in texts(app, "warning"))
+        counts = counts_of(app, "gate")
+        assert counts.pending == 0
+        assert counts.dropped["invalid"] > 1000
+
+
+class RawCamera:
+    """A camera on a bare TCP connection, which can stop in the middle of anything."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Use `connect`."""
+        self.reader = reader
+        self.writer = writer
+
+    @classmethod
+    async def connect(cls, app: App) -> "RawCamera":
+        """Shake hands; receive as little as possible unread."""
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", app.port))
+        reader, writer = await asyncio.open_connection(sock=connection, limit=4096)
+        key = base64.b64encode(os.urandom(16)).decode()
+        writer.write(
+            f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
+            "Sec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert b" 101 " in answer
+        return cls(reader, writer)
+
+    def message(self, opcode: int, payload: bytes, promised: int | None = None) -> None:
+        """Write one WebSocket frame that promises this many bytes, masked with zeros."""
+        length = len(payload) if promised is None else promised
+        self.writer.write(struct.pack(">BBQI", 0x80 | opcode, 0x80 | 127, length, 0) + payload)
+
+    def frame(self, data: bytes) -> None:
+        """Write a binary message."""
+        self.message(2, data)
+
+    async def say_hello(self) -> None:
+        """Say hello and wait for the welcome."""
+        self.message(1, orjson.dumps(HELLO))
+        assert b"welcome" in await self.reader.readuntil(b"advice")
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+async def test_a_camera_that_vanishes_in_the_middle_of_a_frame(database: Path, end: str) -> None:
+    async with running(database) as app:
+        async with unharmed_bystander(app):
+            raw = await RawCamera.connect(app)
+            await raw.say_hello()
+            now_ns = time.monotonic_ns()
+            header = struct.pack("<BBHIQQHHI", 70, 1, 32, 1, now_ns, now_ns, 320, 180, 1)
+            raw.frame(header + JPEG)
+            raw.message(2, header + JPEG[:100], promised=len(header) + len(JPEG))
+            await raw.writer.drain()
+            await until(lambda: counts_of(app, "gate").captured == 1, "the first frame")
+            if end == "close":
+                raw.writer.close()
+            else:
+                raw.writer.transport.abort()
+            await gone(app, "gate")
+            await until(lambda: counts_of(app, "gate").pending == 0, "the first frame's end")
+        assert counts_of(app, "gate").captured == 1
+        assert any(text.startswith("gate left: ") for text in texts(app))
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"\x00" * 64, b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00", os.urandom(2048)]
+)
+async def test_garbage_on_the_port_harms_nobody(database: Path, garbage: bytes) -> None:
+    async with running(database) as app, unharmed_bystander(app):
+        reader, writer = await asyncio.open_connection("127.0.0.1", app.port)
+        writer.write(garbage)
+        writer.write_eof()
+        async with asyncio.timeout(10):
+            await reader.read()
+        writer.close()
+        assert (await get_json(app, "/healthz"))[0] == 200
+
+
+async def test_websocket_frames_that_break_websocket_itself_end_the_connection(
+    database: Path,
+) -> None:
+    async with running(database) as app, unharmed_bystander(app):
+        raw = await RawCamera.connect(app)
+        await raw.say_hello()
+        raw.writer.write(b"\xff\xff" + os.urandom(100))
+        await gone(app, "gate")
+        raw.writer.transport.abort()
+        assert any("broke the WebSocket protocol" in text for text in texts(app, "warning"))
+
+
+@pytest.mark.parametrize("jump_ns", [HOUR_NS, -HOUR_NS], ids=["forwards", "backwards"])
+async def test_a_clock_that_jumps_is_followed(database: Path, jump_ns: int) -> None:
+    async with running(database) as app:
+        async with unharmed_bystander(app), WireCamera(app, slo_ms=1000.0) as camera:
+            camera.clock_ns = lambda: time.monotonic_ns() + 2 * HOUR_NS
+            before = await camera.result(await camera.frame())
+            await asyncio.sleep(0.3)  # some exchanges of the clock
+            camera.clock_ns = lambda: time.monotonic_ns() + 2 * HOUR_NS + jump_ns
+            during = await camera.result(await camera.frame())
+            await until(lambda: any("its clock jumped" in t for t in texts(app)), "the event")
+            after = await camera.result(await camera.frame())
+        for result in (before, during, after):
+            assert result.outcome == "on_time"
+            assert 0 <= result.timing.network_ms < 1000
+            assert result.timing.total_ms < 1000
+        assert "gate: its clock jumped; deadlines follow the new one" in texts(app, "warning")
+
+
+async def test_a_camera_without_a_clock_is_served(database: Path) -> None:
+    async with running(database) as app, WireCamera(app) as camera:
+        camera.answers_pings = False
+        camera.clock_ns = lambda: 0
+        result = await camera.result(await camera.frame())
+        assert result.outcome == "on_time"
+        assert app.box.cameras[CameraId("gate")].clock.rtt_ns is None
+
+
+async def test_frames_of_a_camera_that_left_end_as_departed(database: Path) -> None:
+    async with running(database) as app:
+        async with WireCamera(app) as camera:
+            for _ in range(8):
+                await camera.frame()
+            await until(lambda: counts_of(app, "gate").captured == 8, "all frames")
+        await gone(app, "gate")
+        await until(lambda: counts_of(app, "gate").pending == 0, "all to end")
+        counts = counts_of(app, "gate")
+        assert set(counts.dropped) == {DropReason.DEPARTED.value}
+
+
+async def test_skipped_frames_are_counted_once(database: Path) -> None:
+    async with running(database) as app:
+        async with WireCamera(app) as camera:
+            await camera.result(await camera.frame(captured_total=4))
+            await camera.report(captured=6, sent=1, skipped={"window": 2, "infeasible": 3})
+            await until(lambda: counts_of(app, "gate").captured == 6, "the report")
+            await camera.report(captured=6, sent=1, skipped={"window": 2, "infeasible": 3})
+            await camera.result(await camera.frame(captured_total=7))
+        counts = counts_of(app, "gate")
+        assert (counts.captured, counts.on_time, counts.pending) == (7, 2, 0)
+        assert counts.dropped == {"sender": 5}
+
+
+async def test_a_stopping_box_says_bye(database: Path) -> None:
+    async with running(database) as app, WireCamera(app) as camera:
+        await app.stop()
+        assert (await camera.wait_for(Bye)).reason == "shutdown"
+        assert await camera.ended() == 1000
+
+
+@pytest.mark.parametrize("path", ["/v1/stream", "/v1/ui"])
+async def test_pages_of_other_sites_may_not_connect(database: Path, path: str) -> None:
+    async with running(database) as app, unharmed_bystander(app), aiohttp.ClientSession() as client:
+        for origin in ("https://evil.example", "null"):
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await client.ws_connect(app.url + path, origin=origin)
+            assert refused.value.status == 403
+        async with client.ws_connect(app.url + path, origin=app.url) as allowed:
+            assert not allowed.closed
+
+
+async def test_a_planner_that_fails_leaves_the_plan_in_force(
+    database: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("no cameras to divide by")
+
+    monkeypatch.setattr("edgebox.app.plan", fail)
+    async with running(database) as app, unharmed_bystander(app), WireCamera(app) as camera:
+        welcome = await camera.wait_for(Welcome)
+        result = await camera.result(await camera.frame())
+        assert result.advice == welcome.advice
+        await until(lambda: "planning failed" in caplog.text, "the log line")

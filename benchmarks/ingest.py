@@ -3,8 +3,9 @@
     python benchmarks/ingest.py [--cameras 8] [--seconds 10] [--part PART]... [--json]
 
 The real server, core and driver run in this process; one other process plays all cameras over real
-WebSockets on loopback, with frames of 20 KB. Three parts:
+WebSockets on loopback, with frames of 20 KB. Four parts:
 
+idle        an event loop with nothing to do: how late the machine itself makes timers
 throughput  executor that finds nothing, cameras that send as soon as they are answered
 pacing      the same at 500 frames/s: how long a frame waits for its ack
 lag         the bundled model and real decoding at full load: how late the event loop's timers are
@@ -263,6 +264,20 @@ def quantiles_ms(samples_ns: list[int]) -> dict[str, float]:
     return {"p50": round(float(p50), 2), "p99": round(float(p99), 2), "max": round(float(most), 2)}
 
 
+def rounded(quantiles: dict[str, float] | None) -> dict[str, float]:
+    """Return quantiles as people read them."""
+    return {name: round(ms, 2) for name, ms in (quantiles or {}).items()}
+
+
+async def idle(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
+    """The machine without us: what no figure of the other parts can be better than."""
+    lag = LoopLag()
+    lag.start()
+    await asyncio.sleep(seconds)
+    lag.stop()
+    return {"timer_lag_ms": rounded(lag.quantiles_ms())}
+
+
 async def throughput(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
     """As many frames as go through."""
     async with bare_box() as (box, port):
@@ -293,7 +308,7 @@ async def lag(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
         now_ns = box.driver.clock_ns()
         return {
             **run.load(),
-            "loop_lag_ms": {name: round(ms, 2) for name, ms in run.lag_ms.items()},
+            "loop_lag_ms": rounded(run.lag_ms),
             "lag_samples": round(100 * run.wall_s),
             "utilisation": {name: round(m.utilisation(now_ns), 2) for name, m in meters.items()},
             "decision_us": box.decision_us(),
@@ -301,7 +316,12 @@ async def lag(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-PARTS: dict[str, Callable[..., Any]] = {"throughput": throughput, "pacing": pacing, "lag": lag}
+PARTS: dict[str, Callable[..., Any]] = {
+    "idle": idle,
+    "throughput": throughput,
+    "pacing": pacing,
+    "lag": lag,
+}
 
 
 def machine() -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 from edgebox.domain.models import ExecutorId, Variant
 from edgebox.domain.plans import Assignment, CameraSnapshot
 from edgebox.domain.requests import CameraId
+from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
 from edgebox.planning.reasons import bandwidth_text
 from tests.planning.scene import link, seen, snapshot
@@ -75,6 +76,45 @@ def test_cameras_that_share_an_executor_step_down_together() -> None:
     answer = plan(snapshot(cameras, executors=two), random.Random(1), 1000)
     assert {a.variant for a in answer.assignments.values()} == {name(320), name(416)}
     assert "four cameras share 2 executors" in answer.assignments[CameraId("gate-3")].reason
+
+
+def test_a_plan_is_not_changed_for_one_that_is_no_better() -> None:
+    # There is room for three at 416 px and one at 320: whoever has the less keeps it.
+    def cameras(small: int | None) -> list[CameraSnapshot]:
+        return [
+            seen(
+                camera(f"gate-{at}", rate_hz=6.5),
+                has_px=None if small is None else (320 if at == small else 416),
+            )
+            for at in range(4)
+        ]
+
+    def sizes(small: int | None) -> list[str]:
+        answer = plan(snapshot(cameras(small)), random.Random(1), 1000)
+        return [a.variant for a in answer.assignments.values()]
+
+    assert sorted(sizes(None)) == sorted([name(416)] * 3 + [name(320)])
+    for small in range(4):
+        assert sizes(small) == [name(320) if at == small else name(416) for at in range(4)]
+
+
+def test_a_plan_that_is_hardly_better_moves_nobody() -> None:
+    has = {"a": (100, 30, 320), "b": (1000, 6, 128), "c": (1000, 6, 416)}
+    cameras = [seen(camera(of, slo, rate), has_px=px) for of, (slo, rate, px) in has.items()]
+    sizes = {}
+    for better_by in (1.0, 1.01):
+        parameters = PlanningParameters(better_by=better_by)
+        answer = plan(snapshot(cameras, gain=0.9), random.Random(1), 1000, parameters)
+        sizes[better_by] = [a.variant for a in answer.assignments.values()]
+    assert sizes[1.0] == [name(320), name(416), name(320)]
+    assert sizes[1.01] == [name(320), name(320), name(416)]
+
+
+def test_a_step_that_did_not_fit_is_tried_again_when_others_share_its_batches() -> None:
+    cameras = [seen(camera("fast", 1000, 30)), seen(camera("slow", 100, 2))]
+    answer = plan(snapshot(cameras, gain=0.9), random.Random(1), 1000)
+    # Alone on 416 px "fast" would cost too much; "slow" goes there first and shares its batches.
+    assert {a.variant for a in answer.assignments.values()} == {name(416)}
 
 
 def test_batches_that_pay_make_room() -> None:

@@ -259,6 +259,41 @@ def test_a_slow_executor_changes_what_is_feasible() -> None:
     assert bench.scheduler.slowdown == {CPU: 3.0}
     tight = bench(RequestArrived(request(99, now_ms + 100 + 43)), now_ms + 100)
     assert decisions(tight) == [Prepare(RequestId(99), name(320))]
+    # Left alone, the executor is trusted again after a while.
+    later_ms = now_ms + 20_000
+    bench(None, later_ms)
+    tight = bench(RequestArrived(request(100, later_ms + 43)), later_ms)
+    assert decisions(tight) == [Prepare(RequestId(100), name(416))]
+    assert bench.scheduler.slowdown == {CPU: 1.0}
+
+
+def test_an_idle_executor_takes_work_as_soon_as_it_is_trusted_again() -> None:
+    gpu = ExecutorId("cuda:0/0")
+    bench = Bench(profiles=[profile(608), profile(608, gpu)])
+    at, now_ms = 0, 0
+    for _ in range(64):
+        now_ms += 200
+        started = []
+        for _ in range(2):
+            at += 1
+            bench(RequestArrived(request(at, now_ms + 150, variant=name(608))), now_ms)
+            started += infers(bench(RequestPrepared(RequestId(at), 4 * MS), now_ms))
+        for infer in started:
+            took_ms = 126 if infer.executor == CPU else 42
+            bench(BatchCompleted(infer.executor, infer.batch, took_ms * MS), now_ms + took_ms)
+        now_ms += 130
+    assert bench.scheduler.slowdown == {CPU: 3.0, gpu: 1.0}
+    idle_ms = now_ms - 130 + 126
+    # The GPU is busy, and the CPU (108 ms at its quickest) is lost for what has 100 ms left.
+    start_ms = idle_ms + 1990
+    for one, left_ms in [(1001, 90), (1002, 100)]:
+        bench(RequestArrived(request(one, start_ms + left_ms, variant=name(608))), start_ms)
+        bench(RequestPrepared(RequestId(one), 4 * MS), start_ms)
+    assert set(bench.scheduler.running) == {gpu}
+    due_ns = bench.scheduler.next_wakeup_ns()
+    assert due_ns == (idle_ms + 2000) * MS
+    [infer] = infers(bench(None, idle_ms + 2000))
+    assert (infer.executor, infer.requests) == (CPU, (RequestId(1002),))
 
 
 def test_a_duplicate_of_a_living_request_is_ignored() -> None:

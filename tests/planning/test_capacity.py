@@ -1,0 +1,43 @@
+"""What a mix of variants takes of the executors' time."""
+
+import pytest
+
+from edgebox.domain.models import ExecutorId
+from edgebox.planning.capacity import timings
+from tests.planning.scene import snapshot
+from tests.scheduling.scene import CPU, MS, name
+
+TWO = (CPU, ExecutorId("cpu/1"))
+S = 1000 * MS
+
+
+def test_without_gain_from_batches_a_rate_costs_its_single_batches() -> None:
+    of = timings(snapshot([]), 0.99)[name(256)]
+    assert of.single_ns == 12 * MS
+    for window_ns in (1, S):
+        assert of.share(25, window_ns) == pytest.approx(25 * 0.012)
+
+
+@pytest.mark.parametrize(
+    ("rate_hz", "window_ms", "per_request_ms"),
+    [
+        (5, 100, 12),  # half a request gathers: no batch
+        (20, 100, 7.2),  # two: a batch of two takes 14.4 ms
+        (30, 100, 6.4),  # three: a batch of four takes 19.2 ms
+        (400, 100, 3.6),  # forty: batches of eight, the largest there are, take 28.8 ms
+        (400, 20, 4.8),  # eight, but only a batch of four fits the window
+        (400, 1, 12),  # not even one fits: it runs all the same
+    ],
+)
+def test_a_batch_counts_when_enough_requests_gather_and_it_fits(
+    rate_hz: float, window_ms: int, per_request_ms: float
+) -> None:
+    of = timings(snapshot([], gain=0.8), 0.99)[name(256)]
+    share = of.share(rate_hz, window_ms * MS)
+    assert share == pytest.approx(rate_hz * per_request_ms / 1000)
+
+
+def test_two_executors_share_the_work_and_slowdown_counts() -> None:
+    of = timings(snapshot([], executors=TWO, slowdown=1.5), 0.99)[name(256)]
+    assert of.single_ns == 18 * MS
+    assert of.share(10, S) == pytest.approx(10 * 0.018 / 2)

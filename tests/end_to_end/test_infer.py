@@ -1,0 +1,224 @@
+"""POST /v1/infer and the rest of HTTP on a real box: answers, and what bad requests are told."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from edgebox.app import App
+from edgebox.config import load
+from edgebox.media.jpeg import encode
+from edgebox.media.scene import Scene
+from tests.conftest import settings
+from tests.end_to_end.running import (
+    get_json,
+    post,
+    running,
+    streaming,
+    unharmed_bystander,
+    until,
+)
+from tests.end_to_end.wire import JPEG, jpeg_claiming
+
+FRAME_BYTES_MAX = 400_000
+
+
+@pytest.fixture
+async def app(database: Path) -> AsyncIterator[App]:
+    async with running(database, limits__frame_bytes_max=FRAME_BYTES_MAX) as app:
+        yield app
+
+
+@pytest.fixture(scope="module")
+def street() -> bytes:
+    return encode(Scene(3).render(2.0).rgb)
+
+
+async def test_a_picture_of_a_street_is_understood(app: App, street: bytes) -> None:
+    status, answer = await post(app, street, {"deadline_ms": 5000, "variant": "street-608"})
+    assert status == 200
+    assert answer["variant"] == "street-608"
+    assert (answer["width_px"], answer["height_px"]) == (1280, 720)
+    assert answer["outcome"] == "on_time"
+    timing = answer["timing_ms"]
+    assert timing["batch_size"] == 1
+    assert timing["network"] == timing["return"] == 0
+    assert timing["total"] >= timing["queue"] + timing["inference"] - 0.02
+    scores = [found["score"] for found in answer["detections"]]
+    assert scores == sorted(scores, reverse=True)
+    assert scores, "a street full of people and cars, and nothing was seen"
+    labels = (await get_json(app, "/v1/state"))[1]["box"]["labels"]
+    for found in answer["detections"]:
+        x1, y1, x2, y2 = found["box"]
+        assert 0 <= x1 < x2 <= 1280
+        assert 0 <= y1 < y2 <= 720
+        assert labels[found["label_id"]] == found["label"]
+        assert found["score"] >= 0.3
+
+
+async def test_boxes_come_as_corners_or_as_corner_and_size(app: App, street: bytes) -> None:
+    query = {"deadline_ms": 5000, "variant": "street-608"}
+    corners = (await post(app, street, query))[1]["detections"]
+    sizes = (await post(app, street, {**query, "boxes": "xywh"}))[1]["detections"]
+    assert len(corners) == len(sizes) > 0
+    for (x1, y1, x2, y2), (x, y, width, height) in zip(
+        (found["box"] for found in corners), (found["box"] for found in sizes), strict=True
+    ):
+        assert (x, y) == (x1, y1)
+        assert width == pytest.approx(x2 - x1, abs=0.11)
+        assert height == pytest.approx(y2 - y1, abs=0.11)
+
+
+async def test_a_lower_score_shows_more(app: App, street: bytes) -> None:
+    query = {"deadline_ms": 5000, "variant": "street-608"}
+    few = (await post(app, street, {**query, "score_min": 0.6}))[1]["detections"]
+    many = (await post(app, street, {**query, "score_min": 0.1}))[1]["detections"]
+    assert len(few) < len(many)
+    assert min(found["score"] for found in many) >= 0.1
+
+
+async def test_without_a_variant_the_deadline_and_the_picture_choose(app: App) -> None:
+    street = encode(Scene(3, 640, 360).render(2.0).rgb)
+    largest = (await post(app, street, {"deadline_ms": 5000}))[1]["variant"]
+    assert largest == "street-608"
+    small = (await post(app, JPEG, {"deadline_ms": 5000}))[1]["variant"]
+    assert small == "street-320", "enlarging a picture buys nothing"
+
+
+@pytest.mark.parametrize(
+    ("body", "query", "error", "told"),
+    [
+        (JPEG, {"deadline_ms": 1, "variant": "street-608"}, "503 infeasible", "too little time"),
+        (JPEG, {"variant": "street-999"}, "404 unknown", "it has street-128, "),
+        (JPEG, {"family": "cats"}, "404 unknown", "no model family 'cats'; there are street"),
+        (JPEG, {"deadline_ms": "soon"}, "400 invalid", "deadline_ms must be a number from 1"),
+        (JPEG, {"deadline_ms": "nan"}, "400 invalid", "deadline_ms must be a number from 1"),
+        (JPEG, {"score_min": 2}, "400 invalid", "score_min must be a number from 0 to 1"),
+        (JPEG, {"boxes": "polygons"}, "400 invalid", "boxes must be xyxy or xywh"),
+        (JPEG[: len(JPEG) // 2], {}, "400 invalid", "truncated"),
+        (b"hello", {}, "400 invalid", "not a JPEG"),
+        (b"", {}, "400 invalid", "the body is empty; send a JPEG as it is"),
+        (jpeg_claiming(30_000, 30_000), {}, "400 invalid", "30000 x 30000 px"),
+        (bytes(FRAME_BYTES_MAX + 1), {}, "413 too_large", "at most 400000 are taken"),
+    ],
+)
+async def test_a_bad_request_is_told_why(
+    app: App, body: bytes, query: dict[str, Any], error: str, told: str
+) -> None:
+    async with unharmed_bystander(app):
+        status, answer = await post(app, body, query)
+    assert f"{status} {answer['error']['code']}" == error
+    assert told in answer["error"]["message"]
+
+
+async def test_a_body_without_a_length_is_bounded_too(app: App) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield bytes(FRAME_BYTES_MAX // 10)
+
+    async with unharmed_bystander(app):
+        try:
+            status, answer = await post(app, endless())
+        except aiohttp.ClientConnectionError:
+            return  # cut off while still sending: also an end
+    assert status == 413
+    assert "limits.frame_bytes_max" in answer["error"]["message"]
+
+
+async def test_pages_of_other_sites_may_not_ask(app: App) -> None:
+    async with unharmed_bystander(app):
+        for origin in ("https://evil.example", "null"):
+            status, answer = await post(app, JPEG, headers={"Origin": origin})
+            assert status == 403
+            assert answer["error"]["code"] == "foreign_origin"
+            assert origin in answer["error"]["message"]
+        assert (await post(app, JPEG, headers={"Origin": app.url}))[0] == 200
+
+
+async def test_many_at_once_are_all_answered_in_batches_or_refused(app: App) -> None:
+    answers = await asyncio.gather(
+        *(post(app, JPEG, {"deadline_ms": 3000, "variant": "street-128"}) for _ in range(40))
+    )
+    assert {status for status, _ in answers} == {200}
+    assert app.box.driver.frames_pending == 0
+
+
+async def test_a_client_that_leaves_early_harms_nobody(app: App) -> None:
+    async with unharmed_bystander(app), aiohttp.ClientSession() as client:
+        asked = asyncio.create_task(client.post(f"{app.url}/v1/infer", data=JPEG))
+        await until(lambda: app.box.driver.frames_pending > 0 or asked.done(), "the request")
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+
+
+async def test_health_readiness_and_state(app: App) -> None:
+    assert await get_json(app, "/healthz") == (200, {"status": "ok"})
+    assert await get_json(app, "/readyz") == (200, {"ready": True, "reason": ""})
+    async with streaming(app, "gate"):
+        status, state = await get_json(app, "/v1/state")
+    assert status == 200
+    assert state["type"] == "state"
+    assert state["box"]["ready"]
+    assert state["box"]["executors"][0]["id"] == "cpu/0"
+    counts = state["box"]["counts"]
+    ended = counts["on_time"] + counts["late"] + sum(counts["dropped"].values())
+    assert counts["captured"] == ended + counts["pending"]
+    assert [camera["id"] for camera in state["cameras"]] == ["gate"]
+    assert state["cameras"][0]["advice"]["variant"].startswith("street-")
+    assert state["cameras"][0]["latency_ms"]["p50"]["total"] > 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1/infer", 405),
+        ("POST", "/v1/state", 405),
+        ("GET", "/assets/../../../etc/passwd", 404),
+        ("GET", "/assets/%2e%2e/index.html", 404),
+        ("GET", "/v1/stream", 400),
+        ("GET", "/v1/ui", 400),
+    ],
+)
+async def test_wrong_addresses_get_json_and_no_secrets(
+    app: App, method: str, path: str, status: int
+) -> None:
+    url = URL(app.url + path, encoded=True)
+    async with (
+        aiohttp.ClientSession() as client,
+        client.request(method, url) as response,
+    ):
+        assert response.status == status
+        assert (await response.json())["error"]["code"]
+        assert "Traceback" not in await response.text()
+
+
+async def test_the_page_is_served_with_its_headers(app: App) -> None:
+    async with aiohttp.ClientSession() as client, client.get(app.url) as response:
+        assert response.status == 200, "build the page first: make page"
+        assert "text/html" in response.headers["Content-Type"]
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'self'" in response.headers["Content-Security-Policy"]
+
+
+async def test_a_box_that_is_still_starting_says_so(database: Path) -> None:
+    app = App(load(None, settings(database)))
+    await app.listen()
+    try:
+        status, ready = await get_json(app, "/readyz")
+        assert (status, ready["ready"], ready["reason"]) == (503, False, "starting")
+        status, answer = await post(app, JPEG)
+        assert (status, answer["error"]["code"]) == (503, "not_ready")
+        async with aiohttp.ClientSession() as client:
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await client.ws_connect(f"{app.url}/v1/stream")
+        assert refused.value.status == 503
+        assert (await get_json(app, "/v1/state"))[1]["box"]["ready_reason"] == "starting"
+        await app.start()
+        assert (await get_json(app, "/readyz"))[0] == 200
+    finally:
+        await app.stop()

@@ -18,7 +18,7 @@ from pathlib import Path
 from edgebox import __version__
 from edgebox.config import Config, InferenceParameters
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import LatencyProfile
+from edgebox.domain.models import ExecutorId, LatencyProfile
 from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
@@ -153,12 +153,10 @@ class App:
         inference = self.config.inference
         families, problems = await asyncio.to_thread(load_families, inference)
         for problem in problems:
-            self.box.note("error", f"a model family is left out: {problem}")
-        self.box.offer(families, inference.family)
+            self._leave_out(problem)
         self._executors = await asyncio.to_thread(open_executors, inference, families)
-        profiles = {
-            executor.id: await self._profiles_of(executor, families) for executor in self._executors
-        }
+        families, profiles = await self._measured(families)
+        self.box.offer(families, inference.family)
         variants = {v.name: v for family in families for v in family.variants}
         driver = Driver(
             Scheduler(self.config.scheduler_parameters(), EarliestDeadlineFirst()),
@@ -183,27 +181,50 @@ class App:
         self._minute_ms = _wall_clock_ms()
         self._tasks.append(asyncio.create_task(self._every_minute(), name="rollup"))
 
-    async def _profiles_of(
-        self, executor: OnnxExecutor, families: Sequence[Family]
-    ) -> list[LatencyProfile]:
-        """Return an executor's profiles, measured now unless the database has them; warm it."""
-        assert self._storage is not None
-        found: list[LatencyProfile] = []
+    def _leave_out(self, problem: ModelError) -> None:
+        self.box.note("error", f"a model family is left out: {problem}")
+
+    async def _measured(
+        self, families: Sequence[Family]
+    ) -> tuple[list[Family], dict[ExecutorId, list[LatencyProfile]]]:
+        """Return the families that run on every executor, and each executor's profiles of them.
+
+        A family can open and still fail on its first batch: it is left out like a broken file.
+
+        Raises:
+            ModelError: the default family fails.
+        """
+        running: list[Family] = []
+        profiles: dict[ExecutorId, list[LatencyProfile]] = {e.id: [] for e in self._executors}
         for family in families:
-            key = fingerprint(executor, family)
-            names = {variant.name for variant in family.variants}
-            known = [
-                stored
-                for stored in await self._storage.load_profiles(key)
-                if stored.executor == executor.id and stored.variant in names
-            ]
-            if {stored.variant for stored in known} != names:
-                known = await asyncio.to_thread(
-                    measure, self.config.inference, executor, family, self._progress
-                )
-                self._storage.save_profiles(key, known)
-                self.profiled = True
-            found += known
+            try:
+                found = [await self._profiles_of(e, family) for e in self._executors]
+            except ModelError as error:
+                if family.name == self.config.inference.family:
+                    raise
+                self._leave_out(error)
+                continue
+            running.append(family)
+            for executor, of_family in zip(self._executors, found, strict=True):
+                profiles[executor.id] += of_family
+        return running, profiles
+
+    async def _profiles_of(self, executor: OnnxExecutor, family: Family) -> list[LatencyProfile]:
+        """Return a family's profiles, measured now unless the database has them; warm it."""
+        assert self._storage is not None
+        key = fingerprint(executor, family)
+        names = {variant.name for variant in family.variants}
+        found = [
+            stored
+            for stored in await self._storage.load_profiles(key)
+            if stored.executor == executor.id and stored.variant in names
+        ]
+        if {stored.variant for stored in found} != names:
+            found = await asyncio.to_thread(
+                measure, self.config.inference, executor, family, self._progress
+            )
+            self._storage.save_profiles(key, found)
+            self.profiled = True
         await asyncio.to_thread(_warm, executor, found)
         return found
 

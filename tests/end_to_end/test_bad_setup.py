@@ -1,0 +1,109 @@
+"""Broken models, databases and ports: a clear error, and whatever can be served is."""
+
+import hashlib
+import socket
+from pathlib import Path
+
+import pytest
+
+from edgebox.app import App
+from edgebox.config import load
+from edgebox.domain.errors import EdgeboxError, ModelError, StorageError
+from tests.conftest import settings
+from tests.end_to_end.running import running, texts, unharmed_bystander
+from tests.end_to_end.wire import WireCamera
+from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_family
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (b"this is no model", "is not a model ONNX Runtime can open"),
+        (YOLOX_32[: len(YOLOX_32) // 2], "is not a model ONNX Runtime can open"),
+    ],
+    ids=["garbage", "half"],
+)
+async def test_a_corrupt_family_is_left_out_and_the_others_served(
+    database: Path, tmp_path: Path, model: bytes, told: str
+) -> None:
+    folder = write_family(tmp_path / "broken", model)
+    async with running(database, inference__families=[str(folder)]) as app:
+        assert list(app.box.families) == ["street"]
+        assert any("left out" in text and told in text for text in texts(app, "error"))
+        async with unharmed_bystander(app):
+            camera = WireCamera(app, family="tiny")
+            await camera.connect()
+            await camera.text(camera.hello.encode())
+            assert "no model family tiny" in (await camera.error("unknown_family")).message
+            await camera.close()
+
+
+async def test_a_file_that_is_not_the_manifests_is_left_out(database: Path, tmp_path: Path) -> None:
+    folder = write_family(tmp_path / "other", YOLOX_32, sha256=hashlib.sha256(b"").hexdigest())
+    async with running(database, inference__families=[str(folder)]) as app:
+        assert any("sha256 does not match" in text for text in texts(app, "error"))
+        assert list(app.box.families) == ["street"]
+
+
+@pytest.mark.parametrize("model", [FAILING_32, MERGING_32], ids=["failing", "merging"])
+async def test_a_family_that_opens_and_cannot_run_is_left_out(
+    database: Path, tmp_path: Path, model: bytes
+) -> None:
+    folder = write_family(tmp_path / "failing", model)
+    async with running(database, inference__families=[str(folder)]) as app:
+        assert list(app.box.families) == ["street"]
+        assert any("left out" in text and "tiny" in text for text in texts(app, "error"))
+        async with unharmed_bystander(app):
+            pass
+
+
+async def test_a_default_family_that_is_not_there_ends_the_start(database: Path) -> None:
+    app = App(load(None, settings(database, **{"inference.family": "cats"})))
+    with pytest.raises(ModelError, match=r"no model family 'cats' \(families: street\)"):
+        await app.start()
+    await app.stop()
+
+
+async def test_without_any_family_the_start_ends_with_what_is_wrong(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_family(tmp_path / "broken", b"this is no model")
+    monkeypatch.setattr("edgebox.app.bundled_folders", lambda: [folder])
+    app = App(load(None, settings(database, **{"inference.family": "tiny"})))
+    with pytest.raises(ModelError, match=r"no model family can be served: .*tiny\.onnx"):
+        await app.start()
+
+
+async def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear reader, " * 1000)
+    app = App(load(None, settings(letter)))
+    with pytest.raises(StorageError, match=r"letter\.txt"):
+        await app.start()
+    assert letter.read_text().startswith("Dear reader")
+    await app.stop()
+
+
+@pytest.mark.parametrize("place", ["/proc/edgebox.sqlite3", "/proc/edgebox/edgebox.sqlite3"])
+async def test_a_place_that_cannot_be_written_is_named(place: str) -> None:
+    app = App(load(None, settings(Path(place))))
+    with pytest.raises(StorageError, match="/proc"):
+        await app.start()
+
+
+async def test_a_database_in_a_file_instead_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    app = App(load(None, settings(tmp_path / "file" / "edgebox.sqlite3")))
+    with pytest.raises(StorageError, match="file"):
+        await app.start()
+
+
+async def test_a_port_in_use_is_named_and_everything_closed(database: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        app = App(load(None, settings(database, **{"server.port": port})))
+        with pytest.raises(EdgeboxError, match=rf"cannot listen on 127\.0\.0\.1:{port}.*--port"):
+            await app.start()
+        await app.stop()
+    async with running(database, server__port=port) as app:
+        assert app.port == port

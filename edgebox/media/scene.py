@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import atan2, exp, floor, log
+from math import atan2, exp, floor, log, sqrt
 from random import Random
 
 import numpy as np
@@ -28,18 +28,19 @@ from edgebox.media.scene_vehicles import build_bus, build_car, build_truck
 
 __all__ = ["LABELS", "Scene", "SceneFrame", "SceneObject"]
 
-_DESIGNS = {"car": 14, "bus": 4, "truck": 6, "motorbike": 5, "person": 10}
+_DESIGNS = {"car": 10, "bus": 3, "truck": 4, "motorbike": 4, "person": 8}
 _CELL_M = 0.25  # resolution of a lane's table of viewpoints
-_VIEWPOINT_SCALE = 0.13  # a sprite is painted anew where its size has changed by this share...
-_VIEWPOINT_TURN_RAD = 0.12  # ...or where it is seen from another side by this angle
+_VIEWPOINT_SCALE = 0.18  # a sprite is painted anew where its size has changed by this share...
+_VIEWPOINT_TURN_RAD = 0.15  # ...or where it is seen from another side by this angle
 _SIZE_STEPS = ((60.0, 0.02), (28.0, 0.035), (0.0, 0.07))  # px a metre and a half: resize step
 _PERSON_DEPTH_STEP = 0.3  # of the logarithm of the depth
 _PERSON_TURN_RAD = 0.3
 _NEAREST_M = 2.0
 _STRIDE_M = 1.5
 _LEAST_HEIGHT_PX = 4
-_CACHED_PX = 16_000_000  # about 80 MB at 5 bytes a pixel
-_CACHED_SPRITE_PX = 60_000  # larger ones change with every picture
+_CACHED_PX = 16_000_000  # about 96 MB at 6 bytes a pixel
+_CACHED_SPRITE_PX = 3_000  # resized ones above this change with every picture
+_PAINTED_PX, _COARSEST = 60_000, 0.5  # larger sprites are painted smaller, down to this share
 _OBJECTS_MAX = 254  # an object's number must fit a byte
 
 
@@ -124,7 +125,7 @@ class _SpriteCache:
 
     @staticmethod
     def _size_px(sprite: Sprite | None) -> int:
-        return 64 if sprite is None else sprite.image.width * sprite.image.height
+        return 64 if sprite is None else sprite.area_px
 
 
 class Scene:
@@ -157,7 +158,8 @@ class Scene:
         """Return the picture at a moment, in seconds since the scene's own beginning."""
         placements = sorted(self._placements(at_s), key=lambda item: -item.z_m)[-_OBJECTS_MAX:]
         canvas, owners = self._paint_all(placements)
-        rgb: NDArray[np.uint8] = np.asarray(canvas) + self._noise_at(at_s)
+        clean = np.frombuffer(canvas.tobytes(), np.uint8)
+        rgb = clean.reshape(self.height_px, self.width_px, 3) + self._noise_at(at_s)
         return SceneFrame(rgb, tuple(self._ground_truth(placements, np.asarray(owners))))
 
     def _noise_at(self, at_s: float) -> NDArray[np.uint8]:
@@ -187,25 +189,29 @@ class Scene:
                 if sprite is None:
                     continue
                 scale = view.focal_px / z
-                left = view.width_px / 2 + x * scale - sprite.anchor_px[0]
+                left = view.middle_px + x * scale - sprite.anchor_px[0]
                 top = view.horizon_px + view.height_m * scale - sprite.anchor_px[1]
                 yield _Placement(z, slot.label, sprite, round(left), round(top))
 
     def _sprite(self, key: tuple[int, ...], solid: Solid, pose: Pose, z_m: float) -> Sprite | None:
         """Return a solid seen from the viewpoint that `key` names, at the size for depth z_m."""
-        tall_px = 1.5 * self._layout.view.focal_px / pose.z_m
+        focal_px = self._layout.view.focal_px
+        tall_px = 1.5 * focal_px / pose.z_m
         share = next(share for least_px, share in _SIZE_STEPS if tall_px >= least_px)
         step = round(log(pose.z_m / z_m) / share)
         sized_key = (*key, step)
         if sized_key in self._cache:
             return self._cache.get(sized_key)
+        coarseness = _painted_scale(solid, focal_px / pose.z_m)
         if key not in self._cache:
-            self._cache.put(key, paint(solid, pose, self._layout.view, self._layout.light))
+            view = self._layout.view
+            view = view if coarseness == 1.0 else view.scaled(coarseness)
+            self._cache.put(key, paint(solid, pose, view, self._layout.light))
         painted = self._cache.get(key)
-        if painted is None or step == 0:
+        if painted is None or (step == 0 and coarseness == 1.0):
             return painted
-        resized = painted.resized(exp(step * share))
-        if resized is None or resized.image.width * resized.image.height < _CACHED_SPRITE_PX:
+        resized = painted.resized(exp(step * share) / coarseness)
+        if resized is None or resized.area_px < _CACHED_SPRITE_PX:
             self._cache.put(sized_key, resized)
         return resized
 
@@ -219,13 +225,13 @@ class Scene:
             while waiting and waiting[-1].z_m >= item.z_m:
                 _paste_occluder(canvas, owners, waiting.pop(), painted)
             spot = (item.left_px, item.top_px)
-            canvas.paste(item.sprite.image, spot, item.sprite.image)
+            canvas.paste(item.sprite.colours, spot, item.sprite.alpha)
             owners.paste(
                 number,
                 (*spot, spot[0] + item.sprite.body.width, spot[1] + item.sprite.body.height),
                 item.sprite.body,
             )
-            size = item.sprite.image.size
+            size = item.sprite.colours.size
             painted.append((*spot, spot[0] + size[0], spot[1] + size[1]))
         while waiting:
             _paste_occluder(canvas, owners, waiting.pop(), painted)
@@ -244,11 +250,17 @@ class Scene:
             )
             if box[2] <= box[0] or box[3] - box[1] < _LEAST_HEIGHT_PX:
                 continue
-            shown = int(np.count_nonzero(owners[box[1] : box[3], box[0] : box[2]] == number))
-            visible = min(1.0, shown / item.sprite.body_area_px)
+            shown_px = np.count_nonzero(owners[box[1] : box[3], box[0] : box[2]] == number)
+            visible = min(1.0, int(shown_px) / item.sprite.body_area_px)
             yield SceneObject(
                 item.label, (float(box[0]), float(box[1]), float(box[2]), float(box[3])), visible
             )
+
+
+def _painted_scale(solid: Solid, px_per_m: float) -> float:
+    """Return at which share of its size a solid is painted: what is very near is left soft."""
+    area = px_per_m**2 * (0.7 * solid.length_m + solid.width_m) * (solid.height_m + 1.0)
+    return max(_COARSEST, min(1.0, sqrt(_PAINTED_PX / area)))
 
 
 def _viewpoint_of_person(
@@ -273,7 +285,7 @@ def _paste_occluder(
     if any(
         box[0] < right and box[2] > left and box[1] < bottom and box[3] > top for box in painted
     ):
-        canvas.paste(occluder.image, (left, top), occluder.image)
+        canvas.paste(occluder.colours, (left, top), occluder.alpha)
         owners.paste(0, (left, top, right, bottom), occluder.body)
 
 

@@ -50,7 +50,8 @@ class Occluder:
     z_m: float
     left_px: int
     top_px: int
-    image: Image.Image  # RGBA, without its shadow
+    colours: Image.Image  # RGB
+    alpha: Image.Image  # L, without the shadow
     body: Image.Image  # L, 255 where it covers the pixel
 
 
@@ -72,16 +73,21 @@ def paint_backdrop(layout: Layout, rng: Random) -> tuple[Image.Image, tuple[Occl
             ground = view.project(np.array([(pose.x_m, 0.0, pose.z_m)]))[0]
             left = round(float(ground[0]) - sprite.anchor_px[0])
             top = round(float(ground[1]) - sprite.anchor_px[1])
-            picture.paste(sprite.image, (left, top), sprite.image)
+            picture.paste(sprite.colours, (left, top), sprite.alpha)
             occluders.append(_as_occluder(sprite, pose, left, top))
     return picture, tuple(occluders)
 
 
 def _as_occluder(sprite: Sprite, pose: Pose, left: int, top: int) -> Occluder:
-    image = sprite.image.copy()
-    image.putalpha(ImageChops.darker(sprite.image.getchannel("A"), sprite.body))
     box = sprite.box_px
-    return Occluder(pose.z_m, left + box[0], top + box[1], image.crop(box), sprite.body.crop(box))
+    return Occluder(
+        pose.z_m,
+        left + box[0],
+        top + box[1],
+        sprite.colours.crop(box),
+        ImageChops.darker(sprite.alpha, sprite.body).crop(box),
+        sprite.body.crop(box),
+    )
 
 
 def _paint_sky(layout: Layout, rng: Random) -> Image.Image:

@@ -47,7 +47,9 @@ def _draw_view(rng: Random, width_px: int, height_px: int) -> tuple[View, str]:
         focal = rng.uniform(800, 1300)
     height = rng.uniform(5.0, 8.5) + (focal - 800) / 900 * rng.uniform(1.0, 3.5)
     horizon = rng.uniform(0.13, 0.33)
-    return View(width_px, height_px, focal * scale, horizon * height_px, height), style
+    return View(
+        width_px, height_px, focal * scale, width_px / 2, horizon * height_px, height
+    ), style
 
 
 def _draw_light(rng: Random) -> tuple[str, Light]:

@@ -7,7 +7,7 @@ is upright stays upright in the picture.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ class View:
     width_px: int
     height_px: int
     focal_px: float
+    middle_px: float  # the column straight ahead
     horizon_px: float  # the row of the horizon
     height_m: float
 
@@ -35,7 +36,7 @@ class View:
         scale = self.focal_px / np.maximum(points[:, 2], NEAR_M)
         return np.stack(
             (
-                self.width_px / 2 + points[:, 0] * scale,
+                self.middle_px + points[:, 0] * scale,
                 self.horizon_px + (self.height_m - points[:, 1]) * scale,
             ),
             axis=1,
@@ -47,9 +48,15 @@ class View:
             round(self.width_px * factor),
             round(self.height_px * factor),
             self.focal_px * factor,
+            self.middle_px * factor,
             self.horizon_px * factor,
             self.height_m,
         )
+
+    def moved(self, left_px: float, top_px: float) -> View:
+        """Return the same camera with the picture's origin moved to (left_px, top_px)."""
+        middle, horizon = self.middle_px - left_px, self.horizon_px - top_px
+        return replace(self, middle_px=middle, horizon_px=horizon)
 
 
 @dataclass(frozen=True)

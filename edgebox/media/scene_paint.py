@@ -7,42 +7,59 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from math import hypot
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from edgebox.media.scene_optics import NEAR_M, Colour, Floats, Light, Pose, View, clip_near
+from edgebox.media.scene_optics import NEAR_M, Floats, Light, Pose, View, clip_near
 from edgebox.media.scene_shapes import Hull, Limb, Solid
+
+_HALF = [0] * 128 + [255] * 128  # a pixel belongs to a solid that covers half of it
+_SHADOW = (12, 14, 22)
+_LIGHT_POOL = (255, 232, 180)
+_POOL_ALPHA = 40
+_GLOW_SIDE_PX = 64
 
 
 @dataclass(frozen=True)
 class Sprite:
     """A painted solid, shadow and glow included, and which pixels are the solid itself."""
 
-    image: Image.Image  # RGBA
-    body: Image.Image  # L, 255 where the solid covers the pixel
+    colours: Image.Image  # RGB
+    alpha: Image.Image  # L, how much of what is behind it is covered
+    body: Image.Image  # L, 255 where the solid itself covers the pixel, else 0
     anchor_px: tuple[float, float]  # the solid's ground point, from the sprite's top left corner
     box_px: tuple[int, int, int, int]  # of the body, within the sprite
     body_area_px: int
 
+    @property
+    def area_px(self) -> int:
+        """Return the number of pixels the sprite keeps in memory."""
+        return self.colours.width * self.colours.height
+
     def resized(self, factor: float) -> Sprite | None:
         """Return the sprite at `factor` times its size; None where nothing would be left."""
-        size = tuple(max(1, round(side * factor)) for side in self.image.size)
-        body = self.body.resize(size, Image.Resampling.BILINEAR).point(_threshold)
+        width, height = self.colours.size
+        size = (max(1, round(width * factor)), max(1, round(height * factor)))
+        body = self.body.resize(size, Image.Resampling.NEAREST)
         box = body.getbbox()
         if box is None:
             return None
-        image = self.image.resize(size, Image.Resampling.BILINEAR)
-        anchor = (
-            self.anchor_px[0] * size[0] / self.image.width,
-            self.anchor_px[1] * size[1] / self.image.height,
+        anchor = (self.anchor_px[0] * size[0] / width, self.anchor_px[1] * size[1] / height)
+        return Sprite(
+            self.colours.resize(size, Image.Resampling.BILINEAR),
+            self.alpha.resize(size, Image.Resampling.BILINEAR),
+            body,
+            anchor,
+            box,
+            _count(body),
         )
-        return Sprite(image, body, anchor, box, body.histogram()[255])
 
 
-_threshold = [0] * 128 + [255] * 128  # a pixel belongs to the body where half of it is covered
+def _count(body: Image.Image) -> int:
+    return int(np.count_nonzero(np.asarray(body)))
 
 
 def as_fill(colour: Floats) -> tuple[int, int, int]:
@@ -53,8 +70,8 @@ def as_fill(colour: Floats) -> tuple[int, int, int]:
 class Easel:
     """A supersampled canvas over a rectangle of the picture.
 
-    Without a `canvas` it starts transparent and new paint replaces old; a given RGB canvas is
-    painted over, translucent paint mixing with what is there.
+    A canvas that is given is painted over, translucent paint mixing with what is there; else the
+    easel starts with an empty one in the `ground` colour and keeps account of what is covered.
     """
 
     def __init__(
@@ -63,13 +80,16 @@ class Easel:
         box: tuple[int, int, int, int],
         factor: int,
         canvas: Image.Image | None = None,
+        ground: tuple[int, int, int] = (0, 0, 0),
     ) -> None:
         self._view = view
         self._origin = np.array(box[:2], dtype=np.float64)
         self._factor = factor
         size = ((box[2] - box[0]) * factor, (box[3] - box[1]) * factor)
-        self.image = canvas or Image.new("RGBA", size, (0, 0, 0, 0))
-        self._draw = ImageDraw.Draw(self.image, "RGBA" if canvas else None)
+        self._canvas = canvas or Image.new("RGB", size, ground)
+        self._draw = ImageDraw.Draw(self._canvas, "RGBA" if canvas else None)
+        self._cover = None if canvas else Image.new("L", size)
+        self._draw_cover = ImageDraw.Draw(self._cover) if self._cover else None
 
     def place(self, points: Floats) -> Floats:
         """Return (n, 2) canvas coordinates of (n, 3) world points."""
@@ -79,7 +99,24 @@ class Easel:
         """Fill a (k, 3) world polygon."""
         visible = clip_near(points)
         if len(visible) >= 3:
-            self._draw.polygon(self.place(visible).ravel().tolist(), fill=fill)
+            self._polygon(self.place(visible).ravel().tolist(), fill)
+
+    def faces(self, points: Floats, starts: list[int], seen: list[int], fills: Floats) -> None:
+        """Fill the faces `seen`: face i has the corners points[starts[i]:starts[i + 1]]."""
+        tones = fills.astype(int).tolist()
+        if points[:, 2].min() < NEAR_M:
+            for index in seen:
+                self.polygon(points[starts[index] : starts[index + 1]], tuple(tones[index]))
+            return
+        spots = self.place(points).ravel().tolist()
+        for index in seen:
+            corners = spots[2 * starts[index] : 2 * starts[index + 1]]
+            self._polygon(corners, tuple(tones[index]))
+
+    def _polygon(self, corners: list[float], fill: tuple[int, ...]) -> None:
+        self._draw.polygon(corners, fill=fill)
+        if self._draw_cover:
+            self._draw_cover.polygon(corners, fill=255)
 
     def bar(
         self,
@@ -88,32 +125,32 @@ class Easel:
         fills: Sequence[tuple[int, int, int]],
     ) -> None:
         """Draw a round bar between two canvas points (radii in canvas px): dark, then lit."""
-        for fill, shrink, shift in ((fills[0], 1.0, 0.0), (fills[1], 0.72, -0.22)):
-            rims = [
-                (x + shift * radius, y + shift * radius, radius * shrink)
-                for (x, y), radius in zip(ends, radii, strict=True)
-            ]
-            for x, y, radius in rims:
-                self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
-            (x0, y0, wide0), (x1, y1, wide1) = rims
-            length = hypot(x1 - x0, y1 - y0)
-            if length > 0.5:
-                nx, ny = (y0 - y1) / length, (x1 - x0) / length
-                self._draw.polygon(
-                    (
-                        x0 + nx * wide0,
-                        y0 + ny * wide0,
-                        x1 + nx * wide1,
-                        y1 + ny * wide1,
-                        x1 - nx * wide1,
-                        y1 - ny * wide1,
-                        x0 - nx * wide0,
-                        y0 - ny * wide0,
-                    ),
-                    fill=fill,
-                )
+        self._round(ends, radii, fills[0])
+        lit = [(x - 0.22 * r, y - 0.22 * r) for (x, y), r in zip(ends, radii, strict=True)]
+        self._round(lit, [0.72 * radius for radius in radii], fills[1])
 
-    def paint_limbs(self, solid: Solid, pose: Pose, light: Light) -> list[Callable[[], None]]:
+    def _round(
+        self, ends: Sequence[Sequence[float]], radii: Sequence[float], fill: tuple[int, int, int]
+    ) -> None:
+        for (x, y), radius in zip(ends, radii, strict=True):
+            rim = (x - radius, y - radius, x + radius, y + radius)
+            self._draw.ellipse(rim, fill=fill)
+            if self._draw_cover:
+                self._draw_cover.ellipse(rim, fill=255)
+        (x0, y0), (x1, y1) = ends
+        length = hypot(x1 - x0, y1 - y0)
+        if length > 0.5:
+            nx, ny = (y0 - y1) / length, (x1 - x0) / length
+            first, last = radii
+            self._polygon(
+                [
+                    *(x0 + nx * first, y0 + ny * first, x1 + nx * last, y1 + ny * last),
+                    *(x1 - nx * last, y1 - ny * last, x0 - nx * first, y0 - ny * first),
+                ],
+                fill,
+            )
+
+    def limb_orders(self, solid: Solid, pose: Pose, light: Light) -> list[Callable[[], None]]:
         """Return one painting order for every limb of the solid, in the order of its parts."""
         limbs = [part for part in solid.parts if isinstance(part, Limb)]
         if not limbs:
@@ -140,10 +177,21 @@ class Easel:
 
     def reduced(self) -> Image.Image:
         """Return the canvas at the picture's own resolution."""
-        return self.image.reduce(self._factor)
+        return self._canvas.reduce(self._factor)
+
+    def reduced_cover(self) -> Image.Image:
+        """Return how much of each pixel was painted, L, at the picture's own resolution.
+
+        Raises:
+            ValueError: The canvas was given; what it covered before is not known.
+        """
+        if self._cover is None:
+            raise ValueError("an easel over a given canvas does not know what is covered")
+        return self._cover.reduce(self._factor)
 
 
 def paint_hull(easel: Easel, hull: Hull, pose: Pose, view: View, light: Light) -> None:
+    """Paint the faces of a hull that look towards the camera."""
     worlds = pose.to_world(hull.points)
     centres = pose.to_world(hull.face_centres)
     normals = pose.turned(hull.normals)
@@ -153,9 +201,7 @@ def paint_hull(easel: Easel, hull: Hull, pose: Pose, view: View, light: Light) -
     if light.lamps_lit:
         shining = np.array([face.shines for face in hull.faces])
         fills[shining] = light.through_air(hull.colours[shining], centres[shining, 2])
-    starts = hull.starts
-    for index in np.flatnonzero(seen):
-        easel.polygon(worlds[starts[index] : starts[index + 1]], as_fill(fills[index]))
+    easel.faces(worlds, hull.starts, np.flatnonzero(seen).tolist(), fills)
 
 
 def _part_centre(part: Hull | Limb) -> Floats:
@@ -196,58 +242,51 @@ def _light_pool(solid: Solid) -> Floats:
     )
 
 
-def _paint_shadow(
-    view: View, box: tuple[int, int, int, int], solid: Solid, pose: Pose, light: Light
+def _soft_mask(
+    view: View, box: tuple[int, int, int, int], ground: Floats, blur_m: float, level: int
 ) -> Image.Image:
-    """Return the blurred shadow; painted at a quarter of the size, since it is soft anyway."""
-    coarse = view.scaled(0.25)
+    """Return a blurred ground polygon as an L mask; painted small, since it is soft anyway."""
     size = (box[2] - box[0], box[3] - box[1])
     small = (box[0] // 4, box[1] // 4, box[2] // 4 + 2, box[3] // 4 + 2)
-    easel = Easel(coarse, small, 2)
-    easel.polygon(_footprint(solid, pose, light), (12, 14, 22, light.shadow_alpha))
-    if light.lamps_lit and any(lamp.facing > 0 for lamp in solid.lamps):
-        easel.polygon(pose.to_world(_light_pool(solid)), (255, 232, 180, 40))
-    blur_px = max(0.5, 0.06 * view.focal_px / max(pose.z_m, 4.0))
-    soft = easel.image.filter(ImageFilter.GaussianBlur(min(blur_px, 4.0)))
+    mask = Image.new("L", (2 * (small[2] - small[0]), 2 * (small[3] - small[1])))
+    visible = clip_near(ground)
+    if len(visible) >= 3:
+        spots = view.project(visible) / 2 - 2.0 * np.array(small[:2])
+        ImageDraw.Draw(mask).polygon(spots.ravel().tolist(), fill=level)
+    blur_px = 0.5 * blur_m * view.focal_px / max(float(ground[:, 2].mean()), 4.0)
+    soft = mask.filter(ImageFilter.BoxBlur(min(max(blur_px, 0.6), 5.0)))
     left, top = (box[0] - small[0] * 4) / 2, (box[1] - small[1] * 4) / 2
     return soft.resize(
         size, Image.Resampling.BILINEAR, (left, top, left + size[0] / 2, top + size[1] / 2)
     )
 
 
-def _with_glow(
-    image: Image.Image, corner_px: tuple[int, int], solid: Solid, pose: Pose, view: View
-) -> Image.Image:
-    """Return a sprite with light around the lamps that face the camera."""
+def _add_glow(
+    colours: Image.Image, alpha: Image.Image, solid: Solid, pose: Pose, seen: View
+) -> None:
+    """Paint light around the lamps that face the camera; `seen` has the sprite's own origin."""
     toward = np.array((-pose.x_m, -pose.z_m))
     ahead = np.array((np.sin(pose.heading_rad), np.cos(pose.heading_rad)))
     cosine = float(toward @ ahead) / max(float(np.hypot(*toward)), 1e-6)
     for lamp in solid.lamps:
-        if lamp.facing * cosine <= 0.1:
-            continue
         world = pose.to_world(np.array([lamp.at]))
-        if world[0, 2] < NEAR_M + 1:
+        if lamp.facing * cosine <= 0.1 or world[0, 2] < NEAR_M + 1:
             continue
-        spot = view.project(world)[0] - np.array(corner_px)
-        radius = max(1.5, (0.85 if lamp.facing > 0 else 0.5) * view.focal_px / world[0, 2])
-        image = _with_disc(image, (float(spot[0]), float(spot[1])), radius, lamp.colour)
-    return image
+        x, y = seen.project(world)[0].tolist()
+        radius = max(1.5, (0.85 if lamp.facing > 0 else 0.5) * seen.focal_px / world[0, 2])
+        side = max(3, round(2 * radius))
+        disc = _glow_disc().resize((side, side), Image.Resampling.BILINEAR)
+        spot = (round(x - side / 2), round(y - side / 2))
+        colours.paste(as_fill(np.array(lamp.colour)), (*spot, spot[0] + side, spot[1] + side), disc)
+        alpha.paste(255, (*spot, spot[0] + side, spot[1] + side), disc)
 
 
-def _with_disc(
-    image: Image.Image, spot: tuple[float, float], radius_px: float, colour: Colour
-) -> Image.Image:
-    side = int(radius_px * 2) + 3
-    left, top = int(spot[0] - side / 2), int(spot[1] - side / 2)
-    grid = np.arange(side) + 0.5
-    dx, dy = grid[None, :] + left - spot[0], grid[:, None] + top - spot[1]
-    falloff = np.clip(1 - np.hypot(dx, dy) / radius_px, 0, 1) ** 1.8
-    disc = np.empty((side, side, 4), dtype=np.uint8)  #: (h, w, 4) RGBA
-    disc[..., :3] = np.array(colour, dtype=np.uint8)
-    disc[..., 3] = (falloff * 225).astype(np.uint8)
-    layer = Image.new("RGBA", image.size, (0, 0, 0, 0))
-    layer.paste(Image.fromarray(disc), (left, top))
-    return Image.alpha_composite(image, layer)
+@cache
+def _glow_disc() -> Image.Image:
+    """Return a disc that fades from its middle to its rim."""
+    grid = (np.arange(_GLOW_SIDE_PX) + 0.5) / _GLOW_SIDE_PX * 2 - 1
+    falloff = np.clip(1 - np.hypot(grid[None, :], grid[:, None]), 0, 1) ** 1.8
+    return Image.fromarray((falloff * 225).astype(np.uint8))
 
 
 def paint(solid: Solid, pose: Pose, view: View, light: Light) -> Sprite | None:
@@ -258,39 +297,69 @@ def paint(solid: Solid, pose: Pose, view: View, light: Light) -> Sprite | None:
     box = _sprite_box(solid, pose, view, light)
     if box is None:
         return None
+    # The solid's own colour lies under its edges, so that they do not fade to black.
+    tone = as_fill(light.shade(*_main_colour(solid), np.array([max(pose.z_m, NEAR_M)]))[0])
     side_px = max(box[2] - box[0], box[3] - box[1])
-    easel = Easel(view, box, 4 if side_px < 90 else 3 if side_px < 220 else 2)
+    easel = Easel(view, box, 4 if side_px < 70 else 3 if side_px < 150 else 2, ground=tone)
+    _paint_parts(easel, solid, pose, view, light)
+    cover = easel.reduced_cover()
+    body = cover.point(_HALF)
+    body_box = body.getbbox()
+    if body_box is None:
+        return None
+    shadow = _soft_mask(view, box, _footprint(solid, pose, light), 0.12, light.shadow_alpha)
+    alpha = ImageChops.screen(shadow, cover)
+    colours = Image.new("RGB", alpha.size, tone)
+    colours.paste(_SHADOW, None, shadow.point([min(255, 5 * level) for level in range(256)]))
+    if light.lamps_lit and any(lamp.facing > 0 for lamp in solid.lamps):
+        pool = _soft_mask(view, box, pose.to_world(_light_pool(solid)), 0.12, _POOL_ALPHA)
+        colours.paste(_LIGHT_POOL, None, pool.point([min(255, 5 * level) for level in range(256)]))
+        alpha = ImageChops.lighter(alpha, pool)
+    colours.paste(easel.reduced(), None, cover)
+    if light.lamps_lit:
+        _add_glow(colours, alpha, solid, pose, view.moved(*box[:2]))
+    return _trimmed(
+        colours, alpha, body, view.project(np.array([(pose.x_m, 0.0, pose.z_m)]))[0] - box[:2]
+    )
+
+
+def _trimmed(
+    colours: Image.Image, alpha: Image.Image, body: Image.Image, anchor_px: Floats
+) -> Sprite:
+    """Return a sprite without the empty border around it."""
+    left, top, right, bottom = used = alpha.getbbox() or (0, 0, *alpha.size)
+    body = body.crop(used)
+    return Sprite(
+        colours.crop(used),
+        alpha.crop(used),
+        body,
+        (float(anchor_px[0]) - left, float(anchor_px[1]) - top),
+        body.getbbox() or (0, 0, right - left, bottom - top),
+        _count(body),
+    )
+
+
+def _main_colour(solid: Solid) -> tuple[Floats, Floats]:
+    """Return the (1, 3) colour of the solid's last part, and a (1, 3) normal in half light."""
+    part = solid.parts[-1]
+    colour = part.colour if isinstance(part, Limb) else part.faces[0].colour
+    return np.array([colour], dtype=np.float64), np.array([(0.0, 0.5, 0.0)])
+
+
+def _paint_parts(easel: Easel, solid: Solid, pose: Pose, view: View, light: Light) -> None:
+    """Paint all parts of a solid, the farthest first."""
     eye = np.array((0.0, view.height_m, 0.0))
     centres = pose.to_world(np.array([_part_centre(part) for part in solid.parts]))
-    limbs = easel.paint_limbs(solid, pose, light)
-    limb_numbers = np.cumsum([isinstance(part, Limb) for part in solid.parts]) - 1
     distances = np.linalg.norm(centres - eye, axis=1)
     distances[[isinstance(part, Hull) and part.lies_under for part in solid.parts]] = np.inf
+    limbs = easel.limb_orders(solid, pose, light)
+    limb_numbers = np.cumsum([isinstance(part, Limb) for part in solid.parts]) - 1
     for index in np.argsort(-distances, kind="stable"):
         part = solid.parts[index]
         if isinstance(part, Hull):
             paint_hull(easel, part, pose, view, light)
         else:
             limbs[limb_numbers[index]]()
-    body_image = easel.reduced()
-    body = body_image.getchannel("A").point(_threshold)
-    body_box = body.getbbox()
-    if body_box is None:
-        return None
-    image = Image.alpha_composite(_paint_shadow(view, box, solid, pose, light), body_image)
-    if light.lamps_lit:
-        image = _with_glow(image, box[:2], solid, pose, view)
-    ground = view.project(np.array([(pose.x_m, 0.0, pose.z_m)]))[0]
-    used = image.getbbox() or body_box
-    anchor = (float(ground[0] - box[0] - used[0]), float(ground[1] - box[1] - used[1]))
-    body = body.crop(used)
-    inner = (
-        body_box[0] - used[0],
-        body_box[1] - used[1],
-        body_box[2] - used[0],
-        body_box[3] - used[1],
-    )
-    return Sprite(image.crop(used), body, anchor, inner, body.histogram()[255])
 
 
 def _sprite_box(

@@ -145,7 +145,7 @@ def visible_span_m(
     spots = view.project(points)
     reach = slack_m * view.focal_px / np.maximum(depth, 3.0)
     seen = (depth > -slack_m) & (depth < far_m)
-    seen &= np.abs(spots[:, 0] - view.width_px / 2) < view.width_px / 2 + reach
+    seen &= np.abs(spots[:, 0] - view.middle_px) < view.width_px / 2 + reach
     seen &= (depth < 4.0) | (spots[:, 1] < view.height_px * 1.9)
     inside = along[seen]
     return (float(inside[0]), float(inside[-1])) if len(inside) else None

@@ -52,6 +52,8 @@ class CameraSnapshot:
     camera: Camera
     link: LinkState
     current: Assignment | None
+    lowered_ns: int | None = None
+    """When it was last given a smaller variant than it had; None: never."""
 
 
 @dataclass(frozen=True, slots=True)

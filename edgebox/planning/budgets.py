@@ -37,7 +37,7 @@ def budget(
     """Compute a camera's budget for a variant.
 
     Without a bandwidth estimate nothing is known of the network time: a share of the SLO is
-    left for batches and the uplink is taken to carry the rate.
+    left for batches, and the uplink is taken to carry the rate with small frames only.
     """
     width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
     bytes_per_pixel = link.bytes_per_pixel or parameters.bytes_per_pixel
@@ -45,7 +45,8 @@ def budget(
     fixed_ns += parameters.guard_ns
     if link.bandwidth_bps is None:
         left_ns = round(camera.slo_ns * parameters.unmeasured_slo_share)
-        return Budget(frame_bits, left_ns - fixed_ns, camera.rate_hz)
+        carried = min(1.0, BITS_PER_BYTE * parameters.unmeasured_frame_bytes / frame_bits)
+        return Budget(frame_bits, left_ns - fixed_ns, camera.rate_hz * carried)
     if link.bandwidth_bps <= 0:
         return Budget(frame_bits, -camera.slo_ns, 0.0)
     transmission_ns = frame_bits / link.bandwidth_bps * 1e9

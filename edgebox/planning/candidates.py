@@ -53,6 +53,8 @@ class Candidates:
     """The family's smallest variant, whatever accuracy was asked for."""
     has_px: int | None
     """Input pixels of the variant it has now; None: a new camera."""
+    held: bool = False
+    """It was lowered so lately that it is not raised yet."""
 
     @property
     def current(self) -> int:
@@ -84,6 +86,7 @@ def candidates(
         for variant in _sensible(camera, family)
     )
     has_px = _pixels_now(camera, family)
+    held = has_px is not None and _held(camera, snapshot.taken_ns, parameters)
     links = camera.link
     if links.bandwidth_bps is not None:
         links = replace(links, bandwidth_bps=links.bandwidth_bps / parameters.link_upgrade)
@@ -91,16 +94,21 @@ def candidates(
     for rung in rungs:
         above = has_px is not None and rung.variant.pixels > has_px
         if _carried(camera, rung) and (
-            not above or _holds(camera, links, rung, snapshot.fixed_ns, parameters)
+            not above or (not held and _holds(camera, links, rung, snapshot.fixed_ns, parameters))
         ):
             levels.append(rung)
     if levels:
-        return Candidates(camera, tuple(levels), True, rungs, smallest, has_px)
+        return Candidates(camera, tuple(levels), True, rungs, smallest, has_px, held)
     for rung in rungs:
         if rung.fits and rung.budget.rate_hz >= _rate_floor(camera, parameters):
             slower = replace(rung, rate_hz=_reduced(camera, rung, parameters))
             return Candidates(camera, (slower,), True, rungs, smallest, has_px)
     return Candidates(camera, (smallest,), False, rungs, smallest, has_px)
+
+
+def _held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters) -> bool:
+    lowered_ns = camera.lowered_ns
+    return lowered_ns is not None and taken_ns - lowered_ns < parameters.raise_after_ns
 
 
 def _rising(

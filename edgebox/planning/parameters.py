@@ -19,6 +19,9 @@ class PlanningParameters:
     """An upgrade must leave an uplink this many times the bandwidth it needs."""
     latency_upgrade_ns: int = 5_000_000
     """An upgrade must leave this much time over."""
+    raise_after_ns: int = 3_000_000_000
+    """A camera that was lowered is not raised for so long: a link or a load that swings would
+    else move it up and down twice a second."""
     guard_ns: int = 2_000_000
     """Time kept back from every deadline for what no model covers."""
     rate_min_hz: float = 1.0
@@ -29,5 +32,8 @@ class PlanningParameters:
     """JPEG bytes per sent pixel of a camera that has not been measured."""
     unmeasured_slo_share: float = 2 / 3
     """Share of the SLO left to the box while a link is not measured: two batches of a third."""
+    unmeasured_frame_bytes: int = 18_000
+    """Frames of a link that is not measured should not be larger: a tenth of a second of
+    1.5 Mbit/s. A slow link would else lose its first frames, a fast one is soon known."""
     quality: int = 85
     """JPEG quality that every camera is told to use."""

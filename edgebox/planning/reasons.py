@@ -44,7 +44,10 @@ def reason(
     wanted_hz = of.snapshot.camera.rate_hz
     if level.rate_hz < wanted_hz:
         if level.budget.rate_hz < wanted_hz:
-            why = f"the uplink carries {bandwidth_text(of.snapshot.link.bandwidth_bps or 0)}"
+            bandwidth_bps = of.snapshot.link.bandwidth_bps
+            why = "the link is not measured yet"
+            if bandwidth_bps is not None:
+                why = f"the uplink carries {bandwidth_text(bandwidth_bps)}"
         else:
             why = f"{_sharing(selection, executors)}, too many for {wanted_hz:g} Hz"
         return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz: {why}"
@@ -70,6 +73,11 @@ def _alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningPara
     if link.bandwidth_bps is None:
         return f"the link is not measured yet; {size} must wait for that"
     needed_bps = _needed_bps(of, above, fixed_ns, parameters)
+    if needed_bps is not None and needed_bps > link.bandwidth_bps:
+        return _uplink(link.bandwidth_bps, size, needed_bps)
+    if of.held:
+        hold_s = parameters.raise_after_ns / 1e9
+        return f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first"
     if needed_bps is not None:
         return _uplink(link.bandwidth_bps, size, needed_bps)
     missing_ns = 2 * above.single_ns + _margin_ns(of, above, parameters) - above.budget.compute_ns

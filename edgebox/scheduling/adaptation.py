@@ -30,6 +30,7 @@ class ConnectedCamera:
     assignment: Assignment | None = None
     advice: Advice | None = None
     advised_ns: int = 0
+    lowered_ns: int | None = None
 
 
 class Adaptation:
@@ -93,9 +94,15 @@ class Adaptation:
                 continue
             variant = self._variants.get(assignment.variant)
             if variant is not None:
+                if self._is_smaller(variant, connected.assignment):
+                    connected.lowered_ns = now_ns
                 connected.assignment = assignment
                 out.extend(self._advise(connected, assignment, variant, now_ns))
         return out
+
+    def _is_smaller(self, variant: Variant, than: Assignment | None) -> bool:
+        before = None if than is None else self._variants.get(than.variant)
+        return before is not None and variant.pixels < before.pixels
 
     def plan_failed(self) -> None:
         """Keep the plan in force; the next one comes in its turn."""
@@ -116,7 +123,8 @@ class Adaptation:
             PlanningSnapshot(
                 taken_ns=now_ns,
                 cameras=tuple(
-                    CameraSnapshot(c.camera, c.link, c.assignment) for c in self.cameras.values()
+                    CameraSnapshot(c.camera, c.link, c.assignment, c.lowered_ns)
+                    for c in self.cameras.values()
                 ),
                 variants=self._ladders.offered,
                 profiles=self._profiles,
@@ -132,6 +140,7 @@ class Adaptation:
             camera,
             self._latencies,
             camera.slo_ns * self._parameters.first_slo_share,
+            self._parameters.first_pixels_max,
         )
         if variant is None:
             return []

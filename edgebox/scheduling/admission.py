@@ -39,17 +39,22 @@ class Ladders:
 
 
 def first_variant(
-    ladder: Sequence[Variant], camera: Camera, latencies: Latencies, budget_ns: float
+    ladder: Sequence[Variant],
+    camera: Camera,
+    latencies: Latencies,
+    budget_ns: float,
+    pixels_max: int,
 ) -> Variant | None:
     """Choose a modest variant for a camera whose link is not known yet.
 
-    The largest whose high-quantile time fits the budget, else the smallest; none above the
-    smallest that covers the camera's own picture.
+    The largest of at most `pixels_max` whose high-quantile time fits the budget, else the
+    smallest; none above the smallest that covers the camera's own picture.
     """
     chosen: Variant | None = None
     for variant in ladder:
         row = latencies.best(variant.name)
-        if chosen is not None and (row is None or row.high_ns[0] > budget_ns):
+        fits = row is not None and row.high_ns[0] <= budget_ns and variant.pixels <= pixels_max
+        if chosen is not None and not fits:
             break
         chosen = variant
         if variant.covers(camera.width_px, camera.height_px):

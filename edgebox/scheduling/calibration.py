@@ -13,7 +13,13 @@ SLOWDOWN_STEPS = 16
 """A slowdown is a multiple of 1/16, which is as well as it is known."""
 
 SLOWDOWN_NEWS = 0.1
-"""A slowdown stays until the measured one is this far away: plans must not follow noise."""
+"""A slowdown stays until the measured one is this much above it: plans must not follow noise."""
+
+SLOWDOWN_FADED = 0.8
+"""It falls only when this share of its excess over 1 is left, or less: being too careful costs a
+little accuracy, being too hopeful costs deadlines."""
+
+_STEP = 1 / SLOWDOWN_STEPS
 
 HIGH = 0.9
 """The quantile of fixed costs that planning reckons with."""
@@ -125,7 +131,9 @@ class Calibration:
 
     def _settle(self, executor: ExecutorId) -> None:
         measured = 1 + self._excess[executor].quantile(self._parameters.slowdown_quantile)
-        if abs(measured - self._slowdown[executor]) >= SLOWDOWN_NEWS:
+        known = self._slowdown[executor]
+        faster = measured - 1 <= SLOWDOWN_FADED * (known - 1) and known - measured >= _STEP / 2
+        if measured - known >= SLOWDOWN_NEWS or faster:
             self._slowdown[executor] = round(measured * SLOWDOWN_STEPS) / SLOWDOWN_STEPS
 
     @property

@@ -30,7 +30,7 @@ class ExecutorStarted:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorStopped:
-    """An executor is gone; what it ran has been reported as failed before."""
+    """An executor is gone, and with it the batch it ran."""
 
     executor: ExecutorId
 
@@ -73,7 +73,10 @@ class RequestArrived:
 
 @dataclass(frozen=True, slots=True)
 class RequestPrepared:
-    """A frame is decoded at the size its `Prepare` asked for."""
+    """A frame is decoded at the size its `Prepare` asked for.
+
+    `took_ns` runs from the order, so it includes the wait for a decoding thread.
+    """
 
     request: RequestId
     took_ns: int

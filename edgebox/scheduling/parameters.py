@@ -19,6 +19,8 @@ class SchedulerParameters:
     """A batch is sized so that it meets its earliest deadline even if it runs this slowly."""
     first_slo_share: float = 1 / 3
     """Share of the SLO that a camera's first variant may take, its link not being known."""
+    first_pixels_max: int = 60_000
+    """Input pixels of a camera's first variant: its frames of some 18 KB pass a slow link too."""
     quality: int = 85
     """JPEG quality of the first advice; from the first plan on the planner says."""
     advice_refresh_ns: int = 2_000_000_000

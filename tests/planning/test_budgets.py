@@ -31,9 +31,15 @@ def test_a_small_camera_sends_its_own_size_whatever_the_variant() -> None:
 
 
 def test_without_an_estimate_two_batches_of_a_third_fit() -> None:
-    of = budget(camera(slo_ms=300), link(None), FAMILY[4], 0, PARAMETERS)
-    assert of.compute_ns == 198 * MS
-    assert of.rate_hz == 10
+    small = budget(camera(slo_ms=300), link(None), FAMILY[0], 0, PARAMETERS)
+    assert small.compute_ns == 198 * MS
+    assert small.rate_hz == 10
+
+
+def test_without_an_estimate_large_frames_are_not_risked() -> None:
+    of = budget(camera(rate_hz=10), link(None), FAMILY[4], 0, PARAMETERS)
+    assert 8 * PARAMETERS.unmeasured_frame_bytes / of.frame_bits < 1
+    assert of.rate_hz == 10 * 8 * PARAMETERS.unmeasured_frame_bytes / of.frame_bits
 
 
 def test_a_dead_link_leaves_nothing() -> None:

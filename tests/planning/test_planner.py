@@ -1,6 +1,7 @@
 """Plans by example, with the sentence each camera is given."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
 from edgebox.planning.reasons import bandwidth_text
 from tests.planning.scene import link, seen, snapshot
-from tests.scheduling.scene import CPU, FAMILY, STREET, camera, name
+from tests.scheduling.scene import CPU, FAMILY, MS, STREET, camera, name
 
 
 def only(of: CameraSnapshot, **what: object) -> Assignment:
@@ -60,8 +61,8 @@ def test_the_cameras_own_picture_decides() -> None:
 
 def test_before_the_link_is_measured() -> None:
     given = only(seen(camera(slo_ms=180), link(None)))
-    assert given.variant == name(416)
-    assert given.reason == "416 px: the link is not measured yet; 608 px must wait for that"
+    assert given.variant == name(320)
+    assert given.reason == "320 px: the link is not measured yet; 416 px must wait for that"
 
 
 def test_cameras_that_share_an_executor_step_down_together() -> None:
@@ -196,3 +197,17 @@ def test_a_larger_variant_that_is_no_better_is_never_chosen() -> None:
 )
 def test_bandwidths_in_words(bandwidth_bps: float, text: str) -> None:
     assert bandwidth_text(bandwidth_bps) == text
+
+
+def test_who_was_lowered_a_moment_ago_waits_before_rising() -> None:
+    def three_s_after(lowered_ns: int) -> Assignment:
+        # Snapshots of these tests are taken at the instant 0.
+        return only(replace(seen(has_px=256), lowered_ns=lowered_ns - 3000 * MS))
+
+    assert three_s_after(0).variant == name(608)
+    held = three_s_after(1)
+    assert held.variant == name(256)
+    assert held.reason == "256 px: lowered a moment ago; 320 px must be affordable for 3 s first"
+    # What it cannot afford anyway is said as ever.
+    slow = replace(seen(link_=link(1.9), has_px=256), lowered_ns=0)
+    assert only(slow).reason.startswith("256 px: the uplink carries 1.9 Mbit/s")

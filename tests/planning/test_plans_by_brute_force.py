@@ -84,9 +84,10 @@ def slack_ns(of: PlanningSnapshot, c: CameraSnapshot, variant: Variant) -> float
 
 
 def carried_hz(c: CameraSnapshot, variant: Variant) -> float:
-    if c.link.bandwidth_bps is None:
-        return c.camera.rate_hz
     w, h = send_size(c.camera.width_px, c.camera.height_px, variant)
+    if c.link.bandwidth_bps is None:
+        size_bytes = (c.link.bytes_per_pixel or P.bytes_per_pixel) * w * h
+        return c.camera.rate_hz * min(1, P.unmeasured_frame_bytes / size_bytes)
     return P.link_share * c.link.bandwidth_bps / (8 * (c.link.bytes_per_pixel or 0) * w * h)
 
 

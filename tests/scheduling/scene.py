@@ -17,6 +17,8 @@ from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 
 MS = 1_000_000
 CPU = ExecutorId("cpu/0")
+LARGE = 1_000_000
+"""Pixels; more than any variant has."""
 STREET = FamilyName("street")
 SPREAD = (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0)
 """Quantiles of a batch's time in units of its median: P5 is 0.9, P99 is 1.5."""
@@ -90,7 +92,9 @@ class Bench:
         profiles: Iterable[LatencyProfile] | None = None,
         parameters: SchedulerParameters | None = None,
     ) -> None:
-        self.scheduler = Scheduler(parameters or SchedulerParameters(), EarliestDeadlineFirst())
+        # Most tests are about cameras that have a large variant.
+        parameters = parameters or SchedulerParameters(first_pixels_max=LARGE)
+        self.scheduler = Scheduler(parameters, EarliestDeadlineFirst())
         if profiles is None:
             profiles = [profile(px) for px in MEDIAN_MS]
         by_executor: dict[ExecutorId, list[LatencyProfile]] = {}

@@ -20,6 +20,7 @@ from edgebox.scheduling.events import (
     PlanFailed,
     ShutdownRequested,
 )
+from edgebox.scheduling.scheduler import SchedulerParameters
 from tests.scheduling.scene import CPU, MS, Bench, camera, name, profile
 
 GATE = CameraId("gate-1")
@@ -49,6 +50,9 @@ def test_the_first_advice_is_modest_and_says_why() -> None:
     for slo_ms, px in [(179, 416), (60, 320), (1, 128)]:
         other = Bench()
         assert advice(other(CameraOpened(camera(slo_ms=slo_ms)), 0))[0].variant == name(px)
+    # A link that is not measured gets small frames whatever the SLO.
+    modest = Bench(parameters=SchedulerParameters())
+    assert advice(modest(CameraOpened(camera(slo_ms=200)), 0))[0].variant == name(128)
     small = Bench()
     assert advice(small(CameraOpened(camera(size=(320, 240))), 0)) == [
         Advice(name(320), 320, 240, 10, 85, 0, FIRST_REASON)
@@ -167,3 +171,14 @@ def test_two_digits_stay_close(value: float) -> None:
         assert len(str(rounded).rstrip("0")) <= 2
     else:
         assert abs(rounded - value) < 1
+
+
+def test_the_planner_is_told_who_was_lowered_when() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    bench(planned(320), 1)
+    asked = snapshots(bench(None, 501))
+    assert [c.lowered_ns for c in asked[0].snapshot.cameras] == [1 * MS]
+    bench(planned(416), 502)
+    asked = snapshots(bench(None, 1002))
+    assert [c.lowered_ns for c in asked[0].snapshot.cameras] == [1 * MS]

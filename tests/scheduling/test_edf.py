@@ -12,7 +12,7 @@ from edgebox.scheduling.edf import WORTH_GROWING, EarliestDeadlineFirst, fill
 from edgebox.scheduling.events import BatchCompleted, Finish, RequestArrived, RequestPrepared
 from edgebox.scheduling.latencies import Latencies, Row
 from edgebox.scheduling.parameters import SchedulerParameters
-from tests.scheduling.scene import CPU, MS, Bench, infers, name, profile, request
+from tests.scheduling.scene import CPU, LARGE, MS, Bench, infers, name, profile, request
 
 GPU = ExecutorId("cuda:0/0")
 
@@ -217,7 +217,7 @@ def test_if_any_order_is_on_time_so_is_this_one(jobs: list[tuple[int, int]]) -> 
     feasible = any(on_time(order) for order in permutations(jobs))
     bench = Bench(
         profiles=[profile(px, sizes=(1,)) for px in exact],
-        parameters=SchedulerParameters(prepare_initial_ns=0),
+        parameters=SchedulerParameters(prepare_initial_ns=0, first_pixels_max=LARGE),
     )
     orders = []
     for at, (took, deadline) in enumerate(jobs):

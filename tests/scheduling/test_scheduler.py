@@ -23,7 +23,18 @@ from edgebox.scheduling.events import (
     VariantsOffered,
 )
 from edgebox.scheduling.scheduler import SchedulerParameters
-from tests.scheduling.scene import CPU, FAMILY, MS, Bench, camera, infers, name, profile, request
+from tests.scheduling.scene import (
+    CPU,
+    FAMILY,
+    LARGE,
+    MS,
+    Bench,
+    camera,
+    infers,
+    name,
+    profile,
+    request,
+)
 
 ONE, TWO, THREE = RequestId(1), RequestId(2), RequestId(3)
 
@@ -110,7 +121,7 @@ def test_a_camera_that_never_said_hello_is_not_served() -> None:
 
 
 def test_of_too_many_frames_of_one_camera_the_oldest_goes() -> None:
-    bench = opened(SchedulerParameters(camera_pending_max=2))
+    bench = opened(SchedulerParameters(camera_pending_max=2, first_pixels_max=LARGE))
     bench(RequestArrived(request(1, 250)), 0)
     bench(RequestArrived(request(2, 250)), 0)
     assert decisions(bench(RequestArrived(request(3, 250)), 1)) == [
@@ -125,7 +136,7 @@ def test_of_too_many_frames_of_one_camera_the_oldest_goes() -> None:
 
 
 def test_a_full_box_refuses_whoever_has_nothing_to_give_up() -> None:
-    bench = opened(SchedulerParameters(box_pending_max=2))
+    bench = opened(SchedulerParameters(box_pending_max=2, first_pixels_max=LARGE))
     bench(CameraOpened(camera("gate-2")), 0)
     bench(RequestArrived(request(1, 250)), 0)
     bench(RequestArrived(request(2, 250, of="http", variant=name(128))), 0)

@@ -43,6 +43,12 @@ class Trainer:
         )
         self.steps = 0
 
+    def load(self, checkpoint: Path) -> None:
+        """Take the weights of an earlier run."""
+        weights = torch.load(checkpoint)
+        self.network.load_state_dict(weights)
+        self.average.load_state_dict(weights)
+
     def step(self, batch: list[Tensor], progress: float) -> tuple[float, float]:
         """Learn from one batch; return the two losses."""
         images, heat, counted, boxes, weights = batch
@@ -113,6 +119,7 @@ class Course:
     steps: int  # 0: until the minutes are over
     minutes: float
     workers: int
+    begin_at: float  # share of the course that an earlier run has done; it left its checkpoint
 
     @property
     def checkpoint(self) -> Path:
@@ -122,8 +129,10 @@ class Course:
     def progress(self, steps: int, began_s: float) -> float:
         """Return how much of the course is done, 0..1."""
         if self.steps:
-            return steps / self.steps
-        return (time.monotonic() - began_s) / 60 / self.minutes
+            done = steps / self.steps
+        else:
+            done = (time.monotonic() - began_s) / 60 / self.minutes
+        return self.begin_at + (1 - self.begin_at) * done
 
 
 def train(trainer: Trainer, course: Course) -> None:
@@ -191,6 +200,11 @@ def put_in_place(candidate: Path, judged: list[Judged], out: Path, scenes: int) 
 @click.option("--workers", default=2, show_default=True)
 @click.option("--judge-scenes", default=75, show_default=True, help="Held out; 2 pictures each.")
 @click.option(
+    "--begin-at",
+    default=0.0,
+    help="Go on from the checkpoint, which was made at this share of the course.",
+)
+@click.option(
     "--judge-only", is_flag=True, help="Export and judge the last checkpoint; train nothing."
 )
 def main(
@@ -205,14 +219,15 @@ def main(
     threads: int,
     workers: int,
     judge_scenes: int,
+    begin_at: float,
     judge_only: bool,
 ) -> None:
     torch.set_num_threads(threads)
     trainer = Trainer(seed)
-    course = Course(scenes_at, seed, steps, minutes, workers)
-    if judge_only:
-        trainer.average.load_state_dict(torch.load(course.checkpoint))
-    else:
+    course = Course(scenes_at, seed, steps, minutes, workers, begin_at)
+    if judge_only or begin_at:
+        trainer.load(course.checkpoint)
+    if not judge_only:
         render_training_set(scenes_at, scenes, moments, max(workers, 1))
         train(trainer, course)
     candidate = scenes_at / "street.onnx"

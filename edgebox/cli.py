@@ -81,6 +81,7 @@ async def _serve(app: Any, as_json: bool) -> None:
         await stop
     else:
         start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
     await app.stop()
     counts = app.box.metrics.total()
     if not as_json:

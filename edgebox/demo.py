@@ -110,6 +110,7 @@ class Demo:
         try:
             if not start.done():
                 start.cancel()
+                await asyncio.gather(start, return_exceptions=True)
                 return
             start.result()
             self._say(f"ready in {app.ready_s or 0:.1f} s; four cameras start, Ctrl-C stops")
@@ -130,7 +131,7 @@ class Demo:
             await asyncio.gather(showing, return_exceptions=True)
             for process in cameras:
                 if process.returncode is None:
-                    process.send_signal(signal.SIGINT)
+                    process.terminate()
             try:
                 async with asyncio.timeout(_END_PATIENCE_S):
                     outputs = await asyncio.gather(*ends)
@@ -143,6 +144,8 @@ class Demo:
         self._summaries = [
             self._read_summary(camera, process.returncode, *output)
             for camera, process, output in zip(CAMERAS, cameras, outputs, strict=True)
+            # One that was stopped before it could begin has nothing to say.
+            if process.returncode != -signal.SIGTERM
         ]
 
     async def _start_camera(self, app: App, camera: DemoCamera) -> asyncio.subprocess.Process:

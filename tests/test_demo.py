@@ -1,0 +1,95 @@
+"""`edgebox demo`: what a newcomer runs first."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.end_to_end.running import assert_adds_up
+from tests.program import configured, edgebox, finish, said, start
+
+NAMES = ["north-gate", "main-street", "bus-stop", "car-park"]
+
+
+@pytest.fixture
+def config(tmp_path: Path, database: Path) -> Path:
+    # The demo has a database of its own, beside the default one.
+    demo = tmp_path / "edgebox" / "demo.sqlite3"
+    demo.parent.mkdir()
+    demo.write_bytes(database.read_bytes())
+    return configured(tmp_path, database)
+
+
+async def test_json_is_one_document_whose_sums_are_exact(tmp_path: Path, config: Path) -> None:
+    ended = await edgebox(
+        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "6", "--json"
+    )
+    document = ended.json()
+    assert ended.err == ""
+    assert [camera["camera"] for camera in document["cameras"]] == NAMES
+    for camera in document["cameras"]:
+        assert camera["captured"] >= 20
+        assert camera["pending"] == 0
+        check_sums(camera)
+    check_sums(document["all"])
+    for key in ("captured", "sent", "accepted", "on_time", "late"):
+        assert document["all"][key] == sum(camera[key] for camera in document["cameras"])
+    box = document["box"]["counts"]
+    check_sums(box)
+    assert box["pending"] == 0
+    assert box["captured"] == document["all"]["captured"]
+    assert box["accepted"] == document["all"]["accepted"]
+    good, slow = document["cameras"][0], document["cameras"][3]
+    assert good["width_sent_mean_px"] > slow["width_sent_mean_px"]
+    assert document["all"]["on_time"] > document["all"]["captured"] / 2
+    found = document["all"]["detections"]
+    assert found.get("car", 0) + found.get("person", 0) > 0, "four streets, and nothing was seen"
+
+
+def check_sums(counts: dict[str, Any]) -> None:
+    assert_adds_up(counts["captured"], counts["on_time"], counts["late"], counts["dropped"])
+
+
+async def test_a_person_gets_a_table_and_the_address(tmp_path: Path, config: Path) -> None:
+    ended = await edgebox(
+        tmp_path, "demo", "--config", str(config), "--port", "0", "--duration", "2"
+    )
+    assert ended.code == 0, ended.err
+    assert "edgebox demo: open http://127.0.0.1:" in ended.err
+    for name in [*NAMES, "all"]:
+        assert name in ended.out
+    assert "slow link, 0.6 Mbit/s" in ended.out
+
+
+async def test_a_signal_ends_it_before_its_cameras_could_begin(
+    tmp_path: Path, config: Path
+) -> None:
+    process = await start(tmp_path, "demo", "--config", str(config), "--port", "0")
+    await said(process, "four cameras start")
+    process.send_signal(signal.SIGINT)
+    ended = await finish(process)
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_a_signal_ends_it_with_a_table(tmp_path: Path, config: Path) -> None:
+    process = await start(tmp_path, "demo", "--config", str(config), "--port", "0")
+    line = await said(process, "edgebox demo")
+    url = line.split("open ")[1].split()[0]
+    await said(process, "four cameras start")
+    async with aiohttp.ClientSession() as client, asyncio.timeout(20):
+        streaming = 0
+        while streaming < len(NAMES):
+            await asyncio.sleep(0.1)
+            async with client.get(f"{url}/v1/state") as response:
+                cameras = (await response.json())["cameras"]
+            streaming = sum(camera["counts"]["on_time"] > 0 for camera in cameras)
+    process.send_signal(signal.SIGINT)
+    ended = await finish(process)
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
+    for name in [*NAMES, "all"]:
+        assert name in ended.out

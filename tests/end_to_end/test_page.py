@@ -1,0 +1,164 @@
+"""The page in a real Chromium, served by a real box that a real camera streams to."""
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+
+from edgebox.app import App
+from edgebox.media.sources import open_source
+from edgebox.web.server import PAGE
+from tests.end_to_end.running import get_json, gone, running, streaming, until
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE_MS = 15_000
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.fail("the page is tested in Chromium: apt-get install chromium")
+    assert (PAGE / "index.html").is_file(), "build the page first: make page"
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield browser
+        await browser.close()
+
+
+async def open_page(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:
+    """Open the page; give it and a list of what goes wrong in it."""
+    context = await browser.new_context(**options)
+    context.set_default_timeout(PATIENCE_MS)
+    page = await context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "console",
+        lambda message: complaints.append(message.text) if message.type == "error" else None,
+    )
+    await page.goto(app.url)
+    return page, complaints
+
+
+def street(rate_hz: float = 8.0) -> dict[str, Any]:
+    source = open_source("scene:3", rate_hz, size_px=(640, 360))
+    return {"source": source, "rate_hz": rate_hz}
+
+
+def tile_of(page: Page, camera: str) -> Locator:
+    return page.locator(f'[data-testid="camera-tile"][data-camera="{camera}"]')
+
+
+async def number(locator: Locator, attribute: str) -> int:
+    return int(await locator.get_attribute(attribute) or "0")
+
+
+async def eventually(read: Callable[[], Any], wanted: Callable[[Any], bool], what: str) -> Any:
+    """Await `read()` until it is as wanted; return it."""
+    for _ in range(PATIENCE_MS // 50):
+        value = await read()
+        if wanted(value):
+            return value
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"waited {PATIENCE_MS / 1000:g} s for {what}, which is {value!r}")
+
+
+async def test_a_camera_is_shown_live_with_what_the_box_decided(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app:
+        async with streaming(app, "gate", **street()):
+            page, complaints = await open_page(browser, app)
+            tile = tile_of(page, "gate")
+            await expect(tile).to_be_visible(timeout=PATIENCE_MS)
+            await expect(page.get_by_test_id("connection")).to_have_text("Live")
+            await expect(page.get_by_test_id("box-state")).to_have_attribute("data-ready", "true")
+            canvas = tile.locator("canvas[data-frames]")
+            first = await number(canvas, "data-frames")
+            await eventually(
+                lambda: number(canvas, "data-frames"), lambda n: n >= first + 5, "more frames"
+            )
+            await expect(tile.get_by_test_id("on-time")).to_have_text(re.compile(r"\d\s?%"))
+            await expect(tile.get_by_test_id("variant")).to_have_text(re.compile(r"street-\d+"))
+            await expect(tile.get_by_test_id("reason")).to_have_text(re.compile(r"\d+ ?x|px|link"))
+            await expect(tile.get_by_test_id("latency")).to_be_visible()
+        await gone(app, "gate")
+        await check_numbers(page, app)
+        assert complaints == []
+
+
+async def check_numbers(page: Page, app: App) -> None:
+    """Insist that the page's counts are the box's, once nothing changes any more."""
+    tile = tile_of(page, "gate")
+    await expect(tile.get_by_text("Disconnected")).to_be_visible()
+    state = (await get_json(app, "/v1/state"))[1]
+    counts = state["cameras"][0]["counts"]
+    dropped = sum(counts["dropped"].values())
+    for shown in (tile.get_by_test_id("counts"), page.get_by_test_id("counts").first):
+        for text in (
+            f"{counts['captured']} captured",
+            f"= {counts['on_time']} on time",
+            f"+ {counts['late']} late",
+            f"+ {dropped} dropped",
+            "+ 0 pending",
+            "adds up",
+        ):
+            await expect(shown).to_contain_text(text, timeout=PATIENCE_MS)
+        await expect(shown).to_have_attribute("data-unaccounted", "0")
+    advice = state["cameras"][0]["advice"]
+    await expect(tile.get_by_test_id("variant")).to_have_text(advice["variant"])
+    await expect(tile.get_by_test_id("reason")).to_have_text(advice["reason"])
+
+
+async def test_what_the_model_sees_is_drawn(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await open_page(browser, app)
+        canvas = tile_of(page, "gate").locator("canvas[data-frames]")
+        await eventually(lambda: number(canvas, "data-boxes"), lambda n: n > 0, "boxes")
+
+
+async def test_a_box_that_restarts_is_found_again(database: Path, browser: Browser) -> None:
+    async with running(database) as app:
+        page, _ = await open_page(browser, app)
+        await expect(page.get_by_test_id("connection")).to_have_text("Live")
+        await page.evaluate("window.notReloaded = true")
+        port = app.port
+    connection = page.get_by_test_id("connection")
+    await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
+    await expect(page.get_by_text("Connection to the box lost.")).to_be_visible()
+    async with running(database, server__port=port) as app, streaming(app, "gate"):
+        await expect(connection).to_have_text("Live", timeout=20_000)
+        await expect(tile_of(page, "gate")).to_be_visible(timeout=PATIENCE_MS)
+        assert await page.evaluate("window.notReloaded") is True
+
+
+async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await open_page(browser, app, viewport=PHONE, device_scale_factor=2)
+        await expect(tile_of(page, "gate")).to_be_visible(timeout=PATIENCE_MS)
+        await expect(tile_of(page, "gate").get_by_test_id("variant")).to_be_visible()
+        width_px = await page.evaluate("document.documentElement.scrollWidth")
+        assert width_px <= PHONE["width"]
+
+
+async def test_a_viewer_is_let_go_when_its_page_closes(database: Path, browser: Browser) -> None:
+    async with running(database) as app:
+        page, _ = await open_page(browser, app)
+        await until(lambda: app.box.viewers == 1, "the viewer")
+        await page.close()
+        await until(lambda: app.box.viewers == 0, "the viewer to leave")

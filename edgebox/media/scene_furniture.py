@@ -43,6 +43,7 @@ _ROOFS: tuple[Colour, ...] = ((112, 70, 58), (86, 84, 90), (128, 92, 74), (70, 7
 _AWNINGS: tuple[Colour, ...] = ((176, 54, 50), (48, 104, 92), (204, 150, 60), (58, 84, 140))
 _PANES: tuple[Colour, ...] = ((70, 88, 104), (84, 104, 120), (62, 76, 92), (104, 124, 138))
 _WARM: tuple[Colour, ...] = ((255, 214, 140), (252, 198, 112), (250, 226, 172))
+_SIGN_WHITE: Colour = (240, 240, 236)
 _LEAVES: tuple[Colour, ...] = (
     (74, 112, 58),
     (88, 126, 62),
@@ -53,8 +54,8 @@ _LEAVES: tuple[Colour, ...] = (
 
 
 def _pane(rng: Random) -> tuple[Colour, bool]:
-    """Return a window's colour, and whether a lamp burns behind it once it is dark."""
-    if rng.random() < 0.3:
+    """Return a window's colour, and whether a lamp burns behind it; most rooms are dark."""
+    if rng.random() < 0.03:
         return rng.choice(_WARM), True
     return rng.choice(_PANES), False
 
@@ -66,28 +67,23 @@ def _windows(rng: Random, length: float, half: float, height: float, floor_m: fl
     tall = floor_m * rng.uniform(0.45, 0.62)
     trim = rng.choice(((232, 228, 220), (90, 84, 80), (206, 196, 180)))
     for floor in range(1, int(height / floor_m)):
-        z = floor * floor_m + 0.75
-        for along, reach, is_side in ((length, half, True), (half * 2, length / 2, False)):
+        z = (floor * floor_m + 0.75, floor * floor_m + 0.75 + tall)
+        frame_z = (z[0] - 0.12, z[1] + 0.12)
+        for along in (length, half * 2):
             count = int((along - 1.0) / bay)
             for index in range(count):
                 middle = (index - (count - 1) / 2) * bay
                 span = (middle - wide / 2, middle + wide / 2)
-                edge = (span[0] - 0.12, span[1] + 0.12)
-                for sign in (1, -1):
+                frame = (span[0] - 0.12, span[1] + 0.12)
+                for sign in (0, 1):
                     colour, lit = _pane(rng)
-                    # Most rooms are dark, and by day a lit window looks like any other.
-                    base = rng.choice(_PANES) if lit and rng.random() < 0.9 else colour
-                    if is_side:
-                        faces += on_sides(edge, (z - 0.12, z + tall + 0.12), reach, trim)[
-                            (0 if sign > 0 else 1) :: 2
-                        ]
-                        pane = on_sides(span, (z, z + tall), reach, base)[0 if sign > 0 else 1]
+                    if along == length:
+                        faces.append(on_sides(frame, frame_z, half, trim)[sign])
+                        faces.append(on_sides(span, z, half, colour, lit)[sign])
                     else:
-                        faces.append(across(sign * reach, edge, (z - 0.12, z + tall + 0.12), trim))
-                        pane = across(sign * reach, span, (z, z + tall), base)
-                    faces.append(
-                        Face(pane.points, colour, True) if lit and base is colour else pane
-                    )
+                        end = (sign - 0.5) * length
+                        faces.append(across(end, frame, frame_z, trim))
+                        faces.append(across(end, span, z, colour, lit))
     return faces
 
 
@@ -194,16 +190,10 @@ def build_sign(rng: Random) -> Solid:
                 faces.append(across(x, (-0.1, 0.1), (z, z + 0.22), colour, True))
         return Solid("traffic light", (pole, Hull(tuple(faces))), 0.4, 0.5, 3.3)
     board: Colour = rng.choice(((40, 84, 160), (200, 44, 44), (236, 236, 232), (44, 120, 84)))
-    turns = np.linspace(0, 2 * pi, rng.choice((5, 9, 17)), endpoint=True)[:-1] + pi / 4
-    rim = np.stack(
-        (np.full(len(turns), -0.05), 0.36 * np.cos(turns), 2.75 + 0.36 * np.sin(turns)), axis=1
-    )
-    inner = rim * np.array((1, 0.6, 1)) + np.array((0.0, 0.0, 0.0))
-    inner[:, 2] = 2.75 + (rim[:, 2] - 2.75) * 0.6
+    turns = np.linspace(0, 2 * pi, rng.choice((4, 8, 16)), endpoint=False) + pi / 4
     faces = []
     for x in (-0.06, 0.06):
-        faces += [
-            Face(rim * np.array((0, 1, 1)) + np.array((x, 0, 0)), board),
-            Face(inner * np.array((0, 1, 1)) + np.array((x, 0, 0)), (240, 240, 236)),
-        ]
+        for radius, colour in ((0.36, board), (0.22, _SIGN_WHITE)):
+            y, z = radius * np.cos(turns), 2.75 + radius * np.sin(turns)
+            faces.append(Face(np.stack((np.full(len(turns), x), y, z), axis=1), colour))
     return Solid("sign", (pole, Hull(tuple(faces))), 0.3, 0.8, 3.15)

@@ -127,6 +127,7 @@ def unit_normal(polygon: Floats, inside: Floats) -> Floats:
 
 
 def scaled(colour: Colour, factor: float) -> Colour:
+    """Return a colour made lighter or darker."""
     red, green, blue = (min(255.0, level * factor) for level in colour)
     return red, green, blue
 
@@ -134,6 +135,7 @@ def scaled(colour: Colour, factor: float) -> Colour:
 def face(
     points: Sequence[tuple[float, float, float]], colour: Colour, shines: bool = False
 ) -> Face:
+    """Return a face with the given corners."""
     return Face(np.array(points, dtype=np.float64), colour, shines)
 
 

@@ -28,6 +28,7 @@ class ConvUnit(nn.Module):
         self.relu = relu
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return (b, outputs, h / stride, w / stride)."""
         y: Tensor = self.norm(self.conv(x))
         return functional.relu(y, inplace=True) if self.relu else y
 
@@ -47,6 +48,7 @@ class Residual(nn.Module):
         self.second = ConvUnit(channels, channels, relu=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return features of the input's shape."""
         return functional.relu(x + self.second(self.first(x)))
 
 

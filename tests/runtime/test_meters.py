@@ -1,0 +1,40 @@
+"""Utilisation and batch sizes of an executor, judged by sums over all that ran."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.runtime.meters import WINDOW_NS, ExecutorMeter
+
+RUNS = st.lists(
+    st.tuples(st.integers(0, 3_000), st.integers(1, 2_000), st.integers(1, 16)), max_size=40
+)
+"""(pause before in ms, time it took in ms, requests)"""
+
+
+@given(RUNS, st.integers(0, 20_000))
+def test_the_busy_share_of_ten_seconds(runs: list[tuple[int, int, int]], later_ms: int) -> None:
+    born_ns = 5_000_000_000
+    meter = ExecutorMeter(born_ns)
+    now_ns = born_ns
+    ran = []
+    for pause_ms, took_ms, requests in runs:
+        started_ns = now_ns + pause_ms * 1_000_000
+        now_ns = started_ns + took_ms * 1_000_000
+        meter.ran(started_ns, now_ns, requests)
+        ran.append((started_ns, now_ns, requests))
+    now_ns += later_ms * 1_000_000
+    since_ns = max(born_ns, now_ns - WINDOW_NS)
+    busy_ns = sum(max(0, end - max(start, since_ns)) for start, end, _ in ran)
+    wanted = busy_ns / max(1, now_ns - since_ns)
+    assert meter.utilisation(now_ns) == pytest.approx(wanted)
+    assert 0 <= meter.utilisation(now_ns) <= 1
+    sizes = [requests for _, end, requests in ran if end > now_ns - WINDOW_NS]
+    mean = meter.batch_size_mean()
+    assert mean == (pytest.approx(sum(sizes) / len(sizes)) if sizes else None)
+
+
+def test_nothing_ran_yet() -> None:
+    meter = ExecutorMeter(7)
+    assert meter.utilisation(7) == 0
+    assert meter.batch_size_mean() is None

@@ -24,8 +24,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,10 +36,9 @@ import uvloop
 import edgebox
 from edgebox.app import App
 from edgebox.config import Config, InferenceParameters, LimitParameters, StorageParameters
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import BatchResult, NullExecutor
+from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile
+from edgebox.inference.executor import NullExecutor
 from edgebox.inference.machine import processor_name, usable_cores
-from edgebox.inference.tensors import Canvas
 from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.media.jpeg import encode
 from edgebox.media.scene import Scene
@@ -67,7 +65,6 @@ LAG_FACTOR = 3
 """The lag is measured this many times as long: P99.9 wants thousands of samples."""
 BATCH_NS = 200_000
 """What the profiles of the executor that finds nothing say, so that the core forms batches."""
-_NO_PIXELS: Canvas = np.empty((0, 0, 3), np.uint8)
 SWITCH_INTERVAL_S = 0.001
 """As edgebox/app.py sets it."""
 
@@ -120,23 +117,13 @@ def config_of(**inference: Any) -> Config:
     )
 
 
-class NothingFound(NullExecutor):
-    """Answers each member of a batch, though no frame was decoded into a canvas."""
-
-    def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
-    ) -> Future[BatchResult]:
-        """Answer a batch with nothing found."""
-        return super().submit(variant, [_NO_PIXELS] * batch_size, batch_size)
-
-
 @contextlib.asynccontextmanager
 async def bare_box() -> AsyncIterator[tuple[Box, int]]:
     """Run everything but models, decoding and the database; yield the box and its port."""
     config = config_of()
     families = load_zoo(bundled_folders()).families
     variants = {v.name: v for family in families for v in family.variants}
-    executor = NothingFound(ExecutorId("null/0"))
+    executor = NullExecutor(ExecutorId("null/0"))
     rows = {size: (BATCH_NS,) * len(QUANTILES) for size in (1, 2, 4, 8, 16)}
     profiles = {name: LatencyProfile(name, executor.id, rows) for name in variants}
     box = Box(

@@ -44,6 +44,8 @@ Progress = Callable[[str, float], None]
 """Called with what is being done and the share of it that is done."""
 
 _STOP_PATIENCE_S = 3.0
+_NEVER = 1_000_000
+_COLLECT_MINUTES = 10
 _SWITCH_INTERVAL_S = 0.001
 """How long another Python thread may keep the event loop from running: a fifth of the default."""
 
@@ -75,6 +77,7 @@ class App:
         self._driver: Driver | None = None
         self._executors: list[OnnxExecutor] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._minutes_since_collection = 0
         self._rollup: MinuteRollup | None = None
         self._minute_ms = 0
         """When the minute that is being counted began, Unix milliseconds."""
@@ -144,9 +147,11 @@ class App:
         except BaseException:
             await self.stop()
             raise
-        # What lives now lives long: a full collection later would only stall the loop.
+        # What lives now lives long; a full collection stalls the loop by tens of milliseconds, so
+        # it comes when nobody is connected, or after ten minutes (`_every_minute`).
         gc.collect()
         gc.freeze()
+        gc.set_threshold(700, 10, _NEVER)
         self.ready_s = time.monotonic() - began_s
 
     async def _start_models(self) -> None:
@@ -277,6 +282,10 @@ class App:
         next_ms = _minute_of(self._minute_ms) + MINUTE_MS
         self._minute_ms = max(next_ms, _minute_of(_wall_clock_ms()))
         self.box.forget_old_cameras()
+        self._minutes_since_collection += 1
+        if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
+            gc.collect()
+            self._minutes_since_collection = 0
         if storage.last_error:
             self.box.note(
                 "error", f"the database cannot be written ({storage.last_error}); serving goes on"

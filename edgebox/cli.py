@@ -4,7 +4,6 @@ Imports what a command needs when it runs, so that a camera never loads the serv
 """
 
 import asyncio
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 
 from edgebox import __version__
 from edgebox.camera.command import camera
+from edgebox.camera.ending import on_end_signals
 from edgebox.console import (
     HEALTH_STYLES,
     clear_errors,
@@ -225,16 +225,9 @@ def profile(config_file: Path | None, seconds: float, as_json: bool) -> None:
 
 
 def stop_on_signals() -> asyncio.Event:
-    """Return an event that SIGINT and SIGTERM set; a second signal ends the process at once."""
+    """Return an event that the first SIGINT or SIGTERM sets."""
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def stop(number: int) -> None:
-        stopping.set()
-        loop.remove_signal_handler(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
+    on_end_signals(stopping.set)
     return stopping
 
 

@@ -18,6 +18,7 @@ from rich.live import Live
 from rich.table import Table
 
 from edgebox.app import App
+from edgebox.camera.ending import on_end_signals
 from edgebox.config import Config, StorageParameters
 from edgebox.console import err, out, progress_bar, table
 from edgebox.domain.errors import EdgeboxError
@@ -97,9 +98,7 @@ class Demo:
             EdgeboxError: the box cannot start, or a camera ended badly.
         """
         stopping = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopping.set)
+        on_end_signals(stopping.set)
         with progress_bar(self._quiet) as progress:
             app = App(self._config, on_progress=progress)
             await app.listen()

@@ -6,7 +6,6 @@ Imports neither the server nor onnxruntime: a camera starts quickly and stays sm
 import asyncio
 import random
 import re
-import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine
@@ -17,13 +16,13 @@ import orjson
 
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
+from edgebox.camera.ending import on_end_signals
 from edgebox.camera.live import render, show_live, show_plain
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.sources import SCENE_SIZE_PX, open_source
 
 SCENE_SIDE_MAX_PX = 4096
-_END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def parse_link(text: str) -> BandwidthTrace:
@@ -140,16 +139,7 @@ async def _run(
     duration_s: float | None,
     show: Callable[[Camera], Coroutine[None, None, None]] | None,
 ) -> Summary:
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        daemon.stop()
-        # Whoever asks again does not want to wait for the last answers.
-        for number in _END_SIGNALS:
-            loop.remove_signal_handler(number)
-
-    for number in _END_SIGNALS:
-        loop.add_signal_handler(number, stop)
+    on_end_signals(daemon.stop)
     showing = asyncio.create_task(show(daemon)) if show else None
     try:
         return await daemon.run(duration_s)

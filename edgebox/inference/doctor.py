@@ -38,7 +38,7 @@ from edgebox.inference.zoo import Zoo, bundled_folders, load_zoo
 _GIB = 1 << 30
 _LIBRARIES = ("aiohttp", "aiosqlite", "click", "numpy", "orjson", "pillow", "rich", "uvloop")
 _RUNTIME_PACKAGES = re.compile(r"onnxruntime([_-].+)?", re.IGNORECASE)
-_CUDA_MEND = "pip install 'edgebox[cuda]' brings CUDA and cuDNN as packages"
+_CUDA_MEND = "pip install 'onnxruntime-gpu[cuda,cudnn]' brings CUDA and cuDNN as packages"
 _CAPABILITY_MIN = (7, 5)
 """Older GPUs have no code in ONNX Runtime's packages."""
 

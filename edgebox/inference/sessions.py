@@ -93,7 +93,8 @@ def open_session(
     if DRIVER in missing:
         why = "there is no NVIDIA driver on this machine"
     elif missing:
-        why = f"{', '.join(missing)} cannot be loaded: pip install 'edgebox[cuda]' brings them"
+        names = ", ".join(missing)
+        why = f"{names} cannot be loaded: pip install 'onnxruntime-gpu[cuda,cudnn]' brings them"
     else:
         why = "the driver or the GPU is not one it can use"
     raise ModelError(f"CUDA cannot be used: {why}")

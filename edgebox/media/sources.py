@@ -3,7 +3,7 @@
 A source is a blocking iterator of (height, width, 3) uint8 RGB, meant to run in a thread of its
 own; each frame comes when it is due, so the moment `next` returns is the moment of capture. Live
 sources that are read too slowly drop old frames (ffmpeg's own queue and ours keep the newest).
-Video needs PyAV (`pip install 'edgebox[camera]'`); everything else needs nothing beyond Pillow.
+Video needs PyAV (`pip install av`); everything else needs nothing beyond Pillow.
 """
 
 from collections.abc import Callable, Iterator

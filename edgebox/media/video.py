@@ -1,6 +1,6 @@
 """Owns video as a source of frames: files in real time, live streams, devices. Needs PyAV.
 
-PyAV is an extra (`pip install 'edgebox[camera]'`) and is imported only when a video is opened.
+PyAV is an extra (`pip install av`) and is imported only when a video is opened.
 Live sources that are read too slowly drop old frames: only the newest is kept.
 """
 
@@ -183,7 +183,7 @@ def _av() -> Any:
         import av  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:
         raise InvalidInputError(
-            "video needs PyAV, which is not installed: pip install 'edgebox[camera]'"
+            "video needs PyAV, which is not installed: pip install av"
         ) from None
     return av
 

@@ -4,6 +4,7 @@ Lives on the event loop. Sessions (web/) hand in what cameras send; the core's o
 through the driver.
 """
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,13 @@ from edgebox.runtime.metrics import Metrics
 from edgebox.scheduling.events import Advise, CameraClosed, CameraOpened, LinkMeasured
 from edgebox.storage.rows import Level
 
+_log = logging.getLogger(__name__)
+
+_LOG_LEVELS: dict[Level, int] = {
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
 _FORGET_NS = 600_000_000_000
 _EVENTS_KEPT = 200
 
@@ -148,6 +156,7 @@ class Box:
     def note(self, level: Level, text: str, camera: str | None = None) -> None:
         """Tell people of something: on the page, in the log and in the database."""
         event = BoxEvent(round(time.time() * 1000), level, camera, text)
+        _log.log(_LOG_LEVELS[level], "%s", text)
         self.events.append(event)
         self._on_event(event)
 
@@ -172,7 +181,7 @@ class Box:
             before = old.session
             self.close_camera(old, "connected anew")
             before.replaced()
-        if sum(record.connected for record in self.cameras.values()) >= self._cameras_max:
+        if self.connected >= self._cameras_max:
             raise BoxFullError(
                 f"{self._cameras_max} cameras are connected, the most this box is configured for "
                 "(limits.cameras_max)"
@@ -183,6 +192,11 @@ class Box:
         self._on_camera(record)
         self.note("info", f"{camera.id} connected from {session.address}", camera.id)
         return record
+
+    @property
+    def connected(self) -> int:
+        """Cameras that are connected now."""
+        return sum(record.connected for record in self.cameras.values())
 
     def close_camera(self, record: CameraRecord, why: str) -> None:
         """Let a camera go; harmless when it has gone before."""

@@ -178,7 +178,10 @@ class Metrics:
 
     def of(self, camera: CameraId) -> CameraMetrics:
         """Return a camera's metrics, new at the first call."""
-        return self.cameras.setdefault(camera, CameraMetrics())
+        metrics = self.cameras.get(camera)
+        if metrics is None:
+            metrics = self.cameras[camera] = CameraMetrics()
+        return metrics
 
     def total(self) -> Counts:
         """Return the counts of all cameras together."""

@@ -57,9 +57,9 @@ def prepare(frame: FrameAtBox, variant: Variant, canvases: CanvasPool) -> None:
     frame.canvas, frame.canvas_of = canvas, variant.name
     spec = canvases.input_of(variant)
     try:
-        sent = decode_into(frame.jpeg, canvas, fill=spec.fill)
+        sent = decode_into(frame.jpeg, canvas, spec.fill, spec.fit)
         frame.placement = Placement.on_canvas(
-            sent.width_px, sent.height_px, variant.width_px, variant.height_px
+            sent.width_px, sent.height_px, variant.width_px, variant.height_px, spec.fit
         )
     except EdgeboxError as error:
         frame.invalid_because = str(error)

@@ -1,0 +1,88 @@
+"""Canvases: decoded pictures, what is wrong with others, and reuse that never shares."""
+
+import numpy as np
+import pytest
+
+from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.inference.family import InputSpec
+from edgebox.media.jpeg import encode
+from edgebox.runtime.frames import FrameAtBox
+from edgebox.runtime.preparation import CanvasPool, prepare
+from edgebox.vision.detections import Detections
+from edgebox.vision.letterbox import Fit
+from tests.scheduling.scene import request
+
+TALL = FamilyName("tall")
+VARIANT = Variant(VariantName("tall-64"), TALL, 64, 128, 0.5)
+WHITE = encode(np.full((100, 100, 3), 255, np.uint8))
+
+
+def pool(fit: str = "top_left") -> CanvasPool:
+    return CanvasPool(
+        {
+            TALL: InputSpec(
+                "nhwc", "uint8", "rgb", "centre" if fit == "centre" else "top_left", 9, 32
+            )
+        }
+    )
+
+
+def frame(jpeg: bytes = WHITE) -> FrameAtBox:
+    return FrameAtBox(request(1, 300), jpeg, 100, 100, 0, lambda frame, ending: None)
+
+
+@pytest.mark.parametrize(("fit", "rows"), [("top_left", slice(0, 64)), ("centre", slice(32, 96))])
+def test_a_picture_lies_where_its_family_wants_it(fit: Fit, rows: slice) -> None:
+    prepared = frame()
+    prepare(prepared, VARIANT, pool(fit))
+    assert prepared.invalid_because == ""
+    assert prepared.canvas is not None
+    assert prepared.canvas.shape == (128, 64, 3)
+    assert (prepared.canvas[rows] > 250).all()
+    grey = np.ones(128, bool)
+    grey[rows] = False
+    assert (prepared.canvas[grey] == 9).all()
+    # A box around the picture on the canvas is a box around the camera's own picture.
+    assert prepared.placement is not None
+    whole = np.array([[0, rows.start, 64, rows.stop]], np.float32)
+    found = Detections(whole, np.ones(1, np.float32), np.zeros(1, np.int64))
+    boxes = prepared.placement.to_source(found, 1000, 1000).boxes
+    assert boxes.tolist() == [[0, 0, 1000, 1000]]
+
+
+def test_what_is_wrong_with_a_picture_is_kept_for_its_camera() -> None:
+    broken = frame(WHITE[: len(WHITE) // 2])
+    prepare(broken, VARIANT, pool())
+    assert "truncated" in broken.invalid_because
+
+
+def test_a_canvas_given_back_is_used_again_and_never_by_two() -> None:
+    canvases = pool()
+    first, second = frame(), frame()
+    prepare(first, VARIANT, canvases)
+    prepare(second, VARIANT, canvases)
+    assert first.canvas is not second.canvas
+    used = first.canvas
+    canvases.give_back(first)
+    assert first.canvas is None
+    canvases.give_back(first)  # twice is harmless
+    third, fourth = frame(), frame()
+    prepare(third, VARIANT, canvases)
+    prepare(fourth, VARIANT, canvases)
+    assert third.canvas is used
+    assert fourth.canvas is not used
+
+
+def test_a_burst_does_not_keep_its_memory() -> None:
+    canvases = pool()
+    frames = [frame() for _ in range(40)]
+    for one in frames:
+        prepare(one, VARIANT, canvases)
+    before = {id(one.canvas) for one in frames}
+    kept = [one.canvas for one in frames]  # so that no id is used again
+    for one in frames:
+        canvases.give_back(one)
+    again = {id(canvases.take(VARIANT)) for _ in range(32)}
+    assert again <= before
+    assert id(canvases.take(VARIANT)) not in before
+    assert len(kept) == 40

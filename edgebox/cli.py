@@ -46,7 +46,13 @@ main.add_command(camera)
 @_CONFIG
 @click.option("--host", help="Address to listen on; 0.0.0.0 lets other machines in.")
 @click.option("--port", type=int, help="Port to listen on; 0 takes any free one.")
-@click.option("--log-level", default="warning", show_default=True, help="debug, info, warning.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="What goes to the log (stderr).",
+)
 @_JSON
 def serve(
     config_file: Path | None, host: str | None, port: int | None, log_level: str, as_json: bool
@@ -122,8 +128,16 @@ def _print_ready(app: Any, as_json: bool) -> None:
 @main.command()
 @_CONFIG
 @click.option("--port", type=int, default=None, help="Port of the page.  [default: 8787 or free]")
-@click.option("--rate-hz", default=8.0, show_default=True, help="Frames per second and camera.")
-@click.option("--duration", type=float, default=None, help="Stop after so many seconds.")
+@click.option(
+    "--rate-hz",
+    type=click.FloatRange(0, 60, min_open=True),
+    default=8.0,
+    show_default=True,
+    help="Frames per second and camera.",
+)
+@click.option(
+    "--duration", type=click.FloatRange(0, min_open=True), help="Stop after so many seconds."
+)
 @_JSON
 def demo(
     config_file: Path | None,

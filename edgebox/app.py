@@ -278,10 +278,11 @@ class App:
         storage, rollup = self._storage, self._rollup
         assert storage is not None
         assert rollup is not None
+        # First, so that the roll-up sees them gone before they can come back.
+        self.box.forget_old_cameras()
         storage.record_minutes(rollup.take(self._minute_ms, self.box.driver.clock_ns()))
         next_ms = _minute_of(self._minute_ms) + MINUTE_MS
         self._minute_ms = max(next_ms, _minute_of(_wall_clock_ms()))
-        self.box.forget_old_cameras()
         self._minutes_since_collection += 1
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from edgebox import __version__
 from edgebox.config import Config, InferenceParameters
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import InvariantViolation, ModelError
 from edgebox.domain.models import ExecutorId, LatencyProfile
 from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
@@ -30,9 +30,11 @@ from edgebox.planning.planner import plan
 from edgebox.runtime.box import Box, BoxEvent
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.driver import Driver
+from edgebox.runtime.entries import JournalError
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
+from edgebox.runtime.recordings import write_file
 from edgebox.runtime.rollup import MINUTE_MS, MinuteRollup
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
@@ -68,6 +70,10 @@ class App:
         self.journal = journal or Journal()
         self.ready_s: float | None = None
         """How long the start took."""
+        self.failed = asyncio.Event()
+        """Set when the core has contradicted itself: stop this box, then start another one."""
+        self.failure: InvariantViolation | None = None
+        """What has happened then, and where it is recorded."""
         self.profiled = False
         """Whether profiles had to be measured."""
         self._on_progress = on_progress
@@ -125,7 +131,7 @@ class App:
             on_event=self._store_event,
             on_camera=self._store_camera,
         )
-        self._server = Server(self._box, config.limits, self.lag)
+        self._server = Server(self._box, config.limits, self.lag, self.journal)
         try:
             await self._server.start(config.server.host, config.server.port)
         except BaseException:
@@ -172,6 +178,7 @@ class App:
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             on_advice=self.box.advised,
             on_plan=self.box.planned,
+            on_failure=self._fail,
             journal=self.journal,
         )
         driver.start()
@@ -291,6 +298,35 @@ class App:
             self.box.note(
                 "error", f"the database cannot be written ({storage.last_error}); serving goes on"
             )
+
+    # -- the journal --------------------------------------------------------------------------
+
+    async def write_journal(self) -> Path | None:
+        """Write the journal beside the database and tell people; None: it could not be."""
+        file = self.config.storage.file
+        folder = Path() if file == ":memory:" else Path(file).parent
+        try:
+            recording = self.journal.recording()
+            path = await asyncio.to_thread(write_file, recording, folder)
+        except (JournalError, OSError) as error:
+            self.box.note("error", f"the journal was not written: {error}")
+            return None
+        self.box.note("warning", f"the journal was written to {path.absolute()}")
+        return path.absolute()
+
+    def _fail(self, violation: InvariantViolation) -> None:
+        self.box.not_ready_because = str(violation)
+        self._tasks.append(asyncio.create_task(self._end_clearly(violation), name="failure"))
+
+    async def _end_clearly(self, violation: InvariantViolation) -> None:
+        self.box.note("error", f"{violation}; the box stops")
+        path = await self.write_journal()
+        where = f"; the journal is in {path}" if path else ""
+        self.failure = InvariantViolation(
+            f"{violation}{where}. This is a defect of edgebox: please report it with the journal",
+            violation.tail,
+        )
+        self.failed.set()
 
     # -- stop -------------------------------------------------------------------------------
 

@@ -457,4 +457,5 @@ def _minute_of(at_ms: int) -> int:
 
 
 def _default_decode_threads() -> int:
-    return max(1, min(4, (os.cpu_count() or 1) // 2))
+    # At least two, so that one camera's huge picture does not hold up everybody's.
+    return max(2, min(4, (os.cpu_count() or 1) // 2))

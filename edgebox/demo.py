@@ -114,6 +114,8 @@ class Demo:
             start.result()
             self._say(f"ready in {app.ready_s or 0:.1f} s; four cameras start, Ctrl-C stops")
             await self._stream(app, stop)
+            if app.failure is not None:
+                raise app.failure
         finally:
             stop.cancel()
             await app.stop()
@@ -122,10 +124,12 @@ class Demo:
         cameras = [await self._start_camera(app, camera) for camera in CAMERAS]
         ends = [asyncio.create_task(process.communicate()) for process in cameras]
         showing = asyncio.create_task(self._show(app))
+        failed = asyncio.create_task(app.failed.wait())
         try:
             all_ended = asyncio.ensure_future(asyncio.wait(ends))
-            await asyncio.wait({stop, all_ended}, return_when="FIRST_COMPLETED")
+            await asyncio.wait({stop, all_ended, failed}, return_when="FIRST_COMPLETED")
         finally:
+            failed.cancel()
             showing.cancel()
             await asyncio.gather(showing, return_exceptions=True)
             for process in cameras:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import RequestId
@@ -98,6 +99,7 @@ class Bench:
         self.endings: dict[RequestId, list[Ending]] = defaultdict(list)
         self.advice: list[Advise] = []
         self.plans: list[Plan] = []
+        self.failures: list[InvariantViolation] = []
         self.on_end = on_end
         self.clock_ns = clock_ns
         spec = InputSpec("nhwc", "uint8", "rgb", "top_left", 114, 32)
@@ -111,6 +113,7 @@ class Bench:
             planner=planner,
             on_advice=self.advice.append,
             on_plan=lambda plan, took_ns: self.plans.append(plan),
+            on_failure=self.failures.append,
             clock_ns=clock_ns,
         )
         self.driver.start()

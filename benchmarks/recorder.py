@@ -10,7 +10,6 @@ import platform
 import random
 import statistics
 import time
-from collections import deque
 from typing import Any
 
 import click
@@ -23,6 +22,7 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.recordings import compressed
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import RequestArrived
+from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.simulation.cameras import SimulatedCamera
 from edgebox.simulation.report import Step
@@ -85,6 +85,7 @@ def record(steps: list[Step]) -> tuple[Journal, dict[str, Any]]:
         journal.record(step.now_ns, step.event, actions)
         if step.now_ns >= journal.due_ns:
             began_ns = time.perf_counter_ns()
+            check_invariants(scheduler)
             journal.checkpoint(step.now_ns)
             checkpoints_ns.append(time.perf_counter_ns() - began_ns)
         spent_ns += time.perf_counter_ns() - start_ns
@@ -120,7 +121,8 @@ def measure() -> dict[str, Any]:
     start_ns = time.perf_counter_ns()
     figures["file_mib"] = round(sum(map(len, compressed(recording))) / 2**20, 1)
     figures["file_s"] = round((time.perf_counter_ns() - start_ns) / 1e9, 2)
-    references = deque(lived())
+    window_ns = (LIFE_S - 60) * 1000 * MS
+    references = [step for step in lived() if step.now_ns >= window_ns]
     figures["collection_ms_of_references"] = round(collection_ms() - empty_ms, 2)
     del references
     return {"machine": platform.machine(), "python": platform.python_version(), **figures}

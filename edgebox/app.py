@@ -30,11 +30,10 @@ from edgebox.planning.planner import plan
 from edgebox.runtime.box import Box, BoxEvent
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.driver import Driver
-from edgebox.runtime.entries import JournalError
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
-from edgebox.runtime.recordings import write_file
+from edgebox.runtime.recordings import keep
 from edgebox.runtime.rollup import MINUTE_MS, MinuteRollup
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
@@ -305,14 +304,7 @@ class App:
         """Write the journal beside the database and tell people; None: it could not be."""
         file = self.config.storage.file
         folder = Path() if file == ":memory:" else Path(file).parent
-        try:
-            recording = self.journal.recording()
-            path = await asyncio.to_thread(write_file, recording, folder)
-        except (JournalError, OSError) as error:
-            self.box.note("error", f"the journal was not written: {error}")
-            return None
-        self.box.note("warning", f"the journal was written to {path.absolute()}")
-        return path.absolute()
+        return await keep(self.journal, folder.absolute(), self.box.note)
 
     def _fail(self, violation: InvariantViolation) -> None:
         self.box.not_ready_because = str(violation)

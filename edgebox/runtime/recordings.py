@@ -4,11 +4,12 @@ Reading is careful: such files come from other people. They are read line by lin
 nothing in them is executed, and what is wrong is said with the line's number.
 """
 
+import asyncio
 import gzip
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -18,9 +19,10 @@ import orjson
 
 from edgebox import __version__
 from edgebox.runtime.entries import JournalEntry, JournalError, read_entry
-from edgebox.runtime.journal import FORMAT, FORMAT_VERSION, Recording
+from edgebox.runtime.journal import FORMAT, FORMAT_VERSION, Journal, Recording
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.scheduling.state import StateError, read_state
+from edgebox.storage.rows import Level
 
 KEPT = 10
 """Files kept in a folder; writing one more deletes the oldest."""
@@ -61,6 +63,17 @@ def write_file(recording: Recording, folder: Path) -> Path:
     # The names sort by time.
     for old in sorted(folder.glob("edgebox-journal-*.jsonl.gz"))[:-KEPT]:
         old.unlink(missing_ok=True)
+    return path
+
+
+async def keep(journal: Journal, folder: Path, note: Callable[[Level, str], None]) -> Path | None:
+    """Write what a journal holds now into a folder and tell people; None: it could not be."""
+    try:
+        path = await asyncio.to_thread(write_file, journal.recording(), folder)
+    except (JournalError, OSError) as error:
+        note("error", f"the journal was not written: {error}")
+        return None
+    note("warning", f"the journal was written to {path}")
     return path
 
 

@@ -34,6 +34,7 @@ _SEQUENCES: dict[str, type] = {
     "list": list, "tuple": tuple, "set": set, "frozenset": frozenset,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _SEQUENCES.items()}
+_EMPTY: dict[str, type] = {"list": list, "set": set, "dict": dict, "counter": Counter}
 _FACTORIES: dict[str, type] = {
     "list": list, "dict": dict, "set": set, "deque": deque, "int": int, "float": float,
 }  # fmt: skip
@@ -186,19 +187,17 @@ class _Reader:
 
     def _container(self, number: int, kind: str, parts: list[Any]) -> Any:
         made: Any
-        if kind in ("dict", "counter"):
-            kinds: dict[str, type[dict[Any, Any]]] = {"dict": dict, "counter": Counter}
-            made = self._made[number] = kinds[kind]()
-            dict.update(made, self._items(parts))  # a Counter's own update would count the pairs
+        if kind == "deque":
+            made, parts = deque(maxlen=parts[0]), parts[1:]
         elif kind == "defaultdict":
-            made = self._made[number] = defaultdict(_FACTORIES[parts[0]])
-            made.update(self._items(parts[1:]))
-        elif kind == "deque":
-            made = self._made[number] = deque(maxlen=parts[0])
-            made.extend(self._value(part) for part in parts[1:])
+            made, parts = defaultdict(_FACTORIES[parts[0]]), parts[1:]
         else:
-            made = self._made[number] = _SEQUENCES[kind]()
-            add = made.append if kind == "list" else made.add
+            made = _EMPTY[kind]()
+        self._made[number] = made
+        if isinstance(made, dict):
+            dict.update(made, self._items(parts))  # a Counter's own update would count the pairs
+        else:
+            add = made.add if kind == "set" else made.append
             for part in parts:
                 add(self._value(part))
         return made
@@ -207,7 +206,8 @@ class _Reader:
         kind = _class_of(name)
         if is_dataclass(kind) and {field.name for field in fields(kind)} != set(attributes):
             raise StateError(f"has a {name} with other fields than this version of edgebox")
-        made = self._made[number] = object.__new__(kind)
+        made: object = object.__new__(kind)
+        self._made[number] = made
         for attribute, part in attributes.items():
             object.__setattr__(made, attribute, self._value(part))
         return made

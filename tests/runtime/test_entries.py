@@ -1,7 +1,7 @@
 """A call's line: every event and action comes back as it went, and nothing else comes in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from types import UnionType
 from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
@@ -38,10 +38,8 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     """Return values of an annotation: written apart from the reader, as its judge."""
     if isinstance(kind, NewType):
         return values_of(kind.__supertype__)
-    if kind in SCALARS:
-        return SCALARS[kind]
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return st.sampled_from(kind)
+    if isinstance(kind, type) and not is_dataclass(kind):
+        return st.sampled_from(kind) if issubclass(kind, Enum) else SCALARS[kind]
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (UnionType, Union):
         return st.one_of(st.none(), *(values_of(a) for a in arguments if a is not type(None)))

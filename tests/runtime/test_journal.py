@@ -110,7 +110,7 @@ def test_a_recorder_that_fails_stops_and_says_so() -> None:
     journal.record(1, None, [])
     journal.checkpoint(2)
     assert journal.tail() == ()
-    with pytest.raises(NoJournalError, match="has stopped .*Unwritable"):
+    with pytest.raises(NoJournalError, match=r"has stopped .*Unwritable"):
         journal.recording()
 
 

@@ -11,6 +11,16 @@ export interface Band {
 /** A band is never thinner than this: one that has no spread must be seen, too. */
 const THINNEST = 0.8
 
+/** Those with the most recent requests, each in a place that does not change with its count. */
+export function mostUsed(applications: readonly ApplicationTimes[], amount: number): ApplicationTimes[] {
+  const kept = new Set([...applications].sort((a, b) => b.count - a.count).slice(0, amount))
+  return applications
+    .filter((times) => kept.has(times))
+    .sort((a, b) => BY_NAME.compare(a.app, b.app) || BY_NAME.compare(a.variant, b.variant) || BY_NAME.compare(a.executor, b.executor))
+}
+
+const BY_NAME = new Intl.Collator('en', { numeric: true })
+
 /** The scale of all bands in ms: the longest ends just before it. */
 export function scaleMs(applications: readonly ApplicationTimes[]): number {
   return Math.max(0, ...applications.flatMap(({ measured_ms, profile_ms }) => [measured_ms.p99, profile_ms.p99])) * 1.04

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { band, scaleMs, verdict } from '../src/applications'
+import { band, mostUsed, scaleMs, verdict } from '../src/applications'
 import type { ApplicationTimes } from '../src/types'
 
 function times(p50: number, p99: number, profile50 = 8, profile99 = 12): ApplicationTimes {
@@ -34,4 +34,11 @@ test('the verdict follows the medians', () => {
   expect(verdict(times(8.1, 40))).toBe('as profiled')
   expect(verdict(times(9.7, 12))).toBe('slower')
   expect(verdict(times(6.6, 12))).toBe('faster')
+})
+
+test('the most used are kept, in an order of names in which 96 comes before 128', () => {
+  const of = (variant: string, count: number) => ({ ...times(1, 2), variant, count })
+  const all = [of('street-128', 3), of('street-320', 1), of('street-96', 2)]
+  expect(mostUsed(all, 2).map(({ variant }) => variant)).toEqual(['street-96', 'street-128'])
+  expect(mostUsed(all, 12)).toHaveLength(3)
 })

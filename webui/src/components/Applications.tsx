@@ -1,15 +1,18 @@
 // Execution times by application: measured against what the profile says.
 
-import { band, scaleMs, verdict } from '../applications'
+import { band, mostUsed, scaleMs, verdict } from '../applications'
 import { count, milliseconds } from '../format'
 import type { ApplicationTimes, Percentiles } from '../types'
 
-export function Applications({ applications }: { applications: readonly ApplicationTimes[] }) {
-  if (applications.length === 0) return null
+const SHOWN = 12
+
+export function Applications({ applications: all }: { applications: readonly ApplicationTimes[] }) {
+  if (all.length === 0) return null
+  const applications = mostUsed(all, SHOWN)
   const scale_ms = scaleMs(applications)
   const executors = new Set(applications.map(({ executor }) => executor))
   return (
-    <section class="applications" aria-label="Applications" data-testid="applications">
+    <section class="applications card" aria-label="Applications" data-testid="applications">
       <h2 title="Recent batches, each brought to a batch of one, from the median to the 99th percentile">
         Execution by application
         <span class="legend"><span class="swatch measured" aria-hidden="true" />measured</span>

@@ -5,7 +5,6 @@ import type { ComponentChildren } from 'preact'
 import { count, duration, isKnown, microseconds, milliseconds, percent } from '../format'
 import { HEALTH_WORD, healthSummary } from '../health'
 import type { BoxState, Executor } from '../types'
-import { Applications } from './Applications'
 import { CountsLine } from './CountsLine'
 import { CheckIcon, HealthIcon } from './icons'
 
@@ -62,7 +61,6 @@ export function BoxLine({ state }: { state: BoxState }) {
         <h2>All cameras, since the start</h2>
         <CountsLine counts={box.counts} />
       </div>
-      <Applications applications={box.applications} />
     </section>
   )
 }

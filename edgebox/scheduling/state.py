@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,9 @@ class _Writer:
             scalar = isinstance(of, np.generic)
             packed = base64.b64encode(np.ascontiguousarray(of).tobytes()).decode()
             node += ["scalar" if scalar else "array", of.dtype.str, packed, *of.shape]
+        elif kind is MethodType:
+            node += ["method", self.value(of.__self__), of.__name__]
+            _method_of(of.__self__, of.__name__)
         elif kind is random.Random:
             version, words, gauss = of.getstate()
             node += ["random", version, gauss, *words]
@@ -223,11 +227,22 @@ class _Reader:
             dtype, packed, *shape = parts
             flat = np.frombuffer(base64.b64decode(packed), np.dtype(dtype))
             return flat.reshape(shape).copy() if kind == "array" else flat[0]
+        if kind == "method":
+            return _method_of(self._value(parts[0]), parts[1])
         if kind == "random":
             made = random.Random()
             made.setstate((parts[0], tuple(parts[2:]), parts[1]))
             return made
         raise StateError(f"has a node of an unknown kind, {kind!r}")
+
+
+def _method_of(owner: Any, name: str) -> Any:
+    """Return a method that an object's class defines: a policy may have handed it to its parts."""
+    kind: type = type(owner)
+    _name_of(kind)
+    if not isinstance(getattr(kind, name, None), FunctionType):
+        raise StateError(f"a method {name!r} of a {kind.__name__} cannot be written down")
+    return MethodType(getattr(kind, name), owner)
 
 
 @cache

@@ -107,8 +107,26 @@ def test_what_is_shared_stays_shared_and_circles_close() -> None:
     assert back["a"][1] is back["a"]
 
 
+def test_a_method_that_a_policy_handed_out_is_that_of_the_new_one() -> None:
+    scheduler = fresh()
+    scheduler.policy.kept = scheduler.policy.expired  # type: ignore[attr-defined]
+    back = through_text(scheduler).policy
+    assert back.kept.__self__ is back  # type: ignore[attr-defined]
+    assert back.kept.__func__ is type(back).expired
+
+
 @pytest.mark.parametrize(
-    "value", [lambda: 1, object(), iter([]), np.array([object()]), defaultdict(lambda: 3), World]
+    "value",
+    [
+        [].append,
+        World().tell,
+        lambda: 1,
+        object(),
+        iter([]),
+        np.array([object()]),
+        defaultdict(lambda: 3),
+        World,
+    ],
 )
 def test_what_is_no_data_is_refused(value: Any) -> None:
     with pytest.raises(StateError, match="cannot be written down"):
@@ -143,6 +161,9 @@ def spoilt(**changed: Any) -> Nodes:
         ([["object", "domain.requests.LinkState", {"rtt_ns": 1}]], "other fields"),
         ([["array", "|O", "AAAA", 1]], "is no state"),
         ([["enum", "domain.requests.Outcome", "NEVER"]], "is no state"),
+        ([["method", 3, "bit_length"]], "cannot be written down"),
+        ([["method", [1], "moon"], ["object", "scheduling.edf.EarliestDeadlineFirst", {}]],
+         "cannot be written down"),
         (spoilt(moon=1), "other fields than this version"),
     ],
 )  # fmt: skip

@@ -146,5 +146,5 @@ def test_larger_variants_see_clearly_more(
         report = average_precision([truth for _, truth in pictures], found, len(LABELS))
         measured.append(report.mean)
         assert report.mean == pytest.approx(variant["accuracy"], abs=0.12)
-    assert measured[1] > 0.5
+    assert measured[1] > 0.35
     assert measured[0] < measured[1] - 0.2

@@ -227,7 +227,8 @@ def _print_replay(told: Any) -> None:
     replayed, header = told.replay, told.header
     out.print(
         f"{replayed.entries} calls in {(replayed.ended_ns - replayed.began_ns) / 1e9:.1f} s of "
-        f"edgebox {header.edgebox}, policy {header.policy}: {len(replayed.requests)} requests"
+        f"edgebox {header.edgebox}, policy {header.policy}: {len(replayed.requests)} requests",
+        soft_wrap=True,
     )
     for title, counts in (
         ("What the scheduler was told", replayed.events),

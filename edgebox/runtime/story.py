@@ -157,7 +157,9 @@ class CameraStory:
     def lines(self) -> list[str]:
         """Return the sentences, in order."""
         self._end_row()
-        return list(self._lines)
+        if not self._lines:
+            return []
+        return [f"camera {self._camera}, from the beginning of the journal", *self._lines]
 
     def _say(self, at_ns: int, what: str) -> None:
         self._end_row()

@@ -109,7 +109,8 @@ def test_the_story_of_a_camera() -> None:
     story = CameraStory(CameraId("gate-1"))
     for entry in eventful().told:
         story.see(entry)
-    lines = story.lines()
+    title, *lines = story.lines()
+    assert title == "camera gate-1, from the beginning of the journal"
     assert lines[0] == (
         "+0.000 s said hello: application default, family street, 1280 x 720 px, 10 a second, "
         "answers within 300 ms"

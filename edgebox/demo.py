@@ -192,7 +192,7 @@ class Demo:
             while True:
                 await asyncio.sleep(_PLAIN_PERIOD_S)
                 for row in _rows(await state_document(app.box, app.lag)):
-                    err.print(" | ".join(row), markup=False)
+                    err.print(" | ".join(row), markup=False, soft_wrap=True)
         with Live(console=err, transient=True, auto_refresh=False) as live:
             while True:
                 live.update(_live_table(await state_document(app.box, app.lag)), refresh=True)

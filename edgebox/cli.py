@@ -22,6 +22,7 @@ from edgebox.console import (
     set_up_logging,
     table,
 )
+from edgebox.simulate import simulate
 
 _CONFIG = click.option(
     "--config",
@@ -40,6 +41,7 @@ def main() -> None:
 
 
 main.add_command(camera)
+main.add_command(simulate)
 
 
 @main.command()

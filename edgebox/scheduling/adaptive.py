@@ -18,7 +18,7 @@ import numpy as np
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.candidates import Pricing, likeliest, propose
+from edgebox.scheduling.candidates import Pricing, Waiters, likeliest, propose
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
@@ -88,12 +88,14 @@ class DistributionAware(QueueingPolicy):
         columns = self._waiting.queues[variant].columns
         table = self._learning.table(variant)
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
-        rank = table.rank[columns.app]
+        waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app])
         pricing = self._pricing(times, table)
-        found = propose(slack_ns, columns.slo_ns, rank, table, pricing)
+        found = propose(waiters, table, pricing)
         if found is None:
-            single = likeliest(slack_ns, rank, table, pricing)
-            return None if single is None else _Best(variant, [single[0]], times.sizes[0], single[1])
+            single = likeliest(waiters, table, pricing)
+            return (
+                None if single is None else _Best(variant, [single[0]], times.sizes[0], single[1])
+            )
         at = int(np.argmax(found.score))
         size = times.sizes[int(found.size[at])]
         return _Best(variant, found.batch(at), size, float(found.score[at]))

@@ -49,9 +49,7 @@ class BatchTimes:
         self._slope_ns = medians - self._profile_fixed_ns
         self.slope_ns = self._slope_ns
         """Time per unit of work at each size, paced: (sizes,) float64."""
-        self._prior_work = np.maximum(
-            (times[0] - self._profile_fixed_ns) / self._slope_ns[0], 0.0
-        )
+        self._prior_work = np.maximum((times[0] - self._profile_fixed_ns) / self._slope_ns[0], 0.0)
         self._observed = np.zeros((2, 2))
         self._residual = np.zeros(2)
         self._observed_ns = 0

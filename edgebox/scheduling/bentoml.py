@@ -4,7 +4,7 @@ Source: BentoML's public documentation of adaptive batching and the rule of its 
 dispatcher (CorkDispatcher): the time of a batch is regressed as a * n + b; with n requests waiting,
 the newest for w, dispatching is put off while n * (w + tick + a) is at most 0.95 times the usual
 wait; the oldest request is dropped when its wait plus a * n + b exceeds the latency limit. Here the
-limit is each request's own deadline, and the rule is looked at when it next changes, not every tick.
+limit is each request's own deadline, and the rule is evaluated when it next changes.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.requests import Request, RequestId
+from edgebox.domain.requests import RequestId
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Row
 from edgebox.scheduling.policy import Batch
@@ -67,9 +67,13 @@ class BentoMl(QueueingPolicy):
         super().prepared(request, now_ns)
         self._newest_ns[self._waiting.variant(request)] = now_ns
 
+    def expired(self, now_ns: int) -> list[RequestId]:
+        """Give away who waited too long; what was put off is looked at anew at every event."""
+        self._put_off_ns = None
+        return super().expired(now_ns)
+
     def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
         """Give away the oldest requests, unless it is better to wait for more."""
-        self._put_off_ns = None
         for variant, queue, row in self._queues(executor):
             line = self._line(variant, row)
             until_ns = self._worth_waiting_ns(variant, queue, row, line)

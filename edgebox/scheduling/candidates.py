@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edgebox.scheduling.distributions import Floats
+from edgebox.scheduling.distributions import Floats, Places
 from edgebox.scheduling.work import MEMBERSHIP, WorkTable
 
 CLASSES_MAX = 8
@@ -23,8 +23,6 @@ CLASSES_MAX = 8
 
 _TRIED_MAX = 256
 """Of the unlikely requests, as many are looked at, those with the latest deadlines."""
-
-Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,18 @@ class Pricing:
     """Weight of those who could be missed if they are left waiting."""
     urgency_slos: float
     """How fast urgency fades with the time to spare, in deadlines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiters:
+    """The ready requests of one variant, N of them, by rising deadline."""
+
+    slack_ns: Floats
+    """(N,): time to each deadline."""
+    slo_ns: Floats
+    """(N,): the whole time each had."""
+    rank: Places
+    """(N,): the application's place in the table's order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +71,26 @@ class Candidates:
         return [int(place) for place in self.members[at][self.present[at]]]
 
 
-def propose(
-    slack_ns: Floats, slo_ns: Floats, rank: Places, table: WorkTable, pricing: Pricing
-) -> Candidates | None:
-    """Form and score every candidate; None: nobody is in time with any quantile's probability.
-
-    Args:
-        slack_ns: (N,), rising: time to each deadline.
-        slo_ns: (N,): the whole time each had.
-        rank: (N,): the application's place in the table's order.
-        table: the work of the applications.
-        pricing: what batches cost.
-    """
-    tops = _tops(rank)
-    sizes = _useful_sizes(len(slack_ns), pricing.sizes)
+def propose(waiters: Waiters, table: WorkTable, pricing: Pricing) -> Candidates | None:
+    """Form and score every candidate; None: nobody is in time with any quantile's probability."""
+    tops = _tops(waiters.rank)
+    sizes = _useful_sizes(len(waiters.rank), pricing.sizes)
     # A ns of grace: finishing exactly at the deadline counts.
-    need_ns = (
-        pricing.fixed_ns + pricing.slope_ns[:sizes, None] * table.thresholds[tops, :sizes] - 1
-    )  # (tops, sizes, quantiles)
-    members, present = _members(slack_ns, rank, tops, need_ns, pricing.sizes)
+    work = table.thresholds(pricing.sizes)[tops, :sizes]  # (tops, sizes, quantiles)
+    need_ns = pricing.fixed_ns + pricing.slope_ns[:sizes, None] * work - 1
+    members, present = _members(waiters, tops, need_ns, pricing.sizes)
     if len(members) == 0:
         return None
-    return _scored(members, present, slack_ns, slo_ns, rank, table, pricing)
+    return _scored(members, present, waiters, table, pricing)
 
 
-def likeliest(
-    slack_ns: Floats, rank: Places, table: WorkTable, pricing: Pricing
-) -> tuple[int, float] | None:
+def likeliest(waiters: Waiters, table: WorkTable, pricing: Pricing) -> tuple[int, float] | None:
     """Return the place and score of the single request that most likely is in time; None: none.
 
     For when nobody is likely to be: an idle executor has nothing better to do.
     """
-    offset = max(0, len(slack_ns) - _TRIED_MAX)
-    slack_ns, rank = slack_ns[offset:], rank[offset:]
+    offset = max(0, len(waiters.rank) - _TRIED_MAX)
+    slack_ns, rank = waiters.slack_ns[offset:], waiters.rank[offset:]
     work = ((slack_ns - pricing.fixed_ns) / pricing.slope_ns[0])[:, None]
     chance = table.chances(np.exp(table.log_cdf[rank]), work)[:, 0]
     at = int(np.argmax(chance))
@@ -117,13 +114,14 @@ def _useful_sizes(waiting: int, sizes: tuple[int, ...]) -> int:
 
 
 def _members(
-    slack_ns: Floats, rank: Places, tops: Places, need_ns: Floats, sizes: tuple[int, ...]
+    waiters: Waiters, tops: Places, need_ns: Floats, sizes: tuple[int, ...]
 ) -> tuple[Places, npt.NDArray[np.bool_]]:
     """Return the members of the candidates, by deadline and with the class itself first.
 
     One sorted list per class and kind (all up to the class; the class; those below it), end to
     end in one array, so that one binary search answers for all thresholds.
     """
+    slack_ns, rank = waiters.slack_ns, waiters.rank
     classes = tops[:, None]
     if len(tops) == 1:
         listed = rank[None, :] <= classes
@@ -160,9 +158,7 @@ def _members(
 def _scored(
     members: Places,
     present: npt.NDArray[np.bool_],
-    slack_ns: Floats,
-    slo_ns: Floats,
-    rank: Places,
+    waiters: Waiters,
     table: WorkTable,
     pricing: Pricing,
 ) -> Candidates:
@@ -173,18 +169,18 @@ def _scored(
     if applications == 1:
         counts = filled[:, None]
     else:
-        column = np.where(present, rank[members], applications)
+        column = np.where(present, waiters.rank[members], applications)
         column += np.arange(len(members))[:, None] * (applications + 1)
         counts = np.bincount(column.ravel(), minlength=len(members) * (applications + 1))
         counts = counts.reshape(len(members), -1)[:, :-1]
     cdfs = np.exp(counts.astype(np.float32) @ table.log_cdf)
     expected_ns = pricing.fixed_ns + slope_ns * (table.greatest - cdfs @ table.weights)
-    slack = slack_ns[members]
+    slack = waiters.slack_ns[members]
     work = (slack - pricing.fixed_ns) / slope_ns[:, None]
-    worth = table.chances(cdfs, work)
+    worth: Floats = table.chances(cdfs, work).astype(np.float64)
     if pricing.urgency > 0:
         spare = slack - expected_ns[:, None]
-        fading = np.exp(-np.maximum(spare, 0) / (pricing.urgency_slos * slo_ns[members]))
+        fading = np.exp(-np.maximum(spare, 0) / (pricing.urgency_slos * waiters.slo_ns[members]))
         worth = worth + pricing.urgency * np.where(spare >= 0, fading, 0)
     score = np.where(present, worth, 0).sum(axis=1) / expected_ns
     return Candidates(members, present, size, score, expected_ns)

@@ -51,8 +51,6 @@ class Clockwork(QueueingPolicy):
         ]
         return float(min(estimates, default=0))
 
-    def _estimate_ns(
-        self, executor: ExecutorId, variant: VariantName, row: Row, at: int
-    ) -> int:
+    def _estimate_ns(self, executor: ExecutorId, variant: VariantName, row: Row, at: int) -> int:
         measured = self._measured.get((executor, variant, row.sizes[at]))
         return max(measured) if measured else row.median_ns[at]

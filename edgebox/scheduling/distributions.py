@@ -17,6 +17,7 @@ import numpy.typing as npt
 from edgebox.domain.models import QUANTILES
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
 WINDOW = 2000
 """Samples that a distribution keeps: enough for a P99, few enough to follow the input's drift."""
 

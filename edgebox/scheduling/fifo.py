@@ -13,9 +13,7 @@ class FirstInFirstOut(QueueingPolicy):
 
     def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
         """Give away the oldest requests of the queue whose oldest came first."""
-        best = min(
-            self._queues(executor), key=lambda item: min(item[1].requests), default=None
-        )
+        best = min(self._queues(executor), key=lambda item: min(item[1].requests), default=None)
         if best is None:
             return None
         variant, queue, row = best

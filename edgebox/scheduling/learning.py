@@ -24,7 +24,6 @@ REFRESH_SAMPLES = 64
 class _Applications:
     """The applications of one variant."""
 
-    sizes: tuple[int, ...]
     prior: list[float]
     index: dict[str, int] = field(default_factory=dict)
     distributions: list[EmpiricalDistribution] = field(default_factory=list)
@@ -71,7 +70,7 @@ class Learning:
         """Return how much work each application of a variant is, as lately learnt."""
         of = self._of(variant)
         if of.table is None or of.news >= REFRESH_SAMPLES:
-            of.table = tabulate(of.distributions, of.sizes)
+            of.table = tabulate(of.distributions)
             of.news = 0
         return of.table
 
@@ -124,6 +123,6 @@ class Learning:
             executors = self._latencies.executors(variant)
             times = self.times(executors[0], variant) if executors else None
             if times is None:
-                return _Applications((1,), [1.0])
-            of = self._applications[variant] = _Applications(times.sizes, times.prior_work)
+                return _Applications([1.0])
+            of = self._applications[variant] = _Applications(times.prior_work)
         return of

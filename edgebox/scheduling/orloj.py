@@ -22,7 +22,7 @@ import numpy as np
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.distributions import EmpiricalDistribution, Floats
+from edgebox.scheduling.distributions import EmpiricalDistribution, Floats, Places
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
@@ -77,7 +77,7 @@ class Orloj(QueueingPolicy):
         return None
 
     def _top(
-        self, variant: VariantName, times: BatchTimes, at: int, slack_ns: Floats, app: Floats
+        self, variant: VariantName, times: BatchTimes, at: int, slack_ns: Floats, app: Places
     ) -> list[int] | None:
         """Return the requests that fill a batch of the `at`-th size; None: they are too few."""
         size = times.sizes[at]
@@ -93,12 +93,12 @@ class Orloj(QueueingPolicy):
             return None
         return [int(place) for place in np.argsort(-priority, kind="stable")[:size]]
 
-    def _batch_times_ns(
-        self, variant: VariantName, times: BatchTimes, at: int, app: int
-    ) -> Floats:
+    def _batch_times_ns(self, variant: VariantName, times: BatchTimes, at: int, app: int) -> Floats:
         """Return equally likely times of a batch full of one application's requests."""
         distribution = self._learning.distributions(variant)[app]
-        return times.fixed_ns + times.slope_ns[at] * _values_of_max(distribution, times.sizes[at])
+        work = _values_of_max(distribution, times.sizes[at])
+        batch_ns: Floats = times.fixed_ns + times.slope_ns[at] * work
+        return batch_ns
 
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
         """Return the expected time alone: the text drops what is late by its estimate."""
@@ -114,7 +114,8 @@ def _values_of_max(distribution: EmpiricalDistribution, draws: int) -> Floats:
     shares = ((np.arange(_VALUES) + 0.5) / _VALUES) ** (1 / draws)
     values = distribution.values
     at = np.ceil(shares * len(values) - 1e-9).astype(np.intp) - 1
-    return values[np.clip(at, 0, len(values) - 1)]
+    picked: Floats = values[np.clip(at, 0, len(values) - 1)]
+    return picked
 
 
 def priorities(slack_ns: Floats, batch_ns: Floats) -> Floats:

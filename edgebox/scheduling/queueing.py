@@ -1,4 +1,4 @@
-"""Owns what most policies share: the queues of waiting requests, and dropping the hopeless. Pure."""
+"""Owns what most policies share: queues by deadline, and dropping the hopeless. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

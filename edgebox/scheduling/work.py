@@ -6,7 +6,7 @@ member is a matrix product and an exponential.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +51,26 @@ class WorkTable:
     """(cells,): the last node that is not above a cell."""
     width: Singles
     """(G,): from each node to the next."""
-    thresholds: Floats
-    """(J, S, Q): the work that the maximum of a size's draws does not exceed with Q."""
+    ranked: Sequence[EmpiricalDistribution]
     least: Floats
     """(J,)"""
+    _thresholds: dict[tuple[int, ...], Floats] = field(default_factory=dict)
+
+    def thresholds(self, sizes: tuple[int, ...]) -> Floats:
+        """Return the work that a size's longest member does not exceed with each quantile.
+
+        Returns:
+            (J, S, Q) float64; kept, because executors rarely have many sets of sizes.
+        """
+        known = self._thresholds.get(sizes)
+        if known is None:
+            known = self._thresholds[sizes] = np.array(
+                [
+                    [[d.quantile_of_max(k, q) for q in MEMBERSHIP] for k in sizes]
+                    for d in self.ranked
+                ]
+            )
+        return known
 
     def chances(self, cdfs: Singles, work: Floats) -> Singles:
         """Return how likely the maximum of each batch is at most each amount of work.
@@ -73,9 +89,7 @@ class WorkTable:
         return chance
 
 
-def tabulate(
-    distributions: Sequence[EmpiricalDistribution], sizes: Sequence[int]
-) -> WorkTable:
+def tabulate(distributions: Sequence[EmpiricalDistribution]) -> WorkTable:
     """Build the table of some applications, given in the order of their indices."""
     order = sorted(range(len(distributions)), key=lambda at: distributions[at].mean)
     ranked = [distributions[at] for at in order]
@@ -94,9 +108,6 @@ def tabulate(
     # The right edge of each cell: what is at the node but for rounding is in time.
     edges = np.arange(0, _CELLS + 2) / cell_of_work
     node_of = np.clip(np.searchsorted(nodes, edges, side="right") - 1, 0, len(nodes) - 1)
-    thresholds = np.array(
-        [[[d.quantile_of_max(k, q) for q in MEMBERSHIP] for k in sizes] for d in ranked]
-    )
     return WorkTable(
         rank=rank,
         nodes=nodes.astype(np.float32),
@@ -106,7 +117,7 @@ def tabulate(
         cell_of_work=cell_of_work,
         node_of=node_of,
         width=np.append(width, 1.0).astype(np.float32),
-        thresholds=thresholds,
+        ranked=ranked,
         least=np.array([d.least for d in ranked]),
     )
 

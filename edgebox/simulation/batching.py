@@ -41,7 +41,7 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.simulation.workload import Job, Model, Workload
+from edgebox.simulation.workload import Job, Workload
 
 MODEL = VariantName("model")
 MS = 1_000_000

@@ -96,7 +96,9 @@ class Clairvoyant:
                         continue
                     real = next(one for one in self._sizes if one >= len(members))
                     takes_ns = self._fixed_ns + self._slope_ns * real * exec_ms[members].max()
-                    spare = (slack_ns[members] - takes_ns) / (URGENCY_SLOS * columns.slo_ns[members])
+                    spare = (slack_ns[members] - takes_ns) / (
+                        URGENCY_SLOS * columns.slo_ns[members]
+                    )
                     score = (len(members) + URGENCY * np.exp(-spare).sum()) / takes_ns
                     if score > best:
                         best, places, padded = score, [int(at) for at in members], real

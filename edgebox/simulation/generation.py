@@ -142,12 +142,10 @@ def _drawn(components: Sequence[Component], rng: random.Random) -> tuple[str, fl
     return component.app, component.draw(rng)
 
 
-def _arrivals(
-    count: int, rate_per_ms: float, mean_ms: float, rng: random.Random
-) -> list[float]:
+def _arrivals(count: int, rate_per_ms: float, mean_ms: float, rng: random.Random) -> list[float]:
     """Return the instants of Poisson arrivals whose rate changes now and then."""
     at_ms, until_ms, rate = 0.0, 0.0, rate_per_ms
-    arrivals = []
+    arrivals: list[float] = []
     while len(arrivals) < count:
         gap_ms = rng.expovariate(rate)
         if at_ms + gap_ms >= until_ms:

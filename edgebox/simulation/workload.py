@@ -130,7 +130,7 @@ class _Reader:
         kind = record.get("type")
         if self._model is None:
             if kind != "model":
-                raise self._wrong(f'type: the first line must be the model, like {EXAMPLE}')
+                raise self._wrong(f"type: the first line must be the model, like {EXAMPLE}")
             self._model = self._read_model()
         elif kind == "history":
             times = self._history.setdefault(self._text("app"), [])
@@ -150,9 +150,11 @@ class _Reader:
         return Workload(self._model, history, tuple(self._jobs))
 
     def _read_model(self) -> Model:
-        sizes = self._record.get("batch_sizes")
-        good = isinstance(sizes, list) and len(sizes) > 0 and all(
-            type(size) is int and 1 <= size <= 4096 for size in sizes
+        sizes: Any = self._record.get("batch_sizes")
+        good = (
+            isinstance(sizes, list)
+            and len(sizes) > 0
+            and all(type(size) is int and 1 <= size <= 4096 for size in sizes)
         )
         if not good or sizes != sorted(set(sizes)):
             raise self._wrong(

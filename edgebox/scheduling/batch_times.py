@@ -17,7 +17,7 @@ import numpy as np
 from edgebox.domain.models import QUANTILES, LatencyProfile
 from edgebox.scheduling.distributions import values_from_quantiles
 
-FIXED_SHARE_MAX = 0.995
+FIXED_SHARE_MAX = 0.9995
 """Of a single request's time; with all of it fixed there would be no work to speak of."""
 
 _MEDIAN = QUANTILES.index(0.5)
@@ -25,7 +25,7 @@ _INNER = slice(1, -1)
 """The least and the greatest time measured are the noisiest quantiles."""
 
 _SPLITS = 32
-PRIOR_WEIGHT = 40.0
+PRIOR_WEIGHT = 20.0
 """The profile counts as many batches as this."""
 
 MEMORY_NS = 10_000_000_000

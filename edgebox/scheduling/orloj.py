@@ -87,8 +87,10 @@ class Orloj(QueueingPolicy):
         for index in np.unique(app):
             batch_ns = self._batch_times_ns(variant, times, at, int(index))
             of_app = np.flatnonzero(app == index)
-            of_app = of_app[slack_ns[of_app] >= batch_ns.mean() + self._latencies.overhead_ns]
-            priority[of_app] = priorities(slack_ns[of_app], batch_ns)
+            # A ns of grace: finishing exactly at the deadline counts.
+            need_ns = batch_ns.mean() + self._latencies.overhead_ns - 1
+            of_app = of_app[slack_ns[of_app] >= need_ns]
+            priority[of_app] = priorities(slack_ns[of_app] + 1, batch_ns)
         if np.count_nonzero(priority >= 0) < size:
             return None
         return [int(place) for place in np.argsort(-priority, kind="stable")[:size]]

@@ -8,7 +8,7 @@ Pure: the generator of chance is an argument.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +22,11 @@ HISTORY_SAMPLES = 1000
 """In all applications together."""
 
 _MODES_MS = (10.0, 100.0)
-_BURST_MEANS = 40
+_BURST_MEANS = 15
 """Mean execution times between two changes of the arrival rate."""
 
-_BURST_SHAPE = 4.0
-"""Of the gamma distribution of rates: their standard deviation is half their mean."""
+_BURST_SHAPE = 8.0
+"""Of the gamma distribution of rates: their standard deviation is about a third of their mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def make_workload(
     for app, exec_ms in past:
         history[app].append(round(exec_ms, 6))
     jobs = []
-    for number, at_ms in enumerate(_arrivals(requests, rate_per_ms, mean_ms, rng)):
+    for number, at_ms in zip(range(requests), _arrivals(rate_per_ms, mean_ms, rng), strict=False):
         app, exec_ms = _drawn(components, rng)
         jobs.append(Job(number, round(at_ms, 6), app, round(exec_ms, 6), round(slo_ms, 6)))
     return Workload(model, {app: tuple(of) for app, of in history.items()}, tuple(jobs))
@@ -142,16 +142,14 @@ def _drawn(components: Sequence[Component], rng: random.Random) -> tuple[str, fl
     return component.app, component.draw(rng)
 
 
-def _arrivals(count: int, rate_per_ms: float, mean_ms: float, rng: random.Random) -> list[float]:
-    """Return the instants of Poisson arrivals whose rate changes now and then."""
+def _arrivals(rate_per_ms: float, mean_ms: float, rng: random.Random) -> Iterator[float]:
+    """Yield the instants of Poisson arrivals whose rate changes now and then."""
     at_ms, until_ms, rate = 0.0, 0.0, rate_per_ms
-    arrivals: list[float] = []
-    while len(arrivals) < count:
+    while True:
         gap_ms = rng.expovariate(rate)
         if at_ms + gap_ms >= until_ms:
             at_ms, until_ms = until_ms, until_ms + _BURST_MEANS * mean_ms
             rate = rate_per_ms * max(0.02, rng.gammavariate(_BURST_SHAPE, 1 / _BURST_SHAPE))
             continue
         at_ms += gap_ms
-        arrivals.append(at_ms)
-    return arrivals
+        yield at_ms

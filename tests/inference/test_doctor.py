@@ -101,7 +101,12 @@ def test_gpus() -> None:
 def test_missing_libraries_only_matter_with_a_gpu() -> None:
     assert check_cuda_libraries([], ["libcudnn.so.9"]).health == Health.OK
     assert check_cuda_libraries([NEW], []).health == Health.OK
-    assert bad(check_cuda_libraries([NEW], ["libcudnn.so.9"]), Health.WARN, "libcudnn", "onnxruntime-gpu[cuda,cudnn]")
+    assert bad(
+        check_cuda_libraries([NEW], ["libcudnn.so.9"]),
+        Health.WARN,
+        "libcudnn",
+        "onnxruntime-gpu[cuda,cudnn]",
+    )
 
 
 def test_the_provider_is_tried_and_not_believed(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Imports what a command needs when it runs; plots need the extra `plot`.
 
 import gzip
 import random
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -166,9 +167,7 @@ def make_workload_command(
         if target is not None:
             _write(target, workload_lines(made))
             return
-    stdout = click.get_binary_stream("stdout")
-    for line in workload_lines(made):
-        stdout.write(line)
+    sys.stdout.buffer.writelines(workload_lines(made))
 
 
 def read_workload(path: Path) -> "Workload":

@@ -11,6 +11,7 @@ batches.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -50,14 +51,15 @@ class BatchTimes:
         self.slope_ns = self._slope_ns
         """Time per unit of work at each size, paced: (sizes,) float64."""
         self._prior_work = np.maximum((times[0] - self._profile_fixed_ns) / self._slope_ns[0], 0.0)
-        self._observed = np.zeros((2, 2))
-        self._residual = np.zeros(2)
+        self._observed = _Sums()
         self._observed_ns = 0
-        weights = 1 / medians**2
-        at = np.stack([np.ones(len(self.sizes)), self._slope_ns])
-        prior = (at * weights) @ at.T * (PRIOR_WEIGHT / len(self.sizes))
+        self._prior = _Sums()
+        for median_ns, slope_ns in zip(medians, self._slope_ns, strict=True):
+            weight = PRIOR_WEIGHT / len(self.sizes) / float(median_ns) ** 2
+            self._prior.add(weight, float(slope_ns), 0.0)
         # One profiled size alone would leave the line free to turn about its point.
-        self._prior = prior + np.diag(np.diag(prior)) * 1e-3
+        self._prior.one *= 1 + 1e-3
+        self._prior.square *= 1 + 1e-3
 
     @property
     def prior_work(self) -> list[float]:
@@ -87,14 +89,46 @@ class BatchTimes:
         self._observed_ns = now_ns
         slope_ns = float(self._slope_ns[self.sizes.index(size)]) * work
         expected_ns = self._profile_fixed_ns + slope_ns
-        weight = 1 / max(1.0, expected_ns) ** 2
-        at = np.array([1.0, slope_ns])
-        self._observed = keep * self._observed + weight * np.outer(at, at)
-        self._residual = keep * self._residual + weight * at * (took_ns - expected_ns)
-        off_ns, pace = np.linalg.solve(self._prior + self._observed, self._residual)
-        self.fixed_ns = max(0.0, self._profile_fixed_ns + float(off_ns))
-        self.pace = min(max(1 + float(pace), PACE_LIMITS[0]), PACE_LIMITS[1])
+        self._observed.fade(keep)
+        self._observed.add(1 / max(1.0, expected_ns) ** 2, slope_ns, took_ns - expected_ns)
+        off_ns, pace = self._observed.line(self._prior)
+        self.fixed_ns = max(0.0, self._profile_fixed_ns + off_ns)
+        self.pace = min(max(1 + pace, PACE_LIMITS[0]), PACE_LIMITS[1])
         self.slope_ns = self._slope_ns * self.pace
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The sums that a weighted line through residuals needs; two unknowns need no matrices."""
+
+    one: float = 0.0
+    at: float = 0.0
+    square: float = 0.0
+    residual: float = 0.0
+    cross: float = 0.0
+
+    def add(self, weight: float, at: float, residual: float) -> None:
+        """Take a point in."""
+        self.one += weight
+        self.at += weight * at
+        self.square += weight * at * at
+        self.residual += weight * residual
+        self.cross += weight * at * residual
+
+    def fade(self, keep: float) -> None:
+        """Let what is known count less."""
+        self.one *= keep
+        self.at *= keep
+        self.square *= keep
+        self.residual *= keep
+        self.cross *= keep
+
+    def line(self, prior: "_Sums") -> tuple[float, float]:
+        """Return offset and slope of the residuals, pulled to 0 by a prior's points."""
+        one, at, square = self.one + prior.one, self.at + prior.at, self.square + prior.square
+        determinant = one * square - at * at
+        offset = (square * self.residual - at * self.cross) / determinant
+        return offset, (one * self.cross - at * self.residual) / determinant
 
 
 def _fixed_ns(sizes: np.ndarray, medians: np.ndarray, times: np.ndarray) -> float:

@@ -11,6 +11,7 @@ operations over at most J x S x Q x 2 candidates of at most 16 or so members.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,7 @@ def propose(waiters: Waiters, table: WorkTable, pricing: Pricing) -> Candidates 
     # A ns of grace: finishing exactly at the deadline counts.
     work = table.thresholds(pricing.sizes)[tops, :sizes]  # (tops, sizes, quantiles)
     need_ns = pricing.fixed_ns + pricing.slope_ns[:sizes, None] * work - 1
-    members, present = _members(waiters, tops, need_ns, pricing.sizes)
+    members, present = _members(waiters, tops, need_ns, pricing.sizes[:sizes])
     if len(members) == 0:
         return None
     return _scored(members, present, waiters, table, pricing)
@@ -92,7 +93,7 @@ def likeliest(waiters: Waiters, table: WorkTable, pricing: Pricing) -> tuple[int
     offset = max(0, len(waiters.rank) - _TRIED_MAX)
     slack_ns, rank = waiters.slack_ns[offset:], waiters.rank[offset:]
     work = ((slack_ns - pricing.fixed_ns) / pricing.slope_ns[0])[:, None]
-    chance = table.chances(np.exp(table.log_cdf[rank]), work)[:, 0]
+    chance = table.chances(np.exp(table.log_cdf[rank]), work.astype(np.float32))[:, 0]
     at = int(np.argmax(chance))
     if chance[at] <= 0:
         return None
@@ -113,46 +114,60 @@ def _useful_sizes(waiting: int, sizes: tuple[int, ...]) -> int:
     return len(sizes)
 
 
+@lru_cache(maxsize=64)
+def _plan(tops: int, sizes: tuple[int, ...]) -> tuple[Places, Places, Places]:
+    """Return what only depends on the numbers of classes and sizes.
+
+    Returns:
+        Of each candidate of one order, the class's number and the most members, (C, 1); and the
+        columns, (n,).
+    """
+    each = len(sizes) * len(MEMBERSHIP)
+    top = np.repeat(np.arange(tops), each)[:, None]
+    limit = np.tile(np.repeat(np.array(sizes), len(MEMBERSHIP)), tops)[:, None]
+    return top, limit, np.arange(sizes[-1])
+
+
 def _members(
     waiters: Waiters, tops: Places, need_ns: Floats, sizes: tuple[int, ...]
 ) -> tuple[Places, npt.NDArray[np.bool_]]:
     """Return the members of the candidates, by deadline and with the class itself first.
 
-    One sorted list per class and kind (all up to the class; the class; those below it), end to
-    end in one array, so that one binary search answers for all thresholds.
+    One sorted list per class and kind (all up to the class; the class itself), end to end in one
+    array, so that one binary search answers for all thresholds.
     """
     slack_ns, rank = waiters.slack_ns, waiters.rank
-    classes = tops[:, None]
-    if len(tops) == 1:
-        listed = rank[None, :] <= classes
-    else:
-        listed = np.concatenate([rank <= classes, rank == classes, rank < classes])
-    row, place = np.nonzero(listed)
-    ends = np.cumsum(np.count_nonzero(listed, axis=1))
+    top, limit, column = _plan(len(tops), sizes)
+    lists = [(rank <= each).nonzero()[0] for each in tops[:-1]]
+    lists.append(np.arange(len(rank)))
+    lists += [(rank == each).nonzero()[0] for each in tops[1:]]
+    place = np.concatenate(lists) if len(lists) > 1 else lists[0]
+    ends = np.array([len(each) for each in lists]).cumsum()
     apart = 2 * (float(slack_ns[-1]) + float(need_ns.max()) + 1e9)
-    keys = slack_ns[place] + row * apart
-    needs = need_ns.reshape(len(tops), -1)
-    limit = np.tile(np.repeat(sizes[: need_ns.shape[1]], len(MEMBERSHIP)), len(tops))
+    keys = slack_ns[place]
+    for number in range(1, len(lists)):
+        keys[ends[number - 1] : ends[number]] += number * apart
+    needs = need_ns.reshape(-1, 1)
 
-    def starts(kind: int) -> tuple[Places, Places]:
-        rows = np.arange(len(tops)) + kind * len(tops)
-        first = np.searchsorted(keys, (needs + rows[:, None] * apart).ravel())
-        return first, np.repeat(ends[rows], needs.shape[1])
-
-    column = np.arange(sizes[need_ns.shape[1] - 1])
-    first, end = starts(0)
-    count = np.minimum(end - first, limit)[:, None]
-    at = first[:, None] + column
+    start = keys.searchsorted(needs + top * apart)
+    count = np.minimum(ends[top] - start, limit)
+    at = start + column
     present = column < count
     if len(tops) > 1:
-        (own, own_end), (low, low_end) = starts(1), starts(2)
-        of_own = np.minimum(own_end - own, limit)[:, None]
-        second = np.where(column < of_own, own[:, None] + column, low[:, None] + column - of_own)
-        total = np.minimum(of_own + (low_end - low)[:, None], limit[:, None])
+        # The lowest class has none below it, so its second order is its first.
+        later = slice(need_ns[0].size, None)
+        top, limit, needs = top[later], limit[later], needs[later]
+        own_list = top + (len(tops) - 1)
+        own = keys.searchsorted(needs + own_list * apart)
+        low = keys.searchsorted(needs + (top - 1) * apart)
+        of_own = np.minimum(ends[own_list] - own, limit)
+        total = np.minimum(of_own + ends[top - 1] - low, limit)
+        second = np.where(column < of_own, own + column, low - of_own + column)
         at = np.concatenate([at, second])
         present = np.concatenate([present, column < total])
-    chosen = present[:, 0]
-    return place[np.where(present, at, 0)][chosen], present[chosen]
+    chosen = present[:, 0].nonzero()[0]
+    at, present = at[chosen], present[chosen]
+    return place[at * present], present
 
 
 def _scored(
@@ -164,23 +179,23 @@ def _scored(
 ) -> Candidates:
     applications = len(table.log_cdf)
     filled = present.sum(axis=1)
-    size = np.searchsorted(pricing.sizes, filled)
+    size = np.array(pricing.sizes).searchsorted(filled)
     slope_ns = pricing.slope_ns[size]
     if applications == 1:
-        counts = filled[:, None]
+        counts = filled[:, None].astype(np.float32)
     else:
         column = np.where(present, waiters.rank[members], applications)
-        column += np.arange(len(members))[:, None] * (applications + 1)
-        counts = np.bincount(column.ravel(), minlength=len(members) * (applications + 1))
-        counts = counts.reshape(len(members), -1)[:, :-1]
-    cdfs = np.exp(counts.astype(np.float32) @ table.log_cdf)
+        column += (np.arange(len(members)) * (applications + 1))[:, None]
+        counted = np.bincount(column.ravel(), minlength=len(members) * (applications + 1))
+        counts = counted.reshape(len(members), -1)[:, :-1].astype(np.float32)
+    cdfs = np.exp(counts @ table.log_cdf)
     expected_ns = pricing.fixed_ns + slope_ns * (table.greatest - cdfs @ table.weights)
-    slack = waiters.slack_ns[members]
-    work = (slack - pricing.fixed_ns) / slope_ns[:, None]
-    worth: Floats = table.chances(cdfs, work).astype(np.float64)
+    slack_ns = waiters.slack_ns[members]
+    work = (slack_ns - pricing.fixed_ns) / slope_ns[:, None]
+    worth = table.chances(cdfs, work.astype(np.float32))
     if pricing.urgency > 0:
-        spare = slack - expected_ns[:, None]
-        fading = np.exp(-np.maximum(spare, 0) / (pricing.urgency_slos * waiters.slo_ns[members]))
-        worth = worth + pricing.urgency * np.where(spare >= 0, fading, 0)
-    score = np.where(present, worth, 0).sum(axis=1) / expected_ns
+        spare_ns = slack_ns - expected_ns[:, None]
+        fade = -spare_ns / (waiters.slo_ns * pricing.urgency_slos)[members]
+        worth += np.exp(np.minimum(fade, 0).astype(np.float32)) * (fade <= 0) * pricing.urgency
+    score = (worth * present).sum(axis=1) / expected_ns
     return Candidates(members, present, size, score, expected_ns)

@@ -23,10 +23,10 @@ _NODES_MAX = 160
 _CELLS = 4096
 _JUMP = 0.03
 EDGE = 1e-6
-"""Relative width of a jump; times this close count as equal."""
+"""Relative width of a jump."""
 
-_LOG_ZERO = -60.0
-"""Stands for the logarithm of 0: e to this is no probability worth the name."""
+_LOG_ZERO = -200.0
+"""Stands for the logarithm of 0: e to this is 0 in single precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class WorkTable:
     """Cells of `node_of` per unit of work."""
     node_of: npt.NDArray[np.intp]
     """(cells,): the last node that is not above a cell."""
-    width: Singles
-    """(G,): from each node to the next."""
+    per_width: Singles
+    """(G,): one by the distance to the next node; 0 where there is none."""
     ranked: Sequence[EmpiricalDistribution]
     least: Floats
     """(J,)"""
@@ -72,20 +72,21 @@ class WorkTable:
             )
         return known
 
-    def chances(self, cdfs: Singles, work: Floats) -> Singles:
+    def chances(self, cdfs: Singles, work: Singles) -> Singles:
         """Return how likely the maximum of each batch is at most each amount of work.
 
         Args:
             cdfs: (batches, G), the CDFs of the batches' maxima at the nodes.
             work: (batches, n).
         """
-        cell = np.minimum(np.maximum(work * self.cell_of_work, -1.0), len(self.node_of) - 2)
-        at = self.node_of[cell.astype(np.intp) + 1]
-        rows = np.arange(len(cdfs))[:, None]
-        low = cdfs[rows, at]
-        step = cdfs[rows, np.minimum(at + 1, len(self.nodes) - 1)] - low
-        share = np.clip((work - self.nodes[at]) / self.width[at], 0.0, 1.0)
-        chance: Singles = np.where(work < self.nodes[0] * (1 - 2 * EDGE), 0.0, low + share * step)
+        # Clipped first: what is far below 0 would not survive the conversion.
+        cell = np.minimum(np.maximum(work * self.cell_of_work, -1), _CELLS).astype(np.intp)
+        at = self.node_of[cell + 1]
+        share = np.maximum((work - self.nodes[at]) * self.per_width[at], 0)
+        at += (np.arange(len(cdfs)) * len(self.nodes))[:, None]
+        flat = cdfs.ravel()
+        low = flat[at]
+        chance: Singles = low + share * (flat[at + 1] - low)
         return chance
 
 
@@ -96,27 +97,26 @@ def tabulate(distributions: Sequence[EmpiricalDistribution]) -> WorkTable:
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
     nodes = _nodes(ranked)
+    # Twice the last node: every node has a next one, and nothing is gained behind the last.
+    nodes = np.append(nodes, nodes[-1])
     with np.errstate(divide="ignore"):
         log_cdf = np.log(np.stack([d.cdf(nodes) for d in ranked]))
-    width = np.diff(nodes)
+        per_width = np.where(np.diff(nodes) > 0, 1 / np.diff(nodes), 0.0)
     # Trapezoids: the integral of 1 - CDF from the first node on, plus the first node itself.
-    weights = np.zeros(len(nodes))
-    weights[:-1] += width / 2
-    weights[1:] += width / 2
-    greatest = float(nodes[-1])
-    cell_of_work = _CELLS / max(greatest, 1e-12)
+    width = np.diff(nodes, prepend=nodes[0], append=nodes[-1])
+    cell_of_work = _CELLS / max(float(nodes[-1]), 1e-12)
     # The right edge of each cell: what is at the node but for rounding is in time.
     edges = np.arange(0, _CELLS + 2) / cell_of_work
-    node_of = np.clip(np.searchsorted(nodes, edges, side="right") - 1, 0, len(nodes) - 1)
+    node_of = np.searchsorted(nodes, edges, side="right") - 1
     return WorkTable(
         rank=rank,
         nodes=nodes.astype(np.float32),
         log_cdf=np.maximum(log_cdf, _LOG_ZERO).astype(np.float32),
-        weights=weights.astype(np.float32),
-        greatest=greatest,
+        weights=((width[:-1] + width[1:]) / 2).astype(np.float32),
+        greatest=float(nodes[-1]),
         cell_of_work=cell_of_work,
-        node_of=node_of,
-        width=np.append(width, 1.0).astype(np.float32),
+        node_of=np.clip(node_of, 0, len(nodes) - 2),
+        per_width=np.append(per_width, 0.0).astype(np.float32),
         ranked=ranked,
         least=np.array([d.least for d in ranked]),
     )
@@ -133,7 +133,7 @@ def _nodes(ranked: Sequence[EmpiricalDistribution]) -> Floats:
         at = np.unique(np.quantile(values, _NODE_QUANTILES, method="inverted_cdf"))
         below = np.searchsorted(values, at, side="left") / len(values)
         jumps = at[(distribution.cdf(at) - below > _JUMP) | (at == at[0])]
-        points += [at, jumps * (1 - EDGE)]
+        points += [at, jumps - EDGE * np.maximum(jumps, EDGE)]
     every = np.unique(np.concatenate(points))
     if len(every) > _NODES_MAX:
         picked = np.unique(np.linspace(0, len(every) - 1, _NODES_MAX).astype(np.intp))

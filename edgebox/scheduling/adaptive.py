@@ -17,8 +17,9 @@ import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request
+from edgebox.scheduling import lookahead
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.candidates import Pricing, Waiters, likeliest, propose
+from edgebox.scheduling.candidates import Candidates, Pricing, Waiters, likeliest, propose
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
@@ -31,6 +32,12 @@ URGENCY = 0.3
 
 URGENCY_SLOS = 0.3
 """Share of its deadline over which a member's urgency fades by a factor e."""
+
+LOOK_AHEAD_FACTOR = 20
+"""A batch must be expected to take so many times as long as looking ahead."""
+
+_TRIED = 4
+"""Candidates that are played out, besides waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +53,11 @@ class _Best:
 class DistributionAware(QueueingPolicy):
     """The batch with the most answers on time per time runs next (`batching = "adaptive"`)."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, *, look_ahead: bool = True) -> None:
         super().__init__()
-        self._rng = rng
+        self._looks_ahead = look_ahead
+        self._numpy_rng = np.random.default_rng(rng.getrandbits(64))
+        self._recent: dict[VariantName, lookahead.RecentArrivals] = {}
         self._learning = Learning(self._latencies)
 
     def attach(self, latencies: Latencies) -> None:
@@ -58,7 +67,12 @@ class DistributionAware(QueueingPolicy):
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Watch the deadline of a request that is being decoded."""
-        self._waiting.admit(request, variant, self._learning.app(variant, request.app))
+        app = self._learning.app(variant, request.app)
+        self._waiting.admit(request, variant, app)
+        recent = self._recent.get(variant)
+        if recent is None:
+            recent = self._recent[variant] = lookahead.RecentArrivals()
+        recent.add(now_ns, app, max(1, request.deadline_ns - now_ns))
 
     def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
         """Learn what a request of an application took alone."""
@@ -96,9 +110,53 @@ class DistributionAware(QueueingPolicy):
             return (
                 None if single is None else _Best(variant, [single[0]], times.sizes[0], single[1])
             )
-        at = int(np.argmax(found.score))
+        at: int | None = int(np.argmax(found.score))
+        if self._is_worth_looking_ahead(variant, waiters, float(found.expected_ns[at])):
+            at = self._look_ahead(variant, found, waiters, times, now_ns)
+        if at is None:
+            return None
         size = times.sizes[int(found.size[at])]
         return _Best(variant, found.batch(at), size, float(found.score[at]))
+
+    def _is_worth_looking_ahead(
+        self, variant: VariantName, waiters: Waiters, expected_ns: float
+    ) -> bool:
+        """Say whether the decision would still be short against the batch.
+
+        With one application there is little to choose from, and with several executors the plays
+        would be of a box that is not this one.
+        """
+        return (
+            self._looks_ahead
+            and len(self._learning.distributions(variant)) > 1
+            and len(waiters.rank) <= lookahead.WAITING_MAX
+            and len(self._recent[variant]) >= lookahead.KNOWN_MIN
+            and expected_ns >= LOOK_AHEAD_FACTOR * lookahead.cost_ns(waiters, expected_ns)
+            and len(self._latencies.slowdowns) == 1
+        )
+
+    def _look_ahead(
+        self,
+        variant: VariantName,
+        found: Candidates,
+        waiters: Waiters,
+        times: BatchTimes,
+        now_ns: int,
+    ) -> int | None:
+        """Return the candidate that does best in sampled futures; None: wait."""
+        table = self._learning.table(variant)
+        tried = _best_distinct(found)
+        choice = lookahead.choose(
+            [found.batch(at) for at in tried],
+            waiters,
+            table,
+            self._pricing(times, table),
+            recent=self._recent[variant],
+            now_ns=now_ns,
+            horizon_ns=lookahead.horizon_ns(waiters, float(found.expected_ns[tried[0]])),
+            rng=self._numpy_rng,
+        )
+        return None if choice == lookahead.WAIT else tried[choice]
 
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
         return self._learning.quickest_ns(variant, app)
@@ -111,3 +169,17 @@ class DistributionAware(QueueingPolicy):
             urgency=URGENCY if len(table.rank) > 1 else 0.0,
             urgency_slos=URGENCY_SLOS,
         )
+
+
+def _best_distinct(found: Candidates) -> list[int]:
+    """Return the best candidates with different members, the best first."""
+    tried: list[int] = []
+    seen: set[tuple[int, ...]] = set()
+    for at in np.argsort(-found.score, kind="stable"):
+        members = tuple(found.batch(int(at)))
+        if members not in seen:
+            seen.add(members)
+            tried.append(int(at))
+            if len(tried) == _TRIED:
+                break
+    return tried

@@ -120,7 +120,28 @@ def make_workload(
     """
     if kind not in KINDS:
         raise InvalidInputError(f"there is no kind {kind!r} (there are: {', '.join(KINDS)})")
-    components = KINDS[kind]
+    return workload_of(
+        KINDS[kind],
+        load=load,
+        slo_multiple=slo_multiple,
+        requests=requests,
+        rng=rng,
+        c1=c1,
+        workers=workers,
+    )
+
+
+def workload_of(
+    components: Sequence[Component],
+    *,
+    load: float,
+    slo_multiple: float,
+    requests: int,
+    rng: random.Random,
+    c1: float = C1,
+    workers: int = 1,
+) -> Workload:
+    """Generate a workload of these applications; the rest as `make_workload`."""
     past = [_drawn(components, rng) for _ in range(HISTORY_SAMPLES)]
     times = np.array([exec_ms for _, exec_ms in past])
     mean_ms, slo_ms = float(times.mean()), slo_multiple * float(np.quantile(times, 0.99))

@@ -134,6 +134,7 @@ async def bare_box() -> AsyncIterator[tuple[Box, int]]:
         on_camera=lambda record: None,
     )
     box.offer(families, families[0].name)
+    journal = Journal()
     driver = Driver(
         Scheduler(config.scheduler_parameters(), EarliestDeadlineFirst()),
         executors=[executor],
@@ -143,10 +144,10 @@ async def bare_box() -> AsyncIterator[tuple[Box, int]]:
         planner=functools.partial(plan, parameters=config.planning_parameters()),
         on_advice=box.advised,
         on_plan=box.planned,
-        journal=Journal(),
+        journal=journal,
     )
     lag = LoopLag()
-    server = Server(box, config.limits, lag)
+    server = Server(box, config.limits, lag, journal)
     driver.start()
     driver.feed(VariantsOffered(tuple(variants.values())))
     driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))

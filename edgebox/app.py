@@ -18,7 +18,7 @@ from pathlib import Path
 
 from edgebox import __version__
 from edgebox.config import Config, InferenceParameters
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import InvariantViolation, ModelError
 from edgebox.domain.models import ExecutorId, LatencyProfile
 from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
@@ -34,6 +34,7 @@ from edgebox.runtime.driver import Driver
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
+from edgebox.runtime.recordings import keep
 from edgebox.runtime.rollup import MINUTE_MS, MinuteRollup
 from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
 from edgebox.scheduling.policies import make_policy
@@ -69,6 +70,10 @@ class App:
         self.journal = journal or Journal()
         self.ready_s: float | None = None
         """How long the start took."""
+        self.failed = asyncio.Event()
+        """Set when the core has contradicted itself: stop this box, then start another one."""
+        self.failure: InvariantViolation | None = None
+        """What has happened then, and where it is recorded."""
         self.profiled = False
         """Whether profiles had to be measured."""
         self._on_progress = on_progress
@@ -126,7 +131,7 @@ class App:
             on_event=self._store_event,
             on_camera=self._store_camera,
         )
-        self._server = Server(self._box, config.limits, self.lag)
+        self._server = Server(self._box, config.limits, self.lag, self.journal)
         try:
             await self._server.start(config.server.host, config.server.port)
         except BaseException:
@@ -177,6 +182,7 @@ class App:
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             on_advice=self.box.advised,
             on_plan=self.box.planned,
+            on_failure=self._fail,
             journal=self.journal,
         )
         driver.start()
@@ -283,10 +289,11 @@ class App:
         storage, rollup = self._storage, self._rollup
         assert storage is not None
         assert rollup is not None
+        # First, so that the roll-up sees them gone before they can come back.
+        self.box.forget_old_cameras()
         storage.record_minutes(rollup.take(self._minute_ms, self.box.driver.clock_ns()))
         next_ms = _minute_of(self._minute_ms) + MINUTE_MS
         self._minute_ms = max(next_ms, _minute_of(_wall_clock_ms()))
-        self.box.forget_old_cameras()
         self._minutes_since_collection += 1
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
@@ -295,6 +302,28 @@ class App:
             self.box.note(
                 "error", f"the database cannot be written ({storage.last_error}); serving goes on"
             )
+
+    # -- the journal --------------------------------------------------------------------------
+
+    async def write_journal(self) -> Path | None:
+        """Write the journal beside the database and tell people; None: it could not be."""
+        file = self.config.storage.file
+        folder = Path() if file == ":memory:" else Path(file).parent
+        return await keep(self.journal, folder.absolute(), self.box.note)
+
+    def _fail(self, violation: InvariantViolation) -> None:
+        self.box.not_ready_because = str(violation)
+        self._tasks.append(asyncio.create_task(self._end_clearly(violation), name="failure"))
+
+    async def _end_clearly(self, violation: InvariantViolation) -> None:
+        self.box.note("error", f"{violation}; the box stops")
+        path = await self.write_journal()
+        where = f"; the journal is in {path}" if path else ""
+        self.failure = InvariantViolation(
+            f"{violation}{where}. This is a defect of edgebox: please report it with the journal",
+            violation.tail,
+        )
+        self.failed.set()
 
     # -- stop -------------------------------------------------------------------------------
 
@@ -425,4 +454,5 @@ def _minute_of(at_ms: int) -> int:
 
 
 def _default_decode_threads() -> int:
-    return max(1, min(4, (os.cpu_count() or 1) // 2))
+    # At least two, so that one camera's huge picture does not hold up everybody's.
+    return max(2, min(4, (os.cpu_count() or 1) // 2))

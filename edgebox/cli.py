@@ -4,10 +4,12 @@ Imports what a command needs when it runs, so that a camera never loads the serv
 """
 
 import asyncio
+import signal
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from edgebox import __version__
 from edgebox.camera.command import camera
@@ -31,6 +33,7 @@ _CONFIG = click.option(
     envvar="EDGEBOX_CONFIG",
     help="A TOML file; config.example.toml has every key.  [env: EDGEBOX_CONFIG]",
 )
+_DIFFERENCES_SHOWN = 10
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
@@ -78,6 +81,7 @@ def serve(
 async def _serve(app: Any, as_json: bool) -> None:
     stopping = stop_on_signals()
     await app.listen()
+    write_journal_on_signal(app)
     if not as_json:
         err.print(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
     start = asyncio.create_task(app.start())
@@ -86,7 +90,9 @@ async def _serve(app: Any, as_json: bool) -> None:
     if start.done():
         start.result()
         _print_ready(app, as_json)
-        await stop
+        failed = asyncio.create_task(app.failed.wait())
+        await asyncio.wait({stop, failed}, return_when="FIRST_COMPLETED")
+        failed.cancel()
     else:
         start.cancel()
         await asyncio.gather(start, return_exceptions=True)
@@ -97,6 +103,8 @@ async def _serve(app: Any, as_json: bool) -> None:
             f"stopped: {counts.captured} frames captured, {counts.on_time} answered on time, "
             f"{counts.late} late, {sum(counts.dropped.values())} dropped"
         )
+    if app.failure is not None:
+        raise app.failure
 
 
 def _print_ready(app: Any, as_json: bool) -> None:
@@ -196,6 +204,53 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--request", type=int, help="Tell the story of this request.")
+@click.option("--camera", "camera_name", help="Tell the story of this camera.")
+@_JSON
+def replay(file: Path, request: int | None, camera_name: str | None, as_json: bool) -> None:
+    """Repeat every decision of a journal and say whether it came out the same.
+
+    A box writes its journal on SIGUSR1 and on a defect, and gives it away at /v1/journal. The
+    exit code is 1 when a decision came out differently.
+    """
+    from edgebox.runtime.replay import replay_file, to_json
+
+    with clear_errors("replay"):
+        told = replay_file(file, request, camera_name)
+    if as_json:
+        print_json(to_json(told))
+    else:
+        _print_replay(told)
+    raise SystemExit(1 if told.replay.differing else 0)
+
+
+def _print_replay(told: Any) -> None:
+    replayed, header = told.replay, told.header
+    out.print(
+        f"{replayed.entries} calls in {(replayed.ended_ns - replayed.began_ns) / 1e9:.1f} s of "
+        f"edgebox {header.edgebox}, policy {header.policy}: {len(replayed.requests)} requests",
+        soft_wrap=True,
+    )
+    for title, counts in (
+        ("What the scheduler was told", replayed.events),
+        ("What it ordered", replayed.actions),
+        ("How requests ended", replayed.endings),
+    ):
+        if counts:
+            cells = [(name, str(count)) for name, count in counts.most_common()]
+            out.print(table(title, ("", "times"), cells))
+    for story in told.stories:
+        out.print(f"[bold]{story[0]}[/]", *map(escape, story[1:]), sep="\n  ", soft_wrap=True)
+    if replayed.differing:
+        out.print(f"[red]✗[/] {replayed.differing} calls gave other orders than were recorded:")
+        for difference in replayed.differences[:_DIFFERENCES_SHOWN]:
+            out.print(difference, markup=False, soft_wrap=True)
+    else:
+        out.print("[green]✓[/] every order came out as it was recorded")
+
+
+@main.command()
 @_CONFIG
 @click.option("--seconds", default=120.0, show_default=True, help="Per family and executor.")
 @_JSON
@@ -238,6 +293,18 @@ def profile(config_file: Path | None, seconds: float, as_json: bool) -> None:
         for row in rows
     ]
     out.print(table("Execution times, kept in the database", headings, cells))
+
+
+def write_journal_on_signal(app: Any) -> None:
+    """Write the journal of a box to a file whenever SIGUSR1 comes."""
+    written: set[asyncio.Task[Any]] = set()
+
+    def write() -> None:
+        task = asyncio.create_task(app.write_journal())
+        written.add(task)
+        task.add_done_callback(written.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, write)
 
 
 def stop_on_signals() -> asyncio.Event:

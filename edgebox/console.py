@@ -4,7 +4,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import orjson
@@ -15,8 +15,17 @@ from rich.table import Table
 
 from edgebox.domain.errors import EdgeboxError
 
-err = Console(stderr=True, highlight=False)
-out = Console(highlight=False)
+_WIDTH_ELSEWHERE = 120
+"""Columns where the output is no terminal (a file, a journal): tables are not squeezed."""
+
+
+def _console(stream: TextIO, stderr: bool) -> Console:
+    width = None if stream.isatty() else _WIDTH_ELSEWHERE
+    return Console(stderr=stderr, highlight=False, width=width)
+
+
+err = _console(sys.stderr, True)
+out = _console(sys.stdout, False)
 
 HEALTH_STYLES = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
 

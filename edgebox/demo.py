@@ -8,7 +8,6 @@ import asyncio
 import signal
 import socket
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from rich.live import Live
 from rich.table import Table
 
 from edgebox.app import App
+from edgebox.camera import histogram
 from edgebox.camera.ending import on_end_signals
 from edgebox.config import Config, StorageParameters
 from edgebox.console import err, out, progress_bar, table
@@ -114,6 +114,8 @@ class Demo:
             start.result()
             self._say(f"ready in {app.ready_s or 0:.1f} s; four cameras start, Ctrl-C stops")
             await self._stream(app, stop)
+            if app.failure is not None:
+                raise app.failure
         finally:
             stop.cancel()
             await app.stop()
@@ -122,10 +124,12 @@ class Demo:
         cameras = [await self._start_camera(app, camera) for camera in CAMERAS]
         ends = [asyncio.create_task(process.communicate()) for process in cameras]
         showing = asyncio.create_task(self._show(app))
+        failed = asyncio.create_task(app.failed.wait())
         try:
             all_ended = asyncio.ensure_future(asyncio.wait(ends))
-            await asyncio.wait({stop, all_ended}, return_when="FIRST_COMPLETED")
+            await asyncio.wait({stop, all_ended, failed}, return_when="FIRST_COMPLETED")
         finally:
+            failed.cancel()
             showing.cancel()
             await asyncio.gather(showing, return_exceptions=True)
             for process in cameras:
@@ -188,7 +192,7 @@ class Demo:
             while True:
                 await asyncio.sleep(_PLAIN_PERIOD_S)
                 for row in _rows(await state_document(app.box, app.lag)):
-                    err.print(" | ".join(row), markup=False)
+                    err.print(" | ".join(row), markup=False, soft_wrap=True)
         with Live(console=err, transient=True, auto_refresh=False) as live:
             while True:
                 live.update(_live_table(await state_document(app.box, app.lag)), refresh=True)
@@ -211,12 +215,25 @@ class Demo:
             "p50 ms", "p99 ms", "mean px",
         )  # fmt: skip
         out.print(table(f"Frames by camera, deadline {_SLO_MS:g} ms", headings, rows))
+        out.print(
+            table("Latency by part, ms (p50 / p90 / p99)", ("camera", *_PARTS), self._parts())
+        )
         for summary in self._summaries:
             reasons = ", ".join(f"{n} {reason}" for reason, n in summary["dropped"].items())
             out.print(
                 f"{summary['camera']}: {summary['link']}"
                 + (f"; dropped: {reasons}" if reasons else "")
             )
+
+    def _parts(self) -> list[tuple[str, ...]]:
+        everyone = [*self._summaries, {"camera": "all", **_total(self._summaries)}]
+        return [(s["camera"], *(_spread(s["latency_ms"].get(p)) for p in _PARTS)) for s in everyone]
+
+
+def _spread(quantiles: dict[str, float] | None) -> str:
+    if not quantiles:
+        return "-"
+    return " / ".join(f"{quantiles[name]:.0f}" for name in ("p50", "p90", "p99"))
 
 
 def _rows(state: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -262,23 +279,18 @@ def _summary_row(summary: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _total(summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add the cameras up; a quantile over all is bounded by the worst camera's, which is shown."""
+    """Add the cameras up; latencies are those of all answered frames together, right to 1 %."""
     total: dict[str, Any] = {
         key: sum(summary[key] for summary in summaries)
         for key in ("captured", "sent", "accepted", "on_time", "late")
     }
     for key in ("dropped", "detections", "variants"):
-        added: Counter[str] = Counter()
-        for summary in summaries:
-            added.update(summary[key])
-        total[key] = dict(added)
-    answered = [s for s in summaries if s["latency_ms"]]
+        total[key] = dict(histogram.added(summary[key] for summary in summaries))
     total["latency_ms"] = {
-        part: {
-            name: max(s["latency_ms"][part][name] for s in answered)
-            for name in answered[0]["latency_ms"][part]
-        }
-        for part in (_PARTS if answered else ())
+        part: histogram.quantiles_ms(
+            histogram.added(s["latency_histogram"][part] for s in summaries)
+        )
+        for part in (_PARTS if any(s["latency_ms"] for s in summaries) else ())
     }
     widths = [
         (s["width_sent_mean_px"], s["sent"])

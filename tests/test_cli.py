@@ -11,9 +11,9 @@ import pytest
 from edgebox.camera.daemon import Camera
 from edgebox.media.sources import PictureSource
 from edgebox.storage.database import Storage
+from tests.end_to_end.program import configured, edgebox, finish, said, serving, start
 from tests.end_to_end.running import PICTURE, SIZE_PX, assert_adds_up, until
 from tests.inference.tiny_onnx import write_family
-from tests.program import configured, edgebox, finish, said, serving, start
 
 
 @pytest.fixture

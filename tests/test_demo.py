@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.end_to_end.program import configured, edgebox, finish, said, start
 from tests.end_to_end.running import assert_adds_up
-from tests.program import configured, edgebox, finish, said, start
 
 NAMES = ["north-gate", "main-street", "bus-stop", "car-park"]
 

@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
+from edgebox.camera.histogram import QUANTILES, bucket
 from edgebox.domain.requests import DropReason
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
@@ -21,7 +22,6 @@ LOST = "lost"
 LATENCIES_KEPT = 10_000
 RECENT_NS = 10_000_000_000
 PARTS = ("network", "queue", "inference", "return", "total")
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Summary:
     """Of all captured frames."""
     latency_ms: Mapping[str, Mapping[str, float]]
     """By part and quantile; `total` is measured here, from capture to the result's arrival."""
+    latency_histogram: Mapping[str, Mapping[str, int]]
+    """By part: all answered frames, counted by `histogram.bucket`; these can be added up."""
     width_sent_mean_px: float | None
     bytes_sent: int
     variants: Mapping[str, int]
@@ -88,6 +90,7 @@ class Accounting:
         self._variants: Counter[str] = Counter()
         self._detections: Counter[str] = Counter()
         self._latencies_ms = {part: deque[float](maxlen=LATENCIES_KEPT) for part in PARTS}
+        self._histogram = {part: Counter[str]() for part in PARTS}
         self._recent: deque[tuple[int, bool, float]] = deque()
 
     @property
@@ -156,8 +159,8 @@ class Accounting:
             self._counts.late += 1
         timing = result.timing.to_json()
         for part in PARTS[:-1]:
-            self._latencies_ms[part].append(timing[part])
-        self._latencies_ms["total"].append(total_ns / 1e6)
+            self._latency(part, timing[part])
+        self._latency("total", total_ns / 1e6)
         self._variants[result.variant] += 1
         self._detections.update(detection.label for detection in result.detections)
         self._note(now_ns, on_time, total_ns / 1e6)
@@ -213,6 +216,7 @@ class Accounting:
             pending=len(self._open),
             on_time_share=_ratio(counts.on_time, counts.captured, 4),
             latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
+            latency_histogram={p: dict(counts) for p, counts in self._histogram.items()},
             width_sent_mean_px=_ratio(self._width_sum_px, counts.sent, 1),
             bytes_sent=self._bytes_sent,
             variants=dict(self._variants),
@@ -226,6 +230,10 @@ class Accounting:
         self._dropped[reason] += 1
         self._note(now_ns, False, -1.0)
         return True
+
+    def _latency(self, part: str, latency_ms: float) -> None:
+        self._latencies_ms[part].append(latency_ms)
+        self._histogram[part][bucket(latency_ms)] += 1
 
     def _note(self, now_ns: int, on_time: bool, total_ms: float) -> None:
         self._recent.append((now_ns, on_time, total_ms))
@@ -241,4 +249,4 @@ def _quantiles(values: Iterable[float]) -> dict[str, float]:
     """Return the nearest-rank quantiles."""
     ordered = sorted(values)
     last = len(ordered) - 1
-    return {name: round(ordered[round(q * last)], 2) for name, q in _QUANTILES.items()}
+    return {name: round(ordered[round(q * last)], 2) for name, q in QUANTILES.items()}

@@ -44,3 +44,8 @@ class InvariantViolation(EdgeboxError):  # noqa: N818 - the design's name
     """The core's state contradicts itself: a defect of edgebox, never of its input."""
 
     code = "invariant"
+
+    def __init__(self, message: str, tail: tuple[str, ...] = ()) -> None:
+        """Say what contradicts what; `tail` is the end of the journal, a line per call."""
+        super().__init__(message)
+        self.tail = tail

@@ -36,6 +36,7 @@ from edgebox.inference.sessions import (
 from edgebox.inference.zoo import Zoo, bundled_folders, load_zoo
 
 _GIB = 1 << 30
+_SQLITE_MAGIC = b"SQLite format 3\x00"
 _LIBRARIES = ("aiohttp", "aiosqlite", "click", "numpy", "orjson", "pillow", "rich", "uvloop")
 _RUNTIME_PACKAGES = re.compile(r"onnxruntime([_-].+)?", re.IGNORECASE)
 _CUDA_MEND = "pip install 'onnxruntime-gpu[cuda,cudnn]' brings CUDA and cuDNN as packages"
@@ -325,21 +326,39 @@ def check_storage(file: str) -> Finding:
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
-    mend = "name a writable file in storage.path"
-    if path.is_dir():
-        return Finding("Database", Health.FAIL, f"{path} is a folder", mend)
-    if place != path and not place.is_dir():
-        return Finding("Database", Health.FAIL, f"{path}: {place} is no folder", mend)
-    # SQLite writes two more files beside the database.
-    folder = path.parent if place == path else place
-    for needed, mode in ((place, os.W_OK), (folder, os.W_OK | os.X_OK)):
-        if not os.access(needed, mode):
-            return Finding("Database", Health.FAIL, f"{path}: {needed} cannot be written", mend)
+    problem = _storage_problem(path, place)
+    if problem:
+        return Finding("Database", Health.FAIL, problem, "name a writable file in storage.path")
     free_bytes = shutil.disk_usage(place).free
     found = f"{path} ({free_bytes / _GIB:.1f} GiB free)"
     if free_bytes < _GIB // 8:
         return Finding("Database", Health.WARN, found, "make room, or lower the retention days")
     return Finding("Database", Health.OK, found)
+
+
+def _storage_problem(path: Path, place: Path) -> str:
+    """Say why a database cannot be at `path`, of which `place` exists; empty: it can."""
+    if path.is_dir():
+        return f"{path} is a folder"
+    if place != path and not place.is_dir():
+        return f"{path}: {place} is no folder"
+    if place == path and not _is_database(path):
+        return f"{path} is not a SQLite database"
+    # SQLite writes two more files beside the database.
+    folder = path.parent if place == path else place
+    for needed, mode in ((place, os.W_OK), (folder, os.W_OK | os.X_OK)):
+        if not os.access(needed, mode):
+            return f"{path}: {needed} cannot be written"
+    return ""
+
+
+def _is_database(path: Path) -> bool:
+    """Say whether a file starts like a SQLite database; an empty one becomes one."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) in (b"", _SQLITE_MAGIC)
+    except OSError:
+        return True  # that it cannot be read is said elsewhere
 
 
 def check_port(host: str, port: int) -> Finding:

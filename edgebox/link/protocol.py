@@ -20,8 +20,6 @@ BAD_MESSAGES_CLOSE_CODE = 4006
 
 FRAME_KIND = 70
 FRAME_HEADER_BYTES = 32
-PICTURE_SIDE_MAX_PX = 8192
-"""The largest side of a JPEG that the box decodes."""
 OWN_SIDE_MAX_PX = 65535
 """The largest side of a camera's own picture: what the header's fields can say."""
 FRAME_NUMBER_MAX = 2**32 - 1

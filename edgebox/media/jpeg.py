@@ -16,6 +16,9 @@ from PIL import Image, UnidentifiedImageError
 from edgebox.domain.errors import InvalidInputError
 
 SIDE_MAX_PX = 8192
+PIXELS_MAX = 4096 * 4096
+"""A picture of this size takes a third of a second to decode; a larger one would cost the other
+cameras their deadlines."""
 QUALITY_DEFAULT = 85
 
 _SOI = 0xD8
@@ -49,7 +52,7 @@ def probe(jpeg: bytes | memoryview) -> tuple[int, int]:
 
     Raises:
         InvalidInputError: not a JPEG, cut off before its size, a kind that cannot be decoded
-            (lossless, arithmetic), or a side of 0 or above `SIDE_MAX_PX`.
+            (lossless, arithmetic), a side of 0 or above `SIDE_MAX_PX`, or more than `PIXELS_MAX`.
     """
     data = bytes(jpeg[:2])
     if data != b"\xff\xd8":
@@ -89,6 +92,10 @@ def _size_in(jpeg: bytes | memoryview, at: int, marker: int, size: int) -> tuple
     if not (0 < width <= SIDE_MAX_PX and 0 < height <= SIDE_MAX_PX):
         raise InvalidInputError(
             f"a JPEG of {width} x {height} px; each side must be from 1 to {SIDE_MAX_PX} px"
+        )
+    if width * height > PIXELS_MAX:
+        raise InvalidInputError(
+            f"a JPEG of {width} x {height} px; at most {PIXELS_MAX / 1e6:.1f} million are taken"
         )
     return width, height
 

@@ -194,6 +194,6 @@ def build_sign(rng: Random) -> Solid:
     faces = []
     for x in (-0.06, 0.06):
         for radius, colour in ((0.36, board), (0.22, _SIGN_WHITE)):
-            y, z = radius * np.cos(turns), 2.75 + radius * np.sin(turns)
-            faces.append(Face(np.stack((np.full(len(turns), x), y, z), axis=1), colour))
+            ys, zs = radius * np.cos(turns), 2.75 + radius * np.sin(turns)
+            faces.append(Face(np.stack((np.full(len(turns), x), ys, zs), axis=1), colour))
     return Solid("sign", (pole, Hull(tuple(faces))), 0.3, 0.8, 3.15)

@@ -80,8 +80,8 @@ class Light:
     def through_air(self, colours: Floats, distances: Floats) -> Floats:
         """Return the (n, 3) colours mixed with haze over the (n,) distances, m."""
         kept = np.exp(-self.haze_per_m * distances)[:, None]
-        mixed = colours * kept + np.array(self.haze) * (1 - kept)
-        return np.clip(mixed, LEVEL_MIN, LEVEL_MAX)
+        mixed: Floats = colours * kept + np.array(self.haze) * (1 - kept)
+        return mixed.clip(LEVEL_MIN, LEVEL_MAX)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ class Pose:
 
     def to_world(self, points: Floats) -> Floats:
         """Return (n, 3) world points for (n, 3) local ones (forward, left, up)."""
-        return self.turned(points) + np.array((self.x_m, 0.0, self.z_m))
+        moved: Floats = self.turned(points) + np.array((self.x_m, 0.0, self.z_m))
+        return moved
 
     def turned(self, directions: Floats) -> Floats:
         """Return (n, 3) world directions for (n, 3) local ones."""

@@ -206,7 +206,8 @@ def paint_hull(easel: Easel, hull: Hull, pose: Pose, view: View, light: Light) -
 
 def _part_centre(part: Hull | Limb) -> Floats:
     if isinstance(part, Limb):
-        return (np.array(part.start) + np.array(part.end)) / 2
+        middle: Floats = (np.array(part.start) + np.array(part.end)) / 2
+        return middle
     return part.centre
 
 

@@ -68,7 +68,8 @@ class Hull:
     @cached_property
     def centre(self) -> Floats:
         """Return a (3,) point inside the body."""
-        return self.points[: self.starts[min(6, len(self.faces))]].mean(axis=0)
+        centre: Floats = self.points[: self.starts[min(6, len(self.faces))]].mean(axis=0)
+        return centre
 
     @cached_property
     def face_centres(self) -> Floats:

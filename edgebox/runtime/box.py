@@ -209,12 +209,13 @@ class Box:
         self.note("info", f"{record.camera.id} left: {why}", record.camera.id)
 
     def forget_old_cameras(self) -> None:
-        """Take cameras off the page that left ten minutes ago."""
+        """Take cameras off the page, and out of memory, that left ten minutes ago."""
         horizon_ns = self.driver.clock_ns() - _FORGET_NS
         for camera, record in list(self.cameras.items()):
             if record.left_ns is not None and record.left_ns < horizon_ns:
                 del self.cameras[camera]
                 self.shown.pop(camera, None)
+                self.metrics.forget(camera)
 
     # -- frames -----------------------------------------------------------------------------
 

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor as ThreadPool
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.errors import EdgeboxError, InvariantViolation
 from edgebox.domain.models import ExecutorId, Variant, VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.inference.executor import BatchResult, Executor
+from edgebox.runtime.applications import Applications
 from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox, Refusal, Timing
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.meters import ExecutorMeter
@@ -42,6 +43,7 @@ from edgebox.scheduling.events import (
     RequestRejected,
     ShutdownRequested,
 )
+from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -66,6 +68,7 @@ class Driver:
         planner_seed: int = 0,
         on_advice: Callable[[Advise], None],
         on_plan: Callable[[Plan, int], None],
+        on_failure: Callable[[InvariantViolation], None] | None = None,
         journal: Journal | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -81,12 +84,17 @@ class Driver:
             planner_seed: seeds the planner's randomness.
             on_advice: called on the loop with each new advice.
             on_plan: called on the loop with each plan and the nanoseconds it took.
-            journal: records every call of the core, if given.
+            on_failure: called once if the core contradicts itself: nothing is decided any more.
+            journal: records every call of the core; a fresh one of a minute if not given.
             clock_ns: the box's monotonic clock.
         """
         self.scheduler = scheduler
-        self.journal = journal
+        self.journal = journal or Journal()
+        self.journal.attach(scheduler, clock_ns)
         self.clock_ns = clock_ns
+        self.failure: InvariantViolation | None = None
+        """Why the core is asked no more; None: it works."""
+        self.applications = Applications()
         self.decisions_ns: deque[int] = deque(maxlen=_DECISION_SAMPLES)
         self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
         self.meters = {executor: ExecutorMeter(clock_ns()) for executor in self._executors}
@@ -98,6 +106,7 @@ class Driver:
         self._rng = random.Random(planner_seed)
         self._on_advice = on_advice
         self._on_plan = on_plan
+        self._on_failure = on_failure
         self._loop: asyncio.AbstractEventLoop | None = None
         self._frames: dict[RequestId, FrameAtBox] = {}
         self._running: dict[ExecutorId, tuple[Infer, BatchResult | None]] = {}
@@ -150,7 +159,8 @@ class Driver:
                 self._handle(self._inbox.popleft())
         finally:
             self._draining = False
-        self._rearm()
+        if self.failure is None:
+            self._rearm()
 
     async def stop(self, patience_s: float) -> None:
         """Drop what waits, let what runs finish, and end the threads."""
@@ -169,13 +179,46 @@ class Driver:
     # -- one call of the core ---------------------------------------------------------------
 
     def _handle(self, event: Event | None) -> None:
+        if self.failure is not None:
+            self._drop_everything()
+            return
         now_ns = self.clock_ns()
-        actions = self.scheduler.handle(event, now_ns)
+        try:
+            actions = self.scheduler.handle(event, now_ns)
+        except Exception as error:
+            _log.exception("the scheduler failed on %r", event)
+            self.journal.record_raised(now_ns, event, f"{type(error).__name__}: {error}")
+            self._fail(f"the scheduler failed ({type(error).__name__}: {error})")
+            return
         self.decisions_ns.append(self.clock_ns() - now_ns)
-        if self.journal is not None:
-            self.journal.record(now_ns, event, actions)
+        self.journal.record(now_ns, event, actions)
         for action in actions:
             self._carry_out(action, now_ns)
+        if now_ns >= self.journal.due_ns:
+            self._audit(now_ns)
+
+    def _audit(self, now_ns: int) -> None:
+        """Check the core's books where the journal begins a new segment."""
+        try:
+            check_invariants(self.scheduler)
+        except InvariantViolation as violation:
+            self._fail(f"the scheduler's state contradicts itself ({violation})")
+        else:
+            self.journal.checkpoint(now_ns)
+
+    def _fail(self, what: str) -> None:
+        """Stop deciding: a core that contradicts itself cannot be trusted with anyone's frames."""
+        self.failure = InvariantViolation(what, self.journal.tail())
+        _log.critical("%s; it was told last:\n%s", what, "\n".join(self.failure.tail))
+        if self._timer is not None:
+            self._timer.cancel()
+        self._drop_everything()
+        if self._on_failure is not None:
+            self._on_failure(self.failure)
+
+    def _drop_everything(self) -> None:
+        for request in list(self._frames):
+            self._drop(request, DropReason.SHUTDOWN)
 
     def _carry_out(self, action: Action, now_ns: int) -> None:
         match action:
@@ -270,11 +313,20 @@ class Driver:
             self.feed(BatchFailed(order.executor, order.batch))
         else:
             result = done.result()
+            self._measured(order, result)
             self.meters[order.executor].ran(result.started_ns, result.ended_ns, len(order.requests))
             self._running[order.executor] = (order, result)
             self.feed(BatchCompleted(order.executor, order.batch, result.took_ns))
         if self._running.get(order.executor, (None, None))[0] is order:
             del self._running[order.executor]
+
+    def _measured(self, order: Infer, result: BatchResult) -> None:
+        for request in order.requests:
+            if (frame := self._frames.get(request)) is not None:
+                self.applications.ran(
+                    frame.request.app, order.variant, order.executor, order.batch_size,
+                    result.took_ns,
+                )  # fmt: skip
 
     # -- planning ---------------------------------------------------------------------------
 

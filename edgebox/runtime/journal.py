@@ -1,59 +1,185 @@
 """Owns the flight recorder: the last minute of what the Scheduler was told and what it ordered.
 
-Entries are kept by reference (events and actions are immutable), so recording is an append.
-Replaying them into a fresh Scheduler must reproduce every action; `replay` says where it does not.
+A ring of segments. Each begins with the Scheduler's whole state and holds the calls that followed
+as lines of JSON, so the ring can be replayed from where it begins. Lines are written at once and
+kept as bytes: nothing that was recorded is left for the garbage collector. A recorder that fails
+stops recording and says so; it never harms the box.
 """
 
+import logging
+import time
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
+import orjson
+
+from edgebox import __version__
+from edgebox.runtime.entries import JournalError, write_entry, write_raised
 from edgebox.scheduling.events import Action, Event
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.scheduling.state import write_state
+
+_log = logging.getLogger(__name__)
+
+FORMAT = "edgebox-journal"
+FORMAT_VERSION = 1
+_WINDOW_NS = 60_000_000_000
+_BYTES_MAX = 256 << 20
+_SEGMENTS = 4
+"""Segments that make up the window (or the bytes): a state is written this often in it."""
+_BLOCK_BYTES = 1 << 16
+_NEVER = 1 << 63
+
+
+class NoJournalError(JournalError):
+    """Nothing is recorded: not yet, or not any more."""
+
+    http_status = 503
+    code = "no_journal"
+
+
+@dataclass(slots=True)
+class _Segment:
+    began_ns: int
+    state: bytes
+    blocks: list[bytes] = field(default_factory=list)
+    size_bytes: int = 0
+    entries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class JournalEntry:
-    """One call of `Scheduler.handle`. `event` None: a wake-up."""
+class Recording:
+    """What a journal held at one moment; it changes no more, so any thread may write it out."""
 
-    now_ns: int
-    event: Event | None
-    actions: tuple[Action, ...]
+    header: bytes
+    state: bytes
+    blocks: tuple[bytes, ...]
+    entries: int
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the file of docs/journal.md in pieces that end with a line."""
+        yield self.header
+        yield self.state
+        yield from self.blocks
 
 
 class Journal:
-    """A ring of entries, bounded in time and in number."""
+    """A ring of segments, bounded in time and in bytes."""
 
-    def __init__(self, window_ns: int = 60_000_000_000, entries_max: int = 500_000) -> None:
-        """Keep what is younger than `window_ns`, and at most `entries_max` entries."""
+    def __init__(self, window_ns: int = _WINDOW_NS, bytes_max: int = _BYTES_MAX) -> None:
+        """Keep at least the last `window_ns`, at most a segment more, in about `bytes_max`."""
+        self.failure = ""
+        """Why nothing is recorded any more; empty: it is."""
         self._window_ns = window_ns
-        self._entries: deque[JournalEntry] = deque(maxlen=entries_max)
+        self._segment_ns = window_ns // _SEGMENTS
+        self._segment_bytes = bytes_max // (_SEGMENTS + 1)
+        self._segments: deque[_Segment] = deque()
+        self._block = bytearray()
+        self.due_ns = 0
+        """When the next `checkpoint` is wanted."""
+        self._scheduler: Scheduler | None = None
+        self._clock_ns: Callable[[], int] = time.monotonic_ns
+
+    def attach(self, scheduler: Scheduler, clock_ns: Callable[[], int]) -> None:
+        """Record this Scheduler from now on; `clock_ns` gives the instants that it is told."""
+        self._scheduler, self._clock_ns = scheduler, clock_ns
+        self._segments.clear()
+        self.checkpoint(clock_ns())
 
     def record(self, now_ns: int, event: Event | None, actions: list[Action]) -> None:
-        """Append one call; forget what is too old."""
-        entries = self._entries
-        entries.append(JournalEntry(now_ns, event, tuple(actions)))
-        horizon_ns = now_ns - self._window_ns
-        while entries[0].now_ns < horizon_ns:
-            entries.popleft()
+        """Append one call."""
+        if self.failure:
+            return
+        try:
+            self._append(write_entry(now_ns, event, actions))
+        except Exception as error:  # the box is worth more than its record
+            self._fail(error)
 
-    def entries(self) -> list[JournalEntry]:
-        """Return what is kept, oldest first."""
-        return list(self._entries)
+    def record_raised(self, now_ns: int, event: Event | None, raised: str) -> None:
+        """Append a call that raised instead of giving orders."""
+        if self.failure:
+            return
+        try:
+            self._append(write_raised(now_ns, event, raised))
+        except Exception as error:
+            self._fail(error)
 
+    def _append(self, line: bytes) -> None:
+        self._block += line
+        segment = self._segments[-1]
+        segment.entries += 1
+        if len(self._block) >= _BLOCK_BYTES:
+            self._seal(segment)
 
-def replay(entries: Iterable[JournalEntry], scheduler: Scheduler) -> list[str]:
-    """Feed a journal that begins at the start of a box into a fresh Scheduler.
+    def _seal(self, segment: _Segment) -> None:
+        segment.blocks.append(bytes(self._block))
+        segment.size_bytes += len(self._block)
+        self._block.clear()
+        if segment.size_bytes >= self._segment_bytes:
+            self.due_ns = 0
 
-    Returns:
-        One line per entry whose actions came out differently; empty when all agree.
-    """
-    differences = []
-    for number, entry in enumerate(entries):
-        actions = tuple(scheduler.handle(entry.event, entry.now_ns))
-        if actions != entry.actions:
-            differences.append(
-                f"entry {number} at {entry.now_ns}: {entry.event!r} gave {actions!r}, "
-                f"the journal has {entry.actions!r}"
-            )
-    return differences
+    def checkpoint(self, now_ns: int) -> None:
+        """Begin a segment with the Scheduler's state; forget what is too old or too much."""
+        if self.failure:
+            return
+        try:
+            state = orjson.dumps({"state": write_state(self._recorded)}) + b"\n"
+        except Exception as error:
+            self._fail(error)
+            return
+        segments = self._segments
+        if segments:
+            self._seal(segments[-1])
+        segments.append(_Segment(now_ns, state, size_bytes=len(state)))
+        while len(segments) > 1 and segments[1].began_ns <= now_ns - self._window_ns:
+            segments.popleft()
+        while len(segments) > _SEGMENTS + 1:
+            segments.popleft()
+        self.due_ns = now_ns + self._segment_ns
+
+    @property
+    def _recorded(self) -> Scheduler:
+        if self._scheduler is None:
+            raise NoJournalError("there is no journal before the models are ready")
+        return self._scheduler
+
+    def _fail(self, error: Exception) -> None:
+        self.failure = f"{type(error).__name__}: {error}"
+        self._segments.clear()
+        self._block.clear()
+        self.due_ns = _NEVER
+        _log.error("the flight recorder has stopped: %s", self.failure)
+
+    def recording(self) -> Recording:
+        """Return what is kept, from the oldest state on. Cheap: nothing is copied but the end.
+
+        Raises:
+            NoJournalError: nothing is recorded.
+        """
+        scheduler = self._recorded
+        if self.failure:
+            raise NoJournalError(f"the flight recorder has stopped ({self.failure})")
+        blocks = [block for segment in self._segments for block in segment.blocks]
+        entries = sum(segment.entries for segment in self._segments)
+        header = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "edgebox": __version__,
+            "policy": type(scheduler.policy).__name__,
+            "parameters": scheduler.parameters,
+            "entries": entries,
+            "clock": {"ns": self._clock_ns(), "unix_ms": time.time_ns() // 1_000_000},
+        }
+        return Recording(
+            orjson.dumps(header) + b"\n",
+            self._segments[0].state,
+            (*blocks, bytes(self._block)),
+            entries,
+        )
+
+    def tail(self, entries: int = 20) -> tuple[str, ...]:
+        """Return the last lines, newest last."""
+        blocks = self._segments[-1].blocks[-1:] if self._segments else []
+        lines = b"".join((*blocks, self._block)).splitlines()
+        return tuple(line.decode() for line in lines[-entries:])

@@ -175,6 +175,7 @@ class Metrics:
     def __init__(self) -> None:
         """Start without cameras."""
         self.cameras: dict[CameraId, CameraMetrics] = {}
+        self._forgotten = Counts()
 
     def of(self, camera: CameraId) -> CameraMetrics:
         """Return a camera's metrics, new at the first call."""
@@ -183,9 +184,15 @@ class Metrics:
             metrics = self.cameras[camera] = CameraMetrics()
         return metrics
 
+    def forget(self, camera: CameraId) -> None:
+        """Let a camera's numbers go, but for their share of the total: names may be endless."""
+        gone = self.cameras.pop(camera, None)
+        if gone is not None:
+            self._forgotten.add(gone.counts)
+
     def total(self) -> Counts:
-        """Return the counts of all cameras together."""
-        total = Counts()
+        """Return the counts of all cameras there ever were, together."""
+        total = self._forgotten.copy()
         for camera in self.cameras.values():
             total.add(camera.counts)
         return total

@@ -26,9 +26,11 @@ class MinuteRollup:
             now_ns: the end of the minute on the box's clock.
         """
         rows = []
+        # A camera that was forgotten meanwhile starts anew when it comes back.
+        before, self._before = self._before, {}
         for camera, metrics in self._metrics.cameras.items():
             counts = metrics.counts.copy()
-            news = counts.minus(self._before.get(camera, Counts()))
+            news = counts.minus(before.get(camera, Counts()))
             self._before[camera] = counts
             if not (news.captured or news.on_time or news.late or news.dropped):
                 continue

@@ -56,7 +56,7 @@ class DistributionAware(QueueingPolicy):
     def __init__(self, rng: random.Random, *, look_ahead: bool = True) -> None:
         super().__init__()
         self._looks_ahead = look_ahead
-        self._numpy_rng = np.random.default_rng(rng.getrandbits(64))
+        self._rng = rng
         self._recent: dict[VariantName, lookahead.RecentArrivals] = {}
         self._learning = Learning(self._latencies)
 
@@ -154,7 +154,8 @@ class DistributionAware(QueueingPolicy):
             recent=self._recent[variant],
             now_ns=now_ns,
             horizon_ns=lookahead.horizon_ns(waiters, float(found.expected_ns[tried[0]])),
-            rng=self._numpy_rng,
+            # Made anew each time: of the two kinds only the plain one can be written down.
+            rng=np.random.default_rng(self._rng.getrandbits(64)),
         )
         return None if choice == lookahead.WAIT else tried[choice]
 

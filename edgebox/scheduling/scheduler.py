@@ -53,23 +53,6 @@ class Scheduler:
         self._stopping = False
         self._now_ns = 0
         self._out: list[Action] = []
-        self._steps: dict[type[object], Callable[[Any], None]] = {
-            events.RequestArrived: self._request_arrived,
-            events.RequestPrepared: self._request_prepared,
-            events.RequestRejected: self._request_rejected,
-            events.BatchCompleted: self._batch_completed,
-            events.BatchFailed: self._batch_failed,
-            events.RequestSampled: self._request_sampled,
-            events.LinkMeasured: self._link_measured,
-            events.CameraOpened: self._camera_opened,
-            events.CameraClosed: self._camera_closed,
-            events.PlanComputed: self._plan_computed,
-            events.PlanFailed: self._plan_failed,
-            events.ExecutorStarted: self._executor_started,
-            events.ExecutorStopped: self._executor_stopped,
-            events.VariantsOffered: self._variants_offered,
-            events.ShutdownRequested: self._shutdown_requested,
-        }
         policy.attach(self._latencies)
 
     def handle(self, event: Event | None, now_ns: int) -> list[Action]:
@@ -88,7 +71,7 @@ class Scheduler:
         self._out = out
         self._relax()
         for event in facts:
-            self._steps[type(event)](event)
+            _STEPS[type(event)](self, event)
         self._drop_expired()
         self._dispatch()
         self._plan()
@@ -108,9 +91,24 @@ class Scheduler:
         return min((at for at in due if at is not None), default=None)
 
     @property
+    def parameters(self) -> SchedulerParameters:
+        """What it is tuned with."""
+        return self._parameters
+
+    @property
+    def policy(self) -> BatchingPolicy:
+        """What decides the next batch."""
+        return self._policy
+
+    @property
     def queue_length(self) -> int:
         """Requests being prepared or waiting for a batch."""
         return self._ledger.waiting
+
+    @property
+    def requests(self) -> Iterable[Request]:
+        """Every request that has not ended."""
+        return [live.request for live in self._ledger.live.values()]
 
     @property
     def running(self) -> dict[ExecutorId, Infer]:
@@ -343,7 +341,7 @@ class Scheduler:
     def _dispatch(self) -> None:
         if not self._ledger.waiting:
             return
-        for executor in self._executors:
+        for executor in self._latencies.fastest_first():
             if executor in self._ledger.running:
                 continue
             batch = self._policy.next_batch(executor, self._now_ns)
@@ -363,3 +361,22 @@ class Scheduler:
         due_ns = self._adaptation.next_plan_ns()
         if due_ns is not None and due_ns <= self._now_ns and not self._stopping:
             self._out.append(self._adaptation.compute_plan(self._now_ns))
+
+
+_STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
+    events.RequestArrived: Scheduler._request_arrived,
+    events.RequestPrepared: Scheduler._request_prepared,
+    events.RequestRejected: Scheduler._request_rejected,
+    events.BatchCompleted: Scheduler._batch_completed,
+    events.BatchFailed: Scheduler._batch_failed,
+    events.RequestSampled: Scheduler._request_sampled,
+    events.LinkMeasured: Scheduler._link_measured,
+    events.CameraOpened: Scheduler._camera_opened,
+    events.CameraClosed: Scheduler._camera_closed,
+    events.PlanComputed: Scheduler._plan_computed,
+    events.PlanFailed: Scheduler._plan_failed,
+    events.ExecutorStarted: Scheduler._executor_started,
+    events.ExecutorStopped: Scheduler._executor_stopped,
+    events.VariantsOffered: Scheduler._variants_offered,
+    events.ShutdownRequested: Scheduler._shutdown_requested,
+}

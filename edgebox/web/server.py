@@ -1,5 +1,6 @@
 """Owns the HTTP server: routes, errors as JSON, the page's files, an orderly end."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,7 +11,9 @@ from aiohttp import web
 from edgebox.config import LimitParameters
 from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.box import Box
+from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.recordings import compressed, file_name
 from edgebox.web.infer import infer
 from edgebox.web.stream import CameraSession
 from edgebox.web.ui import StateCache, Viewer
@@ -56,9 +59,10 @@ class ForeignOriginError(EdgeboxError):
 class Server:
     """The web side of one box."""
 
-    def __init__(self, box: Box, limits: LimitParameters, lag: LoopLag) -> None:
+    def __init__(self, box: Box, limits: LimitParameters, lag: LoopLag, journal: Journal) -> None:
         """Serve `box`; nothing listens before `start`."""
         self._box = box
+        self._journal = journal
         self._limits = limits
         self._states = StateCache(box, lag)
         self._sessions: set[CameraSession] = set()
@@ -82,6 +86,7 @@ class Server:
                 web.get("/v1/stream", self._stream),
                 web.post("/v1/infer", self._infer),
                 web.get("/v1/state", self._state),
+                web.get("/v1/journal", self._recording),
                 web.get("/v1/ui", self._ui),
             ]
         )
@@ -157,6 +162,21 @@ class Server:
 
     async def _state(self, request: web.Request) -> web.Response:
         return web.Response(body=await self._states.document(), content_type="application/json")
+
+    async def _recording(self, request: web.Request) -> web.StreamResponse:
+        _refuse_foreign_pages(request)
+        pieces = compressed(self._journal.recording())
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "application/gzip",
+                "Content-Disposition": f'attachment; filename="{file_name()}"',
+            }
+        )
+        await response.prepare(request)
+        while piece := await asyncio.to_thread(next, pieces, b""):
+            await response.write(piece)
+        await response.write_eof()
+        return response
 
     def _admit(self, request: web.Request) -> None:
         _refuse_foreign_pages(request)

@@ -43,6 +43,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         "family": box.default_family,
         "labels": [] if family is None else family.labels,
         "executors": [],
+        "applications": [],
         "queue_length": 0,
         "planner": {"last_ms": None, "age_s": None, "runs": box.plans},
         "decision_us": None,
@@ -58,6 +59,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         driver = box.driver
         now_ns = driver.clock_ns()
         document["executors"] = _executors(driver, now_ns)
+        document["applications"] = _applications(box)
         document["queue_length"] = driver.scheduler.queue_length
         document["decision_us"] = box.decision_us()
         if box.plan_at_ns is not None:
@@ -85,6 +87,24 @@ def _executors(driver: Driver, now_ns: int) -> list[dict[str, Any]]:
             }
         )
     return documents
+
+
+def _applications(box: Box) -> list[dict[str, Any]]:
+    return [
+        {
+            "app": times.app,
+            "variant": times.variant,
+            "executor": times.executor,
+            "count": times.count,
+            "measured_ms": _p50_p99_ms(times.measured_ns),
+            "profile_ms": _p50_p99_ms(times.profile_ns),
+        }
+        for times in box.driver.applications.times(box.profiles)
+    ]
+
+
+def _p50_p99_ms(times_ns: tuple[int, int]) -> dict[str, float]:
+    return {"p50": round(times_ns[0] / 1e6, 2), "p99": round(times_ns[1] / 1e6, 2)}
 
 
 def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:

@@ -4,7 +4,6 @@ A session never waits for its own sending (outbox.py), so a camera that stops re
 """
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import time
@@ -22,12 +21,12 @@ from edgebox.link.messages import (
     BAD_MESSAGES_CLOSE_CODE,
     BAD_MESSAGES_MAX,
     ERROR_CODES,
-    FRAME_HEADER_BYTES,
     HELLO_TIMEOUT_NS,
     VERSIONS,
     Ack,
     AdviceMessage,
     Bye,
+    CameraMessage,
     DropNotice,
     ErrorMessage,
     FrameHeader,
@@ -44,6 +43,7 @@ from edgebox.media.jpeg import probe
 from edgebox.runtime.box import ArrivedFrame, Box, BoxFullError, CameraInUseError
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.web.camera_socket import CameraSocket
 from edgebox.web.documents import wire_detections
 from edgebox.web.outbox import Outbox
 
@@ -55,8 +55,8 @@ _PING_PERIOD_S = 1.0
 _PINGS_KEPT = 32
 _STALL_S = 10.0
 _OUTBOX_MAX = 4_096
-_HARD_LIMIT_FACTOR = 2
-"""A message this many times above the limit is not even read to its end."""
+_TEXT_BYTES_MAX = 65_536
+"""Longer texts are not parsed: that would hold up the loop, and everybody on it."""
 
 
 class _FatalError(Exception):
@@ -67,32 +67,6 @@ class _FatalError(Exception):
         self.code = code
 
 
-class _Socket(web.WebSocketResponse):
-    """A WebSocket that says what was too large: aiohttp closes on such a message by itself."""
-
-    def __init__(self, frame_bytes_max: int) -> None:
-        super().__init__(
-            max_msg_size=_HARD_LIMIT_FACTOR * frame_bytes_max + FRAME_HEADER_BYTES,
-            compress=False,
-            decode_text=False,
-        )
-        self.too_large = ErrorMessage(
-            "too_large",
-            f"frames may have at most {frame_bytes_max} bytes (limits.frame_bytes_max)",
-            True,
-        )
-
-    async def close(
-        self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
-    ) -> bool:
-        if code == WSCloseCode.MESSAGE_TOO_BIG:
-            code = ERROR_CODES["too_large"].close_code or code
-            with contextlib.suppress(ConnectionError, RuntimeError, TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await self.send_frame(self.too_large.encode(), WSMsgType.TEXT)
-        return await super().close(code=code, message=message, drain=drain)
-
-
 class CameraSession:
     """The connection of one camera, from its hello to its end."""
 
@@ -101,7 +75,7 @@ class CameraSession:
         self.address = address
         self._box = box
         self._limits = limits
-        self._socket = _Socket(limits.frame_bytes_max)
+        self._socket = CameraSocket(limits.frame_bytes_max)
         self._outbox = Outbox(self._socket, _OUTBOX_MAX, _STALL_S)
         self._record: CameraRecord | None = None
         self._family: Family | None = None
@@ -224,7 +198,7 @@ class CameraSession:
         if message.type is not WSMsgType.TEXT:
             raise _FatalError("bad_hello", "the first message must be a hello, as text")
         try:
-            hello = decode_from_camera(message.data)
+            hello = _decoded(message.data)
         except InvalidInputError as error:
             raise _FatalError("bad_hello", str(error)) from None
         if not isinstance(hello, Hello):
@@ -308,7 +282,7 @@ class CameraSession:
         record = self._record
         assert record is not None
         try:
-            message = decode_from_camera(data)
+            message = _decoded(data)
         except InvalidInputError as error:
             self._bad_message(str(error))
             return True
@@ -433,6 +407,14 @@ class CameraSession:
         if skipped:
             now_ns = self._box.driver.clock_ns()
             self._box.metrics.of(record.camera.id).captured(skipped, skipped, now_ns)
+
+
+def _decoded(text: bytes) -> CameraMessage:
+    if len(text) > _TEXT_BYTES_MAX:
+        raise InvalidInputError(
+            f"a text message may have at most {_TEXT_BYTES_MAX} bytes, not {len(text)}"
+        )
+    return decode_from_camera(text)
 
 
 def _ms(ns: int) -> float:

@@ -7,7 +7,6 @@ Everything follows from the seeds passed in. Limits: rendered pictures are kept 
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 from collections.abc import Iterator
@@ -79,15 +78,15 @@ def _open(folder: Path, pictures: int, mode: str) -> tuple[NDArray[np.uint8], ND
     return full, half
 
 
-def render_training_set(folder: Path, scenes: int, moments: int, workers: int) -> None:
-    """Render the training scenes into a folder, unless they are there already."""
+def render_scenes(folder: Path, first_seed: int, scenes: int, moments: int, workers: int) -> None:
+    """Render scenes into a folder, unless there are some already."""
     done = folder / "truth.npz"
     if done.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
     pictures = scenes * moments
     _open(folder, pictures, "w+")
-    jobs = [(folder, i, TRAINING_SEEDS_FROM + i, moments, pictures) for i in range(scenes)]
+    jobs = [(folder, i, first_seed + i, moments, pictures) for i in range(scenes)]
     truths: list[Truth] = [Truth(*(np.empty(0),) * 3)] * pictures  # type: ignore[arg-type]
     with (
         Pool(workers) as pool,
@@ -104,7 +103,6 @@ def render_training_set(folder: Path, scenes: int, moments: int, workers: int) -
         visible=np.concatenate([t.visible for t in truths]),
         counts=np.array([len(t.labels) for t in truths]),
     )
-    (folder / "about.json").write_text(json.dumps({"scenes": scenes, "moments": moments}))
 
 
 class RenderedScenes:
@@ -126,6 +124,10 @@ class RenderedScenes:
 
     def __len__(self) -> int:
         return len(self.truths)
+
+    def whole(self, index: int) -> NDArray[np.uint8]:
+        """Read a picture, (h, w, 3)."""
+        return self.rows(index, 1.0, 0.0, float(SOURCE_PX[1]))[0]
 
     def rows(
         self, index: int, scale: float, top: float, bottom: float
@@ -159,10 +161,13 @@ class ViewSize:
 
 
 def choose_view_size(rng: np.random.Generator) -> ViewSize:
-    """Draw an input width, log-uniform; the batch holds about the same pixels whatever it is."""
-    width = round(math.exp(rng.uniform(math.log(116), math.log(680))))
+    """Draw an input width, log-uniform, and whether to crop; a batch has about the same pixels.
+
+    Crops show more pictures at the same cost, whole pictures show what is larger than a crop.
+    """
+    width = round(math.exp(rng.uniform(math.log(116), math.log(650))))
     canvas = (-(-width // 32) * 32, -(-width * 9 // (16 * 32)) * 32)
-    crop = (min(canvas[0], 288), min(canvas[1], 224))
+    crop = canvas if rng.random() < 0.5 else (min(canvas[0], 288), min(canvas[1], 224))
     return ViewSize(width, crop, min(36, round(16 * 65_536 / (crop[0] * crop[1]))))
 
 

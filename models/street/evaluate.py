@@ -16,10 +16,10 @@ import onnxruntime as ort
 from data import (
     FILL,
     HELD_OUT_SEEDS_FROM,
-    LEAST_VISIBLE,
     SOURCE_PX,
+    RenderedScenes,
     Truth,
-    render_moments,
+    render_scenes,
 )
 from export import VariantScore, canvas_height_px
 from network import LABELS
@@ -34,7 +34,8 @@ from edgebox.vision.metrics import (
     too_small_or_hidden,
 )
 
-LEAST_HEIGHT_PX = 10.0  # in the 1280x720 source; smaller objects are ignored, not judged
+# What is smaller in the 1280x720 source, or mostly hidden, is ignored rather than judged.
+LEAST_HEIGHT_PX, LEAST_VISIBLE = 12.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,11 @@ class Judged:
     latency_ms: float  # median of one inference with one thread
 
 
-def render_held_out(scenes: int, moments: int) -> list[tuple[NDArray[np.uint8], Truth]]:
-    """Render pictures of scenes that training never sees."""
-    return [
-        picture
-        for i in range(scenes)
-        for picture in render_moments(HELD_OUT_SEEDS_FROM + i, moments)
-    ]
+def held_out(folder: Path, scenes: int, workers: int) -> list[tuple[NDArray[np.uint8], Truth]]:
+    """Return two pictures of each of some scenes that training never sees; kept in a folder."""
+    render_scenes(folder, HELD_OUT_SEEDS_FROM, scenes, 2, workers)
+    stored = RenderedScenes(folder)
+    return [(stored.whole(index), truth) for index, truth in enumerate(stored.truths)]
 
 
 def open_session(path: Path, threads: int = 1) -> ort.InferenceSession:

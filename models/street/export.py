@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import onnx
 import torch
 from network import LABELS, Detector, StreetNet
 from torch.export import Dim
@@ -54,7 +55,17 @@ def export_onnx(network: StreetNet, path: Path) -> None:
     assert program is not None
     partial = path.with_suffix(".partial")
     program.save(str(partial), external_data=False)
+    onnx.save(without_traces(onnx.load(str(partial))), str(partial))
     partial.replace(path)
+
+
+def without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Drop what the exporter notes about the machine it ran on: paths and stack traces."""
+    graph = model.graph
+    for part in (*graph.node, *graph.value_info, *graph.input, *graph.output, graph, model):
+        part.doc_string = ""
+        del part.metadata_props[:]
+    return model
 
 
 def write_manifest(onnx_path: Path, manifest_path: Path, variants: Sequence[VariantScore]) -> None:

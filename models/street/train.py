@@ -12,15 +12,18 @@ import copy
 import math
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import numpy as np
 import torch
-from data import Batches, render_training_set
-from evaluate import Judged, judge, open_session, render_held_out, worth_offering
+from data import TRAINING_SEEDS_FROM, Batches, Truth, render_scenes
+from evaluate import Judged, held_out, judge, open_session, worth_offering
 from export import WIDTHS_PX, export_onnx, write_manifest
 from network import StreetNet, normalise
+from numpy.typing import NDArray
 from objective import BOX_WEIGHT, box_loss, heat_loss
 from torch import Tensor
 from torch.utils.data import DataLoader
@@ -94,9 +97,11 @@ def with_other_light(x: Tensor) -> Tensor:
     return x * gain + shift
 
 
-def judge_all(path: Path, scenes: int) -> list[Judged]:
+Pictures = Sequence[tuple[NDArray[np.uint8], Truth]]
+
+
+def judge_all(path: Path, pictures: Pictures) -> list[Judged]:
     """Judge an exported detector at every width and print the table."""
-    pictures = render_held_out(scenes, 2)
     session = open_session(path)
     with click.progressbar(WIDTHS_PX, label="judging") as widths:
         judged = [judge(session, pictures, width) for width in widths]
@@ -168,13 +173,12 @@ def train(trainer: Trainer, course: Course) -> None:
     torch.save(trainer.average.state_dict(), course.checkpoint)
 
 
-def put_in_place(candidate: Path, judged: list[Judged], out: Path, scenes: int) -> None:
-    """Write the detector and its manifest, unless the detector in place is judged no worse."""
+def put_in_place(candidate: Path, judged: list[Judged], out: Path, pictures: Pictures) -> None:
+    """Write the detector and its manifest, unless the detector in place is judged to be better."""
     place = out / "street.onnx"
     if place.exists():
-        pictures = render_held_out(scenes, 2)
         old = judge(open_session(place), pictures, CHECK_WIDTH_PX).score.accuracy
-        new = judge(open_session(candidate), pictures, CHECK_WIDTH_PX).score.accuracy
+        new = next(item.score.accuracy for item in judged if item.score.width_px == CHECK_WIDTH_PX)
         click.echo(f"in place {old:.4f}, new {new:.4f} at {CHECK_WIDTH_PX} px")
         if old > new:
             return
@@ -228,11 +232,12 @@ def main(
     if judge_only or begin_at:
         trainer.load(course.checkpoint)
     if not judge_only:
-        render_training_set(scenes_at, scenes, moments, max(workers, 1))
+        render_scenes(scenes_at, TRAINING_SEEDS_FROM, scenes, moments, max(workers, 1))
         train(trainer, course)
     candidate = scenes_at / "street.onnx"
     export_onnx(trainer.average, candidate)
-    put_in_place(candidate, judge_all(candidate, judge_scenes), out, max(1, judge_scenes // 3))
+    pictures = held_out(scenes_at / "held_out", judge_scenes, max(workers, 1))
+    put_in_place(candidate, judge_all(candidate, pictures), out, pictures)
 
 
 if __name__ == "__main__":

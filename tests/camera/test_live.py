@@ -24,6 +24,7 @@ SUMMARY = Summary(
         part: {"p50": 1.0, "p90": 2.0, "p99": 3.0, "max": 1234.5}
         for part in ("network", "queue", "inference", "return", "total")
     },
+    latency_histogram={},
     width_sent_mean_px=231.4,
     bytes_sent=1_500_000,
     variants={"street-256": 90, "street-128": 3},

@@ -105,6 +105,13 @@ async def test_unknown_messages_are_answered_and_a_hundred_are_enough(database: 
         assert any("too many messages" in text for text in texts(app, "warning"))
 
 
+async def test_an_endless_text_is_not_even_parsed(database: Path) -> None:
+    async with running(database) as app, unharmed_bystander(app), WireCamera(app) as camera:
+        await camera.text('{"type": "report", "skipped": ' + "[" * 4_000_000)
+        assert "at most 65536 bytes, not 40000" in (await camera.error("bad_message")).message
+        await camera.result(await camera.frame())
+
+
 async def test_a_second_hello_is_an_error_that_is_not_fatal(database: Path) -> None:
     async with running(database) as app, WireCamera(app) as camera:
         await camera.text(camera.hello.encode())

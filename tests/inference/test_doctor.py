@@ -101,12 +101,8 @@ def test_gpus() -> None:
 def test_missing_libraries_only_matter_with_a_gpu() -> None:
     assert check_cuda_libraries([], ["libcudnn.so.9"]).health == Health.OK
     assert check_cuda_libraries([NEW], []).health == Health.OK
-    assert bad(
-        check_cuda_libraries([NEW], ["libcudnn.so.9"]),
-        Health.WARN,
-        "libcudnn",
-        "onnxruntime-gpu[cuda,cudnn]",
-    )
+    missing = check_cuda_libraries([NEW], ["libcudnn.so.9"])
+    assert bad(missing, Health.WARN, "libcudnn", "onnxruntime-gpu[cuda,cudnn]")
 
 
 def test_the_provider_is_tried_and_not_believed(tmp_path: Path) -> None:
@@ -144,7 +140,9 @@ def test_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_storage(str(tmp_path / "a" / "b" / "box.sqlite3")).health == Health.OK
     assert bad(check_storage(str(tmp_path)), Health.FAIL, "is a folder")
     (tmp_path / "file").write_text("x")
-    assert check_storage(str(tmp_path / "file")).health == Health.OK
+    assert bad(check_storage(str(tmp_path / "file")), Health.FAIL, "is not a SQLite database")
+    (tmp_path / "empty").touch()
+    assert check_storage(str(tmp_path / "empty")).health == Health.OK
     assert bad(check_storage(str(tmp_path / "file" / "box")), Health.FAIL, "is no folder")
     # Root may write anywhere, so the system is made to say no.
     monkeypatch.setattr(os, "access", lambda path, mode: False)

@@ -63,6 +63,7 @@ def test_probe_reads_the_size(size: tuple[int, int]) -> None:
         (PLAIN.replace(b"\xff\xc0", b"\xff\xc3"), "SOF3 cannot be decoded"),
         (PLAIN.replace(b"\xff\xc0", b"\xff\xc9"), "SOF9 cannot be decoded"),
         (huge(30_000, 30_000), "30000 x 30000 px; each side must be from 1 to 8192"),
+        (huge(4097, 4096), "4097 x 4096 px; at most 16.8 million are taken"),
         (huge(8193, 10), "8193 x 10"),
         (huge(0, 10), "0 x 10"),
     ],

@@ -262,5 +262,5 @@ def test_without_pyav_the_error_says_what_to_install(
         return real_import(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_av)
-    with pytest.raises(InvalidInputError, match=r"pip install 'edgebox\[camera\]'"):
+    with pytest.raises(InvalidInputError, match=r"pip install av"):
         open_source(str(video))

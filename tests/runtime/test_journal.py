@@ -1,77 +1,129 @@
-"""The flight recorder: bounded in time and number, and its replay finds every difference."""
+"""The flight recorder: bounded in time and bytes, always replayable, and never in the way."""
 
-from dataclasses import replace
+from pathlib import Path
 
-from hypothesis import given
+import orjson
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.runtime.journal import Journal, JournalEntry, replay
+from edgebox import __version__
+from edgebox.runtime.entries import JournalEntry
+from edgebox.runtime.journal import Journal, NoJournalError
+from edgebox.runtime.replay import replay_file
 from edgebox.scheduling.edf import EarliestDeadlineFirst
-from edgebox.scheduling.events import (
-    CameraClosed,
-    CameraOpened,
-    Drop,
-    Event,
-    ExecutorStarted,
-    RequestArrived,
-    RequestPrepared,
-    VariantsOffered,
-)
+from edgebox.scheduling.events import Event
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from tests.scheduling.scene import CPU, FAMILY, MS, camera, profile, request
+from tests.runtime.recorded import Life, all_lines, entries_of, eventful, filed
+from tests.scheduling.scene import MS
+
+WINDOW_NS = 100 * MS
 
 
-@given(
-    st.lists(st.integers(0, 50), max_size=60),
-    st.integers(1, 200),
-    st.integers(1, 20),
-)
-def test_keeps_the_newest_within_both_bounds(
-    waits_ns: list[int], window_ns: int, entries_max: int
-) -> None:
-    journal = Journal(window_ns, entries_max)
-    now_ns = 0
-    told = []
-    for wait_ns in waits_ns:
-        now_ns += wait_ns
-        journal.record(now_ns, None, [])
-        told.append(JournalEntry(now_ns, None, ()))
-    young = [entry for entry in told if entry.now_ns >= now_ns - window_ns]
-    assert journal.entries() == young[-entries_max:]
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=60))
+def test_keeps_the_window_and_at_most_a_segment_more(waits_ms: list[int]) -> None:
+    life = Life(Journal(WINDOW_NS))
+    life.open()
+    for wait_ms in waits_ms:
+        life.tell(None, life.now_ns / MS + wait_ms)
+    kept = entries_of(life.journal)
+    assert kept == life.told[-len(kept) :]
+    young = [entry for entry in life.told if entry.now_ns > life.now_ns - WINDOW_NS]
+    assert len(kept) >= len(young)
+    # No wait is longer than 60 ms, so no segment is longer than 25 + 60.
+    assert all(entry.now_ns >= life.now_ns - WINDOW_NS - 2 * 85 * MS for entry in kept)
 
 
-def lived() -> Journal:
-    """Return the journal of a short life: a camera, three frames, an end."""
-    scheduler = Scheduler(SchedulerParameters(), EarliestDeadlineFirst())
-    journal = Journal()
-    events: list[tuple[int, Event | None]] = [
-        (0, VariantsOffered(FAMILY)),
-        (0, ExecutorStarted(CPU, tuple(profile(px) for px in (128, 256)))),
-        (1, CameraOpened(camera())),
-        (2, RequestArrived(request(1, 300, arrival_ms=2))),
-        (3, RequestPrepared(request(1, 300).id, MS)),
-        (4, RequestArrived(request(2, 300, arrival_ms=4))),
-        (5, None),
-        (6, CameraClosed(camera().id)),
-        (7, RequestArrived(request(3, 300, arrival_ms=7))),
-    ]
-    for at_ms, event in events:
-        actions = scheduler.handle(event, at_ms * MS)
-        journal.record(at_ms * MS, event, actions)
-    return journal
+def test_bytes_are_bounded_whatever_the_window() -> None:
+    life = Life(Journal(window_ns=10**15, bytes_max=2_000_000))
+    life.open()
+    for at in range(20_000):
+        life.frame(at, 10 + at * 0.01, 10 + at * 0.01)
+    recorded = life.journal.recording()
+    assert recorded.entries < len(life.told)
+    assert 1_000_000 < sum(map(len, recorded.lines())) <= 2_500_000
+    kept = entries_of(life.journal)
+    assert kept == life.told[-len(kept) :]
 
 
-def test_a_replay_repeats_every_action() -> None:
-    fresh = Scheduler(SchedulerParameters(), EarliestDeadlineFirst())
-    assert replay(lived().entries(), fresh) == []
+@pytest.mark.parametrize("lives", [1, 40])
+def test_a_replay_repeats_every_action_wherever_the_ring_begins(lives: int, tmp_path: Path) -> None:
+    life = Life(Journal(WINDOW_NS))
+    life.open()
+    for at in range(lives * 8):
+        life.frame(at, 20 + 10 * at, 200 + 10 * at)
+        if life.running:
+            life.come_back(28 + 10 * at, 6)
+    told = replay_file(filed(life.journal, tmp_path))
+    assert told.replay.differing == 0
+    assert told.replay.entries == len(entries_of(life.journal))
+    assert (told.replay.entries == len(life.told)) is (lives == 1)
+    assert told.replay.endings["on_time"] > 0
 
 
-def test_a_replay_names_what_came_out_differently() -> None:
-    entries = lived().entries()
-    dropped = next(n for n, e in enumerate(entries) if any(isinstance(a, Drop) for a in e.actions))
-    entries[dropped] = replace(entries[dropped], actions=())
-    fresh = Scheduler(SchedulerParameters(), EarliestDeadlineFirst())
-    (difference,) = replay(entries, fresh)
-    assert difference.startswith(f"entry {dropped} at {entries[dropped].now_ns}: CameraClosed")
-    assert "Drop(" in difference
-    assert difference.endswith("the journal has ()")
+def test_the_header_says_what_wrote_it() -> None:
+    life = eventful()
+    header = orjson.loads(next(iter(all_lines(life.journal))))
+    assert header["format"] == "edgebox-journal"
+    assert header["format_version"] == 1
+    assert header["edgebox"] == __version__
+    assert header["policy"] == "EarliestDeadlineFirst"
+    assert header["parameters"]["planning_interval_ns"] == 500_000_000
+    assert header["entries"] == len(life.told)
+    assert header["clock"]["ns"] == life.now_ns
+
+
+def test_a_recording_does_not_change_while_the_box_goes_on() -> None:
+    life = eventful()
+    recording = life.journal.recording()
+    before = list(recording.lines())
+    life.tell(None, 200)
+    assert list(recording.lines()) == before
+
+
+def test_the_tail_is_the_newest_lines() -> None:
+    life = eventful()
+    assert len(life.journal.tail(3)) == 3
+    assert orjson.loads(life.journal.tail(3)[-1])[0] == 150 * MS
+    assert len(life.journal.tail(10**6)) == len(life.told)
+    assert Journal().tail() == ()
+
+
+def test_there_is_no_recording_before_there_is_a_scheduler() -> None:
+    with pytest.raises(NoJournalError, match="before the models are ready"):
+        Journal().recording()
+
+
+class Unwritable(EarliestDeadlineFirst):
+    """A policy that keeps what is no data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: object = None
+
+
+def test_a_recorder_that_fails_stops_and_says_so() -> None:
+    scheduler, journal = Scheduler(SchedulerParameters(), Unwritable()), Journal()
+    journal.attach(scheduler, lambda: 0)
+    assert "cannot be written down" in journal.failure
+    journal.record(1, None, [])
+    journal.checkpoint(2)
+    assert journal.tail() == ()
+    with pytest.raises(NoJournalError, match=r"has stopped .*Unwritable"):
+        journal.recording()
+
+
+def test_an_event_that_cannot_be_written_stops_the_recorder_only() -> None:
+    life = eventful()
+    event: Event = object()  # type: ignore[assignment]
+    life.journal.record(life.now_ns, event, [])
+    assert "object" in life.journal.failure
+    life.journal.record_raised(life.now_ns, None, "x")
+    assert life.journal.due_ns > 10**18
+
+
+def test_what_raised_is_recorded() -> None:
+    life = eventful()
+    life.journal.record_raised(life.now_ns, None, "KeyError: 5")
+    assert entries_of(life.journal)[-1] == JournalEntry(life.now_ns, None, (), "KeyError: 5")

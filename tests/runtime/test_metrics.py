@@ -176,6 +176,18 @@ def test_the_total_is_the_sum_of_the_cameras(cameras: list[list[Step]]) -> None:
     assert (total.captured, total.pending) == (sums["captured"], sums["pending"])
 
 
+def test_a_forgotten_camera_stays_in_the_total() -> None:
+    metrics = Metrics()
+    metrics.of(CameraId("gate")).captured(3, 3, 0)
+    metrics.forget(CameraId("gate"))
+    metrics.forget(CameraId("never seen"))
+    assert CameraId("gate") not in metrics.cameras
+    metrics.of(CameraId("gate")).captured(1, 1, 0)
+    for _ in range(2):
+        assert metrics.total().captured == 4
+    assert metrics.of(CameraId("gate")).counts.captured == 1
+
+
 def test_a_camera_keeps_its_numbers() -> None:
     metrics = Metrics()
     metrics.of(CameraId("gate")).captured(1, 0, 0)

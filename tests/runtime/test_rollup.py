@@ -71,3 +71,15 @@ def test_a_minute_of_drops_has_no_latency() -> None:
     assert row.mean_px is None
     assert row.latency_ms == {}
     assert row.dropped == {"sender": 1}
+
+
+def test_a_camera_that_was_forgotten_starts_anew() -> None:
+    metrics = Metrics()
+    rollup = MinuteRollup(metrics, VARIANTS)
+    metrics.of(GATE).captured(9, 9, SECOND)
+    assert len(rollup.take(0, SECOND)) == 1
+    metrics.forget(GATE)
+    assert rollup.take(MINUTE_MS, 61 * SECOND) == []
+    metrics.of(GATE).captured(2, 2, 100 * SECOND)
+    (row,) = rollup.take(2 * MINUTE_MS, 121 * SECOND)
+    assert (row.captured, row.dropped) == (2, {"sender": 2})

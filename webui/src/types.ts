@@ -78,6 +78,21 @@ export interface Executor {
   running: string | null
 }
 
+export interface Percentiles {
+  p50: number
+  p99: number
+}
+
+/** What batches of one take: measured of an application's recent requests, and by the profile. */
+export interface ApplicationTimes {
+  app: string
+  variant: string
+  executor: string
+  count: number
+  measured_ms: Percentiles
+  profile_ms: Percentiles
+}
+
 export interface BoxEvent {
   at_ms: number
   level: string
@@ -94,6 +109,7 @@ export interface Box {
   family: string
   labels: readonly string[]
   executors: readonly Executor[]
+  applications: readonly ApplicationTimes[]
   queue_length: number | null
   planner: { last_ms: number | null; age_s: number | null; runs: number } | null
   decision_us: { p50: number | null; p99: number | null } | null

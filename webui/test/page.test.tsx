@@ -8,7 +8,7 @@ import { App } from '../src/components/App'
 import type { Gallery } from '../src/gallery'
 import { parseState } from '../src/messages'
 import type { Connection } from '../src/socket'
-import type { BoxState, Camera } from '../src/types'
+import type { ApplicationTimes, BoxState, Camera } from '../src/types'
 
 const gallery = {} as Gallery
 
@@ -56,6 +56,11 @@ describe('the documented state', () => {
     expect(text(html, 'box-state')).toContain('Ready')
     expect(text(html, 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up')
     expect(text(html, 'events')).toContain('gate-2 moved from 320 to 256 px')
+  })
+
+  test('shows execution times by application', () => {
+    expect(text(html, 'applications')).toContain('default street-256 8.2 ms p99 11 ms as profiled')
+    expect(html).toContain('aria-label="measured p50 8.2 ms, p99 11 ms; profile p50 8.0 ms, p99 12 ms"')
   })
 
   test('speaks to a screen reader', () => {
@@ -108,6 +113,18 @@ test('what an executor has to say is shown', () => {
   const state = documented()
   const executors = state.box.executors.map((executor) => ({ ...executor, note: 'CUDA is not usable' }))
   expect(page({ ...state, box: { ...state.box, executors } })).toContain('CUDA is not usable')
+})
+
+test('without measured applications there is no section of them', () => {
+  const state = documented()
+  expect(page({ ...state, box: { ...state.box, applications: [] } })).not.toContain('data-testid="applications"')
+})
+
+test('with several executors each application says which', () => {
+  const state = documented()
+  const first = state.box.applications[0] as ApplicationTimes
+  const applications = [first, { ...first, executor: 'cuda:0/0' }]
+  expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('street-256 on cuda:0/0')
 })
 
 test('a box of which nothing is known yet says why it is not ready', () => {

@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Gallery } from '../gallery'
 import type { Connection } from '../socket'
 import type { BoxState } from '../types'
+import { Applications } from './Applications'
 import { BoxLine } from './BoxLine'
 import { CameraTile } from './CameraTile'
 import { ConnectionBar, ConnectionPill } from './ConnectionStatus'
@@ -73,6 +74,9 @@ export function App({ connection, state, gallery, onRetry }: AppProps) {
             </main>
             <Events events={state.box.events} />
           </div>
+          <Guard what="Execution by application">
+            <Applications applications={state.box.applications} />
+          </Guard>
         </>
       ) : (
         <main class="opening">

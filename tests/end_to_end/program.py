@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-SOURCE_TREE = Path(__file__).resolve().parent.parent
+SOURCE_TREE = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
 
 

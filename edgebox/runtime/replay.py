@@ -1,0 +1,148 @@
+"""Decides whether a Scheduler that is told the same again orders the same again."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edgebox.domain.requests import CameraId, RequestId
+from edgebox.runtime.entries import JournalEntry, JournalError
+from edgebox.runtime.recordings import Header, RecordingFile
+from edgebox.runtime.story import CameraStory, RequestStory, Story
+from edgebox.scheduling.events import Drop, Finish, RequestArrived
+from edgebox.scheduling.scheduler import Scheduler
+
+DIFFERENCES_KEPT = 100
+"""Differences told in words; after the first, most are its consequences."""
+
+
+@dataclass(slots=True)
+class Replay:
+    """What a journal holds, and where the replay departs from it."""
+
+    scheduler: Scheduler
+    """In the state the journal begins with; it is told every entry."""
+    began_ns: int = 0
+    ended_ns: int = 0
+    entries: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    actions: Counter[str] = field(default_factory=Counter)
+    endings: Counter[str] = field(default_factory=Counter)
+    """Requests by outcome, or by the reason of their drop."""
+    requests: list[RequestId] = field(default_factory=list)
+    """Those that arrived, in order."""
+    cameras: dict[CameraId, None] = field(default_factory=dict)
+    """Those they came from."""
+    differing: int = 0
+    """Entries whose orders came out differently."""
+    differences: list[str] = field(default_factory=list)
+
+    def step(self, entry: JournalEntry) -> None:
+        """Tell the Scheduler one fact, and compare its orders with the recorded ones."""
+        if not self.entries:
+            self.began_ns = entry.now_ns
+        self.ended_ns = entry.now_ns
+        self._count(entry)
+        raised = ""
+        try:
+            actions = tuple(self.scheduler.handle(entry.event, entry.now_ns))
+        except Exception as error:  # what it raises depends on what the file says
+            raised, actions = f"{type(error).__name__}: {error}", ()
+        if (actions, raised) != (entry.actions, entry.raised):
+            self.differing += 1
+            if len(self.differences) < DIFFERENCES_KEPT:
+                self.differences.append(self._difference(entry, actions, raised))
+        self.entries += 1
+
+    def _count(self, entry: JournalEntry) -> None:
+        self.events["wake-up" if entry.event is None else type(entry.event).__name__] += 1
+        if isinstance(entry.event, RequestArrived):
+            self.requests.append(entry.event.request.id)
+            self.cameras[entry.event.request.camera] = None
+        for action in entry.actions:
+            self.actions[type(action).__name__] += 1
+            if isinstance(action, Finish):
+                self.endings[action.outcome.value] += 1
+            elif isinstance(action, Drop):
+                self.endings[action.reason.value] += 1
+
+    def contents(self) -> str:
+        """Say which requests there are."""
+        if not self.requests:
+            return "no request arrived while it was recorded"
+        first, last = min(self.requests), max(self.requests)
+        return f"it has requests {first} to {last} of {', '.join(self.cameras)}"
+
+    def _difference(self, entry: JournalEntry, actions: tuple[object, ...], raised: str) -> str:
+        at_s = (entry.now_ns - self.began_ns) / 1e9
+        told = "a wake-up" if entry.event is None else repr(entry.event)
+        gave = f"raised {raised}" if raised else f"gave {list(actions)!r}"
+        recorded = f"raising {entry.raised}" if entry.raised else repr(list(entry.actions))
+        return f"entry {self.entries} at +{at_s:.6f} s: {told} {gave}; the journal has {recorded}"
+
+
+def replay(entries: Iterable[JournalEntry], scheduler: Scheduler) -> Replay:
+    """Tell a Scheduler everything again.
+
+    Args:
+        entries: the calls.
+        scheduler: in the state that it was in before the first.
+    """
+    told = Replay(scheduler)
+    for entry in entries:
+        told.step(entry)
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedFile:
+    """A journal's file, replayed."""
+
+    header: Header
+    replay: Replay
+    stories: list[list[str]]
+    """What was asked for, each a list of sentences."""
+
+
+def replay_file(path: Path, request: int | None = None, camera: str | None = None) -> ReplayedFile:
+    """Replay a file and watch a request, a camera, or both, go by.
+
+    Raises:
+        JournalError: it is no journal, it is damaged, or it knows nothing of what was asked for.
+    """
+    file = RecordingFile(path)
+    replayed, living = Replay(file.scheduler), list(file.scheduler.requests)
+    watched: dict[str, Story] = {}
+    if request is not None:
+        watched[f"request {request}"] = RequestStory(RequestId(request), living)
+    if camera is not None:
+        watched[f"a camera named {camera}"] = CameraStory(CameraId(camera), living)
+    for entry in file.entries():
+        replayed.step(entry)
+        for story in watched.values():
+            story.see(entry)
+    for name, story in watched.items():
+        if not story.lines():
+            raise JournalError(f"{path}: knows nothing of {name}; {replayed.contents()}")
+    return ReplayedFile(file.header, replayed, [story.lines() for story in watched.values()])
+
+
+def to_json(told: ReplayedFile) -> dict[str, Any]:
+    """Return what `edgebox replay --json` prints."""
+    header, replayed = told.header, told.replay
+    return {
+        "edgebox": header.edgebox,
+        "policy": header.policy,
+        "parameters": header.parameters,
+        "began_unix_ms": round(header.unix_ms(replayed.began_ns)),
+        "duration_s": round((replayed.ended_ns - replayed.began_ns) / 1e9, 6),
+        "entries": replayed.entries,
+        "requests": len(replayed.requests),
+        "events": dict(replayed.events),
+        "actions": dict(replayed.actions),
+        "endings": dict(replayed.endings),
+        "differing": replayed.differing,
+        "differences": replayed.differences,
+        "stories": told.stories,
+    }

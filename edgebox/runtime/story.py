@@ -1,0 +1,226 @@
+"""Tells what became of one request, or of one camera, in sentences.
+
+A story watches the entries of a journal go by. Times of a request count from its capture, those
+of a camera from where the journal begins.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from edgebox.domain.plans import Advice
+from edgebox.domain.requests import BatchId, Camera, CameraId, DropReason, Outcome, Request
+from edgebox.domain.requests import RequestId as Id
+from edgebox.runtime.entries import JournalEntry
+from edgebox.runtime.frames import DROP_MESSAGES
+from edgebox.scheduling.events import (
+    Action,
+    Advise,
+    BatchCompleted,
+    BatchFailed,
+    CameraClosed,
+    CameraOpened,
+    Drop,
+    Event,
+    Finish,
+    Infer,
+    Prepare,
+    RequestArrived,
+    RequestPrepared,
+    RequestRejected,
+)
+
+
+class Story(Protocol):
+    """What watches entries and can tell of them afterwards."""
+
+    def see(self, entry: JournalEntry) -> None:
+        """Take in the next entry."""
+
+    def lines(self) -> list[str]:
+        """Return the sentences, in order; empty when the journal knows nothing of it."""
+
+
+class RequestStory:
+    """One request from its capture to its end."""
+
+    def __init__(self, request: Id, living: Iterable[Request] = ()) -> None:
+        """Watch a request; `living`: those that had arrived before the first entry."""
+        self._id = request
+        self._request: Request | None = None
+        self._batch: BatchId | None = None
+        self._lines: list[str] = []
+        for each in living:
+            if each.id == request:
+                self._introduce(each)
+
+    def see(self, entry: JournalEntry) -> None:
+        """Take in the next entry."""
+        if entry.event is not None:
+            self._hear(entry.event, entry.now_ns)
+        for action in entry.actions:
+            self._order(action, entry.now_ns)
+
+    def lines(self) -> list[str]:
+        """Return the sentences, in order."""
+        return list(self._lines)
+
+    def _introduce(self, request: Request) -> None:
+        self._request = request
+        whose = f"of {request.camera} (application {request.app})"
+        allowed_ms = (request.deadline_ns - request.captured_ns) / 1e6
+        self._lines.append(
+            f"request {request.id} {whose}, to be answered within {allowed_ms:.1f} ms"
+        )
+        self._say(
+            request.arrival_ns,
+            f"arrived whole: {request.width_px} x {request.height_px} px in "
+            f"{request.size_bytes / 1e3:.1f} kB, {_margin(request, request.arrival_ns)}",
+        )
+
+    def _say(self, at_ns: int, what: str) -> None:
+        assert self._request is not None
+        self._lines.append(f"+{(at_ns - self._request.captured_ns) / 1e6:.1f} ms {what}")
+
+    def _hear(self, event: Event, now_ns: int) -> None:
+        match event:
+            case RequestArrived(request) if request.id == self._id and self._request is None:
+                self._introduce(request)
+            case RequestPrepared(request, took_ns) if request == self._id and self._request:
+                self._say(now_ns, f"decoded in {took_ns / 1e6:.1f} ms")
+            case RequestRejected(request) if request == self._id and self._request:
+                self._say(now_ns, "could not be decoded")
+            case BatchCompleted(_, batch, took_ns) if batch == self._batch:
+                self._say(now_ns, f"its batch came back, executed in {took_ns / 1e6:.1f} ms")
+            case BatchFailed(_, batch) if batch == self._batch:
+                self._say(now_ns, "its batch failed")
+            case CameraClosed(camera) if self._request and camera == self._request.camera:
+                if self._batch is not None:
+                    self._say(now_ns, "its camera left while it ran")
+
+    def _order(self, action: Action, now_ns: int) -> None:
+        if self._request is None:
+            return
+        match action:
+            case Prepare(request, variant) if request == self._id:
+                self._say(now_ns, f"admitted to run as {variant}")
+            case Infer(executor, batch, variant, requests, size) if self._id in requests:
+                self._batch = batch
+                padded = f", padded to {size}" if size > len(requests) else ""
+                self._say(
+                    now_ns,
+                    f"joined a batch of {len(requests)} on {executor} as {variant}{padded}, "
+                    f"{_margin(self._request, now_ns)}",
+                )
+            case Finish(request, outcome) if request == self._id:
+                how = "" if outcome is Outcome.ON_TIME else " late"
+                self._say(now_ns, f"answered{how}, {_margin(self._request, now_ns)}")
+                self._batch = None
+            case Drop(request, reason) if request == self._id:
+                self._say(now_ns, f"dropped ({reason.value}): {DROP_MESSAGES[reason]}")
+                self._batch = None
+
+
+def _margin(request: Request, now_ns: int) -> str:
+    left_ms = (request.deadline_ns - now_ns) / 1e6
+    return f"{abs(left_ms):.1f} ms {'before' if left_ms >= 0 else 'after'} its deadline"
+
+
+class CameraStory:
+    """What one camera was told and what became of its frames; equal endings in a row are one."""
+
+    def __init__(self, camera: CameraId, living: Iterable[Request] = ()) -> None:
+        """Watch a camera; `living`: requests that had arrived before the first entry."""
+        self._camera = camera
+        self._requests = {each.id: each for each in living if each.camera == camera}
+        self._began_ns: int | None = None
+        self._advice: Advice | None = None
+        self._lines: list[str] = []
+        self._row = ""
+        self._row_ns = 0
+        self._row_ids: list[Id] = []
+        self._row_ms: list[float] = []
+
+    def see(self, entry: JournalEntry) -> None:
+        """Take in the next entry."""
+        if self._began_ns is None:
+            self._began_ns = entry.now_ns
+        match entry.event:
+            case RequestArrived(request) if request.camera == self._camera:
+                self._requests[request.id] = request
+            case CameraOpened(camera) if camera.id == self._camera:
+                self._say(entry.now_ns, _hello(camera))
+            case CameraClosed(camera) if camera == self._camera:
+                self._say(entry.now_ns, "left")
+        for action in entry.actions:
+            self._order(action, entry.now_ns)
+
+    def lines(self) -> list[str]:
+        """Return the sentences, in order."""
+        self._end_row()
+        if not self._lines:
+            return []
+        return [f"camera {self._camera}, from the beginning of the journal", *self._lines]
+
+    def _say(self, at_ns: int, what: str) -> None:
+        self._end_row()
+        self._lines.append(f"+{self._since_s(at_ns):.3f} s {what}")
+
+    def _since_s(self, at_ns: int) -> float:
+        return 0.0 if self._began_ns is None else (at_ns - self._began_ns) / 1e9
+
+    def _order(self, action: Action, now_ns: int) -> None:
+        match action:
+            case Advise(camera, advice) if camera == self._camera:
+                self._advised(advice, now_ns)
+            case Finish(request, outcome) if request in self._requests:
+                late = "" if outcome is Outcome.ON_TIME else " late"
+                self._ended(request, f"answered{late}", now_ns)
+            case Drop(request, reason) if request in self._requests:
+                self._ended(request, _dropped(reason), now_ns)
+
+    def _advised(self, advice: Advice, now_ns: int) -> None:
+        old, self._advice = self._advice, advice
+        if old is None or (old.variant, old.width_px, old.height_px, old.rate_hz, old.reason) != (
+            advice.variant, advice.width_px, advice.height_px, advice.rate_hz, advice.reason,
+        ):  # fmt: skip
+            self._say(
+                now_ns,
+                f"told to send {advice.width_px} x {advice.height_px} px, {advice.rate_hz:g} a "
+                f"second, for {advice.variant}: {advice.reason}",
+            )
+
+    def _ended(self, request: Id, how: str, now_ns: int) -> None:
+        if how != self._row:
+            self._end_row()
+            self._row, self._row_ns = how, now_ns
+        captured_ns = self._requests.pop(request).captured_ns
+        self._row_ids.append(request)
+        self._row_ms.append((now_ns - captured_ns) / 1e6)
+
+    def _end_row(self) -> None:
+        if not self._row_ids:
+            return
+        low, high = min(self._row_ms), max(self._row_ms)
+        after = f"{low:.1f} ms" if len(self._row_ms) == 1 else f"{low:.1f} to {high:.1f} ms"
+        ids = [str(self._row_ids[0]), str(self._row_ids[-1])]
+        which = f"request {ids[0]}" if ids[0] == ids[1] else f"requests {' to '.join(ids)}"
+        frames = "1 frame" if len(self._row_ids) == 1 else f"{len(self._row_ids)} frames"
+        since_s = self._since_s(self._row_ns)
+        self._lines.append(
+            f"+{since_s:.3f} s {frames} {self._row}, {after} after capture ({which})"
+        )
+        self._row = ""
+        self._row_ids.clear()
+        self._row_ms.clear()
+
+
+def _hello(camera: Camera) -> str:
+    return (
+        f"said hello: application {camera.app}, family {camera.family}, {camera.width_px} x "
+        f"{camera.height_px} px, {camera.rate_hz:g} a second, answers within "
+        f"{camera.slo_ns / 1e6:g} ms"
+    )
+
+
+def _dropped(reason: DropReason) -> str:
+    return f"dropped ({reason.value}: {DROP_MESSAGES[reason]})"

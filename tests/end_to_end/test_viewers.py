@@ -1,0 +1,116 @@
+"""The page's WebSocket, spoken to as the page does: documents, live frames, slow viewers."""
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from edgebox.app import App
+from edgebox.media.jpeg import probe
+from tests.end_to_end.running import running, streaming, unharmed_bystander, until
+
+
+@contextlib.asynccontextmanager
+async def viewing(app: App) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    async with aiohttp.ClientSession() as client, client.ws_connect(f"{app.url}/v1/ui") as page:
+        yield page
+
+
+async def next_frame(page: aiohttp.ClientWebSocketResponse) -> tuple[dict[str, Any], bytes]:
+    """Return the next live frame's header and JPEG."""
+    async with asyncio.timeout(10):
+        while True:
+            message = await page.receive()
+            if message.type is aiohttp.WSMsgType.BINARY:
+                (length,) = struct.unpack_from("<I", message.data)
+                return orjson.loads(message.data[4 : 4 + length]), message.data[4 + length :]
+            assert message.type is aiohttp.WSMsgType.TEXT, message
+
+
+async def next_document(page: aiohttp.ClientWebSocketResponse) -> dict[str, Any]:
+    """Return the next text message."""
+    async with asyncio.timeout(10):
+        while True:
+            message = await page.receive()
+            if message.type is aiohttp.WSMsgType.TEXT:
+                document: dict[str, Any] = orjson.loads(message.data)
+                return document
+
+
+async def test_a_viewer_gets_documents_and_frames(database: Path) -> None:
+    async with running(database) as app, streaming(app, "gate"), viewing(app) as page:
+        document = await next_document(page)
+        assert document["type"] == "state"
+        assert document["cameras"][0]["id"] == "gate"
+        header, jpeg = await next_frame(page)
+        assert header["camera"] == "gate"
+        assert (header["width_px"], header["height_px"]) == (320, 180)
+        assert header["variant"].startswith("street-")
+        assert header["outcome"] == "on_time"
+        assert header["total_ms"] > 0
+        width_px, height_px = probe(jpeg)
+        assert width_px <= 320
+        assert height_px <= 180
+        again, _ = await next_frame(page)
+        assert again["frame"] > header["frame"]
+
+
+async def test_a_viewer_watches_what_it_asks_for(database: Path) -> None:
+    async with (
+        running(database) as app,
+        streaming(app, "gate"),
+        streaming(app, "door"),
+        viewing(app) as page,
+    ):
+        await page.send_json({"type": "watch", "cameras": ["door"], "max_hz": 30})
+        await until(lambda: len(app.box.shown) == 2, "frames of both")
+        seen: list[str] = []
+        while len(seen) < 8:
+            seen.append((await next_frame(page))[0]["camera"])
+        # The first ones may have been under way when it asked.
+        assert seen[-5:] == ["door"] * 5
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("nonsense", "JSON"),
+        ('{"type": "look"}', "watch.type"),
+        ('{"type": "watch", "max_hz": 1000}', "watch.max_hz must be a number"),
+        ('{"type": "watch", "cameras": "all"}', "watch.cameras"),
+    ],
+)
+async def test_a_viewer_that_asks_wrongly_is_told(database: Path, said: str, told: str) -> None:
+    async with running(database) as app, unharmed_bystander(app), viewing(app) as page:
+        await page.send_str(said)
+        async with asyncio.timeout(10):
+            while (answer := await next_document(page))["type"] != "error":
+                pass
+        assert told in answer["message"]
+        assert (await next_document(page))["type"] == "state"
+
+
+async def test_a_viewer_that_does_not_read_delays_nobody(database: Path) -> None:
+    async with running(database) as app, unharmed_bystander(app), viewing(app) as page:
+        assert page._response.connection is not None
+        transport: Any = page._response.connection.transport
+        transport.pause_reading()
+        async with viewing(app) as other:
+            for _ in range(5):
+                await next_frame(other)
+        transport.abort()
+
+
+async def test_nothing_is_kept_for_viewers_that_are_gone(database: Path) -> None:
+    async with running(database) as app, streaming(app, "gate"):
+        async with viewing(app) as page:
+            await next_frame(page)
+            assert app.box.viewers == 1
+        await until(lambda: app.box.viewers == 0, "the viewer to leave")
+        assert not app.box.shown

@@ -1,0 +1,147 @@
+"""A driver under test: the real Scheduler, an executor that the test answers, all endings kept."""
+
+import asyncio
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from edgebox.domain.errors import InvariantViolation
+from edgebox.domain.models import VariantName
+from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.requests import RequestId
+from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.family import InputSpec
+from edgebox.inference.tensors import Canvas
+from edgebox.runtime.driver import Driver
+from edgebox.runtime.frames import Ending, FrameAtBox
+from edgebox.runtime.preparation import CanvasPool
+from edgebox.scheduling.edf import EarliestDeadlineFirst
+from edgebox.scheduling.events import Advise, CameraOpened, ExecutorStarted, VariantsOffered
+from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
+from edgebox.vision.detections import Detections
+from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, STREET, camera, profile, request
+
+JPEG_LESS = b"never decoded"
+
+
+@dataclass
+class Batch:
+    """One batch that the driver submitted."""
+
+    variant: VariantName
+    canvases: list[Canvas]
+    batch_size: int
+    future: "Future[BatchResult]"
+
+    def complete(self, took_ns: int = MS, pictures: int | None = None) -> None:
+        """Come back with nothing found."""
+        count = self.batch_size if pictures is None else pictures
+        empty = [Detections.empty() for _ in range(count)]
+        self.future.set_result(BatchResult(empty, 0, took_ns))
+
+
+class ManualExecutor:
+    """Keeps each batch until the test answers it."""
+
+    id = CPU
+    provider = "manual"
+    device = "the test"
+    note = ""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+
+    def submit(
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+    ) -> "Future[BatchResult]":
+        batch = Batch(variant, list(canvases), batch_size, Future())
+        self.batches.append(batch)
+        return batch.future
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """There is nothing to warm."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class FakeClock:
+    """A clock that moves when the test says so; it starts at 1 s."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1_000 * MS
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+def keep_all(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+    """Plan that every camera keeps what it has."""
+    kept = {c.camera.id: c.current for c in snapshot.cameras if c.current is not None}
+    return Plan(snapshot.taken_ns, kept)
+
+
+class Bench:
+    """A started driver with one camera; make it inside a running loop."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        *,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        planner: Callable[[PlanningSnapshot, random.Random, int], Plan] = keep_all,
+        needs_pixels: bool = False,
+        on_end: Callable[[FrameAtBox, Ending], None] = lambda frame, ending: None,
+    ) -> None:
+        self.endings: dict[RequestId, list[Ending]] = defaultdict(list)
+        self.advice: list[Advise] = []
+        self.plans: list[Plan] = []
+        self.failures: list[InvariantViolation] = []
+        self.on_end = on_end
+        self.clock_ns = clock_ns
+        spec = InputSpec("nhwc", "uint8", "rgb", "top_left", 114, 32)
+        self.canvases = CanvasPool({STREET: spec}, needs_pixels)
+        self.driver = Driver(
+            Scheduler(SchedulerParameters(), EarliestDeadlineFirst()),
+            executors=[executor],
+            variants={variant.name: variant for variant in FAMILY},
+            canvases=self.canvases,
+            decode_threads=2,
+            planner=planner,
+            on_advice=self.advice.append,
+            on_plan=lambda plan, took_ns: self.plans.append(plan),
+            on_failure=self.failures.append,
+            clock_ns=clock_ns,
+        )
+        self.driver.start()
+        self.driver.feed(VariantsOffered(FAMILY))
+        self.driver.feed(ExecutorStarted(CPU, tuple(profile(px) for px in MEDIAN_MS)))
+        self.driver.feed(CameraOpened(camera()))
+
+    def submit(
+        self, slo_ms: float = 300.0, jpeg: bytes = JPEG_LESS, size: tuple[int, int] = (416, 234)
+    ) -> FrameAtBox:
+        """Submit a frame of the camera that has just arrived."""
+        now_ms = self.clock_ns() / MS
+        made = request(self.driver.next_request_id(), now_ms + slo_ms, arrival_ms=now_ms, size=size)
+        frame = FrameAtBox(made, jpeg, 1280, 720, 0, self._ended)
+        self.driver.submit(frame)
+        return frame
+
+    def _ended(self, frame: FrameAtBox, ending: Ending) -> None:
+        self.endings[frame.request.id].append(ending)
+        self.on_end(frame, ending)
+
+    def ending(self, frame: FrameAtBox) -> Ending:
+        """Return how a frame ended: once."""
+        (ending,) = self.endings[frame.request.id]
+        return ending
+
+
+async def settle() -> None:
+    """Let the loop run what threads and futures have reported."""
+    for _ in range(5):
+        await asyncio.sleep(0)

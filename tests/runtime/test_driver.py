@@ -1,0 +1,320 @@
+"""The driver around the real Scheduler: every frame's listener is called once, whatever fails."""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import VariantName
+from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.requests import DropReason, Outcome
+from edgebox.inference.executor import BatchResult, NullExecutor
+from edgebox.inference.tensors import Canvas
+from edgebox.media.jpeg import encode
+from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Refusal
+from edgebox.scheduling.events import CameraClosed, CameraOpened, RequestArrived
+from edgebox.scheduling.invariants import check_invariants
+from edgebox.vision.detections import Detections
+from tests.end_to_end.running import until
+from tests.runtime.driving import Bench, FakeClock, ManualExecutor, settle
+from tests.scheduling.scene import CPU, MS, camera
+
+WHITE = encode(np.full((234, 416, 3), 255, np.uint8))
+
+
+def outcome(ending: Ending) -> str:
+    return ending.outcome.value if isinstance(ending, Answer) else ending.reason.value
+
+
+async def test_a_frame_is_answered_with_where_its_time_went() -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    frame = bench.submit()
+    assert bench.driver.frames_pending == 1
+    clock.now_ns += 20 * MS
+    executor.batches[0].future.set_result(
+        BatchResult([Detections.empty()], clock.now_ns - 15 * MS, clock.now_ns - 5 * MS)
+    )
+    await settle()
+    ending = bench.ending(frame)
+    assert isinstance(ending, Answer)
+    assert ending.outcome is Outcome.ON_TIME
+    assert ending.timing.queue_ns == 5 * MS
+    assert ending.timing.inference_ns == 10 * MS
+    assert ending.timing.total_ns == 20 * MS
+    assert ending.timing.batch_size == 1
+    assert bench.driver.frames_pending == 0
+    await bench.driver.stop(1)
+
+
+async def test_an_answer_after_the_deadline_is_late() -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    frame = bench.submit(slo_ms=100)
+    clock.now_ns += 101 * MS
+    executor.batches[0].complete()
+    await settle()
+    assert outcome(bench.ending(frame)) == "late"
+    await bench.driver.stop(1)
+
+
+@pytest.mark.parametrize("error", [ModelError("out of memory"), ZeroDivisionError("oops")])
+async def test_a_batch_that_raises_fails_its_frames_and_no_others(error: Exception) -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    first = bench.submit()
+    second = bench.submit()
+    executor.batches[0].future.set_exception(error)
+    await settle()
+    assert outcome(bench.ending(first)) == "failed"
+    executor.batches[1].complete()
+    await settle()
+    assert outcome(bench.ending(second)) == "on_time"
+    await bench.driver.stop(1)
+
+
+async def test_a_listener_that_raises_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(frame: FrameAtBox, ending: Ending) -> None:
+        if frame is first:
+            raise ZeroDivisionError("not interested")
+
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock, on_end=refuse)
+    blocking = bench.submit()
+    first, second = bench.submit(), bench.submit()
+    executor.batches[0].complete()
+    await settle()
+    executor.batches[1].complete()
+    await settle()
+    executor.batches[2].complete()
+    await settle()
+    assert [outcome(bench.ending(f)) for f in (blocking, first, second)] == ["on_time"] * 3
+    assert "telling the ending" in caplog.text
+    await bench.driver.stop(1)
+
+
+async def test_a_planner_that_raises_keeps_the_box_serving(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked: list[int] = []
+
+    def fail(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+        asked.append(snapshot.taken_ns)
+        raise ZeroDivisionError("no cameras to divide by")
+
+    bench = Bench(NullExecutor(CPU, batch_ns=MS), planner=fail)
+    await until(lambda: len(asked) >= 2, "the planner to be asked again")
+    frame = bench.submit(slo_ms=2000)
+    await until(lambda: frame.ended, "the answer")
+    assert outcome(bench.ending(frame)) == "on_time"
+    assert "planning failed; the plan in force stays" in caplog.text
+    assert bench.plans == []
+    await bench.driver.stop(1)
+
+
+async def test_plans_are_told_with_their_time() -> None:
+    bench = Bench(NullExecutor(CPU))
+    await until(lambda: bool(bench.plans), "a plan")
+    assert set(bench.plans[0].assignments) == {camera().id}
+    await bench.driver.stop(1)
+
+
+async def test_a_camera_hears_advice_before_its_first_frame() -> None:
+    bench = Bench(ManualExecutor(), clock_ns=FakeClock())
+    assert [order.camera for order in bench.advice] == [camera().id]
+    await bench.driver.stop(1)
+
+
+async def test_stop_drops_what_waits_and_lets_what_runs_finish() -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    running = bench.submit()
+    waiting = [bench.submit() for _ in range(3)]
+    stopping = asyncio.create_task(bench.driver.stop(5))
+    await settle()
+    assert [outcome(bench.ending(frame)) for frame in waiting] == ["shutdown"] * 3
+    assert not running.ended
+    assert not stopping.done()
+    executor.batches[0].complete()
+    await stopping
+    assert outcome(bench.ending(running)) == "on_time"
+    after = bench.submit()
+    assert outcome(bench.ending(after)) == "shutdown"
+
+
+async def test_stop_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    stuck = bench.submit()
+    await bench.driver.stop(0.05)
+    assert not stuck.ended
+    assert "1 frames did not end" in caplog.text
+    executor.batches[0].complete()  # too late: nobody listens, nothing breaks
+    await settle()
+
+
+async def test_facts_that_come_up_meanwhile_wait_their_turn() -> None:
+    """A listener that submits at once: the core must not see a call within a call."""
+    executor, clock = ManualExecutor(), FakeClock()
+    again: list[FrameAtBox] = []
+
+    def submit_again(frame: FrameAtBox, ending: Ending) -> None:
+        if not again:
+            again.append(bench.submit())
+            assert not executor.batches[1:], "orders were carried out within orders"
+
+    bench = Bench(executor, clock_ns=clock, on_end=submit_again)
+    bench.submit()
+    executor.batches[0].complete()
+    await settle()
+    executor.batches[1].complete()
+    await settle()
+    assert outcome(bench.ending(again[0])) == "on_time"
+    check_invariants(bench.driver.scheduler)
+    await bench.driver.stop(1)
+
+
+async def test_the_same_request_twice_is_one() -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    frame = bench.submit()
+    bench.driver.feed(RequestArrived(frame.request))
+    executor.batches[0].complete()
+    await settle()
+    assert outcome(bench.ending(frame)) == "on_time"
+    await bench.driver.stop(1)
+
+
+async def test_a_frame_of_a_camera_that_left_ends_as_departed() -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    running, waiting = bench.submit(), bench.submit()
+    bench.driver.feed(CameraClosed(camera().id))
+    assert outcome(bench.ending(waiting)) == "departed"
+    executor.batches[0].complete()
+    await settle()
+    assert outcome(bench.ending(running)) == "departed"
+    await bench.driver.stop(1)
+
+
+async def test_wake_ups_drop_what_can_no_longer_make_it() -> None:
+    executor = ManualExecutor()
+    bench = Bench(executor)
+    running = bench.submit(slo_ms=5000)
+    doomed = bench.submit(slo_ms=60)
+    began_ns = time.monotonic_ns()
+    await until(lambda: doomed.ended, "the drop")
+    assert outcome(bench.ending(doomed)) == "queue"
+    assert time.monotonic_ns() - began_ns < 2_000 * MS
+    executor.batches[0].complete()
+    await until(lambda: running.ended, "the answer")
+    await bench.driver.stop(1)
+
+
+async def test_a_broken_picture_is_refused_with_what_is_wrong() -> None:
+    bench = Bench(NullExecutor(CPU), needs_pixels=True)
+    broken = bench.submit(slo_ms=5000, jpeg=WHITE[: len(WHITE) // 2])
+    good = bench.submit(slo_ms=5000, jpeg=WHITE)
+    await until(lambda: broken.ended and good.ended, "both to end")
+    refused = bench.ending(broken)
+    assert isinstance(refused, Refusal)
+    assert refused.reason is DropReason.INVALID
+    assert "truncated" in refused.message
+    assert outcome(bench.ending(good)) == "on_time"
+    await bench.driver.stop(1)
+
+
+class CanvasWatch(ManualExecutor):
+    """Looks at the canvases of each batch while it runs, as an executor's thread would."""
+
+    def __init__(self, fails: Sequence[bool]) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+        self.spoilt = 0
+        self._null = NullExecutor(CPU, batch_ns=3 * MS)
+        self._fails = list(fails)
+
+    def submit(
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+    ) -> "Future[BatchResult]":
+        self.seen += [id(canvas) for canvas in canvases]
+        before = [int(canvas.sum()) for canvas in canvases]
+        inner = self._null.submit(variant, canvases, batch_size)
+        outer: Future[BatchResult] = Future()
+
+        def look_again(done: "Future[BatchResult]") -> None:
+            after = [int(canvas.sum()) for canvas in canvases]
+            self.spoilt += before != after or len({id(c) for c in canvases}) < len(canvases)
+            if self._fails and self._fails.pop(0):
+                outer.set_exception(ModelError("as the test says"))
+            else:
+                outer.set_result(done.result())
+
+        inner.add_done_callback(look_again)
+        return outer
+
+    def close(self) -> None:
+        self._null.close()
+
+
+PICTURES = [
+    encode(np.full((234, 416, 3), level, np.uint8), quality=50) for level in (0, 60, 120, 180, 240)
+]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 30, 80, 2000]), st.integers(0, 5)), max_size=25),
+    st.lists(st.booleans(), max_size=5),
+    st.none() | st.integers(0, 24),
+    st.booleans(),
+)
+def test_every_frame_ends_once_and_no_canvas_is_shared(
+    frames: list[tuple[int, int]], fails: list[bool], leaves_at: int | None, patient: bool
+) -> None:
+    """Frames of all deadlines, some broken, failing batches, a camera that leaves, a stop."""
+    executor = CanvasWatch(fails)
+
+    async def live() -> Bench:
+        bench = Bench(executor, needs_pixels=True)
+        submitted = []
+        for number, (slo_ms, kind) in enumerate(frames):
+            if number == leaves_at:
+                bench.driver.feed(CameraClosed(camera().id))
+                bench.driver.feed(CameraOpened(camera()))
+            jpeg = PICTURES[kind] if kind < len(PICTURES) else b"\xff\xd8 broken"
+            submitted.append(bench.submit(slo_ms=slo_ms, jpeg=jpeg))
+            await asyncio.sleep(0.001 if number % 3 else 0)
+        if patient:
+            await until(lambda: not bench.driver.frames_pending, "all to end")
+        await bench.driver.stop(10)
+        assert all(frame.ended for frame in submitted)
+        assert [len(bench.endings[frame.request.id]) for frame in submitted] == [1] * len(frames)
+        check_invariants(bench.driver.scheduler)
+        return bench
+
+    bench = asyncio.run(live())
+    executor.close()
+    assert executor.spoilt == 0
+    assert bench.driver.frames_pending == 0
+
+
+async def test_canvases_are_used_again() -> None:
+    executor = CanvasWatch([])
+    bench = Bench(executor, needs_pixels=True)
+    for picture in PICTURES * 4:
+        frame = bench.submit(slo_ms=5000, jpeg=picture)
+        await until(lambda: frame.ended, "the answer")  # noqa: B023 - called at once
+    await bench.driver.stop(1)
+    executor.close()
+    assert len(set(executor.seen)) == 1
+    assert len(executor.seen) == 20

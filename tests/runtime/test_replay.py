@@ -1,0 +1,170 @@
+"""A replay finds every difference, and tells the story of a request or a camera."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edgebox.domain.requests import CameraId, RequestId
+from edgebox.runtime.entries import JournalEntry
+from edgebox.runtime.journal import Journal
+from edgebox.runtime.replay import DIFFERENCES_KEPT, Replay, replay, replay_file, to_json
+from edgebox.runtime.story import CameraStory, RequestStory
+from edgebox.scheduling.edf import EarliestDeadlineFirst
+from edgebox.scheduling.events import Drop
+from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
+from tests.runtime.recorded import Life, entries_of, eventful, filed, refusal
+from tests.scheduling.scene import LARGE, MS
+
+
+def fresh() -> Scheduler:
+    return Scheduler(SchedulerParameters(first_pixels_max=LARGE), EarliestDeadlineFirst())
+
+
+def test_all_is_counted_and_nothing_differs() -> None:
+    life = eventful()
+    told = replay(life.told, fresh())
+    assert told.differing == 0
+    assert told.differences == []
+    assert told.entries == len(life.told)
+    assert told.events["RequestArrived"] == len(told.requests) == 8
+    assert told.events["wake-up"] == 1
+    assert dict(told.endings) == {
+        "on_time": 2, "late": 1, "infeasible": 1, "invalid": 1, "failed": 1, "departed": 2,
+    }  # fmt: skip
+    assert sum(told.endings.values()) == told.actions["Finish"] + told.actions["Drop"]
+    assert told.ended_ns - told.began_ns == 150 * MS
+
+
+def test_what_came_out_differently_is_named() -> None:
+    entries = eventful().told
+    at = next(n for n, e in enumerate(entries) if any(isinstance(a, Drop) for a in e.actions))
+    entries[at] = replace(entries[at], actions=())
+    told = replay(entries, fresh())
+    assert told.differing == 1
+    (difference,) = told.differences
+    assert difference.startswith(f"entry {at} at +0.073000 s: RequestArrived(")
+    assert "gave [Drop(request=3, reason=<DropReason.INFEASIBLE" in difference
+    assert difference.endswith("; the journal has []")
+
+
+def test_a_call_that_raised_must_raise_the_same_again() -> None:
+    told = Replay(fresh())
+    nonsense = object()
+    told.step(JournalEntry(1, nonsense, (), f"KeyError: {object}"))  # type: ignore[arg-type]
+    assert told.differing == 0
+    told.step(JournalEntry(1, nonsense, ()))  # type: ignore[arg-type]
+    told.step(JournalEntry(2, None, (), "ValueError: 5"))
+    assert told.differing == 2
+    assert "raised KeyError: <class 'object'>; the journal has []" in told.differences[0]
+    assert "a wake-up gave []; the journal has raising ValueError: 5" in told.differences[1]
+
+
+def test_differences_are_all_counted_and_a_few_told() -> None:
+    told = replay([JournalEntry(1, None, (), "x")] * (DIFFERENCES_KEPT + 5), fresh())
+    assert told.differing == DIFFERENCES_KEPT + 5
+    assert len(told.differences) == DIFFERENCES_KEPT
+
+
+@pytest.mark.parametrize(
+    ("request_id", "sentences"),
+    [
+        (
+            1,
+            [
+                "request 1 of gate-1 (application default), to be answered within 290.0 ms",
+                "+0.0 ms arrived whole: 416 x 234 px in 9.0 kB, 290.0 ms before its deadline",
+                "+0.0 ms admitted to run as street-256",
+                "+1.0 ms decoded in 1.0 ms",
+                "+1.0 ms joined a batch of 1 on cpu/0 as street-256, 289.0 ms before its deadline",
+                "+10.0 ms its batch came back, executed in 8.0 ms",
+                "+10.0 ms answered, 280.0 ms before its deadline",
+            ],
+        ),
+        (2, ["+40.0 ms answered late, 10.0 ms after its deadline"]),
+        (3, ["+0.0 ms dropped (infeasible): on arrival there was too little time left"]),
+        (4, ["+2.0 ms could not be decoded", "+2.0 ms dropped (invalid): not a picture"]),
+        (5, ["+10.0 ms its batch failed", "+10.0 ms dropped (failed): the model failed"]),
+        (
+            7,
+            [
+                "+13.0 ms its camera left while it ran",
+                "+18.0 ms its batch came back, executed in 9.0 ms",
+                "+18.0 ms dropped (departed): its camera left before the answer",
+            ],
+        ),
+        (8, ["+0.0 ms dropped (departed): its camera left before the answer"]),
+    ],
+)
+def test_the_story_of_a_request(request_id: int, sentences: list[str]) -> None:
+    story = RequestStory(RequestId(request_id))
+    for entry in eventful().told:
+        story.see(entry)
+    lines = story.lines()
+    for line, sentence in zip(lines[-len(sentences) :], sentences, strict=True):
+        assert line.startswith(sentence)
+
+
+def test_the_story_of_a_camera() -> None:
+    story = CameraStory(CameraId("gate-1"))
+    for entry in eventful().told:
+        story.see(entry)
+    title, *lines = story.lines()
+    assert title == "camera gate-1, from the beginning of the journal"
+    assert lines[0] == (
+        "+0.000 s said hello: application default, family street, 1280 x 720 px, 10 a second, "
+        "answers within 300 ms"
+    )
+    assert lines[1].startswith("+0.000 s told to send 256 x 144 px, 10 a second, for street-256: ")
+    assert lines[2:] == [
+        "+0.020 s 1 frame answered, 10.0 ms after capture (request 1)",
+        "+0.070 s 1 frame answered late, 40.0 ms after capture (request 2)",
+        "+0.073 s 1 frame dropped (infeasible: on arrival there was too little time left before "
+        "its deadline), 0.0 ms after capture (request 3)",
+        "+0.082 s 1 frame dropped (invalid: not a picture this box can decode), 2.0 ms after "
+        "capture (request 4)",
+        "+0.110 s 1 frame dropped (failed: the model failed on this batch; the box's log says "
+        "why), 10.0 ms after capture (request 5)",
+        "+0.130 s 1 frame answered, 10.0 ms after capture (request 6)",
+        "+0.135 s left",
+        "+0.140 s 2 frames dropped (departed: its camera left before the answer), 0.0 to 18.0 ms "
+        "after capture (requests 7 to 8)",
+    ]
+
+
+def test_what_had_arrived_before_the_journal_begins_is_known(tmp_path: Path) -> None:
+    life = Life(Journal(40 * MS))
+    life.open()
+    life.frame(1, 10, 900)
+    for at_ms in range(20, 120, 10):
+        life.tell(None, at_ms)
+    life.come_back(125, 100)
+    assert len(entries_of(life.journal)) < len(life.told)
+    told = replay_file(filed(life.journal, tmp_path), request=1, camera="gate-1")
+    of_request, of_camera = told.stories
+    assert of_request[1].startswith("+0.0 ms arrived whole")
+    assert of_request[-1] == "+115.0 ms answered, 775.0 ms before its deadline"
+    assert of_camera[-1].endswith("1 frame answered, 115.0 ms after capture (request 1)")
+
+
+def test_what_the_journal_does_not_know(tmp_path: Path) -> None:
+    path = filed(eventful().journal, tmp_path)
+    assert refusal(lambda: replay_file(path, request=99)) == (
+        f"{path}: knows nothing of request 99; it has requests 1 to 8 of gate-1"
+    )
+    told = refusal(lambda: replay_file(path, camera="nobody"))
+    assert "knows nothing of a camera named nobody; it has requests" in told
+    path = filed(Life().journal, tmp_path)
+    assert "no request arrived while" in refusal(lambda: replay_file(path, request=1))
+
+
+def test_the_document_has_it_all(tmp_path: Path) -> None:
+    life = eventful()
+    document = to_json(replay_file(filed(life.journal, tmp_path), request=2))
+    assert document["differing"] == 0
+    assert document["differences"] == []
+    assert document["entries"] == len(life.told)
+    assert document["requests"] == 8
+    assert document["duration_s"] == 0.15
+    assert document["events"]["BatchFailed"] == 1
+    assert document["stories"][0][-1].startswith("+40.0 ms answered late")

@@ -1,0 +1,50 @@
+// Execution times by application: measured against what the profile says.
+
+import { band, mostUsed, scaleMs, verdict } from '../applications'
+import { count, milliseconds } from '../format'
+import type { ApplicationTimes, Percentiles } from '../types'
+
+const SHOWN = 12
+
+export function Applications({ applications: all }: { applications: readonly ApplicationTimes[] }) {
+  if (all.length === 0) return null
+  const applications = mostUsed(all, SHOWN)
+  const scale_ms = scaleMs(applications)
+  const executors = new Set(applications.map(({ executor }) => executor))
+  return (
+    <section class="applications card" aria-label="Applications" data-testid="applications">
+      <h2 title="Recent batches, each brought to a batch of one, from the median to the 99th percentile">
+        Execution by application
+        <span class="legend"><span class="swatch measured" aria-hidden="true" />measured</span>
+        <span class="legend"><span class="swatch profiled" aria-hidden="true" />profile, p50 to p99</span>
+      </h2>
+      <ul>
+        {applications.map((times) => (
+          <li key={`${times.app} ${times.variant} ${times.executor}`} title={`of ${count(times.count)} recent requests`}>
+            <span class="application-name">
+              <strong>{times.app}</strong> <span class="muted">{times.variant}{executors.size > 1 && ` on ${times.executor}`}</span>
+            </span>
+            <div class="application-bands" role="img" aria-label={spoken(times)}>
+              <div class="profiled" style={styleOf(times.profile_ms, scale_ms)} />
+              <div class="measured" style={styleOf(times.measured_ms, scale_ms)} />
+            </div>
+            <span class="application-times">
+              {milliseconds(times.measured_ms.p50)} <span class="muted">p99 {milliseconds(times.measured_ms.p99)}</span>
+            </span>
+            <span class={`muted verdict verdict-${verdict(times).replace(' ', '-')}`}>{verdict(times)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function styleOf(percentiles: Percentiles, scale_ms: number) {
+  const { left, width } = band(percentiles, scale_ms)
+  return { left: `${left}%`, width: `${width}%` }
+}
+
+function spoken({ measured_ms, profile_ms }: ApplicationTimes): string {
+  const range = ({ p50, p99 }: Percentiles) => `p50 ${milliseconds(p50)}, p99 ${milliseconds(p99)}`
+  return `measured ${range(measured_ms)}; profile ${range(profile_ms)}`
+}

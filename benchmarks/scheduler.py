@@ -1,8 +1,10 @@
 """Measures what one decision of the core costs: `python -m benchmarks.scheduler [--json]`.
 
-A box with eight cameras, one executor and as many waiting requests as asked for, in a steady
-state: a frame arrives, is prepared, a batch completes, the next starts. Times are of
-`Scheduler.handle` alone, plus `next_wakeup_ns`, which the driver calls after each.
+A box with eight cameras of two applications, one executor and as many waiting requests as asked
+for, in a steady state: a frame arrives, is prepared, a batch completes, the next starts. Times
+are of `Scheduler.handle` alone, plus `next_wakeup_ns`, which the driver calls after each. By
+default every policy is measured with one variant; `--policy NAME` shows one of them with a family
+of eight, by kind of event.
 """
 
 import json
@@ -18,7 +20,6 @@ import click
 from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.requests import Camera, CameraId, LinkState, Request, RequestId
 from edgebox.planning.planner import plan
-from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraOpened,
@@ -33,23 +34,27 @@ from edgebox.scheduling.events import (
     RequestPrepared,
     VariantsOffered,
 )
+from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 
 MS = 1_000_000
 EXECUTOR = ExecutorId("cuda:0/0")
 SIZES_PX = (128, 192, 256, 320, 416, 512, 608, 704)
 CAMERAS = 8
+APPS = ("gate", "street")
+ONE_PX = (416,)
 SPREAD = (0.9, 0.92, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0)
 
 
 class Bench:
     """One Scheduler kept at a constant number of waiting requests."""
 
-    def __init__(self, pending: int) -> None:
+    def __init__(self, pending: int, policy: str, sizes_px: tuple[int, ...] = SIZES_PX) -> None:
         parameters = SchedulerParameters(camera_pending_max=10**6, box_pending_max=10**6)
-        self.scheduler = Scheduler(parameters, EarliestDeadlineFirst())
+        self.scheduler = Scheduler(parameters, make_policy(policy, random.Random(1)))
         self.took_ns: dict[str, list[int]] = defaultdict(list)
         self._pending = pending
+        self._sizes_px = sizes_px
         self._rng = random.Random(1)
         self._now_ns = 0
         self._next_id = 1
@@ -100,7 +105,7 @@ class Bench:
 
     def _set_up(self) -> None:
         variants, profiles = [], []
-        for at, px in enumerate(SIZES_PX):
+        for at, px in enumerate(self._sizes_px):
             name = VariantName(f"street-{px}")
             variants.append(Variant(name, FamilyName("street"), px, px, 0.3 + 0.05 * at))
             median_ns = 1.5 * MS + px * px * 8
@@ -114,14 +119,14 @@ class Bench:
         for at in range(CAMERAS):
             of = CameraId(f"gate-{at}")
             slo_ns = 10_000 * MS + at * MS
-            camera = Camera(of, "default", FamilyName("street"), slo_ns, 30, 1280, 720)
+            camera = Camera(of, APPS[at % len(APPS)], FamilyName("street"), slo_ns, 30, 1280, 720)
             self.tell(CameraOpened(camera))
 
     def _arrive(self) -> None:
         request = Request(
             id=RequestId(self._next_id),
             camera=CameraId(f"gate-{self._next_id % CAMERAS}"),
-            app="default",
+            app=APPS[self._next_id % len(APPS)],
             captured_ns=self._now_ns,
             arrival_ns=self._now_ns,
             deadline_ns=self._now_ns + self._rng.randint(5_000 * MS, 10_000 * MS),
@@ -135,9 +140,11 @@ class Bench:
             self.tell(RequestPrepared(self._preparing.pop(), 2 * MS))
 
 
-def measure(pending: int, rounds: int) -> dict[str, dict[str, float]]:
+def measure(
+    pending: int, rounds: int, policy: str, sizes_px: tuple[int, ...] = SIZES_PX
+) -> dict[str, dict[str, float]]:
     """Return median and P99 in microseconds by kind of event."""
-    bench = Bench(pending)
+    bench = Bench(pending, policy, sizes_px)
     bench.rounds(rounds // 10)
     bench.took_ns.clear()
     bench.rounds(rounds)
@@ -151,22 +158,60 @@ def measure(pending: int, rounds: int) -> dict[str, dict[str, float]]:
     }
 
 
+def compare(rounds: int) -> dict[str, dict[int, dict[str, float]]]:
+    """Return what a decision and an insert cost, by policy and number of waiting requests."""
+    compared: dict[str, dict[int, dict[str, float]]] = {}
+    for policy in POLICIES:
+        compared[policy] = {}
+        for pending in (10, 100, 1000, 10_000):
+            # Long queues are slow to fill and their figures steady.
+            found = measure(pending, max(100, rounds * 10 // pending), policy, ONE_PX)
+            decision, insert = found["BatchCompleted"], found["RequestPrepared"]
+            compared[policy][pending] = {
+                "decision_p50_us": decision["p50_us"],
+                "decision_p99_us": decision["p99_us"],
+                "insert_p50_us": insert["p50_us"],
+            }
+    return compared
+
+
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--rounds", default=3000, show_default=True, help="Batches per setting.")
-def main(as_json: bool, rounds: int) -> None:
+@click.option("--policy", type=click.Choice(list(POLICIES)), help="Show this one in detail.")
+def main(as_json: bool, rounds: int, policy: str | None) -> None:
     """Print what a decision costs, by kind of event and number of waiting requests."""
-    found = {pending: measure(pending, rounds) for pending in (10, 100, 1000)}
+    if policy is None:
+        _print_compared(compare(rounds), as_json)
+        return
+    found = {pending: measure(pending, rounds, policy) for pending in (10, 100, 1000)}
     if as_json:
-        machine = {"machine": platform.machine(), "python": platform.python_version()}
-        json.dump({**machine, "pending": found}, sys.stdout, indent=1)
-        click.echo()
+        _print_json({"policy": policy, "pending": found})
         return
     for pending, kinds in found.items():
-        click.echo(f"{pending} waiting requests, {CAMERAS} cameras")
+        click.echo(f"{policy}: {pending} waiting requests, {CAMERAS} cameras")
         for kind, of in kinds.items():
             figures = f"P50 {of['p50_us']:8.1f} us   P99 {of['p99_us']:8.1f} us"
             click.echo(f"  {kind:28} {figures}   ({of['calls']:.0f} calls)")
+
+
+def _print_compared(compared: dict[str, dict[int, dict[str, float]]], as_json: bool) -> None:
+    if as_json:
+        _print_json({"policies": compared})
+        return
+    click.echo("a batch completes and the next is formed, us (and a request joins the queue, us)")
+    for policy, by_pending in compared.items():
+        cells = [
+            f"{pending:6}: {of['decision_p50_us']:8.1f} ({of['insert_p50_us']:6.1f})"
+            for pending, of in by_pending.items()
+        ]
+        click.echo(f"  {policy:10} {'  '.join(cells)}")
+
+
+def _print_json(document: dict[str, object]) -> None:
+    machine = {"machine": platform.machine(), "python": platform.python_version()}
+    json.dump({**machine, **document}, sys.stdout, indent=1)
+    click.echo()
 
 
 if __name__ == "__main__":

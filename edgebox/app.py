@@ -10,6 +10,7 @@ import contextlib
 import functools
 import gc
 import os
+import random
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -35,8 +36,8 @@ from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
 from edgebox.runtime.rollup import MINUTE_MS, MinuteRollup
-from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
+from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage
 from edgebox.web.server import Server
@@ -169,7 +170,11 @@ class App:
         self.box.offer(families, inference.family)
         variants = {v.name: v for family in families for v in family.variants}
         driver = Driver(
-            Scheduler(self.config.scheduler_parameters(), EarliestDeadlineFirst()),
+            Scheduler(
+                self.config.scheduler_parameters(),
+                # Always the same seed: a journal must replay to the same actions.
+                make_policy(self.config.scheduler.batching, random.Random(0)),
+            ),
             executors=self._executors,
             variants=variants,
             canvases=CanvasPool({family.name: family.input for family in families}),

@@ -24,6 +24,7 @@ from edgebox.console import (
     set_up_logging,
     table,
 )
+from edgebox.simulate import simulate
 
 _CONFIG = click.option(
     "--config",
@@ -43,6 +44,7 @@ def main() -> None:
 
 
 main.add_command(camera)
+main.add_command(simulate)
 
 
 @main.command()

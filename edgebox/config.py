@@ -18,6 +18,7 @@ from edgebox.domain.errors import ConfigError
 from edgebox.inference.sessions import ProviderChoice
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.policies import POLICIES
 
 _PLANNING = PlanningParameters()
 _UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
@@ -124,6 +125,11 @@ class InferenceParameters:
 class SchedulerSection:
     """What runs next, decided at every event."""
 
+    batching: str = _key(
+        "edf",
+        "The policy that forms batches; docs/scheduling.md compares them",
+        choices=tuple(POLICIES),
+    )
     low_quantile: float = _key(
         0.05,
         "A frame is dropped once it would be late even if its batch ran this fast (a quantile)",

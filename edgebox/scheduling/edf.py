@@ -116,6 +116,9 @@ class EarliestDeadlineFirst:
             if _remove(queues.get(variant, []), deadline_ns, request):
                 return
 
+    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+        """Learn nothing: applications are all alike to this policy."""
+
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
         """Learn nothing: the calibration of the expected times is all this policy uses."""
 

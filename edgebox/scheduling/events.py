@@ -99,6 +99,16 @@ class BatchCompleted:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSampled:
+    """A request that has ended was run once more, alone, to learn what its like take."""
+
+    executor: ExecutorId
+    variant: VariantName
+    app: str
+    took_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class BatchFailed:
     """The model raised on a batch; the executor is idle again."""
 
@@ -135,6 +145,7 @@ Event = (
     | RequestRejected
     | BatchCompleted
     | BatchFailed
+    | RequestSampled
     | PlanComputed
     | PlanFailed
     | ShutdownRequested

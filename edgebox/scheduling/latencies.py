@@ -82,6 +82,10 @@ class Latencies:
         """Return an executor's profiles as measured, for policies that want distributions."""
         return self._executors[executor].profiles
 
+    def executors(self, variant: VariantName) -> list[ExecutorId]:
+        """Return the executors that have a variant loaded."""
+        return [executor for executor, at in self._executors.items() if variant in at.profiles]
+
     def row(self, executor: ExecutorId, variant: VariantName) -> Row | None:
         """Return the expected times of a variant on an executor; None where it is not loaded."""
         at = self._executors[executor]

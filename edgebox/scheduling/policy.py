@@ -45,6 +45,9 @@ class BatchingPolicy(Protocol):
     def removed(self, request: RequestId) -> None:
         """Forget a request that has ended (camera gone, overload, invalid)."""
 
+    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+        """Note what a request of an application took alone, for policies that learn."""
+
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
         """Note how long a batch took, for policies that learn."""
 

@@ -62,11 +62,15 @@ class Scheduler:
             event: what happened; None for a wake-up, which may come early or for nothing.
             now_ns: the instant, never before that of the last call.
         """
+        return self.handle_together(() if event is None else (event,), now_ns)
+
+    def handle_together(self, facts: Iterable[Event], now_ns: int) -> list[Action]:
+        """Take in all that happened at one instant, in order, and only then decide."""
         self._now_ns = now_ns
         out: list[Action] = []
         self._out = out
         self._relax()
-        if event is not None:
+        for event in facts:
             _STEPS[type(event)](self, event)
         self._drop_expired()
         self._dispatch()
@@ -156,7 +160,8 @@ class Scheduler:
         variant: VariantName | None
         if request.variant is not None:
             row = self._latencies.best(request.variant)
-            fits = row is not None and row.median_ns[0] <= time_left_ns
+            # Nothing smaller can be run instead, so it is tried if there is any chance at all.
+            fits = row is not None and row.low_ns[0] <= time_left_ns
             variant = request.variant if fits else None
         elif connected is None:
             return DropReason.DEPARTED
@@ -239,6 +244,10 @@ class Scheduler:
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event.executor, event.batch):
             self._fail(event.executor)
+
+    def _request_sampled(self, event: events.RequestSampled) -> None:
+        if event.executor in self._executors:
+            self._policy.sampled(event.executor, event.variant, event.app, event.took_ns)
 
     def _fail(self, executor: ExecutorId) -> None:
         self._calibration.batch_failed(executor, self._now_ns)
@@ -360,6 +369,7 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestRejected: Scheduler._request_rejected,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,
+    events.RequestSampled: Scheduler._request_sampled,
     events.LinkMeasured: Scheduler._link_measured,
     events.CameraOpened: Scheduler._camera_opened,
     events.CameraClosed: Scheduler._camera_closed,

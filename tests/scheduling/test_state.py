@@ -22,6 +22,7 @@ from tests.scheduling.test_random_events import (
     Drawn,
     World,
     fresh,
+    policies,
     profiles,
     steps,
 )
@@ -32,9 +33,11 @@ def through_text(scheduler: Scheduler) -> Scheduler:
 
 
 @settings(max_examples=150, deadline=None)
-@given(steps, st.floats(0, 1))
-def test_a_restored_scheduler_goes_on_as_the_original(drawn: Drawn, share: float) -> None:
-    world = World()
+@given(steps, policies, st.floats(0, 1))
+def test_a_restored_scheduler_goes_on_as_the_original(
+    drawn: Drawn, policy: str, share: float
+) -> None:
+    world = World(policy)
     world.tell(VariantsOffered(FAMILY))
     for executor in EXECUTORS:
         world.tell(ExecutorStarted(executor, profiles(executor, 31)))
@@ -54,7 +57,7 @@ def test_a_restored_scheduler_goes_on_as_the_original(drawn: Drawn, share: float
 
 def kept(value: Any) -> Any:
     """Return what becomes of something that a policy keeps."""
-    scheduler = fresh()
+    scheduler = fresh("edf")
     scheduler.policy.kept = value  # type: ignore[attr-defined]
     return through_text(scheduler).policy.kept  # type: ignore[attr-defined]
 
@@ -108,7 +111,7 @@ def test_what_is_shared_stays_shared_and_circles_close() -> None:
 
 
 def test_a_method_that_a_policy_handed_out_is_that_of_the_new_one() -> None:
-    scheduler = fresh()
+    scheduler = fresh("edf")
     scheduler.policy.kept = scheduler.policy.expired  # type: ignore[attr-defined]
     back = through_text(scheduler).policy
     assert back.kept.__self__ is back  # type: ignore[attr-defined]
@@ -119,7 +122,7 @@ def test_a_method_that_a_policy_handed_out_is_that_of_the_new_one() -> None:
     "value",
     [
         [].append,
-        World().tell,
+        World("edf").tell,
         lambda: 1,
         object(),
         iter([]),
@@ -135,7 +138,7 @@ def test_what_is_no_data_is_refused(value: Any) -> None:
 
 def spoilt(**changed: Any) -> Nodes:
     """Return a written state in which the first SchedulerParameters are changed."""
-    nodes = write_state(fresh())
+    nodes = write_state(fresh("edf"))
     for node in nodes:
         if node[:2] == ["object", "scheduling.parameters.SchedulerParameters"]:
             node[2].update(changed)

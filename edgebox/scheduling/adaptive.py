@@ -1,0 +1,186 @@
+"""Decides the next batch from distributions of execution time, per application.
+
+Pure; randomness, for the look-ahead, comes from the generator passed in. Of all candidate batches
+(`candidates`) the one that is expected to answer most requests on time per time it takes is
+dispatched; nobody is dropped before it is hopeless.
+
+Source: Orloj (arXiv 2209.00159), from which it takes empirical distributions per application, the
+maximum of a batch, and the exponential urgency. It differs in scoring batches instead of requests,
+in grouping by application, so that a long request does not hold up short ones, in dropping only
+the hopeless, and in never waiting for a batch to fill.
+"""
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.requests import Request
+from edgebox.scheduling import lookahead
+from edgebox.scheduling.batch_times import BatchTimes
+from edgebox.scheduling.candidates import Candidates, Pricing, Waiters, likeliest, propose
+from edgebox.scheduling.events import Infer
+from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.learning import Learning
+from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.queueing import QueueingPolicy
+from edgebox.scheduling.work import WorkTable
+
+URGENCY = 0.3
+"""Weight of the members' urgency against their chances, where there are several applications."""
+
+URGENCY_SLOS = 0.3
+"""Share of its deadline over which a member's urgency fades by a factor e."""
+
+LOOK_AHEAD_FACTOR = 20
+"""A batch must be expected to take so many times as long as looking ahead."""
+
+_TRIED = 4
+"""Candidates that are played out, besides waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The best batch of one variant."""
+
+    variant: VariantName
+    places: list[int]
+    batch_size: int
+    score: float
+
+
+class DistributionAware(QueueingPolicy):
+    """The batch with the most answers on time per time runs next (`batching = "adaptive"`)."""
+
+    def __init__(self, rng: random.Random, *, look_ahead: bool = True) -> None:
+        super().__init__()
+        self._looks_ahead = look_ahead
+        self._rng = rng
+        self._recent: dict[VariantName, lookahead.RecentArrivals] = {}
+        self._learning = Learning(self._latencies)
+
+    def attach(self, latencies: Latencies) -> None:
+        """Take the expected times to start from."""
+        super().attach(latencies)
+        self._learning = Learning(latencies)
+
+    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
+        """Watch the deadline of a request that is being decoded."""
+        app = self._learning.app(variant, request.app)
+        self._waiting.admit(request, variant, app)
+        recent = self._recent.get(variant)
+        if recent is None:
+            recent = self._recent[variant] = lookahead.RecentArrivals()
+        recent.add(now_ns, app, max(1, request.deadline_ns - now_ns))
+
+    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+        """Learn what a request of an application took alone."""
+        self._learning.sampled(executor, variant, app, took_ns)
+
+    def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
+        """Learn what a batch took, and from a single request what its like take."""
+        self._learning.completed(batch, took_ns, now_ns)
+
+    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+        """Give away the batch with the best score; None: nobody waits for this executor."""
+        best: _Best | None = None
+        for variant, queue in self._waiting.queues.items():
+            times = self._learning.times(executor, variant) if len(queue) else None
+            if times is not None:
+                found = self._best(variant, times, now_ns)
+                if found is not None and (best is None or found.score > best.score):
+                    best = found
+        if best is None:
+            return None
+        members = self._waiting.take(best.variant, best.places)
+        self._learning.started(executor, [member.app for member in members])
+        ids = tuple(member.id for member in members)
+        return Batch(best.variant, ids, best.batch_size)
+
+    def _best(self, variant: VariantName, times: BatchTimes, now_ns: int) -> _Best | None:
+        columns = self._waiting.queues[variant].columns
+        table = self._learning.table(variant)
+        slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
+        waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app])
+        pricing = self._pricing(times, table)
+        found = propose(waiters, table, pricing)
+        if found is None:
+            single = likeliest(waiters, table, pricing)
+            return (
+                None if single is None else _Best(variant, [single[0]], times.sizes[0], single[1])
+            )
+        at: int | None = int(np.argmax(found.score))
+        if self._is_worth_looking_ahead(variant, waiters, float(found.expected_ns[at])):
+            at = self._look_ahead(variant, found, waiters, times, now_ns)
+        if at is None:
+            return None
+        size = times.sizes[int(found.size[at])]
+        return _Best(variant, found.batch(at), size, float(found.score[at]))
+
+    def _is_worth_looking_ahead(
+        self, variant: VariantName, waiters: Waiters, expected_ns: float
+    ) -> bool:
+        """Say whether the decision would still be short against the batch.
+
+        With one application there is little to choose from, and with several executors the plays
+        would be of a box that is not this one.
+        """
+        return (
+            self._looks_ahead
+            and len(self._learning.distributions(variant)) > 1
+            and len(waiters.rank) <= lookahead.WAITING_MAX
+            and len(self._recent[variant]) >= lookahead.KNOWN_MIN
+            and expected_ns >= LOOK_AHEAD_FACTOR * lookahead.cost_ns(waiters, expected_ns)
+            and len(self._latencies.slowdowns) == 1
+        )
+
+    def _look_ahead(
+        self,
+        variant: VariantName,
+        found: Candidates,
+        waiters: Waiters,
+        times: BatchTimes,
+        now_ns: int,
+    ) -> int | None:
+        """Return the candidate that does best in sampled futures; None: wait."""
+        table = self._learning.table(variant)
+        tried = _best_distinct(found)
+        choice = lookahead.choose(
+            [found.batch(at) for at in tried],
+            waiters,
+            table,
+            self._pricing(times, table),
+            recent=self._recent[variant],
+            now_ns=now_ns,
+            horizon_ns=lookahead.horizon_ns(waiters, float(found.expected_ns[tried[0]])),
+            # Made anew each time: of the two kinds only the plain one can be written down.
+            rng=np.random.default_rng(self._rng.getrandbits(64)),
+        )
+        return None if choice == lookahead.WAIT else tried[choice]
+
+    def _quickest_ns(self, variant: VariantName, app: int) -> float:
+        return self._learning.quickest_ns(variant, app)
+
+    def _pricing(self, times: BatchTimes, table: WorkTable) -> Pricing:
+        return Pricing(
+            fixed_ns=times.fixed_ns + self._latencies.overhead_ns,
+            slope_ns=times.slope_ns,
+            sizes=times.sizes,
+            urgency=URGENCY if len(table.rank) > 1 else 0.0,
+            urgency_slos=URGENCY_SLOS,
+        )
+
+
+def _best_distinct(found: Candidates) -> list[int]:
+    """Return the best candidates with different members, the best first."""
+    tried: list[int] = []
+    seen: set[tuple[int, ...]] = set()
+    for at in np.argsort(-found.score, kind="stable"):
+        members = tuple(found.batch(int(at)))
+        if members not in seen:
+            seen.add(members)
+            tried.append(int(at))
+            if len(tried) == _TRIED:
+                break
+    return tried

@@ -1,0 +1,152 @@
+"""Decides how long a batch takes from how much work its longest member is.
+
+Pure. Orloj (section 4.2.1, equation 3) has `c0 + c1 * k * l` for a batch of k whose longest member
+takes l alone. Here the time of a padded size k is
+
+    fixed + pace * slope[k] * work
+
+where work is relative (1 is what the profile's median request needs, on any executor), `slope[k]`
+comes from the profile, so it need not be linear in k, and `fixed` and `pace` follow the served
+batches.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgebox.domain.models import QUANTILES, LatencyProfile
+from edgebox.scheduling.distributions import values_from_quantiles
+
+FIXED_SHARE_MAX = 0.9995
+"""Of a single request's time; with all of it fixed there would be no work to speak of."""
+
+_MEDIAN = QUANTILES.index(0.5)
+_INNER = slice(1, -1)
+"""The least and the greatest time measured are the noisiest quantiles."""
+
+_SPLITS = 32
+PRIOR_WEIGHT = 20.0
+"""The profile counts as many batches as this."""
+
+MEMORY_NS = 10_000_000_000
+"""Served batches count less by a factor e after this time, so what was slow is tried again."""
+
+PACE_LIMITS = (0.25, 64.0)
+
+
+class BatchTimes:
+    """The times of one variant's batches on one executor, calibrated by those it served."""
+
+    def __init__(self, profile: LatencyProfile) -> None:
+        self.sizes = profile.batch_sizes
+        times = np.maximum.accumulate(
+            np.array([profile.quantiles_ns[size] for size in self.sizes], dtype=np.float64)
+        )  # (sizes, quantiles)
+        medians = np.maximum(times[:, _MEDIAN], 1.0)
+        self._profile_fixed_ns = _fixed_ns(np.array(self.sizes, dtype=np.float64), medians, times)
+        self.fixed_ns = self._profile_fixed_ns
+        self.pace = 1.0
+        self._slope_ns = medians - self._profile_fixed_ns
+        self.slope_ns = self._slope_ns
+        """Time per unit of work at each size, paced: (sizes,) float64."""
+        self._prior_work = np.maximum((times[0] - self._profile_fixed_ns) / self._slope_ns[0], 0.0)
+        self._observed = _Sums()
+        self._observed_ns = 0
+        self._prior = _Sums()
+        for median_ns, slope_ns in zip(medians, self._slope_ns, strict=True):
+            weight = PRIOR_WEIGHT / len(self.sizes) / float(median_ns) ** 2
+            self._prior.add(weight, float(slope_ns), 0.0)
+        # One profiled size alone would leave the line free to turn about its point.
+        self._prior.one *= 1 + 1e-3
+        self._prior.square *= 1 + 1e-3
+
+    @property
+    def prior_work(self) -> list[float]:
+        """Equally likely amounts of work, as the profile's single requests had them."""
+        return values_from_quantiles([float(work) for work in self._prior_work])
+
+    def work_of(self, took_ns: float) -> float:
+        """Return how much work a request was that took this long alone."""
+        return max(0.0, took_ns - self.fixed_ns) / float(self.slope_ns[0])
+
+    def batch_ns(self, at: int, work: float) -> float:
+        """Return the time of the `at`-th size whose longest member is this much work."""
+        return self.fixed_ns + float(self.slope_ns[at]) * work
+
+    def served(self, size: int, work: float, took_ns: float, now_ns: int) -> None:
+        """Learn from a batch: least squares, pulled to the profile, recent batches foremost.
+
+        Args:
+            size: the padded size.
+            work: the expected work of its longest member.
+            took_ns: its execution.
+            now_ns: when it was done.
+        """
+        if not (math.isfinite(took_ns) and took_ns > 0 and math.isfinite(work)):
+            return
+        keep = math.exp(-max(0, now_ns - self._observed_ns) / MEMORY_NS)
+        self._observed_ns = now_ns
+        slope_ns = float(self._slope_ns[self.sizes.index(size)]) * work
+        expected_ns = self._profile_fixed_ns + slope_ns
+        self._observed.fade(keep)
+        self._observed.add(1 / max(1.0, expected_ns) ** 2, slope_ns, took_ns - expected_ns)
+        off_ns, pace = self._observed.line(self._prior)
+        self.fixed_ns = max(0.0, self._profile_fixed_ns + off_ns)
+        self.pace = min(max(1 + pace, PACE_LIMITS[0]), PACE_LIMITS[1])
+        self.slope_ns = self._slope_ns * self.pace
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The sums that a weighted line through residuals needs; two unknowns need no matrices."""
+
+    one: float = 0.0
+    at: float = 0.0
+    square: float = 0.0
+    residual: float = 0.0
+    cross: float = 0.0
+
+    def add(self, weight: float, at: float, residual: float) -> None:
+        """Take a point in."""
+        self.one += weight
+        self.at += weight * at
+        self.square += weight * at * at
+        self.residual += weight * residual
+        self.cross += weight * at * residual
+
+    def fade(self, keep: float) -> None:
+        """Let what is known count less."""
+        self.one *= keep
+        self.at *= keep
+        self.square *= keep
+        self.residual *= keep
+        self.cross *= keep
+
+    def line(self, prior: "_Sums") -> tuple[float, float]:
+        """Return offset and slope of the residuals, pulled to 0 by a prior's points."""
+        one, at, square = self.one + prior.one, self.at + prior.at, self.square + prior.square
+        determinant = one * square - at * at
+        offset = (square * self.residual - at * self.cross) / determinant
+        return offset, (one * self.cross - at * self.residual) / determinant
+
+
+def _fixed_ns(sizes: np.ndarray, medians: np.ndarray, times: np.ndarray) -> float:
+    """Return the part of a batch's time that does not grow with the work in it.
+
+    At most the line through the medians at size 0; less where the spread of the times grows with
+    the size as if it were noise on the whole time rather than different amounts of work.
+    """
+    if len(sizes) < 2:
+        return 0.0
+    slope = np.polyfit(sizes, medians, 1)[0]
+    through = float(medians[0] - slope * sizes[0])
+    most = min(max(through, 0.0), FIXED_SHARE_MAX * float(medians[0]))
+    spread = (times - medians[:, None])[:, _INNER]
+    if most == 0.0 or not spread.any():
+        return most
+    shares = most * np.arange(_SPLITS + 1) / _SPLITS
+    growth = (medians[:, None] - shares) / (medians[0] - shares)  # (sizes, splits)
+    misfit = spread[:, :, None] - growth[:, None, :] * spread[0][None, :, None]
+    errors = (misfit**2).sum(axis=(0, 1))
+    return float(shares[len(shares) - 1 - int(np.argmin(errors[::-1]))])

@@ -1,0 +1,201 @@
+"""Decides which of the ready requests of one variant make the best batch: all candidates at once.
+
+Pure. A candidate is a choice of (class, size, membership quantile, order): of the requests whose
+application is at most the class, the first `size` that are in time with the quantile's
+probability, either by deadline, or those of the class itself first. Its score is what it answers
+on time per time it takes.
+
+Source: Orloj (arXiv 2209.00159) has the distributions and the score per request; scoring whole
+batches, grouping by application and membership by quantile are ours. Cost: a few dozen array
+operations over at most J x S x Q x 2 candidates of at most 16 or so members.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from edgebox.scheduling.distributions import Floats, Places
+from edgebox.scheduling.work import MEMBERSHIP, WorkTable
+
+CLASSES_MAX = 8
+"""Of more applications than this, as many are tried as the largest of a batch."""
+
+_TRIED_MAX = 256
+"""Of the unlikely requests, as many are looked at, those with the latest deadlines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """What a batch costs and what leaving somebody waiting is worth."""
+
+    fixed_ns: float
+    slope_ns: Floats
+    """(sizes,): time per unit of work."""
+    sizes: tuple[int, ...]
+    urgency: float
+    """Weight of those who could be missed if they are left waiting."""
+    urgency_slos: float
+    """How fast urgency fades with the time to spare, in deadlines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiters:
+    """The ready requests of one variant, N of them, by rising deadline."""
+
+    slack_ns: Floats
+    """(N,): time to each deadline."""
+    slo_ns: Floats
+    """(N,): the whole time each had."""
+    rank: Places
+    """(N,): the application's place in the table's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Candidate batches, C of them with at most n members."""
+
+    members: Places
+    """(C, n): places in the queue; where not `present`, anything."""
+    present: npt.NDArray[np.bool_]
+    """(C, n)"""
+    size: Places
+    """(C,): index of the padded size."""
+    score: Floats
+    """(C,): answers on time per ns."""
+    expected_ns: Floats
+    """(C,)"""
+
+    def batch(self, at: int) -> list[int]:
+        """Return the places of one candidate."""
+        return [int(place) for place in self.members[at][self.present[at]]]
+
+
+def propose(waiters: Waiters, table: WorkTable, pricing: Pricing) -> Candidates | None:
+    """Form and score every candidate; None: nobody is in time with any quantile's probability."""
+    tops = _tops(waiters.rank)
+    sizes = _useful_sizes(len(waiters.rank), pricing.sizes)
+    # A ns of grace: finishing exactly at the deadline counts.
+    work = table.thresholds(pricing.sizes)[tops, :sizes]  # (tops, sizes, quantiles)
+    need_ns = pricing.fixed_ns + pricing.slope_ns[:sizes, None] * work - 1
+    members, present = _members(waiters, tops, need_ns, pricing.sizes[:sizes])
+    if len(members) == 0:
+        return None
+    return _scored(members, present, waiters, table, pricing)
+
+
+def likeliest(waiters: Waiters, table: WorkTable, pricing: Pricing) -> tuple[int, float] | None:
+    """Return the place and score of the single request that most likely is in time; None: none.
+
+    For when nobody is likely to be: an idle executor has nothing better to do.
+    """
+    offset = max(0, len(waiters.rank) - _TRIED_MAX)
+    slack_ns, rank = waiters.slack_ns[offset:], waiters.rank[offset:]
+    work = ((slack_ns - pricing.fixed_ns) / pricing.slope_ns[0])[:, None]
+    chance = table.chances(np.exp(table.log_cdf[rank]), work.astype(np.float32))[:, 0]
+    at = int(np.argmax(chance))
+    if chance[at] <= 0:
+        return None
+    return at + offset, float(chance[at]) / (pricing.fixed_ns + float(pricing.slope_ns[0]))
+
+
+def _tops(rank: Places) -> Places:
+    tops = np.flatnonzero(np.bincount(rank))
+    if len(tops) > CLASSES_MAX:
+        tops = tops[np.linspace(0, len(tops) - 1, CLASSES_MAX).astype(np.intp)]
+    return tops
+
+
+def _useful_sizes(waiting: int, sizes: tuple[int, ...]) -> int:
+    for at, size in enumerate(sizes):
+        if size >= waiting:
+            return at + 1
+    return len(sizes)
+
+
+@lru_cache(maxsize=64)
+def _plan(tops: int, sizes: tuple[int, ...]) -> tuple[Places, Places, Places]:
+    """Return what only depends on the numbers of classes and sizes.
+
+    Returns:
+        Of each candidate of one order, the class's number and the most members, (C, 1); and the
+        columns, (n,).
+    """
+    each = len(sizes) * len(MEMBERSHIP)
+    top = np.repeat(np.arange(tops), each)[:, None]
+    limit = np.tile(np.repeat(np.array(sizes), len(MEMBERSHIP)), tops)[:, None]
+    return top, limit, np.arange(sizes[-1])
+
+
+def _members(
+    waiters: Waiters, tops: Places, need_ns: Floats, sizes: tuple[int, ...]
+) -> tuple[Places, npt.NDArray[np.bool_]]:
+    """Return the members of the candidates, by deadline and with the class itself first.
+
+    One sorted list per class and kind (all up to the class; the class itself), end to end in one
+    array, so that one binary search answers for all thresholds.
+    """
+    slack_ns, rank = waiters.slack_ns, waiters.rank
+    top, limit, column = _plan(len(tops), sizes)
+    lists = [(rank <= each).nonzero()[0] for each in tops[:-1]]
+    lists.append(np.arange(len(rank)))
+    lists += [(rank == each).nonzero()[0] for each in tops[1:]]
+    place = np.concatenate(lists) if len(lists) > 1 else lists[0]
+    ends = np.array([len(each) for each in lists]).cumsum()
+    apart = 2 * (float(slack_ns[-1]) + float(need_ns.max()) + 1e9)
+    keys = slack_ns[place]
+    for number in range(1, len(lists)):
+        keys[ends[number - 1] : ends[number]] += number * apart
+    needs = need_ns.reshape(-1, 1)
+
+    start = keys.searchsorted(needs + top * apart)
+    count = np.minimum(ends[top] - start, limit)
+    at = start + column
+    present = column < count
+    if len(tops) > 1:
+        # The lowest class has none below it, so its second order is its first.
+        later = slice(need_ns[0].size, None)
+        top, limit, needs = top[later], limit[later], needs[later]
+        own_list = top + (len(tops) - 1)
+        own = keys.searchsorted(needs + own_list * apart)
+        low = keys.searchsorted(needs + (top - 1) * apart)
+        of_own = np.minimum(ends[own_list] - own, limit)
+        total = np.minimum(of_own + ends[top - 1] - low, limit)
+        second = np.where(column < of_own, own + column, low - of_own + column)
+        at = np.concatenate([at, second])
+        present = np.concatenate([present, column < total])
+    chosen = present[:, 0].nonzero()[0]
+    at, present = at[chosen], present[chosen]
+    return place[at * present], present
+
+
+def _scored(
+    members: Places,
+    present: npt.NDArray[np.bool_],
+    waiters: Waiters,
+    table: WorkTable,
+    pricing: Pricing,
+) -> Candidates:
+    applications = len(table.log_cdf)
+    filled = present.sum(axis=1)
+    size = np.array(pricing.sizes).searchsorted(filled)
+    slope_ns = pricing.slope_ns[size]
+    if applications == 1:
+        counts = filled[:, None].astype(np.float32)
+    else:
+        column = np.where(present, waiters.rank[members], applications)
+        column += (np.arange(len(members)) * (applications + 1))[:, None]
+        counted = np.bincount(column.ravel(), minlength=len(members) * (applications + 1))
+        counts = counted.reshape(len(members), -1)[:, :-1].astype(np.float32)
+    cdfs = np.exp(counts @ table.log_cdf)
+    expected_ns = pricing.fixed_ns + slope_ns * (table.greatest - cdfs @ table.weights)
+    slack_ns = waiters.slack_ns[members]
+    work = (slack_ns - pricing.fixed_ns) / slope_ns[:, None]
+    worth = table.chances(cdfs, work.astype(np.float32))
+    if pricing.urgency > 0:
+        spare_ns = slack_ns - expected_ns[:, None]
+        fade = -spare_ns / (waiters.slo_ns * pricing.urgency_slos)[members]
+        worth += np.exp(np.minimum(fade, 0).astype(np.float32)) * (fade <= 0) * pricing.urgency
+    score = (worth * present).sum(axis=1) / expected_ns
+    return Candidates(members, present, size, score, expected_ns)

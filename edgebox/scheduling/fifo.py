@@ -1,0 +1,23 @@
+"""Decides the next batch in order of arrival: the plainest baseline. Pure."""
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.queueing import QueueingPolicy, oldest
+
+
+class FirstInFirstOut(QueueingPolicy):
+    """Whoever came first runs first, as many as fit into the largest batch.
+
+    Only what is past its deadline is dropped. Cost: O(n log n) per batch.
+    """
+
+    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+        """Give away the oldest requests of the queue whose oldest came first."""
+        best = min(self._queues(executor), key=lambda item: min(item[1].requests), default=None)
+        if best is None:
+            return None
+        variant, queue, row = best
+        return self._batch(variant, row, oldest(queue, row.sizes[-1]))
+
+    def _quickest_ns(self, variant: VariantName, app: int) -> float:
+        return 0.0

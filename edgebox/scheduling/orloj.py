@@ -1,0 +1,141 @@
+"""Decides the next batch as Orloj does: distributions per application, a priority per request.
+
+Pure. Source: Yu et al., "Orloj", arXiv 2209.00159, sections 3 and 4, where the text leaves a choice
+the reading that serves best. Differences from the text:
+
+- Algorithm 1, line 16: the largest batch size that is full is the candidate. The text has both
+  "in descending order" and "overall earliest deadline"; ascending and earliest are worse.
+- Line 19: `break` only on success. Read literally it looks at one queue and starves.
+- Equation 2 is evaluated from equally likely values of the batch's time instead of histogram
+  bins, and the maximum's distribution is the product of CDFs, of which equation 8 is the
+  derivative.
+- Section 4.3: the batch's time is estimated as if all its slots were of the request's own
+  application; with all applications pooled, short requests look long.
+- Section 4.4: scores are tabulated against the time to the deadline, which never overflows and
+  needs no base time; at 10,000 requests sorting out the best by array operations beats a hull.
+
+Cost: O(n log v) array operations per batch size tried, with v values per distribution.
+"""
+
+import numpy as np
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.requests import Request
+from edgebox.scheduling.batch_times import BatchTimes
+from edgebox.scheduling.distributions import EmpiricalDistribution, Floats, Places
+from edgebox.scheduling.events import Infer
+from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.learning import Learning
+from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.queueing import QueueingPolicy
+
+DELAY_RATE_PER_NS = 1e-10
+"""b of the text, 1e-4 per ms: the rate of the exponential delay of a request left waiting."""
+
+_VALUES = 64
+"""Equally likely values that stand for a batch's time."""
+
+
+class Orloj(QueueingPolicy):
+    """The largest full batch of those expected to be in time, by time-varying priority."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._learning = Learning(self._latencies)
+
+    def attach(self, latencies: Latencies) -> None:
+        """Take the expected times to start from."""
+        super().attach(latencies)
+        self._learning = Learning(latencies)
+
+    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
+        """Watch the deadline of a request that is being decoded."""
+        self._waiting.admit(request, variant, self._learning.app(variant, request.app))
+
+    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+        """Learn what a request of an application took alone."""
+        self._learning.sampled(executor, variant, app, took_ns)
+
+    def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
+        """Learn what a batch took."""
+        self._learning.completed(batch, took_ns, now_ns)
+
+    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+        """Give away the requests with the highest priorities that fill the largest batch."""
+        for variant, queue, row in self._queues(executor):
+            times = self._learning.times(executor, variant)
+            if times is None:
+                continue
+            columns = queue.columns
+            slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
+            for at in reversed(range(len(row.sizes))):
+                places = self._top(variant, times, at, slack_ns, columns.app)
+                if places is not None:
+                    apps = [self._waiting.request(queue.requests[p]).app for p in places]
+                    self._learning.started(executor, apps)
+                    return self._batch(variant, row, places)
+        return None
+
+    def _top(
+        self, variant: VariantName, times: BatchTimes, at: int, slack_ns: Floats, app: Places
+    ) -> list[int] | None:
+        """Return the requests that fill a batch of the `at`-th size; None: they are too few."""
+        size = times.sizes[at]
+        if len(slack_ns) < size:
+            return None
+        priority = np.full(len(slack_ns), -1.0)
+        for index in np.unique(app):
+            batch_ns = self._batch_times_ns(variant, times, at, int(index))
+            of_app = np.flatnonzero(app == index)
+            # A ns of grace: finishing exactly at the deadline counts.
+            need_ns = batch_ns.mean() + self._latencies.overhead_ns - 1
+            of_app = of_app[slack_ns[of_app] >= need_ns]
+            priority[of_app] = priorities(slack_ns[of_app] + 1, batch_ns)
+        if np.count_nonzero(priority >= 0) < size:
+            return None
+        return [int(place) for place in np.argsort(-priority, kind="stable")[:size]]
+
+    def _batch_times_ns(self, variant: VariantName, times: BatchTimes, at: int, app: int) -> Floats:
+        """Return equally likely times of a batch full of one application's requests."""
+        distribution = self._learning.distributions(variant)[app]
+        work = _values_of_max(distribution, times.sizes[at])
+        batch_ns: Floats = times.fixed_ns + times.slope_ns[at] * work
+        return batch_ns
+
+    def _quickest_ns(self, variant: VariantName, app: int) -> float:
+        """Return the expected time alone: the text drops what is late by its estimate."""
+        found = []
+        for executor in self._latencies.executors(variant):
+            times = self._learning.times(executor, variant)
+            if times is not None:
+                found.append(float(self._batch_times_ns(variant, times, 0, app).mean()))
+        return min(found, default=0.0)
+
+
+def _values_of_max(distribution: EmpiricalDistribution, draws: int) -> Floats:
+    shares = ((np.arange(_VALUES) + 0.5) / _VALUES) ** (1 / draws)
+    values = distribution.values
+    at = np.ceil(shares * len(values) - 1e-9).astype(np.intp) - 1
+    picked: Floats = values[np.clip(at, 0, len(values) - 1)]
+    return picked
+
+
+def priorities(slack_ns: Floats, batch_ns: Floats) -> Floats:
+    """Return what running now rather than later is worth per time (equations 1 and 2).
+
+    With an exponential delay it is the mean of e^(-b * (slack - L)) over the batch times L that
+    are in time, divided by the mean batch time.
+
+    Args:
+        slack_ns: (n,): time to each deadline.
+        batch_ns: (v,): equally likely batch times, rising.
+    """
+    longest_ns = float(batch_ns[-1])
+    gains = np.exp(DELAY_RATE_PER_NS * (batch_ns - longest_ns))
+    gained = np.concatenate([[0.0], np.cumsum(gains)])[
+        np.searchsorted(batch_ns, slack_ns, side="right")
+    ]
+    # Far deadlines are worth e^-700 alike; what is nearer than the longest batch gains above 1.
+    fading = np.exp(np.clip(-DELAY_RATE_PER_NS * (slack_ns - longest_ns), -700.0, 700.0))
+    worth: Floats = gained * fading / (len(batch_ns) * float(batch_ns.mean()))
+    return worth

@@ -1,0 +1,86 @@
+"""Owns what most policies share: queues by deadline, and dropping the hopeless. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.requests import Request, RequestId
+from edgebox.scheduling.events import Infer
+from edgebox.scheduling.latencies import Latencies, Row
+from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.waiting import ReadyQueue, Waiting
+
+
+class QueueingPolicy:
+    """A policy without an opinion: it queues by deadline, learns nothing and starts nothing.
+
+    A policy derived from it says what to run (`next_batch`), and where it differs, when a request
+    is given up (`_quickest_ns`) and what it learns.
+    """
+
+    def __init__(self) -> None:
+        self._latencies = Latencies(SchedulerParameters())
+        self._waiting = Waiting(self._quickest_ns)
+
+    def attach(self, latencies: Latencies) -> None:
+        """Take the expected times to decide by."""
+        self._latencies = latencies
+
+    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
+        """Watch the deadline of a request that is being decoded."""
+        self._waiting.admit(request, variant, 0)
+
+    def prepared(self, request: RequestId, now_ns: int) -> None:
+        """Queue a request."""
+        self._waiting.prepared(request)
+
+    def removed(self, request: RequestId) -> None:
+        """Forget a request."""
+        self._waiting.remove(request)
+
+    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+        """Learn nothing from single requests."""
+
+    def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
+        """Learn nothing from batches."""
+
+    def expired(self, now_ns: int) -> list[RequestId]:
+        """Give away the requests that would miss even at `_quickest_ns`."""
+        return self._waiting.expired(now_ns)
+
+    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+        """Start nothing."""
+        return None
+
+    def next_wakeup_ns(self) -> int | None:
+        """Return when the next request is given up."""
+        return self._waiting.next_hopeless_ns()
+
+    def pending(self) -> Iterable[RequestId]:
+        """Iterate over every request it knows."""
+        return iter(self._waiting)
+
+    def _quickest_ns(self, variant: VariantName, app: int) -> float:
+        """Return the time that a request must still have to be kept."""
+        # A variant that no executor has keeps its requests to the deadline: one may come back.
+        row = self._latencies.best(variant)
+        return 0.0 if row is None else float(row.low_ns[0])
+
+    def _queues(self, executor: ExecutorId) -> Iterator[tuple[VariantName, ReadyQueue, Row]]:
+        """Yield what waits for an executor, the queue with the earliest deadline first."""
+        waiting = [item for item in self._waiting.queues.items() if len(item[1])]
+        for variant, queue in sorted(waiting, key=lambda item: item[1].deadlines[0]):
+            row = self._latencies.row(executor, variant)
+            if row is not None:
+                yield variant, queue, row
+
+    def _batch(self, variant: VariantName, row: Row, places: Sequence[int]) -> Batch:
+        """Give away the requests at these places, padded to the smallest profiled size."""
+        members = self._waiting.take(variant, places)
+        size = next(size for size in row.sizes if size >= len(members))
+        return Batch(variant, tuple(member.id for member in members), size)
+
+
+def oldest(queue: ReadyQueue, count: int) -> list[int]:
+    """Return the places of the requests that came first."""
+    return sorted(range(len(queue)), key=queue.requests.__getitem__)[:count]

@@ -1,0 +1,141 @@
+"""Owns how much work each application's requests are, and what that makes of whole batches.
+
+Pure. One `WorkTable` per variant answers for hundreds of candidate batches at once: the CDFs of
+all applications are tabulated at common nodes, as logarithms, so that the CDF of a batch's longest
+member is a matrix product and an exponential.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from edgebox.scheduling.distributions import EmpiricalDistribution, Floats
+
+Singles = npt.NDArray[np.float32]
+
+MEMBERSHIP = (0.5, 0.9, 0.99)
+"""A candidate batch takes those that are in time with this probability."""
+
+_NODE_QUANTILES = np.array([0.01, 0.05, *np.arange(0.1, 0.95, 0.1), 0.95, 0.99, 1.0])
+_NODES_MAX = 160
+_CELLS = 4096
+_JUMP = 0.03
+EDGE = 1e-6
+"""Relative width of a jump."""
+
+_LOG_ZERO = -200.0
+"""Stands for the logarithm of 0: e to this is 0 in single precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTable:
+    """The applications of one variant, from the least to the most work.
+
+    J applications, G nodes, S batch sizes, Q membership quantiles.
+    """
+
+    rank: npt.NDArray[np.intp]
+    """(J,): the place of an application (by its index) in this order."""
+    nodes: Singles
+    """(G,): amounts of work, rising."""
+    log_cdf: Singles
+    """(J, G), by rank."""
+    weights: Singles
+    """(G,): the mean of a maximum is `greatest - cdf @ weights`."""
+    greatest: float
+    cell_of_work: float
+    """Cells of `node_of` per unit of work."""
+    node_of: npt.NDArray[np.intp]
+    """(cells,): the last node that is not above a cell."""
+    per_width: Singles
+    """(G,): one by the distance to the next node; 0 where there is none."""
+    ranked: Sequence[EmpiricalDistribution]
+    least: Floats
+    """(J,)"""
+    _thresholds: dict[tuple[int, ...], Floats] = field(default_factory=dict)
+
+    def thresholds(self, sizes: tuple[int, ...]) -> Floats:
+        """Return the work that a size's longest member does not exceed with each quantile.
+
+        Returns:
+            (J, S, Q) float64; kept, because executors rarely have many sets of sizes.
+        """
+        known = self._thresholds.get(sizes)
+        if known is None:
+            known = self._thresholds[sizes] = np.array(
+                [
+                    [[d.quantile_of_max(k, q) for q in MEMBERSHIP] for k in sizes]
+                    for d in self.ranked
+                ]
+            )
+        return known
+
+    def chances(self, cdfs: Singles, work: Singles) -> Singles:
+        """Return how likely the maximum of each batch is at most each amount of work.
+
+        Args:
+            cdfs: (batches, G), the CDFs of the batches' maxima at the nodes.
+            work: (batches, n).
+        """
+        # Clipped first: what is far below 0 would not survive the conversion.
+        cell = np.minimum(np.maximum(work * self.cell_of_work, -1), _CELLS).astype(np.intp)
+        at = self.node_of[cell + 1]
+        share = np.maximum((work - self.nodes[at]) * self.per_width[at], 0)
+        at += (np.arange(len(cdfs)) * len(self.nodes))[:, None]
+        flat = cdfs.ravel()
+        low = flat[at]
+        chance: Singles = low + share * (flat[at + 1] - low)
+        return chance
+
+
+def tabulate(distributions: Sequence[EmpiricalDistribution]) -> WorkTable:
+    """Build the table of some applications, given in the order of their indices."""
+    order = sorted(range(len(distributions)), key=lambda at: distributions[at].mean)
+    ranked = [distributions[at] for at in order]
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    nodes = _nodes(ranked)
+    # Twice the last node: every node has a next one, and nothing is gained behind the last.
+    nodes = np.append(nodes, nodes[-1])
+    with np.errstate(divide="ignore"):
+        log_cdf = np.log(np.stack([d.cdf(nodes) for d in ranked]))
+        per_width = np.where(np.diff(nodes) > 0, 1 / np.diff(nodes), 0.0)
+    # Trapezoids: the integral of 1 - CDF from the first node on, plus the first node itself.
+    width = np.diff(nodes, prepend=nodes[0], append=nodes[-1])
+    cell_of_work = _CELLS / max(float(nodes[-1]), 1e-12)
+    # The right edge of each cell: what is at the node but for rounding is in time.
+    edges = np.arange(0, _CELLS + 2) / cell_of_work
+    node_of = np.searchsorted(nodes, edges, side="right") - 1
+    return WorkTable(
+        rank=rank,
+        nodes=nodes.astype(np.float32),
+        log_cdf=np.maximum(log_cdf, _LOG_ZERO).astype(np.float32),
+        weights=((width[:-1] + width[1:]) / 2).astype(np.float32),
+        greatest=float(nodes[-1]),
+        cell_of_work=cell_of_work,
+        node_of=np.clip(node_of, 0, len(nodes) - 2),
+        per_width=np.append(per_width, 0.0).astype(np.float32),
+        ranked=ranked,
+        least=np.array([d.least for d in ranked]),
+    )
+
+
+def _nodes(ranked: Sequence[EmpiricalDistribution]) -> Floats:
+    """Return the amounts of work at which CDFs are kept: quantiles of every application.
+
+    Where a CDF jumps, a node just below the jump keeps interpolation from smearing it.
+    """
+    points = []
+    for distribution in ranked:
+        values = distribution.values
+        at = np.unique(np.quantile(values, _NODE_QUANTILES, method="inverted_cdf"))
+        below = np.searchsorted(values, at, side="left") / len(values)
+        jumps = at[(distribution.cdf(at) - below > _JUMP) | (at == at[0])]
+        points += [at, jumps - EDGE * np.maximum(jumps, EDGE)]
+    every = np.unique(np.concatenate(points))
+    if len(every) > _NODES_MAX:
+        picked = np.unique(np.linspace(0, len(every) - 1, _NODES_MAX).astype(np.intp))
+        every = every[picked]
+    return every

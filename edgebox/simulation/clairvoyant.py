@@ -1,0 +1,108 @@
+"""Decides like the adaptive policy, but is told every execution time: a reference, not an option.
+
+Pure. What it answers on time shows what not knowing the execution times costs. It is greedy, so it
+is no upper bound: where batches are best left waiting, a policy that waits can beat it.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.requests import Request, RequestId
+from edgebox.scheduling.adaptive import URGENCY, URGENCY_SLOS
+from edgebox.scheduling.events import Infer
+from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.waiting import Waiting
+from edgebox.simulation.workload import Model
+
+_LIMITS_MAX = 24
+"""Of the waiting requests' execution times, so many are tried as the longest of a batch."""
+
+_MS = 1_000_000
+
+
+class Clairvoyant:
+    """The batch with the most answers on time per time, all execution times known."""
+
+    def __init__(self, model: Model, exec_ms: Mapping[int, float]) -> None:
+        self._sizes = model.batch_sizes
+        self._fixed_ns = model.c0_ms * _MS
+        self._slope_ns = model.c1 * _MS
+        self._exec_ms = exec_ms
+        self._waiting = Waiting(self._quickest_ns)
+
+    def attach(self, latencies: Latencies) -> None:
+        """Nothing to take: this policy knows."""
+
+    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
+        """Watch a request; its id stands for its application."""
+        self._waiting.admit(request, variant, request.id)
+
+    def prepared(self, request: RequestId, now_ns: int) -> None:
+        """Queue a request."""
+        self._waiting.prepared(request)
+
+    def removed(self, request: RequestId) -> None:
+        """Forget a request."""
+        self._waiting.remove(request)
+
+    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+        """Learn nothing."""
+
+    def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
+        """Learn nothing."""
+
+    def expired(self, now_ns: int) -> list[RequestId]:
+        """Give away the requests that cannot be in time."""
+        return self._waiting.expired(now_ns)
+
+    def next_wakeup_ns(self) -> int | None:
+        """Return when the next request becomes hopeless."""
+        return self._waiting.next_hopeless_ns()
+
+    def pending(self) -> Iterable[RequestId]:
+        """Iterate over every request it knows."""
+        return iter(self._waiting)
+
+    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+        """Give away the batch with the best score."""
+        for variant, queue in self._waiting.queues.items():
+            if len(queue):
+                places, size = self._best(variant, now_ns)
+                if places:
+                    members = self._waiting.take(variant, places)
+                    return Batch(variant, tuple(member.id for member in members), size)
+        return None
+
+    def _best(self, variant: VariantName, now_ns: int) -> tuple[list[int], int]:
+        columns = self._waiting.queues[variant].columns
+        slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
+        exec_ms = np.array([self._exec_ms[int(at)] for at in columns.app])
+        limits = np.unique(exec_ms)
+        if len(limits) > _LIMITS_MAX:
+            limits = limits[np.linspace(0, len(limits) - 1, _LIMITS_MAX).astype(np.intp)]
+        best, places, padded = 0.0, [], self._sizes[0]
+        for limit in limits:
+            short = np.flatnonzero(exec_ms <= limit)
+            for size in self._sizes:
+                need_ns = self._fixed_ns + self._slope_ns * size * limit - 1
+                in_time = short[np.searchsorted(slack_ns[short], need_ns) :]
+                by_deadline = in_time[:size]
+                longest_first = in_time[np.argsort(-exec_ms[in_time], kind="stable")[:size]]
+                for members in (by_deadline, longest_first):
+                    if len(members) == 0:
+                        continue
+                    real = next(one for one in self._sizes if one >= len(members))
+                    takes_ns = self._fixed_ns + self._slope_ns * real * exec_ms[members].max()
+                    spare = (slack_ns[members] - takes_ns) / (
+                        URGENCY_SLOS * columns.slo_ns[members]
+                    )
+                    score = (len(members) + URGENCY * np.exp(-spare).sum()) / takes_ns
+                    if score > best:
+                        best, places, padded = score, [int(at) for at in members], real
+        return places, padded
+
+    def _quickest_ns(self, variant: VariantName, app: int) -> float:
+        return self._fixed_ns + self._slope_ns * self._exec_ms[app]

@@ -1,0 +1,224 @@
+"""Owns the workload format of the batching simulator: lines of JSON in, typed requests out.
+
+Pure: the lines come from wherever the caller reads them. Every error names source, line and field.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from edgebox.domain.errors import InvalidInputError
+
+EXAMPLE = '{"type":"model","c0_ms":8,"c1":0.25,"batch_sizes":[1,2,4,8,16],"workers":1}'
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What runs: a batch of k whose longest member takes l alone takes `c0_ms + c1 * k * l`."""
+
+    c0_ms: float
+    c1: float
+    batch_sizes: tuple[int, ...]
+    """Rising."""
+    workers: int = 1
+    slo_mult: float | None = None
+    """What the deadlines were made with, in multiples of the P99 of the execution times."""
+
+    def batch_ms(self, size: int, longest_ms: float) -> float:
+        """Return how long a batch takes at a supported size."""
+        return self.c0_ms + self.c1 * size * longest_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request of a workload."""
+
+    id: int
+    at_ms: float
+    app: str
+    exec_ms: float
+    """What it takes alone; the policies do not know."""
+    slo_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A model, what its applications took in the past, and the requests by time of arrival."""
+
+    model: Model
+    history: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    jobs: tuple[Job, ...] = ()
+
+    def with_slo_multiple(self, multiple: float) -> "Workload":
+        """Return the same requests with longer or shorter deadlines.
+
+        Raises:
+            InvalidInputError: the model line does not say what the deadlines were made with.
+        """
+        made_with = self.model.slo_mult
+        if made_with is None:
+            raise InvalidInputError(
+                "the workload's model line has no slo_mult, so its deadlines cannot be rescaled"
+            )
+        jobs = tuple(replace(job, slo_ms=job.slo_ms * multiple / made_with) for job in self.jobs)
+        return replace(self, model=replace(self.model, slo_mult=multiple), jobs=jobs)
+
+
+def parse_workload(lines: Iterable[bytes | str], source: str) -> Workload:
+    """Read a workload.
+
+    Args:
+        lines: of the file.
+        source: what errors call it.
+
+    Raises:
+        InvalidInputError: the first mistake, with source, line and field.
+    """
+    reader = _Reader(source)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            reader.take(number, line)
+    return reader.result()
+
+
+def workload_lines(workload: Workload) -> Iterator[bytes]:
+    """Yield the lines that `parse_workload` reads the workload from."""
+    model = workload.model
+    line: dict[str, Any] = {
+        "type": "model", "c0_ms": model.c0_ms, "c1": model.c1,
+        "batch_sizes": list(model.batch_sizes), "workers": model.workers,
+    }  # fmt: skip
+    if model.slo_mult is not None:
+        line["slo_mult"] = model.slo_mult
+    yield orjson.dumps(line) + b"\n"
+    for app, times in workload.history.items():
+        for exec_ms in times:
+            yield orjson.dumps({"type": "history", "app": app, "exec_ms": exec_ms}) + b"\n"
+    for job in workload.jobs:
+        line = {
+            "type": "request", "id": job.id, "at_ms": job.at_ms, "app": job.app,
+            "exec_ms": job.exec_ms, "slo_ms": job.slo_ms,
+        }  # fmt: skip
+        yield orjson.dumps(line) + b"\n"
+
+
+class _Reader:
+    """Takes one line after the other."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._line = 0
+        self._record: dict[str, Any] = {}
+        self._model: Model | None = None
+        self._history: dict[str, list[float]] = {}
+        self._jobs: list[Job] = []
+        self._ids: set[int] = set()
+
+    def take(self, number: int, line: bytes | str) -> None:
+        """Read one line."""
+        self._line = number
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise self._wrong(f"is not JSON: {error}") from None
+        if not isinstance(record, dict):
+            raise self._wrong("must be a JSON object")
+        self._record = record
+        kind = record.get("type")
+        if self._model is None:
+            if kind != "model":
+                raise self._wrong(f"type: the first line must be the model, like {EXAMPLE}")
+            self._model = self._read_model()
+        elif kind == "history":
+            times = self._history.setdefault(self._text("app"), [])
+            times.append(self._number("exec_ms"))
+        elif kind == "request":
+            self._jobs.append(self._read_job())
+        elif kind == "model":
+            raise self._wrong("type: there is a second model line")
+        else:
+            raise self._wrong(f'type: must be "history" or "request", not {_shown(kind)}')
+
+    def result(self) -> Workload:
+        """Return what was read."""
+        if self._model is None:
+            raise InvalidInputError(f"{self._source}:1: is empty; its first line must be {EXAMPLE}")
+        history = {app: tuple(times) for app, times in self._history.items()}
+        return Workload(self._model, history, tuple(self._jobs))
+
+    def _read_model(self) -> Model:
+        sizes: Any = self._record.get("batch_sizes")
+        good = (
+            isinstance(sizes, list)
+            and len(sizes) > 0
+            and all(type(size) is int and 1 <= size <= 4096 for size in sizes)
+        )
+        if not good or sizes != sorted(set(sizes)):
+            raise self._wrong(
+                f"batch_sizes: must be rising whole numbers from 1, not {_shown(sizes)}"
+            )
+        c0_ms, c1 = self._number("c0_ms"), self._number("c1")
+        if c1 == 0:
+            raise self._wrong("c1: must be above 0")
+        multiple = self._number("slo_mult") if "slo_mult" in self._record else None
+        if multiple == 0:
+            raise self._wrong("slo_mult: must be above 0")
+        workers = self._whole("workers") if "workers" in self._record else 1
+        if workers < 1:
+            raise self._wrong("workers: must be at least 1")
+        return Model(c0_ms, c1, tuple(sizes), workers, multiple)
+
+    def _read_job(self) -> Job:
+        job = Job(
+            id=self._whole("id"),
+            at_ms=self._number("at_ms"),
+            app=self._text("app"),
+            exec_ms=self._number("exec_ms"),
+            slo_ms=self._number("slo_ms"),
+        )
+        if job.app not in self._history:
+            known = ", ".join(sorted(self._history)) or "none"
+            raise self._wrong(f"app: {_shown(job.app)} has no history line before (known: {known})")
+        if self._jobs and job.at_ms < self._jobs[-1].at_ms:
+            before = self._jobs[-1].at_ms
+            raise self._wrong(f"at_ms: {job.at_ms:g} is before the request above ({before:g})")
+        if job.id in self._ids:
+            raise self._wrong(f"id: {job.id} is there twice")
+        self._ids.add(job.id)
+        return job
+
+    def _number(self, key: str) -> float:
+        value = self._present(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._wrong(f"{key}: must be a number, not {_shown(value)}")
+        if not math.isfinite(value) or not 0 <= value <= 1e12:
+            raise self._wrong(f"{key}: must be a number from 0 to 1e12, not {_shown(value)}")
+        return float(value)
+
+    def _whole(self, key: str) -> int:
+        value = self._present(key)
+        if type(value) is not int or not 0 <= value < 1 << 53:
+            raise self._wrong(f"{key}: must be a whole number from 0, not {_shown(value)}")
+        return value
+
+    def _text(self, key: str) -> str:
+        value = self._present(key)
+        if not isinstance(value, str) or not value:
+            raise self._wrong(f"{key}: must be a text that is not empty, not {_shown(value)}")
+        return value
+
+    def _present(self, key: str) -> Any:
+        if key not in self._record:
+            raise self._wrong(f"{key}: is missing")
+        return self._record[key]
+
+    def _wrong(self, what: str) -> InvalidInputError:
+        return InvalidInputError(f"{self._source}:{self._line}: {what}")
+
+
+def _shown(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,95 @@
+"""Empirical distributions and maxima of many draws, judged by enumeration and by sampling."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.models import QUANTILES
+from edgebox.scheduling.distributions import (
+    SAMPLES_MIN,
+    EmpiricalDistribution,
+    cdf_of_max,
+    mean_of_max,
+    values_from_quantiles,
+)
+
+times = st.floats(0, 1e12, allow_nan=False)
+few = st.lists(st.integers(0, 20).map(float), min_size=1, max_size=4)
+garbage = st.sampled_from([math.nan, math.inf, -math.inf, -1.0, -1e-300])
+
+
+def of(values: list[float]) -> EmpiricalDistribution:
+    """A distribution with exactly these values, however few."""
+    return EmpiricalDistribution(values)
+
+
+@given(st.lists(times | garbage, max_size=60), st.integers(1, 30))
+def test_the_window_holds_the_last_usable_samples(samples: list[float], window: int) -> None:
+    distribution = EmpiricalDistribution([1.0], window)
+    taken = [sample for sample in samples if distribution.add(sample)]
+    assert taken == [s for s in samples if math.isfinite(s) and s >= 0]
+    assert distribution.samples == min(len(taken), window)
+    kept = sorted(taken[-window:])
+    if len(kept) < SAMPLES_MIN:
+        kept = sorted([1.0, *kept])
+    assert distribution.values.tolist() == kept
+    assert np.isfinite(distribution.values).all()
+
+
+@given(st.lists(times, min_size=1, max_size=40), st.lists(times, min_size=1, max_size=5))
+def test_a_reset_leaves_the_prior(samples: list[float], prior: list[float]) -> None:
+    distribution = EmpiricalDistribution([*prior, math.nan])
+    for sample in samples:
+        distribution.add(sample)
+    distribution.reset()
+    assert distribution.samples == 0
+    assert distribution.values.tolist() == sorted(prior)
+
+
+@given(few, st.floats(0.0, 1.0))
+def test_a_quantile_is_the_least_value_that_enough_do_not_exceed(
+    values: list[float], q: float
+) -> None:
+    at = of(values).quantile(q)
+    assert at in values
+    share = sum(value <= at for value in values) / len(values)
+    below = sum(value < at for value in values) / len(values)
+    assert share >= q - 1e-6
+    assert below <= q + 1e-6
+
+
+@given(st.lists(st.tuples(few, st.integers(1, 2)), min_size=1, max_size=3))
+def test_the_maximum_of_a_mixed_batch_is_what_enumeration_finds(
+    batch: list[tuple[list[float], int]],
+) -> None:
+    slots = [values for values, draws in batch for _ in range(draws)]
+    maxima = [max(drawn) for drawn in product(*slots)]
+    members = [(of(values), draws) for values, draws in batch]
+    at = np.arange(-1.0, 22.0)
+    expected = [sum(m <= x for m in maxima) / len(maxima) for x in at]
+    assert cdf_of_max(members, at) == pytest.approx(expected)
+    assert mean_of_max(members) == pytest.approx(sum(maxima) / len(maxima))
+
+
+def test_the_maximum_of_a_mixed_batch_is_what_sampling_finds() -> None:
+    rng = np.random.default_rng(3)
+    short, long = rng.normal(10, 1, 2000), rng.lognormal(3, 0.5, 2000)
+    draws = np.concatenate([rng.choice(short, (40_000, 5)), rng.choice(long, (40_000, 3))], axis=1)
+    maxima = draws.max(axis=1)
+    members = [(of(list(short)), 5), (of(list(long)), 3)]
+    at = np.quantile(maxima, [0.05, 0.25, 0.5, 0.9, 0.99])
+    assert cdf_of_max(members, at) == pytest.approx([0.05, 0.25, 0.5, 0.9, 0.99], abs=0.01)
+    assert mean_of_max(members) == pytest.approx(maxima.mean(), rel=0.01)
+    alone = rng.choice(long, (40_000, 16)).max(axis=1)
+    assert of(list(long)).quantile_of_max(16, 0.5) == pytest.approx(np.median(alone), rel=0.02)
+
+
+def test_values_from_quantiles_have_those_quantiles() -> None:
+    wanted = [float(q * q * 100) for q in QUANTILES]
+    values = values_from_quantiles(wanted, 2000)
+    assert values == sorted(values)
+    assert np.quantile(values, QUANTILES) == pytest.approx(wanted, abs=0.05)

@@ -187,11 +187,3 @@ def resize_rgb(rgb: NDArray[np.uint8], width_px: int, height_px: int) -> NDArray
         return rgb
     resized = Image.fromarray(rgb).resize((width_px, height_px), _RESAMPLING, reducing_gap=2.0)
     return np.asarray(resized, dtype=np.uint8)
-
-
-def fitted_size(
-    width_px: int, height_px: int, box_width_px: int, box_height_px: int
-) -> tuple[int, int]:
-    """Return the size of a picture scaled *down* to fit a box, its aspect kept; never up."""
-    scale = min(1.0, box_width_px / width_px, box_height_px / height_px)
-    return max(1, round(width_px * scale)), max(1, round(height_px * scale))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgebox.vision.detections import Detections
+from edgebox.vision.overlap import iou_matrix
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -65,19 +66,6 @@ def _mean(values: Floats) -> float:
 def as_boxes(values: ArrayLike) -> Floats:
     """Return boxes as an (n, 4) float64 array, also for n = 0."""
     return np.asarray(values, dtype=np.float64).reshape(-1, 4)
-
-
-def iou_matrix(first: Floats, second: Floats) -> Floats:
-    """Return the (n, m) intersection over union of (n, 4) with (m, 4) xyxy boxes; 0 if empty."""
-    low = np.maximum(first[:, None, :2], second[None, :, :2])
-    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
-    shared = np.clip(high - low, 0.0, None).prod(axis=2)
-    areas = [
-        np.clip(boxes[:, 2:] - boxes[:, :2], 0.0, None).prod(axis=1) for boxes in (first, second)
-    ]
-    union = areas[0][:, None] + areas[1][None, :] - shared
-    ious: Floats = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
-    return ious
 
 
 def too_small_or_hidden(

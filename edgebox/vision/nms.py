@@ -6,23 +6,7 @@ Pure: numpy only.
 import numpy as np
 from numpy.typing import NDArray
 
-
-def iou_matrix(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the intersection over union of every box of `a` (n, 4) with every box of `b` (m, 4).
-
-    Boxes are xyxy; a box without area has an IoU of 0 with everything. Returns (n, m) float32.
-    """
-    corner_low = np.maximum(a[:, None, :2], b[None, :, :2])
-    corner_high = np.minimum(a[:, None, 2:], b[None, :, 2:])
-    sides = np.maximum(corner_high - corner_low, 0.0)
-    shared = sides[..., 0] * sides[..., 1]
-    area_a = np.prod(np.maximum(a[:, 2:] - a[:, :2], 0.0), axis=1)
-    area_b = np.prod(np.maximum(b[:, 2:] - b[:, :2], 0.0), axis=1)
-    union = area_a[:, None] + area_b[None, :] - shared
-    out: NDArray[np.float32] = np.divide(
-        shared, union, out=np.zeros_like(shared), where=union > 0.0
-    )
-    return out
+from edgebox.vision.overlap import iou_matrix
 
 
 def class_aware_nms(

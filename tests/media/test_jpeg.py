@@ -179,16 +179,6 @@ def test_resize() -> None:
     assert np.abs(small.astype(int) - gradient(160, 90).astype(int)).mean() < 2
 
 
-@given(sizes=st.tuples(*[st.integers(1, 2000)] * 4))
-def test_fitted_size_fits_and_never_grows(sizes: tuple[int, int, int, int]) -> None:
-    width, height, box_width, box_height = sizes
-    fitted = jpeg.fitted_size(width, height, box_width, box_height)
-    assert 1 <= fitted[0] <= min(width, box_width)
-    assert 1 <= fitted[1] <= min(height, box_height)
-    if width <= box_width and height <= box_height:
-        assert fitted == (width, height)
-
-
 def test_many_threads_at_once() -> None:
     pictures = [jpeg.encode(np.full((90, 160, 3), level, np.uint8)) for level in range(0, 250, 5)]
 

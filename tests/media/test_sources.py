@@ -208,7 +208,6 @@ def test_close_ends_a_live_source(video: Path) -> None:
 
 
 def test_the_scene_is_a_source() -> None:
-    pytest.importorskip("edgebox.media.scene")
     source: FrameSource = open_source("scene:7", 10.0, size_px=(320, 180))
     assert (source.width_px, source.height_px) == (320, 180)
     frame = next(source.frames())

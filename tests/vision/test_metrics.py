@@ -15,10 +15,10 @@ from edgebox.vision.metrics import (
     as_boxes,
     average_precision,
     interpolated_precision,
-    iou_matrix,
     match,
     too_small_or_hidden,
 )
+from edgebox.vision.overlap import iou_matrix
 
 Box = tuple[float, float, float, float]
 

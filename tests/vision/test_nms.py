@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.vision.nms import class_aware_nms, iou_matrix
+from edgebox.vision.nms import class_aware_nms
+from edgebox.vision.overlap import iou_matrix
 
 Box = tuple[float, float, float, float]
 

@@ -72,7 +72,6 @@ def test_the_kinds_can_be_listed() -> None:
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_the_curves_are_drawn(workload: Path, tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("matplotlib")
     target = tmp_path / f"curves.{suffix}"
     assert run("batching", workload, "--policy", "edf", "--plot", target).exit_code == 0
     start = target.read_bytes()[:8]

@@ -186,7 +186,7 @@ class Box:
                 f"{self._cameras_max} cameras are connected, the most this box is configured for "
                 "(limits.cameras_max)"
             )
-        record = CameraRecord(camera, agent, instance, session, self.driver.clock_ns())
+        record = CameraRecord(camera, agent, instance, session)
         self.cameras[camera.id] = record
         self.driver.feed(CameraOpened(camera))
         self._on_camera(record)

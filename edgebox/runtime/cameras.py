@@ -62,7 +62,6 @@ class CameraRecord:
     agent: str
     instance: str | None
     session: Session | None
-    opened_ns: int
     advice: Advice | None = None
     left_ns: int | None = None
     left_because: str = ""

@@ -128,7 +128,6 @@ class BatchingSimulation:
         self._report = BatchingReport()
         self._jobs = {RequestId(job.id): job for job in workload.jobs}
         self._requests = [_request(job) for job in workload.jobs]
-        self._deadlines = {request.id: request.deadline_ns for request in self._requests}
         self._completions: list[tuple[int, int, BatchCompleted]] = []
         self._ran_in: dict[RequestId, tuple[int, int]] = {}
         self._now_ns = 0

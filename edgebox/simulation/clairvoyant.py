@@ -4,17 +4,15 @@ Pure. What it answers on time shows what not knowing the execution times costs. 
 is no upper bound: where batches are best left waiting, a policy that waits can beat it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.requests import Request, RequestId
+from edgebox.domain.requests import Request
 from edgebox.scheduling.adaptive import URGENCY, URGENCY_SLOS
-from edgebox.scheduling.events import Infer
-from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.policy import Batch
-from edgebox.scheduling.waiting import Waiting
+from edgebox.scheduling.queueing import QueueingPolicy
 from edgebox.simulation.workload import Model
 
 _LIMITS_MAX = 24
@@ -23,48 +21,19 @@ _LIMITS_MAX = 24
 _MS = 1_000_000
 
 
-class Clairvoyant:
+class Clairvoyant(QueueingPolicy):
     """The batch with the most answers on time per time, all execution times known."""
 
     def __init__(self, model: Model, exec_ms: Mapping[int, float]) -> None:
+        super().__init__()
         self._sizes = model.batch_sizes
         self._fixed_ns = model.c0_ms * _MS
         self._slope_ns = model.c1 * _MS
         self._exec_ms = exec_ms
-        self._waiting = Waiting(self._quickest_ns)
-
-    def attach(self, latencies: Latencies) -> None:
-        """Nothing to take: this policy knows."""
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Watch a request; its id stands for its application."""
         self._waiting.admit(request, variant, request.id)
-
-    def prepared(self, request: RequestId, now_ns: int) -> None:
-        """Queue a request."""
-        self._waiting.prepared(request)
-
-    def removed(self, request: RequestId) -> None:
-        """Forget a request."""
-        self._waiting.remove(request)
-
-    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
-        """Learn nothing."""
-
-    def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
-        """Learn nothing."""
-
-    def expired(self, now_ns: int) -> list[RequestId]:
-        """Give away the requests that cannot be in time."""
-        return self._waiting.expired(now_ns)
-
-    def next_wakeup_ns(self) -> int | None:
-        """Return when the next request becomes hopeless."""
-        return self._waiting.next_hopeless_ns()
-
-    def pending(self) -> Iterable[RequestId]:
-        """Iterate over every request it knows."""
-        return iter(self._waiting)
 
     def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
         """Give away the batch with the best score."""

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from PIL import Image
@@ -36,7 +37,6 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return 10 frames at 25 fps, ever brighter."""
-    av = pytest.importorskip("av")
     path = tmp_path_factory.mktemp("video") / "brighter.mp4"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mpeg4", rate=25)

@@ -19,7 +19,7 @@ RTT_NS = 10 * MS
 
 
 def record() -> CameraRecord:
-    return CameraRecord(camera(slo_ms=300), "test/1", None, None, NOW_NS)
+    return CameraRecord(camera(slo_ms=300), "test/1", None, None)
 
 
 def with_clock(rtt_ns: int = RTT_NS) -> CameraRecord:

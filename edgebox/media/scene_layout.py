@@ -32,7 +32,7 @@ def build_layout(rng: Random, width_px: int, height_px: int) -> Layout:
     """Draw a street, a camera over it and its traffic."""
     view, style = _draw_view(rng, width_px, height_px)
     mood, light = _draw_light(rng)
-    far_m = view.focal_px / (width_px / 1280) / 6.2
+    far_m = view.focal_px / (width_px / 1280) / 8.0
     roads = _draw_roads(rng, style)
     lanes = TrafficPlanner(rng, roads, view, far_m).fill(people_wait=style != "junction")
     noise = rng.uniform(1.0, 3.0) if mood not in ("dusk", "night") else rng.uniform(2.5, 6.0)

@@ -169,7 +169,7 @@ class TrafficPlanner:
         for index, road in enumerate(self._roads):
             green = self._green(index)
             base = self._rng.uniform(6.0, 12.0) if index == 0 else self._rng.uniform(6.0, 9.0)
-            if green is None and self._rng.random() < 0.25:
+            if green is None and self._rng.random() < 0.12:
                 base = self._rng.uniform(2.5, 4.5)  # slow, dense traffic
             for number in range(road.lanes_per_side):
                 for direction in (1, -1):
@@ -212,12 +212,12 @@ class TrafficPlanner:
         at = first + rng.uniform(0.2, 3.0)
         slots = []
         while True:
-            label = rng.choices(("car", "bus", "truck", "motorbike"), (0.56, 0.12, 0.15, 0.17))[0]
+            label = rng.choices(("car", "bus", "truck", "motorbike"), (0.52, 0.12, 0.15, 0.21))[0]
             half_s = _LENGTHS_M[label] / 2 / speed
             if at + 2 * half_s > last - 1.5:
                 break
             slots.append(Slot(label, (at + half_s - lead_s) % period, rng.randrange(1 << 20)))
-            gap_m = 2.2 + speed * 0.35 + rng.expovariate(self._crowd / 13.0)
+            gap_m = 5.0 + speed * 0.45 + rng.expovariate(self._crowd / 14.0)
             at += 2 * half_s + gap_m / speed
         return Lane(path, speed, period, tuple(slots))
 
@@ -247,7 +247,7 @@ class TrafficPlanner:
         slots, at = [], self._rng.uniform(0, 4)
         while at < period - 1.0:
             slots.append(Slot("person", at, self._rng.randrange(1 << 20)))
-            at += (0.9 + self._rng.expovariate(self._crowd / 18.0)) / speed
+            at += (1.5 + self._rng.expovariate(self._crowd / 24.0)) / speed
         return Lane(path, speed, period, tuple(slots))
 
     def _parked(self, path: Path, green: Green | None) -> Lane:
@@ -265,7 +265,7 @@ class TrafficPlanner:
         slots = []
         for _ in range(self._rng.randrange(2, 6)):
             slots.append(Slot("person", at, self._rng.randrange(1 << 20)))
-            at += self._rng.uniform(0.6, 1.1)
+            at += self._rng.uniform(0.9, 1.8)
         return Lane(path, 0.0, 1.0, tuple(slots))
 
 

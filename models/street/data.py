@@ -28,6 +28,7 @@ SOURCE_PX = (1280, 720)
 FILL = 114
 LARGEST_FROM_HALF = 0.31  # up to this scale the half-size copy looks the same
 LEAST_VISIBLE = 0.3  # what is hidden more is neither asked for nor held against the detector
+LARGEST_WHOLE_PX = 650  # wider inputs are only trained on in crops
 LEAST_SIDE_PX = 2.2  # in the detector's input; what is smaller is left out of training
 TRAINING_SEEDS_FROM, HELD_OUT_SEEDS_FROM = 1_000, 900_000
 
@@ -164,10 +165,12 @@ def choose_view_size(rng: np.random.Generator) -> ViewSize:
     """Draw an input width, log-uniform, and whether to crop; a batch has about the same pixels.
 
     Crops show more pictures at the same cost, whole pictures show what is larger than a crop.
+    Widths beyond the largest variant's are for near objects: in a street they are rare.
     """
-    width = round(math.exp(rng.uniform(math.log(116), math.log(650))))
+    width = round(math.exp(rng.uniform(math.log(116), math.log(900))))
     canvas = (-(-width // 32) * 32, -(-width * 9 // (16 * 32)) * 32)
-    crop = canvas if rng.random() < 0.5 else (min(canvas[0], 288), min(canvas[1], 224))
+    crops = width > LARGEST_WHOLE_PX or rng.random() < 0.5
+    crop = (min(canvas[0], 320), min(canvas[1], 256)) if crops else canvas
     return ViewSize(width, crop, min(36, round(16 * 65_536 / (crop[0] * crop[1]))))
 
 

@@ -195,8 +195,8 @@ def put_in_place(candidate: Path, judged: list[Judged], out: Path, pictures: Pic
     required=True,
     help="Folder for the rendered scenes (8 GB with the default number).",
 )
-@click.option("--scenes", default=480, show_default=True)
-@click.option("--moments", default=5, show_default=True, help="Pictures of each scene.")
+@click.option("--scenes", default=800, show_default=True)
+@click.option("--moments", default=3, show_default=True, help="Pictures of each scene.")
 @click.option("--steps", default=0, help="Train for so many steps instead of --minutes.")
 @click.option("--minutes", default=45.0, show_default=True)
 @click.option("--seed", default=1, show_default=True)

@@ -1,6 +1,7 @@
 """Measures what a frame costs the box beside inference: socket, core and result.
 
-    python benchmarks/ingest.py [--cameras 8] [--seconds 10] [--part PART]... [--json]
+    python benchmarks/ingest.py [--cameras 8] [--seconds 10] [--part PART]...
+        [--policy edf] [--json]
 
 The real server, core and driver run in this process; one other process plays all cameras over real
 WebSockets on loopback, with frames of 20 KB. Four parts:
@@ -22,6 +23,7 @@ import gc
 import json
 import os
 import platform
+import random
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -48,8 +50,8 @@ from edgebox.runtime.driver import Driver
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
-from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
+from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.web.server import Server
 
@@ -102,10 +104,11 @@ def picture() -> bytes:
     return jpeg.ljust(FRAME_BYTES, b"\0")
 
 
-def config_of(**inference: Any) -> Config:
+def config_of(policy: str, **inference: Any) -> Config:
     """Return a configuration that keeps nothing and lets a camera send ahead."""
     return replace(
         Config(),
+        scheduler=replace(Config().scheduler, batching=policy),
         limits=replace(
             LimitParameters(),
             unacknowledged_max=WINDOW,
@@ -118,9 +121,9 @@ def config_of(**inference: Any) -> Config:
 
 
 @contextlib.asynccontextmanager
-async def bare_box() -> AsyncIterator[tuple[Box, int]]:
+async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     """Run everything but models, decoding and the database; yield the box and its port."""
-    config = config_of()
+    config = config_of(policy)
     families = load_zoo(bundled_folders()).families
     variants = {v.name: v for family in families for v in family.variants}
     executor = NullExecutor(ExecutorId("null/0"))
@@ -136,7 +139,7 @@ async def bare_box() -> AsyncIterator[tuple[Box, int]]:
     box.offer(families, families[0].name)
     journal = Journal()
     driver = Driver(
-        Scheduler(config.scheduler_parameters(), EarliestDeadlineFirst()),
+        Scheduler(config.scheduler_parameters(), make_policy(policy, random.Random(0))),
         executors=[executor],
         variants=variants,
         canvases=CanvasPool({family.name: family.input for family in families}, needs_pixels=False),
@@ -164,9 +167,9 @@ async def bare_box() -> AsyncIterator[tuple[Box, int]]:
 
 
 @contextlib.asynccontextmanager
-async def whole_box() -> AsyncIterator[tuple[Box, int]]:
+async def whole_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     """Run the product as it is; yield the box and its port."""
-    config = config_of(profile_s=5.0)
+    config = config_of(policy, profile_s=5.0)
     app = App(replace(config, server=replace(config.server, port=0)))
     await app.start()
     try:
@@ -257,7 +260,7 @@ def rounded(quantiles: dict[str, float] | None) -> dict[str, float]:
     return {name: round(ms, 2) for name, ms in (quantiles or {}).items()}
 
 
-async def idle(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
+async def idle(seconds: float, policy: str, order: dict[str, Any]) -> dict[str, Any]:
     """The machine without us: what no figure of the other parts can be better than."""
     lag = LoopLag()
     lag.start()
@@ -266,16 +269,16 @@ async def idle(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
     return {"timer_lag_ms": rounded(lag.quantiles_ms())}
 
 
-async def throughput(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
+async def throughput(seconds: float, policy: str, order: dict[str, Any]) -> dict[str, Any]:
     """As many frames as go through."""
-    async with bare_box() as (box, port):
+    async with bare_box(policy) as (box, port):
         run = await drive(box, seconds, order | {"port": port, "frames_hz": 0.0, "window": WINDOW})
         return {**run.load(), "decision_us": box.decision_us(), "target": ">= 5000 one_core_hz"}
 
 
-async def pacing(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
+async def pacing(seconds: float, policy: str, order: dict[str, Any]) -> dict[str, Any]:
     """The way to the ack at a moderate rate."""
-    async with bare_box() as (box, port):
+    async with bare_box(policy) as (box, port):
         paced = {"port": port, "frames_hz": PACED_HZ, "window": WINDOW}
         run = await drive(box, seconds, order | paced)
         return {
@@ -287,9 +290,9 @@ async def pacing(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-async def lag(seconds: float, order: dict[str, Any]) -> dict[str, Any]:
+async def lag(seconds: float, policy: str, order: dict[str, Any]) -> dict[str, Any]:
     """The event loop beside a busy model, with a page open."""
-    async with whole_box() as (box, port):
+    async with whole_box(policy) as (box, port):
         full = {"port": port, "frames_hz": FULL_LOAD_HZ, "window": 4, "slo_ms": 300.0}
         run = await drive(box, LAG_FACTOR * seconds, order | full | {"watch": True})
         meters = box.driver.meters
@@ -327,8 +330,9 @@ def machine() -> dict[str, Any]:
 @click.option("--cameras", default=8, show_default=True, help="Connections.")
 @click.option("--seconds", default=10.0, show_default=True, help="Of each measurement.")
 @click.option("--part", "parts", multiple=True, type=click.Choice(list(PARTS)), help="Only this.")
+@click.option("--policy", default=Config().scheduler.batching, type=click.Choice(list(POLICIES)))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def main(cameras: int, seconds: float, parts: tuple[str, ...], as_json: bool) -> None:
+def main(cameras: int, seconds: float, parts: tuple[str, ...], policy: str, as_json: bool) -> None:
     """Measure what a frame costs the box beside inference."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     width_px, height_px = PICTURE_PX
@@ -338,9 +342,9 @@ def main(cameras: int, seconds: float, parts: tuple[str, ...], as_json: bool) ->
         "width_px": width_px,
         "height_px": height_px,
     }
-    document: dict[str, Any] = {"machine": machine(), "frame_bytes": FRAME_BYTES}
+    document: dict[str, Any] = {"machine": machine(), "policy": policy, "frame_bytes": FRAME_BYTES}
     for part in parts or tuple(PARTS):
-        document[part] = uvloop.run(PARTS[part](seconds, order))
+        document[part] = uvloop.run(PARTS[part](seconds, policy, order))
         if not as_json:
             click.echo(f"{part}: {json.dumps(document[part], indent=1)}")
     if as_json:

@@ -64,7 +64,7 @@ def test_all_labels_occur_near_and_far() -> None:
             heights.append(item.box[3] - item.box[1])
     assert set(seen) == set(LABELS)
     assert all(seen[label] > 0 for label in LABELS)
-    assert min(heights) < 12
+    assert 10 < min(heights) < 20  # far, and yet not a speck
     assert max(heights) > 150
 
 

@@ -96,7 +96,7 @@ class Workload:
         try:
             _, read = read_deadlines([(made_with, 1.0), *later], 0, _NUMBER_MAX)
         except InvalidInputError as error:
-            raise InvalidInputError(f"of the deadlines and their worths {error}") from None
+            raise InvalidInputError(f"deadlines{error}") from None
         jobs = tuple(
             replace(
                 job,

@@ -4,7 +4,7 @@ A box with eight cameras of two applications, one executor and as many waiting r
 for, in a steady state: a frame arrives, is prepared, a batch completes, the next starts. Times
 are of `Scheduler.handle` alone, plus `next_wakeup_ns`, which the driver calls after each. By
 default every policy is measured with one variant; `--policy NAME` shows one of them with a family
-of eight, by kind of event.
+of eight, by kind of event. With `--later 1` every request has one more deadline.
 """
 
 import json
@@ -18,7 +18,7 @@ from collections import defaultdict
 import click
 
 from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
-from edgebox.domain.requests import Camera, CameraId, LinkState, Request, RequestId
+from edgebox.domain.requests import Camera, CameraId, LinkState, Request, RequestId, Step
 from edgebox.planning.planner import plan
 from edgebox.scheduling.events import (
     BatchCompleted,
@@ -49,12 +49,15 @@ SPREAD = (0.9, 0.92, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0)
 class Bench:
     """One Scheduler kept at a constant number of waiting requests."""
 
-    def __init__(self, pending: int, policy: str, sizes_px: tuple[int, ...] = SIZES_PX) -> None:
+    def __init__(
+        self, pending: int, policy: str, sizes_px: tuple[int, ...] = SIZES_PX, later: int = 0
+    ) -> None:
         parameters = SchedulerParameters(camera_pending_max=10**6, box_pending_max=10**6)
         self.scheduler = Scheduler(parameters, make_policy(policy, random.Random(1)))
         self.took_ns: dict[str, list[int]] = defaultdict(list)
         self._pending = pending
         self._sizes_px = sizes_px
+        self._later = later
         self._rng = random.Random(1)
         self._now_ns = 0
         self._next_id = 1
@@ -123,16 +126,19 @@ class Bench:
             self.tell(CameraOpened(camera))
 
     def _arrive(self) -> None:
+        deadline_ns = self._now_ns + self._rng.randint(5_000 * MS, 10_000 * MS)
+        later = range(1, self._later + 1)
         request = Request(
             id=RequestId(self._next_id),
             camera=CameraId(f"gate-{self._next_id % CAMERAS}"),
             app=APPS[self._next_id % len(APPS)],
             captured_ns=self._now_ns,
             arrival_ns=self._now_ns,
-            deadline_ns=self._now_ns + self._rng.randint(5_000 * MS, 10_000 * MS),
+            deadline_ns=deadline_ns,
             width_px=self._rng.choice(SIZES_PX),
             height_px=128,
             size_bytes=20_000,
+            steps=tuple(Step(deadline_ns + 3_000 * MS * at, 1 / (1 + at)) for at in later),
         )
         self._next_id += 1
         self.tell(RequestArrived(request))
@@ -141,10 +147,10 @@ class Bench:
 
 
 def measure(
-    pending: int, rounds: int, policy: str, sizes_px: tuple[int, ...] = SIZES_PX
+    pending: int, rounds: int, policy: str, sizes_px: tuple[int, ...] = SIZES_PX, later: int = 0
 ) -> dict[str, dict[str, float]]:
     """Return median and P99 in microseconds by kind of event."""
-    bench = Bench(pending, policy, sizes_px)
+    bench = Bench(pending, policy, sizes_px, later)
     bench.rounds(rounds // 10)
     bench.took_ns.clear()
     bench.rounds(rounds)
@@ -158,14 +164,15 @@ def measure(
     }
 
 
-def compare(rounds: int) -> dict[str, dict[int, dict[str, float]]]:
+def compare(rounds: int, later: int) -> dict[str, dict[int, dict[str, float]]]:
     """Return what a decision and an insert cost, by policy and number of waiting requests."""
     compared: dict[str, dict[int, dict[str, float]]] = {}
     for policy in POLICIES:
         compared[policy] = {}
         for pending in (10, 100, 1000, 10_000):
             # Long queues are slow to fill and their figures steady.
-            found = measure(pending, max(100, rounds * 10 // pending), policy, ONE_PX)
+            count = max(100, rounds * 10 // pending)
+            found = measure(pending, count, policy, ONE_PX, later)
             decision, insert = found["BatchCompleted"], found["RequestPrepared"]
             compared[policy][pending] = {
                 "decision_p50_us": decision["p50_us"],
@@ -179,12 +186,13 @@ def compare(rounds: int) -> dict[str, dict[int, dict[str, float]]]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--rounds", default=3000, show_default=True, help="Batches per setting.")
 @click.option("--policy", type=click.Choice(list(POLICIES)), help="Show this one in detail.")
-def main(as_json: bool, rounds: int, policy: str | None) -> None:
+@click.option("--later", default=0, help="Deadlines after the first, of every request.")
+def main(as_json: bool, rounds: int, policy: str | None, later: int) -> None:
     """Print what a decision costs, by kind of event and number of waiting requests."""
     if policy is None:
-        _print_compared(compare(rounds), as_json)
+        _print_compared(compare(rounds, later), as_json)
         return
-    found = {pending: measure(pending, rounds, policy) for pending in (10, 100, 1000)}
+    found = {pending: measure(pending, rounds, policy, later=later) for pending in (10, 100, 1000)}
     if as_json:
         _print_json({"policy": policy, "pending": found})
         return

@@ -27,6 +27,7 @@ from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
 from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.link.deadlines import written_steps
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Box, BoxEvent
 from edgebox.runtime.cameras import CameraRecord
@@ -264,7 +265,7 @@ class App:
                 {
                     "app": camera.app,
                     "family": camera.family,
-                    "slo_ms": camera.slo_ns / 1e6,
+                    "slo_ms": written_steps(camera.slo_ns, camera.steps),
                     "rate_hz": camera.rate_hz,
                     "width_px": camera.width_px,
                     "height_px": camera.height_px,

@@ -5,16 +5,18 @@ clock) or dropped with a reason, so at any moment
 
     captured = on_time + late + sum(dropped) + open
 
+On time is by the first of several deadlines; what late answers were still worth is summed beside.
 The box's reasons are kept as they are; `sender` are the frames that were never sent; `lost` are
 those that were sent and never answered, because the connection went or the run was over.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 from edgebox.camera.histogram import QUANTILES, bucket
-from edgebox.domain.requests import DropReason
+from edgebox.domain.requests import DropReason, Step, worth_at
+from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
 
@@ -30,6 +32,9 @@ class Summary:
 
     camera: str
     slo_ms: float
+    """The deadline; of several, the first."""
+    later: LaterDeadlines
+    """The later ones: ms, and what an answer by it is worth."""
     duration_s: float
     captured: int
     sent: int
@@ -43,6 +48,8 @@ class Summary:
     """Not ended yet; 0 once a run is over."""
     on_time_share: float | None
     """Of all captured frames."""
+    worth: float
+    """Of all answers: 1 on time, less by a later deadline."""
     latency_ms: Mapping[str, Mapping[str, float]]
     """By part and quantile; `total` is measured here, from capture to the result's arrival."""
     latency_histogram: Mapping[str, Mapping[str, int]]
@@ -71,16 +78,19 @@ class _Counts:
     sent: int = 0
     on_time: int = 0
     late: int = 0
+    worth_late: float = 0.0
     skipped: Counter[str] = field(default_factory=Counter)
 
 
 class Accounting:
     """The books of one camera over all its connections."""
 
-    def __init__(self, slo_ns: int) -> None:
+    def __init__(self, slo_ns: int, steps: Sequence[Step] = ()) -> None:
+        """Start empty; `steps` are the deadlines after the first."""
         self.reconnects = 0
         self.accepted = 0
         self._slo_ns = slo_ns
+        self._steps = steps
         self._counts = _Counts()
         self._at_hello = _Counts()
         self._open: dict[int, _Open] = {}
@@ -110,10 +120,7 @@ class Accounting:
 
     def connected(self) -> None:
         """A hello was answered: reports count from here."""
-        counts = self._counts
-        self._at_hello = _Counts(
-            counts.captured, counts.sent, counts.on_time, counts.late, Counter(counts.skipped)
-        )
+        self._at_hello = replace(self._counts, skipped=Counter(self._counts.skipped))
 
     def captured(self, frame: int, captured_ns: int) -> None:
         """Open a frame."""
@@ -157,6 +164,7 @@ class Accounting:
             self._counts.on_time += 1
         else:
             self._counts.late += 1
+            self._counts.worth_late += worth_at(total_ns, self._slo_ns, self._steps)
         timing = result.timing.to_json()
         for part in PARTS[:-1]:
             self._latency(part, timing[part])
@@ -205,6 +213,7 @@ class Accounting:
         return Summary(
             camera=camera,
             slo_ms=slo_ms,
+            later=to_later(self._steps),
             duration_s=round(duration_s, 3),
             captured=counts.captured,
             sent=counts.sent,
@@ -215,6 +224,7 @@ class Accounting:
             skipped=dict(counts.skipped),
             pending=len(self._open),
             on_time_share=_ratio(counts.on_time, counts.captured, 4),
+            worth=round(counts.on_time + counts.worth_late, 3),
             latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
             latency_histogram={p: dict(counts) for p, counts in self._histogram.items()},
             width_sent_mean_px=_ratio(self._width_sum_px, counts.sent, 1),

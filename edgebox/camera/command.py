@@ -4,6 +4,7 @@ Imports neither the server nor onnxruntime: a camera starts quickly and stays sm
 """
 
 import asyncio
+import math
 import random
 import re
 import socket
@@ -19,6 +20,7 @@ from edgebox.camera.daemon import Camera
 from edgebox.camera.ending import on_end_signals
 from edgebox.camera.live import render, show_live, show_plain
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.link.from_camera import SLO_MS
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.sources import SCENE_SIZE_PX, open_source
 
@@ -70,11 +72,48 @@ def parse_size(text: str) -> tuple[int, int]:
     return size
 
 
+def parse_slo(text: str) -> float | list[tuple[float, float]]:
+    """Read `--slo-ms`: the first deadline, then others as MS:WORTH, with commas between.
+
+    Raises:
+        InvalidInputError: it is not.
+    """
+    first, *later = text.split(",")
+    try:
+        if not later:
+            return _finite(first)
+        return [(_finite(first), 1.0), *(_later(each) for each in later)]
+    except ValueError:
+        raise InvalidInputError(
+            "--slo-ms must be a deadline in ms like 300, or several with what an answer by the "
+            f"later ones is still worth, like 100,300:0.3, not {text!r}"
+        ) from None
+
+
+def _later(text: str) -> tuple[float, float]:
+    by_ms, colon, worth = text.partition(":")
+    if not colon:
+        raise ValueError
+    return _finite(by_ms), _finite(worth)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
 @click.command()
 @click.argument("source")
 @click.option("--server", default="ws://127.0.0.1:8787", show_default=True, help="The box.")
 @click.option("--name", default=None, help="The camera's name at the box.  [default: this host's]")
-@click.option("--slo-ms", default=300.0, show_default=True, help="Deadline, capture to result.")
+@click.option(
+    "--slo-ms",
+    default=f"{SLO_MS:g}",
+    show_default=True,
+    help="Deadline, capture to result. 100,300:0.3: an answer within 300 ms is still worth 0.3.",
+)
 @click.option("--rate-hz", default=10.0, show_default=True, help="Frames per second.")
 @click.option("--size", default="{}x{}".format(*SCENE_SIZE_PX), show_default=True, help="Of scene:")
 @click.option("--link", default=None, help="Shape the uplink: Mbit/s, lte[:SEED] or a trace file.")
@@ -89,7 +128,7 @@ def camera(
     *,
     server: str,
     name: str | None,
-    slo_ms: float,
+    slo_ms: str,
     rate_hz: float,
     size: str,
     link: str | None,
@@ -116,7 +155,7 @@ def camera(
             frames,
             server,
             name=name or _host_name(),
-            slo_ms=slo_ms,
+            slo_ms=parse_slo(slo_ms),
             rate_hz=rate_hz,
             app=app,
             family=family,

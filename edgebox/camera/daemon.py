@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +29,8 @@ from edgebox.camera.session import (
 )
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
+from edgebox.link.deadlines import to_steps
+from edgebox.link.from_camera import SLO_MS, split_slo
 from edgebox.link.messages import DropNotice, Hello, Result, decode_from_camera
 from edgebox.link.sender import SkipReason
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
@@ -39,7 +41,7 @@ ENCODER_THREADS = 2
 IN_USE_PATIENCE_S = 45.0
 """The box notices a half-open connection after 30 s; until then the name may be our own."""
 AFTER_SLO_S = 1.0
-"""How much longer than the SLO the last answers are waited for."""
+"""How much longer than the last deadline the last answers are waited for."""
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 _WORTH_ANOTHER_TRY = frozenset(("camera_in_use", "box_full", "silent", "too_slow"))
 
@@ -74,7 +76,8 @@ class Camera:
         source: where frames come from; None: they are pushed with `send`.
         server: "ws://box:8787"; the scheme may be left out.
         name: the camera's name at the box.
-        slo_ms: each frame's deadline, from capture to the result's arrival.
+        slo_ms: each frame's deadline, from capture to the result's arrival; or several, as pairs
+            of deadline and worth: [(100, 1), (300, 0.3)].
         rate_hz: how many frames per second shall be sent.
         app: the application the frames belong to.
         family: the model family; None: the box's default.
@@ -96,7 +99,7 @@ class Camera:
         server: str = "ws://127.0.0.1:8787",
         *,
         name: str = "camera",
-        slo_ms: float = 300.0,
+        slo_ms: float | Sequence[tuple[float, float]] = SLO_MS,
         rate_hz: float = 10.0,
         app: str = "default",
         family: str | None = None,
@@ -113,13 +116,15 @@ class Camera:
         if size_px is None:
             raise InvalidInputError("a camera without a source needs size_px=(width, height)")
         self.url = stream_url(server)
+        first_ms, later = split_slo(slo_ms)
         self.hello = Hello(
             camera=name,
             width_px=size_px[0],
             height_px=size_px[1],
             # The same as long as this object lives: so a reconnection replaces its own past.
             instance=f"{os.getpid():x}-{os.urandom(6).hex()}",
-            slo_ms=slo_ms,
+            slo_ms=first_ms,
+            later=later,
             rate_hz=rate_hz,
             app=app,
             family=family,
@@ -133,7 +138,7 @@ class Camera:
         self._on_drop = on_drop
         self._on_remark = on_remark
         self._backoff = Backoff(rng or random.Random())
-        self._books = Accounting(round(slo_ms * 1e6))
+        self._books = Accounting(round(first_ms * 1e6), to_steps(later))
         self._pool = ThreadPoolExecutor(ENCODER_THREADS, thread_name_prefix="encode")
         self._callbacks = Callbacks(self._result, self._drop, self._say)
         self._session: Session | None = None
@@ -180,7 +185,7 @@ class Camera:
         self._connecting = asyncio.create_task(self._stay_connected())
 
     async def finish(self) -> None:
-        """Wait for the outstanding answers, at most SLO + 1 s, report, say bye, close.
+        """Wait for the outstanding answers until 1 s after their last deadline, report, say bye.
 
         Raises:
             EdgeboxError: the connection had ended for good before.
@@ -190,7 +195,7 @@ class Camera:
         session = self._session
         if session is not None:
             session.settle()
-            deadline_s = time.monotonic() + self.hello.slo_ms / 1e3 + AFTER_SLO_S
+            deadline_s = time.monotonic() + self.hello.last_slo_ms / 1e3 + AFTER_SLO_S
             while self._books.open_count and self._session is session:
                 # Answers set it; frames can end in other ways too, hence the short wait.
                 self._idle.clear()

@@ -40,7 +40,7 @@ def render(summary: Summary) -> str:
     share = f"{summary.on_time_share:.2%}" if summary.on_time_share is not None else "-"
     lines = [
         f"{summary.camera}: {summary.captured} frames in {summary.duration_s:.1f} s, "
-        f"{share} answered within {summary.slo_ms:g} ms",
+        f"{share} answered within {summary.slo_ms:g} ms" + _worth(summary),
         f"  captured {summary.captured} = on time {summary.on_time} + late {summary.late} "
         f"+ dropped {dropped}" + (f" + pending {summary.pending}" if summary.pending else ""),
         f"  sent {summary.sent} ({summary.bytes_sent / 1e6:.1f} MB), accepted {summary.accepted}",
@@ -65,6 +65,13 @@ def render(summary: Summary) -> str:
     if summary.reconnects:
         lines.append(f"  reconnected {summary.reconnects} times")
     return "\n".join(lines)
+
+
+def _worth(summary: Summary) -> str:
+    """Return what the answers were worth, where there are later deadlines."""
+    if not summary.later or not summary.captured:
+        return ""
+    return f", worth {summary.worth / summary.captured:.3f} a frame"
 
 
 class _Rate:

@@ -108,6 +108,7 @@ class Session:
             round(hello.slo_ms * 1e6),
             hello.rate_hz,
             min(UNACKNOWLEDGED_MAX, welcome.unacknowledged_max),
+            last_slo_ns=round(hello.last_slo_ms * 1e6),
         )
         self.window.advised(welcome.advice)
         self._socket = socket

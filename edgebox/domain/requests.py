@@ -1,5 +1,6 @@
 """What a camera and a request are, and how a request can end. Pure data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
@@ -41,6 +42,14 @@ class DropReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A deadline, and what an answer by it is worth; by an earlier one it is worth more."""
+
+    by_ns: int
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
 class Camera:
     """What a camera asked for in its hello. Sizes are of its own picture."""
 
@@ -48,18 +57,29 @@ class Camera:
     app: str
     family: FamilyName
     slo_ns: int
+    """An answer within it is worth 1: on time."""
     rate_hz: float
     width_px: int
     height_px: int
     min_accuracy: float = 0.0
+    steps: tuple[Step, ...] = ()
+    """Later deadlines, counted like `slo_ns` from the capture: rising, their worth falling."""
+
+    def steps_after(self, deadline_ns: int) -> tuple[Step, ...]:
+        """Return the later deadlines of a frame whose first is at this instant."""
+        if not self.steps:
+            return ()
+        shift_ns = deadline_ns - self.slo_ns
+        return tuple(Step(step.by_ns + shift_ns, step.worth) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One frame at the box. The core sees numbers only; the pixels stay in the runtime.
 
-    `deadline_ns` is the compute deadline: capture + SLO less the way back. Instants are on the
-    box's monotonic clock.
+    `deadline_ns` is the compute deadline: capture + SLO less the way back. An answer by it is on
+    time and worth 1; by a later one of `steps` it is late, but worth something. Instants are on
+    the box's monotonic clock.
     """
 
     id: RequestId
@@ -74,6 +94,35 @@ class Request:
     size_bytes: int
     variant: VariantName | None = None
     """Run on exactly this variant (one-shot use), else the plan decides."""
+    steps: tuple[Step, ...] = ()
+    """Later deadlines, rising, their worth falling."""
+
+    @property
+    def last_deadline_ns(self) -> int:
+        """The instant after which an answer is worth nothing."""
+        return self.steps[-1].by_ns if self.steps else self.deadline_ns
+
+    def worth_at(self, at_ns: int) -> float:
+        """Return what an answer at this instant is worth."""
+        return worth_at(at_ns, self.deadline_ns, self.steps)
+
+
+def worth_at(at_ns: int, deadline_ns: int, steps: Sequence[Step]) -> float:
+    """Return what an answer at an instant is worth: 1 by the deadline, less by a later one."""
+    if at_ns <= deadline_ns:
+        return 1.0
+    return next((step.worth for step in steps if at_ns <= step.by_ns), 0.0)
+
+
+def single_deadlines(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the deadlines whose worths, each gained or not on its own, add up to these steps.
+
+    An answer by one deadline is by all later ones too, so each counts for what is lost after it.
+    """
+    after = [*(step.worth for step in steps[1:]), 0.0]
+    return tuple(
+        Step(step.by_ns, step.worth - rest) for step, rest in zip(steps, after, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ Pure: no clock, no I/O; whether a message fits the moment is the reader's matter
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import orjson
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.link.deadlines import LaterDeadlines, read_deadlines, written_deadlines
 from edgebox.link.fields import INSTANT_MAX_NS, FieldReader, shown
 from edgebox.link.protocol import (
     FRAME_HEADER_BYTES,
@@ -25,6 +26,9 @@ from edgebox.link.protocol import (
 
 _FRAME_STRUCT = struct.Struct("<BBHIQQHHI")
 SKIP_REASONS_MAX = 16
+SLO_MS = 300.0
+SLO_MIN_MS = 1
+SLO_MAX_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +105,26 @@ class Hello:
     height_px: int
     versions: tuple[int, ...] = VERSIONS
     instance: str | None = None
-    slo_ms: float = 300.0
+    slo_ms: float = SLO_MS
+    """The deadline; of several, the first."""
     rate_hz: float = 10.0
     app: str = "default"
     family: str | None = None
     min_accuracy: float = 0.0
     agent: str = ""
+    later: LaterDeadlines = ()
+    """On the wire all deadlines are in `slo_ms`."""
+
+    @property
+    def last_slo_ms(self) -> float:
+        """The deadline after which an answer is worth nothing."""
+        return self.later[-1][0] if self.later else self.slo_ms
 
     def encode(self) -> bytes:
         """Return the message as JSON."""
         fields = orjson.loads(orjson.dumps(self))
+        del fields["later"]
+        fields["slo_ms"] = written_deadlines(self.slo_ms, self.later)
         kept = {name: value for name, value in fields.items() if value not in (None, "")}
         return orjson.dumps({"type": self.TYPE, **kept})
 
@@ -134,12 +148,13 @@ class Hello:
             height_px=read.integer("height_px", 1, OWN_SIDE_MAX_PX),
             versions=numbers,
             instance=read.text("instance", "", length_min=1) or None,
-            slo_ms=read.number("slo_ms", 1, 60_000, 300.0),
+            slo_ms=(deadlines := _deadlines(read, fields))[0],
             rate_hz=read.number("rate_hz", 0, 1_000, 10.0, above=True),
             app=read.text("app", "default", pattern=NAME_PATTERN, expected=NAME_WANTED),
             family=read.text("family", "", length_min=1) or None,
             min_accuracy=read.number("min_accuracy", 0, 1, 0.0),
             agent=read.text("agent", "", length_max=128),
+            later=deadlines[1],
         )
         read.finish()
         return hello
@@ -147,6 +162,32 @@ class Hello:
     def common_version(self) -> int | None:
         """Return the highest version that both sides speak, None if there is none."""
         return max(set(self.versions) & set(VERSIONS), default=None)
+
+
+def _deadlines(read: FieldReader, fields: dict[str, object]) -> tuple[float, LaterDeadlines]:
+    """Read `slo_ms`: a number, or pairs of deadline and worth."""
+    written = fields.get("slo_ms")
+    if not isinstance(written, list):
+        return read.number("slo_ms", SLO_MIN_MS, SLO_MAX_MS, SLO_MS), ()
+    try:
+        return split_slo(written)
+    except InvalidInputError as error:
+        read.errors.append(str(error))
+        return SLO_MS, ()
+
+
+def split_slo(slo_ms: float | Sequence[object]) -> tuple[float, LaterDeadlines]:
+    """Return the first deadline and the later ones, of a number or of pairs.
+
+    Raises:
+        InvalidInputError: the pairs are wrong; a number is not looked at.
+    """
+    if isinstance(slo_ms, int | float):
+        return slo_ms, ()
+    try:
+        return read_deadlines(slo_ms, SLO_MIN_MS, SLO_MAX_MS)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"hello.slo_ms{error}") from None
 
 
 @dataclass(frozen=True, slots=True)

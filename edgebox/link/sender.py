@@ -3,8 +3,9 @@
 Follows the advice of the box, and corrects it frame by frame, because a link changes faster than
 advice travels: a frame that would arrive too late at the advised size is sent smaller (which on
 swinging links saves most of the misses), and one that not even the smallest size can save is not
-sent. At most `unacknowledged_max` frames are on their way (two are needed to keep the link busy
-while an ack returns); the newest frame waits outside, and replaces the one that waited there.
+sent; where there are several deadlines, not even for the last. At most `unacknowledged_max` frames
+are on their way (two are needed to keep the link busy while an ack returns); the newest frame waits
+outside, and replaces the one that waited there.
 
 Every captured frame is counted exactly once: captured = sent + skipped + waiting.
 
@@ -91,13 +92,26 @@ class SenderWindow:
         slo_ns: int,
         rate_hz: float,
         unacknowledged_max: int = 2,
+        *,
+        last_slo_ns: int | None = None,
     ) -> None:
+        """Start with nothing sent.
+
+        Args:
+            width_px: of the camera's own picture.
+            height_px: of the camera's own picture.
+            slo_ns: deadline of each frame, from its capture; sizes are chosen to make it.
+            rate_hz: frames per second the camera would like to send.
+            unacknowledged_max: frames on their way at once.
+            last_slo_ns: what cannot even make this is not sent; None: the same deadline.
+        """
         self.captured_total = 0
         self.sent_total = 0
         self.skipped: Counter[SkipReason] = Counter()
         self.bandwidth = BandwidthEstimate()
         self._own_px = (width_px, height_px)
         self._slo_ns = slo_ns
+        self._last_slo_ns = slo_ns if last_slo_ns is None else last_slo_ns
         self._rate_hz = rate_hz
         self._unacknowledged_max = unacknowledged_max
         self._advice: Advice | None = None
@@ -219,14 +233,16 @@ class SenderWindow:
         bps = self.bandwidth_bps(now_ns)
         if bps is None or self._bytes_per_pixel.value() is None:
             return sizes[0]
-        deadline_ns = captured_ns + self._slo_ns - GUARD_NS - self._box_ns()
-        in_time = bps * (deadline_ns - now_ns) / 1e9 - self._backlog_bits(bps, now_ns)
+        spent_ns = now_ns - captured_ns + GUARD_NS + self._box_ns()
+        backlog = self._backlog_bits(bps, now_ns)
+        in_time = bps * (self._slo_ns - spent_ns) / 1e9 - backlog
         sustained = bps / self._send_rate_hz()
         for size in sizes:
             if self._expected_bytes(size) * 8 <= min(in_time, sustained):
                 return size
         smallest = sizes[-1]
-        if self._expected_bytes(smallest) * 8 <= in_time or self._must_probe(now_ns):
+        at_last = bps * (self._last_slo_ns - spent_ns) / 1e9 - backlog
+        if self._expected_bytes(smallest) * 8 <= at_last or self._must_probe(now_ns):
             return smallest
         return None
 

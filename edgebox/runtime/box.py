@@ -256,6 +256,7 @@ class Box:
             width_px=width_px,
             height_px=height_px,
             size_bytes=arrived.size_bytes,
+            steps=record.camera.steps_after(hop.deadline_ns),
         )
 
         def ended(frame: FrameAtBox, ending: Ending) -> None:

@@ -372,7 +372,8 @@ class Driver:
             batch_size=len(order.requests),
         )
         self._canvases.give_back(frame)
-        self._tell(frame, Answer(outcome, order.variant, detections, timing))
+        worth = request.worth_at(now_ns)
+        self._tell(frame, Answer(outcome, order.variant, detections, timing, worth))
 
     def _batch_of(self, request_id: RequestId) -> tuple[Infer, BatchResult]:
         for order, result in self._running.values():

@@ -32,6 +32,8 @@ class Answer:
     variant: VariantName
     detections: Detections
     timing: Timing
+    worth: float
+    """1 on time, less by a later deadline of the camera, else 0."""
 
 
 @dataclass(frozen=True, slots=True)

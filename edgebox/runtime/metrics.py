@@ -1,6 +1,8 @@
 """Counts how every frame of every camera ended, and where its time went over the last minute.
 
 One identity holds at every moment: captured = on_time + late + dropped (by reason) + pending.
+Beside it `worth` sums what the answers were worth: `on_time`, and of `late` the part that a later
+deadline of the camera still gave them.
 """
 
 from collections import Counter, deque
@@ -28,6 +30,13 @@ class Counts:
     on_time: int = 0
     late: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
+    worth_late: float = 0.0
+    """Of the late answers; exact counts and a sum of shares are not mixed."""
+
+    @property
+    def worth(self) -> float:
+        """What all answers were worth."""
+        return self.on_time + self.worth_late
 
     @property
     def pending(self) -> int:
@@ -41,6 +50,7 @@ class Counts:
         self.on_time += other.on_time
         self.late += other.late
         self.dropped.update(other.dropped)
+        self.worth_late += other.worth_late
 
     def minus(self, earlier: "Counts") -> "Counts":
         """Return what has come since an earlier copy."""
@@ -50,11 +60,14 @@ class Counts:
             self.on_time - earlier.on_time,
             self.late - earlier.late,
             self.dropped - earlier.dropped,
+            self.worth_late - earlier.worth_late,
         )
 
     def copy(self) -> "Counts":
         """Return counts that do not change any more."""
-        return Counts(self.captured, self.accepted, self.on_time, self.late, Counter(self.dropped))
+        copied = Counts()
+        copied.add(self)
+        return copied
 
     def to_json(self) -> dict[str, object]:
         """Return the document of docs/http-api.md."""
@@ -65,6 +78,7 @@ class Counts:
             "late": self.late,
             "pending": self.pending,
             "dropped": dict(self.dropped),
+            "worth": round(self.worth, 3),
         }
 
 
@@ -101,6 +115,7 @@ class CameraMetrics:
                 counts.on_time += 1
             else:
                 counts.late += 1
+                counts.worth_late += ending.worth
         if isinstance(ending, Answer):
             self._variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import BatchId, Camera, CameraId, DropReason, Outcome, Request
+from edgebox.domain.requests import BatchId, Camera, CameraId, DropReason, Outcome, Request, Step
 from edgebox.domain.requests import RequestId as Id
 from edgebox.runtime.entries import JournalEntry
 from edgebox.runtime.frames import DROP_MESSAGES
@@ -70,6 +70,7 @@ class RequestStory:
         allowed_ms = (request.deadline_ns - request.captured_ns) / 1e6
         self._lines.append(
             f"request {request.id} {whose}, to be answered within {allowed_ms:.1f} ms"
+            + _still_worth(request.steps, request.captured_ns)
         )
         self._say(
             request.arrival_ns,
@@ -112,7 +113,10 @@ class RequestStory:
                     f"{_margin(self._request, now_ns)}",
                 )
             case Finish(request, outcome) if request == self._id:
+                worth = self._request.worth_at(now_ns)
                 how = "" if outcome is Outcome.ON_TIME else " late"
+                if 0 < worth < 1:
+                    how += f", still worth {worth:g}"
                 self._say(now_ns, f"answered{how}, {_margin(self._request, now_ns)}")
                 self._batch = None
             case Drop(request, reason) if request == self._id:
@@ -218,7 +222,13 @@ def _hello(camera: Camera) -> str:
     return (
         f"said hello: application {camera.app}, family {camera.family}, {camera.width_px} x "
         f"{camera.height_px} px, {camera.rate_hz:g} a second, answers within "
-        f"{camera.slo_ns / 1e6:g} ms"
+        f"{camera.slo_ns / 1e6:g} ms" + _still_worth(camera.steps, 0)
+    )
+
+
+def _still_worth(steps: Iterable[Step], from_ns: int) -> str:
+    return "".join(
+        f", still worth {step.worth:g} within {(step.by_ns - from_ns) / 1e6:g} ms" for step in steps
     )
 
 

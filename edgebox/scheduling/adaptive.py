@@ -2,7 +2,8 @@
 
 Pure; randomness, for the look-ahead, comes from the generator passed in. Of all candidate batches
 (`candidates`) the one that is expected to answer most requests on time per time it takes is
-dispatched; nobody is dropped before it is hopeless.
+dispatched; nobody is dropped before it is hopeless. An answer that is late by some of a request's
+deadlines but not by the last counts for what it is still worth.
 
 Source: Orloj (arXiv 2209.00159), from which it takes empirical distributions per application, the
 maximum of a batch, and the exponential urgency. It differs in scoring batches instead of requests,
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.requests import Request
+from edgebox.domain.requests import Request, Step, single_deadlines
 from edgebox.scheduling import lookahead
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.candidates import Candidates, Pricing, Waiters, likeliest, propose
@@ -51,7 +52,7 @@ class _Best:
 
 
 class DistributionAware(QueueingPolicy):
-    """The batch with the most answers on time per time runs next (`batching = "adaptive"`)."""
+    """The batch with the most worth of answers per time runs next (`batching = "adaptive"`)."""
 
     def __init__(self, rng: random.Random, *, look_ahead: bool = True) -> None:
         super().__init__()
@@ -72,7 +73,9 @@ class DistributionAware(QueueingPolicy):
         recent = self._recent.get(variant)
         if recent is None:
             recent = self._recent[variant] = lookahead.RecentArrivals()
-        recent.add(now_ns, app, max(1, request.deadline_ns - now_ns))
+        recent.add(
+            now_ns, app, max(1, request.deadline_ns - now_ns), _singles_after(request, now_ns)
+        )
 
     def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
         """Learn what a request of an application took alone."""
@@ -102,7 +105,8 @@ class DistributionAware(QueueingPolicy):
         columns = self._waiting.queues[variant].columns
         table = self._learning.table(variant)
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
-        waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app])
+        steps = None if columns.steps is None else columns.steps.left(now_ns)
+        waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
         pricing = self._pricing(times, table)
         found = propose(waiters, table, pricing)
         if found is None:
@@ -170,6 +174,14 @@ class DistributionAware(QueueingPolicy):
             urgency=URGENCY if len(table.rank) > 1 else 0.0,
             urgency_slos=URGENCY_SLOS,
         )
+
+
+def _singles_after(request: Request, now_ns: int) -> tuple[Step, ...]:
+    """Return the single deadlines of a request with several, counted from now."""
+    if not request.steps:
+        return ()
+    every = single_deadlines((Step(request.deadline_ns, 1.0), *request.steps))
+    return tuple(Step(step.by_ns - now_ns, step.worth) for step in every)
 
 
 def _best_distinct(found: Candidates) -> list[int]:

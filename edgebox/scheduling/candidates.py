@@ -8,6 +8,13 @@ on time per time it takes.
 Source: Orloj (arXiv 2209.00159) has the distributions and the score per request; scoring whole
 batches, grouping by application and membership by quantile are ours. Cost: a few dozen array
 operations over at most J x S x Q x 2 candidates of at most 16 or so members.
+
+Where requests have several deadlines the candidates are formed once with everybody's first
+deadline that is left, once with the second (or the last, of those with fewer) and so on, so that
+a batch may aim at full worth or settle for less of more requests; and once of those alone who can
+still gain most, whom the others would precede by deadline. All are then scored together.
+A request's part of the score is the sum over its single deadlines of gain times chance, its
+urgency likewise (Orloj, appendix B). Cost: about twice as much with two deadlines.
 """
 
 from dataclasses import dataclass
@@ -17,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgebox.scheduling.distributions import Floats, Places
-from edgebox.scheduling.work import MEMBERSHIP, WorkTable
+from edgebox.scheduling.steps import Steps
+from edgebox.scheduling.work import MEMBERSHIP, Singles, WorkTable
 
 CLASSES_MAX = 8
 """Of more applications than this, as many are tried as the largest of a batch."""
@@ -50,6 +58,8 @@ class Waiters:
     """(N,): the whole time each had."""
     rank: Places
     """(N,): the application's place in the table's order."""
+    steps: Steps | None = None
+    """All deadlines that are left; None where everybody has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,7 @@ class Candidates:
     size: Places
     """(C,): index of the padded size."""
     score: Floats
-    """(C,): answers on time per ns."""
+    """(C,): answers on time per ns, later ones by their worth."""
     expected_ns: Floats
     """(C,)"""
 
@@ -79,7 +89,14 @@ def propose(waiters: Waiters, table: WorkTable, pricing: Pricing) -> Candidates 
     # A ns of grace: finishing exactly at the deadline counts.
     work = table.thresholds(pricing.sizes)[tops, :sizes]  # (tops, sizes, quantiles)
     need_ns = pricing.fixed_ns + pricing.slope_ns[:sizes, None] * work - 1
-    members, present = _members(waiters, tops, need_ns, pricing.sizes[:sizes])
+    if waiters.steps is None:
+        members, present = _members(
+            waiters.slack_ns, waiters.rank, tops, need_ns, pricing.sizes[:sizes]
+        )
+    else:
+        members, present = _members_by_step(
+            waiters.steps, waiters.rank, tops, need_ns, pricing.sizes[:sizes]
+        )
     if len(members) == 0:
         return None
     return _scored(members, present, waiters, table, pricing)
@@ -88,12 +105,22 @@ def propose(waiters: Waiters, table: WorkTable, pricing: Pricing) -> Candidates 
 def likeliest(waiters: Waiters, table: WorkTable, pricing: Pricing) -> tuple[int, float] | None:
     """Return the place and score of the single request that most likely is in time; None: none.
 
-    For when nobody is likely to be: an idle executor has nothing better to do.
+    For when nobody is likely to be: an idle executor has nothing better to do. With several
+    deadlines: the one whose answer is expected to be worth most.
     """
     offset = max(0, len(waiters.rank) - _TRIED_MAX)
-    slack_ns, rank = waiters.slack_ns[offset:], waiters.rank[offset:]
-    work = ((slack_ns - pricing.fixed_ns) / pricing.slope_ns[0])[:, None]
-    chance = table.chances(np.exp(table.log_cdf[rank]), work.astype(np.float32))[:, 0]
+    cdfs = np.exp(table.log_cdf[waiters.rank[offset:]])
+
+    def chance_of(slack_ns: Floats) -> Singles:
+        work = ((slack_ns[offset:] - pricing.fixed_ns) / pricing.slope_ns[0])[:, None]
+        chances: Singles = table.chances(cdfs, work.astype(np.float32))[:, 0]
+        return chances
+
+    if waiters.steps is None:
+        chance: Singles | Floats = chance_of(waiters.slack_ns)
+    else:
+        each = zip(waiters.steps.slack_ns, waiters.steps.gain, strict=True)
+        chance = np.sum([gain[offset:] * chance_of(slack) for slack, gain in each], axis=0)
     at = int(np.argmax(chance))
     if chance[at] <= 0:
         return None
@@ -128,15 +155,33 @@ def _plan(tops: int, sizes: tuple[int, ...]) -> tuple[Places, Places, Places]:
     return top, limit, np.arange(sizes[-1])
 
 
+def _members_by_step(
+    steps: Steps, rank: Places, tops: Places, need_ns: Floats, sizes: tuple[int, ...]
+) -> tuple[Places, npt.NDArray[np.bool_]]:
+    """Return the members of the candidates that aim at the first, second... deadlines.
+
+    And of those of more worth alone: by deadline, those who have lost some would come before them.
+    """
+    orders = [(slack_ns, np.argsort(slack_ns, kind="stable")) for slack_ns in steps.slack_ns]
+    orders += [(steps.slack_ns[0], places) for places in steps.tiers()]
+    found = []
+    for slack_ns, order in orders:
+        members, present = _members(slack_ns[order], rank[order], tops, need_ns, sizes)
+        found.append((order[members], present))
+    return (
+        np.concatenate([members for members, _ in found]),
+        np.concatenate([present for _, present in found]),
+    )
+
+
 def _members(
-    waiters: Waiters, tops: Places, need_ns: Floats, sizes: tuple[int, ...]
+    slack_ns: Floats, rank: Places, tops: Places, need_ns: Floats, sizes: tuple[int, ...]
 ) -> tuple[Places, npt.NDArray[np.bool_]]:
     """Return the members of the candidates, by deadline and with the class itself first.
 
     One sorted list per class and kind (all up to the class; the class itself), end to end in one
     array, so that one binary search answers for all thresholds.
     """
-    slack_ns, rank = waiters.slack_ns, waiters.rank
     top, limit, column = _plan(len(tops), sizes)
     lists = [(rank <= each).nonzero()[0] for each in tops[:-1]]
     lists.append(np.arange(len(rank)))
@@ -190,12 +235,24 @@ def _scored(
         counts = counted.reshape(len(members), -1)[:, :-1].astype(np.float32)
     cdfs = np.exp(counts @ table.log_cdf)
     expected_ns = pricing.fixed_ns + slope_ns * (table.greatest - cdfs @ table.weights)
-    slack_ns = waiters.slack_ns[members]
-    work = (slack_ns - pricing.fixed_ns) / slope_ns[:, None]
-    worth = table.chances(cdfs, work.astype(np.float32))
-    if pricing.urgency > 0:
-        spare_ns = slack_ns - expected_ns[:, None]
-        fade = -spare_ns / (waiters.slo_ns * pricing.urgency_slos)[members]
-        worth += np.exp(np.minimum(fade, 0).astype(np.float32)) * (fade <= 0) * pricing.urgency
+
+    def worth_of(slack_ns: Floats, slo_ns: Floats) -> Singles:
+        """Return the members' chances to make a deadline each, (C, n), and their urgency."""
+        slack_ns = slack_ns[members]
+        work = (slack_ns - pricing.fixed_ns) / slope_ns[:, None]
+        worth = table.chances(cdfs, work.astype(np.float32))
+        if pricing.urgency > 0:
+            spare_ns = slack_ns - expected_ns[:, None]
+            fade = -spare_ns / (slo_ns * pricing.urgency_slos)[members]
+            worth += np.exp(np.minimum(fade, 0).astype(np.float32)) * (fade <= 0) * pricing.urgency
+        return worth
+
+    if waiters.steps is None:
+        worth: Singles | Floats = worth_of(waiters.slack_ns, waiters.slo_ns)
+    else:
+        worth = np.zeros(members.shape)
+        steps = waiters.steps
+        for slack_ns, slo_ns, gain in zip(steps.slack_ns, steps.slo_ns, steps.gain, strict=True):
+            worth += worth_of(slack_ns, slo_ns) * gain[members]
     score = (worth * present).sum(axis=1) / expected_ns
     return Candidates(members, present, size, score, expected_ns)

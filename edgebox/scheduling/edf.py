@@ -1,15 +1,16 @@
 """Decides the next batch by earliest deadline first over one queue per variant.
 
 Pure. The size of a batch is what its earliest deadline allows at the profile's high quantile,
-and a request is dropped only when it would miss even at the low one. Textbook EDF collapses when
-overloaded, more so with batches; where ours departs from it is said at each place.
+and a request is dropped only when it would miss even at the low one. One with several deadlines
+is ordered by the earliest that it would not miss so, and dropped when that is none. Textbook EDF
+collapses when overloaded, more so with batches; where ours departs from it is said at each place.
 """
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.requests import Request, RequestId
+from edgebox.domain.requests import Request, RequestId, Step
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies, Row
 from edgebox.scheduling.parameters import SchedulerParameters
@@ -91,6 +92,8 @@ class EarliestDeadlineFirst:
     def __init__(self) -> None:
         self._latencies = Latencies(SchedulerParameters())
         self._entries: dict[RequestId, tuple[VariantName, int]] = {}
+        self._later: dict[RequestId, tuple[Step, ...]] = {}
+        """Of those with several deadlines the ones after that they are queued by."""
         self._preparing: dict[VariantName, Queue] = {}
         self._ready: dict[VariantName, Queue] = {}
 
@@ -101,6 +104,8 @@ class EarliestDeadlineFirst:
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Watch the deadline of a request that is being decoded."""
         self._entries[request.id] = variant, request.deadline_ns
+        if request.steps:
+            self._later[request.id] = request.steps
         insort(self._preparing.setdefault(variant, []), (request.deadline_ns, request.id))
 
     def prepared(self, request: RequestId, now_ns: int) -> None:
@@ -111,7 +116,7 @@ class EarliestDeadlineFirst:
 
     def removed(self, request: RequestId) -> None:
         """Forget a request."""
-        variant, deadline_ns = self._entries.pop(request)
+        variant, deadline_ns = self._forget(request)
         for queues in (self._preparing, self._ready):
             if _remove(queues.get(variant, []), deadline_ns, request):
                 return
@@ -123,17 +128,41 @@ class EarliestDeadlineFirst:
         """Learn nothing: the calibration of the expected times is all this policy uses."""
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Give away the requests that would miss even if run alone, now, and quickly."""
+        """Give away the requests that would miss even if run alone, now, and quickly.
+
+        Who would miss all but a later deadline is queued by that one instead.
+        """
         gone: list[RequestId] = []
         for queues in (self._ready, self._preparing):
             for variant, queue in queues.items():
                 if queue and queue[0][0] < (bound := now_ns + self._quickest_ns(variant)):
                     cut = bisect_left(queue, (bound,))
-                    gone.extend(request for _, request in queue[:cut])
+                    passed = [request for _, request in queue[:cut]]
                     del queue[:cut]
+                    if self._later:
+                        passed = self._requeue(queue, passed, bound)
+                    gone.extend(passed)
         for request in gone:
-            del self._entries[request]
+            self._forget(request)
         return gone
+
+    def _requeue(self, queue: Queue, passed: list[RequestId], bound_ns: int) -> list[RequestId]:
+        """Queue requests by the next deadline that is not before this; return who has none."""
+        lost: list[RequestId] = []
+        for request in passed:
+            left = [step for step in self._later.get(request, ()) if step.by_ns >= bound_ns]
+            if not left:
+                lost.append(request)
+                continue
+            self._later[request] = tuple(left[1:])
+            self._entries[request] = self._entries[request][0], left[0].by_ns
+            insort(queue, (left[0].by_ns, request))
+        return lost
+
+    def _forget(self, request: RequestId) -> tuple[VariantName, int]:
+        if self._later:
+            self._later.pop(request, None)
+        return self._entries.pop(request)
 
     def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
         """Give away the batch with the earliest deadline that this executor can still make."""
@@ -150,7 +179,7 @@ class EarliestDeadlineFirst:
         members = tuple(request for _, request in queue[start : start + count])
         del queue[start : start + count]
         for request in members:
-            del self._entries[request]
+            self._forget(request)
         return Batch(variant, members, size)
 
     def _first(

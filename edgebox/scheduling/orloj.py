@@ -11,6 +11,8 @@ the reading that serves best. Differences from the text:
   derivative.
 - Section 4.3: the batch's time is estimated as if all its slots were of the request's own
   application; with all applications pooled, short requests look long.
+- Appendix B: of several deadlines those count that are left; a request is expected in time if it
+  is for the last of them.
 - Section 4.4: scores are tabulated against the time to the deadline, which never overflows and
   needs no base time; at 10,000 requests sorting out the best by array operations beats a hull.
 
@@ -28,6 +30,7 @@ from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy
+from edgebox.scheduling.steps import Steps
 
 DELAY_RATE_PER_NS = 1e-10
 """b of the text, 1e-4 per ms: the rate of the exponential delay of a request left waiting."""
@@ -67,9 +70,14 @@ class Orloj(QueueingPolicy):
             if times is None:
                 continue
             columns = queue.columns
-            slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
+            if columns.steps is None:
+                slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
+                steps = None
+            else:
+                steps = columns.steps.left(now_ns)
+                slack_ns = steps.slack_ns[-1]
             for at in reversed(range(len(row.sizes))):
-                places = self._top(variant, times, at, slack_ns, columns.app)
+                places = self._top(variant, times, at, slack_ns, columns.app, steps=steps)
                 if places is not None:
                     apps = [self._waiting.request(queue.requests[p]).app for p in places]
                     self._learning.started(executor, apps)
@@ -77,9 +85,25 @@ class Orloj(QueueingPolicy):
         return None
 
     def _top(
-        self, variant: VariantName, times: BatchTimes, at: int, slack_ns: Floats, app: Places
+        self,
+        variant: VariantName,
+        times: BatchTimes,
+        at: int,
+        slack_ns: Floats,
+        app: Places,
+        *,
+        steps: Steps | None,
     ) -> list[int] | None:
-        """Return the requests that fill a batch of the `at`-th size; None: they are too few."""
+        """Return the requests that fill a batch of the `at`-th size; None: they are too few.
+
+        Args:
+            variant: what they wait for.
+            times: of its batches.
+            at: index of the size.
+            slack_ns: (n,): time to each deadline, of several to the last.
+            app: (n,): indices of the applications.
+            steps: all deadlines, where anybody has several.
+        """
         size = times.sizes[at]
         if len(slack_ns) < size:
             return None
@@ -90,7 +114,10 @@ class Orloj(QueueingPolicy):
             # A ns of grace: finishing exactly at the deadline counts.
             need_ns = batch_ns.mean() + self._latencies.overhead_ns - 1
             of_app = of_app[slack_ns[of_app] >= need_ns]
-            priority[of_app] = priorities(slack_ns[of_app] + 1, batch_ns)
+            if steps is None:
+                priority[of_app] = priorities(slack_ns[of_app] + 1, batch_ns)
+            else:
+                priority[of_app] = step_priorities(steps.of(of_app), batch_ns)
         if np.count_nonzero(priority >= 0) < size:
             return None
         return [int(place) for place in np.argsort(-priority, kind="stable")[:size]]
@@ -139,3 +166,13 @@ def priorities(slack_ns: Floats, batch_ns: Floats) -> Floats:
     fading = np.exp(np.clip(-DELAY_RATE_PER_NS * (slack_ns - longest_ns), -700.0, 700.0))
     worth: Floats = gained * fading / (len(batch_ns) * float(batch_ns.mean()))
     return worth
+
+
+def step_priorities(steps: Steps, batch_ns: Floats) -> Floats:
+    """Return the sum of the single deadlines' priorities, each by what it gains (appendix B)."""
+    each = [
+        gain * priorities(slack_ns + 1, batch_ns)
+        for slack_ns, gain in zip(steps.slack_ns, steps.gain, strict=True)
+    ]
+    total: Floats = np.sum(each, axis=0)
+    return total

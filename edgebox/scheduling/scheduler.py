@@ -2,9 +2,9 @@
 
 Theory of operation. A request is admitted or dropped when it arrives (`admission`), is prepared
 by the driver, waits for the policy to put it into a batch, runs, and ends: every request ends by
-exactly one `Finish` or `Drop`. What can no longer make its deadline is dropped as soon as that
-is certain, and not before. Beside it runs the slow loop (`adaptation`): snapshots go out as
-`ComputePlan`, plans come back as events and become advice.
+exactly one `Finish` or `Drop`. What can no longer make its deadline, of several the last, is
+dropped as soon as that is certain, and not before. Beside it runs the slow loop (`adaptation`):
+snapshots go out as `ComputePlan`, plans come back as events and become advice.
 
 Pure and deterministic: no clock, no I/O, no randomness. The same events at the same instants give
 the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict
@@ -25,7 +25,7 @@ from edgebox.domain.requests import (
     RequestId,
 )
 from edgebox.scheduling import events
-from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.adaptation import Adaptation, ConnectedCamera
 from edgebox.scheduling.admission import Ladders, choose_variant
 from edgebox.scheduling.calibration import Calibration
 from edgebox.scheduling.events import Action, Drop, Event, Finish, Infer, Prepare
@@ -156,29 +156,39 @@ class Scheduler:
         if self._stopping:
             return DropReason.SHUTDOWN
         connected = self._adaptation.cameras.get(request.camera)
-        time_left_ns = request.deadline_ns - self._now_ns - self._calibration.prepare_ns
+        ready_ns = self._now_ns + self._calibration.prepare_ns
         variant: VariantName | None
         if request.variant is not None:
             row = self._latencies.best(request.variant)
             # Nothing smaller can be run instead, so it is tried if there is any chance at all.
-            fits = row is not None and row.low_ns[0] <= time_left_ns
+            fits = row is not None and row.low_ns[0] <= request.last_deadline_ns - ready_ns
             variant = request.variant if fits else None
         elif connected is None:
             return DropReason.DEPARTED
-        elif connected.assignment is None:
-            variant = None
         else:
+            variant = self._variant_for(request, connected, ready_ns)
+        if variant is None:
+            return DropReason.INFEASIBLE
+        return variant if self._make_room(request) else DropReason.OVERLOAD
+
+    def _variant_for(
+        self, request: Request, connected: ConnectedCamera, ready_ns: int
+    ) -> VariantName | None:
+        """Choose the variant for the first of the deadlines that any variant fits; None: none."""
+        if connected.assignment is None:
+            return None
+        for deadline_ns in (request.deadline_ns, *(step.by_ns for step in request.steps)):
             variant = choose_variant(
                 request,
                 connected.camera,
                 connected.assignment.variant,
                 self._ladders.of(connected.camera.family),
                 latencies=self._latencies,
-                time_left_ns=time_left_ns,
+                time_left_ns=deadline_ns - ready_ns,
             )
-        if variant is None:
-            return DropReason.INFEASIBLE
-        return variant if self._make_room(request) else DropReason.OVERLOAD
+            if variant is not None:
+                return variant
+        return None
 
     def _make_room(self, request: Request) -> bool:
         """Drop a camera's oldest waiting frame where it has, or all have, too many.

@@ -3,6 +3,10 @@
 Decisions want arrays, changes want a cheap insert: the queue is parallel lists, sorted, and its
 arrays are made when a decision asks for them and kept until the next change. At 10,000 requests
 an insert is a bisection and four short memmoves.
+
+A request with several deadlines waits for the earliest that it can still make, even if only alone,
+now and at its quickest. When that is lost it moves to the next, with what is left to gain; only
+who has lost the last is hopeless.
 """
 
 from bisect import bisect_left
@@ -14,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edgebox.domain.models import VariantName
-from edgebox.domain.requests import Request, RequestId
+from edgebox.domain.requests import Request, RequestId, Step, single_deadlines
+from edgebox.scheduling.steps import StepColumns, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Columns:
     slo_ns: npt.NDArray[np.float64]
     app: npt.NDArray[np.intp]
     """Indices into the policy's own list of applications."""
+    steps: StepColumns | None = None
+    """All deadlines that are left, the first among them; None where everybody has one."""
 
 
 class ReadyQueue:
@@ -35,12 +42,21 @@ class ReadyQueue:
         self.deadlines: list[int] = []
         self.slos: list[int] = []
         self.apps: list[int] = []
+        self.singles: dict[RequestId, tuple[Step, ...]] = {}
+        """Of those with several deadlines the single ones that are left."""
         self._columns: Columns | None = None
 
     def __len__(self) -> int:
         return len(self.requests)
 
-    def add(self, request: RequestId, deadline_ns: int, slo_ns: int, app: int) -> None:
+    def add(
+        self,
+        request: RequestId,
+        deadline_ns: int,
+        slo_ns: int,
+        app: int,
+        singles: tuple[Step, ...] = (),
+    ) -> None:
         """Take a request in, behind those with the same deadline and a smaller id."""
         at = bisect_left(self.deadlines, deadline_ns)
         while (
@@ -53,6 +69,8 @@ class ReadyQueue:
         self.requests.insert(at, request)
         self.slos.insert(at, slo_ns)
         self.apps.insert(at, app)
+        if singles:
+            self.singles[request] = singles
         self._columns = None
 
     def remove(self, request: RequestId, deadline_ns: int) -> None:
@@ -61,7 +79,11 @@ class ReadyQueue:
 
     def remove_at(self, places: Iterable[int]) -> None:
         """Take the requests at these places out."""
-        for at in sorted(places, reverse=True):
+        falling = sorted(places, reverse=True)
+        if self.singles:
+            for at in falling:
+                self.singles.pop(self.requests[at], None)
+        for at in falling:
             del self.deadlines[at], self.requests[at], self.slos[at], self.apps[at]
         self._columns = None
 
@@ -77,8 +99,16 @@ class ReadyQueue:
                 np.array(self.deadlines, dtype=np.int64),
                 np.array(self.slos, dtype=np.float64),
                 np.array(self.apps, dtype=np.intp),
+                self._steps() if self.singles else None,
             )
         return self._columns
+
+    def _steps(self) -> StepColumns:
+        deadline_ns, gain = spread(
+            self.deadlines, [self.singles.get(request) for request in self.requests]
+        )
+        slo_ns = np.array(self.slos, dtype=np.float64) + (deadline_ns - deadline_ns[0])
+        return StepColumns(deadline_ns, slo_ns, gain)
 
 
 @dataclass(slots=True)
@@ -86,6 +116,10 @@ class _Entry:
     variant: VariantName
     request: Request
     app: int
+    deadline_ns: int
+    """The one it waits for now."""
+    steps: tuple[Step, ...]
+    """Those that are left, with that one; empty where there was one only."""
     ready: bool = False
     given_up: bool = False
 
@@ -118,7 +152,8 @@ class Waiting:
 
     def admit(self, request: Request, variant: VariantName, app: int) -> None:
         """Take in a request that is not ready yet; `app` is whatever the policy counts by."""
-        entry = _Entry(variant, request, app)
+        steps = (Step(request.deadline_ns, 1.0), *request.steps) if request.steps else ()
+        entry = _Entry(variant, request, app, request.deadline_ns, steps)
         self._entries[request.id] = entry
         heappush(self._hopeless, (self._hopeless_ns(entry), request.id))
 
@@ -126,23 +161,26 @@ class Waiting:
         """Put a request into its queue."""
         entry = self._entries[request]
         entry.ready = True
-        known = entry.request
-        queue = self.queues.setdefault(entry.variant, ReadyQueue())
-        slo_ns = max(1, known.deadline_ns - known.captured_ns)
-        queue.add(request, known.deadline_ns, slo_ns, entry.app)
+        self._queue(entry)
 
     def remove(self, request: RequestId) -> None:
         """Forget a request."""
         entry = self._entries.pop(request)
         if entry.ready:
-            self.queues[entry.variant].remove(request, entry.request.deadline_ns)
+            self.queues[entry.variant].remove(request, entry.deadline_ns)
         self._tidy()
 
     def give_up(self, requests: Iterable[RequestId], now_ns: int) -> None:
-        """Take ready requests out of their queues; the next `expired` gives them away."""
+        """Give up the deadlines that ready requests wait for.
+
+        Who has no later one leaves its queue; the next `expired` gives it away.
+        """
         for request in requests:
             entry = self._entries[request]
-            self.queues[entry.variant].remove(request, entry.request.deadline_ns)
+            if len(entry.steps) > 1:
+                self._wait_for_next(entry)
+                continue
+            self.queues[entry.variant].remove(request, entry.deadline_ns)
             entry.ready, entry.given_up = False, True
             heappush(self._hopeless, (now_ns + 1, request))
 
@@ -155,7 +193,10 @@ class Waiting:
         return members
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Give away the requests that would miss even if they ran alone, now, at their quickest."""
+        """Give away the requests that would miss even if they ran alone, now, at their quickest.
+
+        With several deadlines: the last one.
+        """
         gone: list[RequestId] = []
         while self._hopeless and self._hopeless[0][0] <= now_ns:
             _, request = heappop(self._hopeless)
@@ -165,6 +206,9 @@ class Waiting:
             at_ns = self._hopeless_ns(entry)
             if at_ns > now_ns and not entry.given_up:  # it has become quicker since it came
                 heappush(self._hopeless, (at_ns, request))
+                continue
+            if len(entry.steps) > 1:
+                self._wait_for_next(entry)
                 continue
             self.remove(request)
             gone.append(request)
@@ -179,8 +223,24 @@ class Waiting:
     def __iter__(self) -> Iterator[RequestId]:
         return iter(self._entries)
 
+    def _queue(self, entry: _Entry) -> None:
+        known = entry.request
+        queue = self.queues.setdefault(entry.variant, ReadyQueue())
+        slo_ns = max(1, entry.deadline_ns - known.captured_ns)
+        singles = single_deadlines(entry.steps) if entry.steps else ()
+        queue.add(known.id, entry.deadline_ns, slo_ns, entry.app, singles)
+
+    def _wait_for_next(self, entry: _Entry) -> None:
+        if entry.ready:
+            self.queues[entry.variant].remove(entry.request.id, entry.deadline_ns)
+        entry.steps = entry.steps[1:]
+        entry.deadline_ns = entry.steps[0].by_ns
+        if entry.ready:
+            self._queue(entry)
+        heappush(self._hopeless, (self._hopeless_ns(entry), entry.request.id))
+
     def _hopeless_ns(self, entry: _Entry) -> int:
-        return entry.request.deadline_ns - int(self._quickest_ns(entry.variant, entry.app)) + 1
+        return entry.deadline_ns - int(self._quickest_ns(entry.variant, entry.app)) + 1
 
     def _tidy(self) -> None:
         if len(self._hopeless) > 2 * len(self._entries) + 64:

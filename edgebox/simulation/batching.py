@@ -24,7 +24,7 @@ from edgebox.domain.models import (
     Variant,
     VariantName,
 )
-from edgebox.domain.requests import CameraId, Outcome, Request, RequestId
+from edgebox.domain.requests import CameraId, Outcome, Request, RequestId, Step
 from edgebox.scheduling.events import (
     Action,
     BatchCompleted,
@@ -73,6 +73,8 @@ class JobEnd:
 
     job: Job
     outcome: Outcome
+    worth: float
+    """1 on time, less by a later deadline, else 0."""
     at_ns: int
     batch: int | None
     """The batch it ran in; None if it never did."""
@@ -97,6 +99,11 @@ class BatchingReport:
     def finish_rate(self) -> float:
         """The share of all requests that finished on time; 1 if there were none."""
         return self.counts()[Outcome.ON_TIME] / len(self.ends) if self.ends else 1.0
+
+    @property
+    def worth(self) -> float:
+        """The mean worth of all requests; 1 if there were none."""
+        return sum(end.worth for end in self.ends) / len(self.ends) if self.ends else 1.0
 
 
 class BatchingSimulation:
@@ -127,7 +134,7 @@ class BatchingSimulation:
         self._check = check
         self._report = BatchingReport()
         self._jobs = {RequestId(job.id): job for job in workload.jobs}
-        self._requests = [_request(job) for job in workload.jobs]
+        self._requests = {RequestId(job.id): _request(job) for job in workload.jobs}
         self._completions: list[tuple[int, int, BatchCompleted]] = []
         self._ran_in: dict[RequestId, tuple[int, int]] = {}
         self._now_ns = 0
@@ -146,7 +153,7 @@ class BatchingSimulation:
 
     def run(self) -> BatchingReport:
         """Let every request end."""
-        coming = iter([*self._requests, None])
+        coming = iter([*self._requests.values(), None])
         request = next(coming)
         while True:
             at_ns = self._next_ns(request)
@@ -209,7 +216,11 @@ class BatchingSimulation:
 
     def _end(self, request: RequestId, outcome: Outcome) -> None:
         batch, size = self._ran_in.pop(request, (None, None))
-        self._report.ends.append(JobEnd(self._jobs[request], outcome, self._now_ns, batch, size))
+        answered = outcome is not Outcome.DROPPED
+        worth = self._requests[request].worth_at(self._now_ns) if answered else 0.0
+        self._report.ends.append(
+            JobEnd(self._jobs[request], outcome, worth, self._now_ns, batch, size)
+        )
 
 
 def _request(job: Job) -> Request:
@@ -225,6 +236,7 @@ def _request(job: Job) -> Request:
         height_px=1,
         size_bytes=0,
         variant=MODEL,
+        steps=tuple(Step(arrival_ns + round(by_ms * MS), worth) for by_ms, worth in job.later),
     )
 
 

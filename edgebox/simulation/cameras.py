@@ -38,7 +38,13 @@ class CameraEnd:
     def __init__(self, spec: SimulatedCamera) -> None:
         camera = spec.camera
         self.spec = spec
-        self.window = SenderWindow(camera.width_px, camera.height_px, camera.slo_ns, camera.rate_hz)
+        self.window = SenderWindow(
+            camera.width_px,
+            camera.height_px,
+            camera.slo_ns,
+            camera.rate_hz,
+            last_slo_ns=camera.steps[-1].by_ns if camera.steps else None,
+        )
         self.connected = True
         self._link = ShapedLink(spec.trace, spec.opens_ns)
         self._captured_ns: dict[int, int] = {}
@@ -63,6 +69,7 @@ class CameraEnd:
         sent_ns = self._link.free_ns(now_ns)
         self.window.encoded(frame, size_bytes, pixels, sent_ns)
         captured_ns = self._captured_ns.pop(frame)
+        deadline_ns = captured_ns + camera.slo_ns - self.spec.rtt_ns // 2
         return Sending(
             frame,
             Request(
@@ -71,10 +78,11 @@ class CameraEnd:
                 app=camera.app,
                 captured_ns=captured_ns,
                 arrival_ns=self._link.leaves_ns(now_ns, size_bytes) + self.spec.rtt_ns // 2,
-                deadline_ns=captured_ns + camera.slo_ns - self.spec.rtt_ns // 2,
+                deadline_ns=deadline_ns,
                 width_px=width_px,
                 height_px=height_px,
                 size_bytes=size_bytes,
+                steps=camera.steps_after(deadline_ns),
             ),
             sent_ns,
         )

@@ -4,15 +4,17 @@ Pure. What it answers on time shows what not knowing the execution times costs. 
 is no upper bound: where batches are best left waiting, a policy that waits can beat it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request
 from edgebox.scheduling.adaptive import URGENCY, URGENCY_SLOS
+from edgebox.scheduling.distributions import Floats, Places
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy
+from edgebox.scheduling.steps import Steps
 from edgebox.simulation.workload import Model
 
 _LIMITS_MAX = 24
@@ -22,7 +24,7 @@ _MS = 1_000_000
 
 
 class Clairvoyant(QueueingPolicy):
-    """The batch with the most answers on time per time, all execution times known."""
+    """The batch with the most worth of answers per time, all execution times known."""
 
     def __init__(self, model: Model, exec_ms: Mapping[int, float]) -> None:
         super().__init__()
@@ -48,6 +50,11 @@ class Clairvoyant(QueueingPolicy):
     def _best(self, variant: VariantName, now_ns: int) -> tuple[list[int], int]:
         columns = self._waiting.queues[variant].columns
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
+        if columns.steps is None:
+            one = np.ones((1, len(slack_ns)))
+            steps = Steps(slack_ns[None], columns.slo_ns[None], one)
+        else:
+            steps = columns.steps.left(now_ns)
         exec_ms = np.array([self._exec_ms[int(at)] for at in columns.app])
         limits = np.unique(exec_ms)
         if len(limits) > _LIMITS_MAX:
@@ -55,23 +62,42 @@ class Clairvoyant(QueueingPolicy):
         best, places, padded = 0.0, [], self._sizes[0]
         for limit in limits:
             short = np.flatnonzero(exec_ms <= limit)
-            for size in self._sizes:
-                need_ns = self._fixed_ns + self._slope_ns * size * limit - 1
-                in_time = short[np.searchsorted(slack_ns[short], need_ns) :]
-                by_deadline = in_time[:size]
+            for members in self._candidates(short, float(limit), exec_ms, steps):
+                real = next(one for one in self._sizes if one >= len(members))
+                takes_ns = self._fixed_ns + self._slope_ns * real * exec_ms[members].max()
+                score = _worth(steps.of(members), takes_ns) / takes_ns
+                if score > best:
+                    best, places, padded = score, [int(at) for at in members], real
+        return places, padded
+
+    def _candidates(
+        self, short: Places, limit: float, exec_ms: Floats, steps: Steps
+    ) -> Iterator[Places]:
+        """Yield the batches of requests no longer than a limit, by deadline and longest first.
+
+        With several deadlines, batches that aim at everybody's first, second, and so on, and
+        those of who can still gain most.
+        """
+        groups = [(slack_ns, short) for slack_ns in steps.slack_ns]
+        tiers = (np.intersect1d(short, tier, assume_unique=True) for tier in steps.tiers())
+        groups += [(steps.slack_ns[0], among) for among in tiers]
+        for size in self._sizes:
+            need_ns = self._fixed_ns + self._slope_ns * size * limit - 1
+            for slack_ns, among in groups:
+                in_time = among[slack_ns[among] >= need_ns]
+                by_deadline = in_time[np.argsort(slack_ns[in_time], kind="stable")[:size]]
                 longest_first = in_time[np.argsort(-exec_ms[in_time], kind="stable")[:size]]
                 for members in (by_deadline, longest_first):
-                    if len(members) == 0:
-                        continue
-                    real = next(one for one in self._sizes if one >= len(members))
-                    takes_ns = self._fixed_ns + self._slope_ns * real * exec_ms[members].max()
-                    spare = (slack_ns[members] - takes_ns) / (
-                        URGENCY_SLOS * columns.slo_ns[members]
-                    )
-                    score = (len(members) + URGENCY * np.exp(-spare).sum()) / takes_ns
-                    if score > best:
-                        best, places, padded = score, [int(at) for at in members], real
-        return places, padded
+                    if len(members):
+                        yield members
 
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
         return self._fixed_ns + self._slope_ns * self._exec_ms[app]
+
+
+def _worth(steps: Steps, takes_ns: float) -> float:
+    """Return what the answers of a batch are worth, and the urgency of its members."""
+    spare_ns = steps.slack_ns - takes_ns
+    gained = steps.gain * (spare_ns >= -1)
+    urgency = np.exp(np.minimum(-spare_ns / (URGENCY_SLOS * steps.slo_ns), 1))
+    return float(gained.sum() + URGENCY * (gained * urgency).sum())

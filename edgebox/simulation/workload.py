@@ -4,15 +4,17 @@ Pure: the lines come from wherever the caller reads them. Every error names sour
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.link.deadlines import LaterDeadlines, read_deadlines, written_deadlines
 
 EXAMPLE = '{"type":"model","c0_ms":8,"c1":0.25,"batch_sizes":[1,2,4,8,16],"workers":1}'
+_NUMBER_MAX = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Job:
     exec_ms: float
     """What it takes alone; the policies do not know."""
     slo_ms: float
+    later: LaterDeadlines = ()
+    """Deadlines after that one, and what an answer by them is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Workload:
     jobs: tuple[Job, ...] = ()
 
     def with_slo_multiple(self, multiple: float) -> "Workload":
-        """Return the same requests with longer or shorter deadlines.
+        """Return the same requests with longer or shorter deadlines, several all in proportion.
 
         Raises:
             InvalidInputError: the model line does not say what the deadlines were made with.
@@ -63,8 +67,44 @@ class Workload:
             raise InvalidInputError(
                 "the workload's model line has no slo_mult, so its deadlines cannot be rescaled"
             )
-        jobs = tuple(replace(job, slo_ms=job.slo_ms * multiple / made_with) for job in self.jobs)
+
+        def scaled(ms: float) -> float:
+            return ms * multiple / made_with
+
+        jobs = tuple(
+            replace(
+                job,
+                slo_ms=scaled(job.slo_ms),
+                later=tuple((scaled(by_ms), worth) for by_ms, worth in job.later),
+            )
+            for job in self.jobs
+        )
         return replace(self, model=replace(self.model, slo_mult=multiple), jobs=jobs)
+
+    def with_later(self, later: Sequence[tuple[float, float]]) -> "Workload":
+        """Return the same requests with further deadlines, as a multiple and a worth each.
+
+        Raises:
+            InvalidInputError: they do not rise from the first deadline on, or their worths do
+                not fall from 1, or the model line does not say what the first was made with.
+        """
+        made_with = self.model.slo_mult
+        if made_with is None:
+            raise InvalidInputError(
+                "the workload's model line has no slo_mult, so there is nothing to multiply"
+            )
+        try:
+            _, read = read_deadlines([(made_with, 1.0), *later], 0, _NUMBER_MAX)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"deadlines{error}") from None
+        jobs = tuple(
+            replace(
+                job,
+                later=tuple((job.slo_ms * multiple / made_with, worth) for multiple, worth in read),
+            )
+            for job in self.jobs
+        )
+        return replace(self, jobs=jobs)
 
 
 def parse_workload(lines: Iterable[bytes | str], source: str) -> Workload:
@@ -100,7 +140,8 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
     for job in workload.jobs:
         line = {
             "type": "request", "id": job.id, "at_ms": job.at_ms, "app": job.app,
-            "exec_ms": job.exec_ms, "slo_ms": job.slo_ms,
+            "exec_ms": job.exec_ms,
+            "slo_ms": written_deadlines(job.slo_ms, job.later),
         }  # fmt: skip
         yield orjson.dumps(line) + b"\n"
 
@@ -172,12 +213,14 @@ class _Reader:
         return Model(c0_ms, c1, tuple(sizes), workers, multiple)
 
     def _read_job(self) -> Job:
+        slo_ms, later = self._deadlines()
         job = Job(
             id=self._whole("id"),
             at_ms=self._number("at_ms"),
             app=self._text("app"),
             exec_ms=self._number("exec_ms"),
-            slo_ms=self._number("slo_ms"),
+            slo_ms=slo_ms,
+            later=later,
         )
         if job.app not in self._history:
             known = ", ".join(sorted(self._history)) or "none"
@@ -190,11 +233,20 @@ class _Reader:
         self._ids.add(job.id)
         return job
 
+    def _deadlines(self) -> tuple[float, LaterDeadlines]:
+        written = self._present("slo_ms")
+        if not isinstance(written, list):
+            return self._number("slo_ms"), ()
+        try:
+            return read_deadlines(written, 0, _NUMBER_MAX)
+        except InvalidInputError as error:
+            raise self._wrong(f"slo_ms{error}") from None
+
     def _number(self, key: str) -> float:
         value = self._present(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(f"{key}: must be a number, not {_shown(value)}")
-        if not math.isfinite(value) or not 0 <= value <= 1e12:
+        if not math.isfinite(value) or not 0 <= value <= _NUMBER_MAX:
             raise self._wrong(f"{key}: must be a number from 0 to 1e12, not {_shown(value)}")
         return float(value)
 

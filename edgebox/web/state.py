@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from edgebox.domain.requests import CameraId
+from edgebox.link.deadlines import to_later
 from edgebox.runtime.box import Box
 from edgebox.runtime.cameras import HISTORY_S, CameraRecord
 from edgebox.runtime.driver import Driver
@@ -123,6 +124,7 @@ def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
         "agent": record.agent,
         "address": record.session.address if record.session else None,
         "slo_ms": round(camera.slo_ns / 1e6, 1),
+        "later": to_later(camera.steps),
         "rate_hz": camera.rate_hz,
         "width_px": camera.width_px,
         "height_px": camera.height_px,

@@ -17,6 +17,7 @@ from edgebox.domain.models import FamilyName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.inference.family import Family
+from edgebox.link.deadlines import to_steps
 from edgebox.link.messages import (
     BAD_MESSAGES_CLOSE_CODE,
     BAD_MESSAGES_MAX,
@@ -229,6 +230,7 @@ class CameraSession:
             width_px=hello.width_px,
             height_px=hello.height_px,
             min_accuracy=hello.min_accuracy,
+            steps=to_steps(hello.later),
         )
         try:
             self._record = box.open_camera(camera, hello.agent, hello.instance, self)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.camera.accounting import LOST, RECENT_NS, Accounting
-from edgebox.domain.requests import DropReason, Outcome
+from edgebox.domain.requests import DropReason, Outcome, Step
 from edgebox.link.messages import DropNotice, Report, Result, Timing, WireDetection
 from edgebox.link.sender import SkipReason
 from tests.camera.box import advice
@@ -19,6 +19,17 @@ ADVICE = advice()
 def result(frame: int, variant: str = "street-256") -> Result:
     seen = (WireDetection("car", 0.9, (0, 0, 1, 1)), WireDetection("bus", 0.8, (0, 0, 1, 1)))
     return Result(frame, Outcome.ON_TIME, variant, seen, Timing(4, 3, 2, 1, 10, 1), ADVICE)
+
+
+def test_late_answers_are_worth_what_their_step_says() -> None:
+    books = Accounting(100 * MS, [Step(200 * MS, 0.5), Step(400 * MS, 0.2)])
+    for frame, took_ms in enumerate((100, 150, 200, 300, 401)):
+        books.captured(frame, 0)
+        books.answered(result(frame), took_ms * MS)
+    summary = books.summary("gate", 100, 1.0)
+    assert (summary.on_time, summary.late) == (1, 4)
+    assert summary.worth == 1 + 0.5 + 0.5 + 0.2
+    assert summary.later == ((200, 0.5), (400, 0.2))
 
 
 def drop(frame: int, reason: DropReason) -> DropNotice:

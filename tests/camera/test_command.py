@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from edgebox.camera.command import camera, parse_link, parse_size
+from edgebox.camera.command import camera, parse_link, parse_size, parse_slo
 from edgebox.domain.errors import InvalidInputError
 from edgebox.link.messages import ErrorMessage
 from edgebox.link.shaping import BandwidthTrace
@@ -87,6 +87,13 @@ async def test_a_fatal_refusal_is_one_line(folder: Path) -> None:
         (["scene:", "--rate-hz", "0"], "rate must be above 0"),
         (["scene:", "--duration", "-1"], "--duration must be above 0"),
         (["scene:", "--slo-ms", "0", "--size", "64x64"], "hello.slo_ms must be"),
+        (["scene:", "--slo-ms", "fast"], "--slo-ms must be a deadline in ms like 300, or several"),
+        (["scene:", "--slo-ms", "100,300"], "like 100,300:0.3, not '100,300'"),
+        (["scene:", "--slo-ms", "nan"], "--slo-ms must be a deadline in ms"),
+        (
+            ["scene:", "--slo-ms", "100,90:0.5", "--size", "64x64"],
+            "hello.slo_ms[1][0] must be above",
+        ),
         (["scene:", "--server", "ftp://x", "--size", "64x64"], "must be an address"),
     ],
 )
@@ -108,6 +115,11 @@ def test_links(tmp_path: Path) -> None:
     trace.write_text("1\nx\n")
     with pytest.raises(InvalidInputError, match=r"trace\.txt:2: expected a number"):
         parse_link(str(trace))
+
+
+def test_deadlines() -> None:
+    assert parse_slo("250") == 250
+    assert parse_slo("100,300:0.3,1e3:0.1") == [(100, 1), (300, 0.3), (1000, 0.1)]
 
 
 def test_sizes() -> None:

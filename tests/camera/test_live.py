@@ -10,6 +10,7 @@ from tests.camera.box import advice
 SUMMARY = Summary(
     camera="gate",
     slo_ms=300,
+    later=(),
     duration_s=10.0,
     captured=100,
     sent=96,
@@ -20,6 +21,7 @@ SUMMARY = Summary(
     skipped={"window": 4},
     pending=0,
     on_time_share=0.9,
+    worth=90.0,
     latency_ms={
         part: {"p50": 1.0, "p90": 2.0, "p99": 3.0, "max": 1234.5}
         for part in ("network", "queue", "inference", "return", "total")
@@ -31,6 +33,13 @@ SUMMARY = Summary(
     detections={"bus": 2, "car": 180},
     reconnects=2,
 )
+
+
+def test_several_deadlines_have_a_worth() -> None:
+    several = replace(SUMMARY, later=((500.0, 0.5),), worth=91.5)
+    assert render(several).splitlines()[0] == (
+        "gate: 100 frames in 10.0 s, 90.00% answered within 300 ms, worth 0.915 a frame"
+    )
 
 
 def test_the_summary() -> None:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from edgebox.domain.models import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import DropReason, Outcome
+from edgebox.link.deadlines import LaterDeadlines
 from edgebox.link.fields import INSTANT_MAX_NS, INTEGER_MAX
 from edgebox.link.messages import (
     FRAME_NUMBER_MAX,
@@ -78,6 +79,19 @@ box_messages: st.SearchStrategy[BoxMessage] = st.one_of(
     st.builds(ErrorMessage, printable, printable, st.booleans()),
     st.builds(Bye, printable),
 )
+
+
+@st.composite
+def later_than(draw: st.DrawFn, first_ms: float) -> LaterDeadlines:
+    """Up to three deadlines after the first, their worth falling from below 1."""
+    after_ms = draw(st.lists(st.floats(1, 1000), max_size=3))
+    worths = draw(
+        st.lists(st.floats(0.01, 0.99), unique=True, min_size=len(after_ms), max_size=len(after_ms))
+    )
+    instants = [first_ms + sum(after_ms[: at + 1]) for at in range(len(after_ms))]
+    return tuple(zip(instants, sorted(worths, reverse=True), strict=True))
+
+
 hellos = st.builds(
     Hello,
     camera=names,
@@ -91,6 +105,8 @@ hellos = st.builds(
     family=st.none() | filled,
     min_accuracy=st.floats(0, 1),
     agent=printable,
+) | st.floats(1, 50_000).flatmap(
+    lambda ms: st.builds(Hello, names, sides, sides, slo_ms=st.just(ms), later=later_than(ms))
 )
 camera_messages: st.SearchStrategy[CameraMessage] = st.one_of(
     hellos,

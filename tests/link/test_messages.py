@@ -104,6 +104,11 @@ GOLDEN_CAMERA: list[tuple[CameraMessage, str]] = [
         '"instance":"6f1c2a","slo_ms":300.0,"rate_hz":10.0,"app":"default","family":"street",'
         '"min_accuracy":0.0,"agent":"my-camera/1.0"}',
     ),
+    (
+        Hello("gate-2", 1280, 720, slo_ms=100.0, later=((300.0, 0.3),)),
+        '{"type":"hello","camera":"gate-2","width_px":1280,"height_px":720,"versions":[1],'
+        '"slo_ms":[[100.0,1.0],[300.0,0.3]],"rate_hz":10.0,"app":"default","min_accuracy":0.0}',
+    ),
     (Pong(5, 5512345), '{"type":"pong","id":5,"camera_ns":5512345}'),
     (
         Report(captured=400, sent=390, skipped={"window": 8, "infeasible": 2}, on_time=380, late=3),

@@ -51,6 +51,21 @@ def through(sender: SenderWindow, frame: int, now_ns: int, bps: float) -> int:
     return acked_ns
 
 
+@pytest.mark.parametrize(
+    ("age_ms", "last_slo_ms", "sent"),
+    [(30, None, [128]), (100, None, []), (100, 500, [128]), (100, 340, []), (100, 345, [128])],
+)
+def test_what_cannot_make_the_first_deadline_is_sent_if_it_can_make_the_last(
+    age_ms: int, last_slo_ms: int | None, sent: list[int]
+) -> None:
+    # A frame takes 240 ms on this link, and 5 ms are kept free.
+    last_slo_ns = None if last_slo_ms is None else last_slo_ms * MS
+    sender = SenderWindow(128, 72, 300 * MS, 1000.0, last_slo_ns=last_slo_ns)
+    sender.advised(ADVICE)
+    now_ns = through(sender, 1, 0, (OVERHEAD_BYTES + BYTES_PER_PIXEL * 128 * 72) * 8 / 0.24)
+    assert sent_widths(sender.captured(2, now_ns - age_ms * MS, now_ns)) == sent
+
+
 def sent_widths(decisions: list[Decision]) -> list[int]:
     return [decision.width_px for decision in decisions if isinstance(decision, Send)]
 

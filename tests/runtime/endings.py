@@ -9,10 +9,20 @@ MS = 1_000_000
 SECOND = 1_000_000_000
 
 
-def answer(outcome: Outcome = Outcome.ON_TIME, variant: str = "street-256", ms: int = 10) -> Answer:
-    """Return an answer whose parts take 1, 2, 3, 4 times `ms`, and all together 10 times."""
+def answer(
+    outcome: Outcome = Outcome.ON_TIME,
+    variant: str = "street-256",
+    ms: int = 10,
+    worth: float | None = None,
+) -> Answer:
+    """Return an answer whose parts take 1, 2, 3, 4 times `ms`, and all together 10 times.
+
+    Its worth, unless given: 1 on time, else 0.
+    """
     timing = Timing(ms * MS, 2 * ms * MS, 3 * ms * MS, 4 * ms * MS, 10 * ms * MS, 1)
-    return Answer(outcome, VariantName(variant), Detections.empty(), timing)
+    if worth is None:
+        worth = float(outcome is Outcome.ON_TIME)
+    return Answer(outcome, VariantName(variant), Detections.empty(), timing, worth)
 
 
 def refusal(reason: DropReason = DropReason.QUEUE) -> Refusal:

@@ -52,8 +52,14 @@ class Life:
         self.tell(ExecutorStarted(CPU, tuple(profile(px) for px in pixels or (128, 256))))
         self.tell(CameraOpened(camera()))
 
-    def frame(self, at: int, at_ms: float, deadline_ms: float) -> None:
-        arrived = request(at, deadline_ms, arrival_ms=at_ms)
+    def frame(
+        self,
+        at: int,
+        at_ms: float,
+        deadline_ms: float,
+        later: Iterable[tuple[float, float]] = (),
+    ) -> None:
+        arrived = request(at, deadline_ms, arrival_ms=at_ms, later=later)
         self.tell(RequestArrived(arrived), at_ms)
         self.tell(RequestPrepared(arrived.id, MS), at_ms + 1)
 

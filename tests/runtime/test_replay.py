@@ -105,6 +105,20 @@ def test_the_story_of_a_request(request_id: int, sentences: list[str]) -> None:
         assert line.startswith(sentence)
 
 
+def test_the_story_of_a_request_with_several_deadlines() -> None:
+    life = Life()
+    life.open()
+    life.frame(1, 0, 30, later=[(60, 0.3)])
+    life.come_back(40, took_ms=8)
+    story = RequestStory(RequestId(1))
+    for entry in life.told:
+        story.see(entry)
+    first, *_, last = story.lines()
+    assert first.endswith("to be answered within 30.0 ms, still worth 0.3 within 60 ms")
+    assert last == "+40.0 ms answered late, still worth 0.3, 10.0 ms after its deadline"
+    assert replay(life.told, fresh()).differing == 0
+
+
 def test_the_story_of_a_camera() -> None:
     story = CameraStory(CameraId("gate-1"))
     for entry in eventful().told:

@@ -9,7 +9,7 @@ from edgebox.domain.models import (
     Variant,
     VariantName,
 )
-from edgebox.domain.requests import Camera, CameraId, Request, RequestId
+from edgebox.domain.requests import Camera, CameraId, Request, RequestId, Step
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import Action, Event, ExecutorStarted, Infer, VariantsOffered
 from edgebox.scheduling.invariants import check_invariants
@@ -68,7 +68,9 @@ def request(
     arrival_ms: float = 0,
     size: tuple[int, int] = (416, 234),
     variant: VariantName | None = None,
+    later: Iterable[tuple[float, float]] = (),
 ) -> Request:
+    """Make a request; `later`: further deadlines in ms, and what an answer by them is worth."""
     arrival_ns, deadline_ns = round(arrival_ms * MS), round(deadline_ms * MS)
     return Request(
         RequestId(at),
@@ -81,6 +83,7 @@ def request(
         size[1],
         9000,
         variant,
+        tuple(Step(round(by_ms * MS), worth) for by_ms, worth in later),
     )
 
 

@@ -17,6 +17,7 @@ from edgebox.domain.requests import (
     DropReason,
     LinkState,
     Outcome,
+    Request,
     RequestId,
 )
 from edgebox.scheduling.events import (
@@ -74,7 +75,7 @@ class World:
     journal: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
     loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
     busy: dict[ExecutorId, Infer] = field(default_factory=dict)
-    alive: dict[RequestId, int] = field(default_factory=dict)
+    alive: dict[RequestId, Request] = field(default_factory=dict)
     variant: dict[RequestId, VariantName] = field(default_factory=dict)
     preparing: list[RequestId] = field(default_factory=list)
     ready: set[RequestId] = field(default_factory=set)
@@ -110,7 +111,7 @@ class World:
     def _note(self, event: Event | None) -> None:
         match event:
             case RequestArrived():
-                self.alive.setdefault(event.request.id, event.request.deadline_ns)
+                self.alive.setdefault(event.request.id, event.request)
             case RequestPrepared() if event.request in self.preparing:
                 self.preparing.remove(event.request)
                 self.ready.add(event.request)
@@ -147,7 +148,7 @@ class World:
             case Finish():
                 assert isinstance(event, BatchCompleted)
                 assert action.request in before[event.executor].requests
-                on_time = self.now_ns <= self.alive[action.request]
+                on_time = self.now_ns <= self.alive[action.request].deadline_ns
                 assert action.outcome is (Outcome.ON_TIME if on_time else Outcome.LATE)
                 self._end(action.request)
             case Drop():
@@ -173,12 +174,14 @@ class World:
             self.ready.remove(member)
             if self.policy == "edf":
                 quickest_ns = self._quickest_ns(infer.variant)
-                assert self.now_ns + quickest_ns <= self.alive[member], "a lost request was run"
+                last_ns = self.alive[member].last_deadline_ns
+                assert self.now_ns + quickest_ns <= last_ns, "a lost request was run"
         self.busy[infer.executor] = infer
 
     def _judge_lost(self, request: RequestId) -> None:
         if self.policy == "edf":
-            assert self.now_ns + self._quickest_ns(self.variant[request]) > self.alive[request]
+            last_ns = self.alive[request].last_deadline_ns
+            assert self.now_ns + self._quickest_ns(self.variant[request]) > last_ns
 
     def _quickest_ns(self, variant: VariantName) -> int:
         times = [
@@ -206,7 +209,9 @@ def arrival(world: World, a: int, b: int) -> Event:
     who = "http" if shot else CAMERAS[a % 3]
     deadline_ms = world.now_ns / MS + (b % 13) * 10
     size = (40 * (1 + b % 16), 30 * (1 + a % 16))
-    return RequestArrived(request(at, deadline_ms, of=who, size=size, variant=shot))
+    later = [(deadline_ms + 20 * (1 + b % 3), 0.5), (deadline_ms + 90, 0.2)][: a % 4]
+    later = [] if a % 4 == 3 else later
+    return RequestArrived(request(at, deadline_ms, of=who, size=size, variant=shot, later=later))
 
 
 def prepared(world: World, a: int, b: int) -> RequestId:

@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -91,18 +92,33 @@ def test_a_long_request_does_not_hold_up_short_ones() -> None:
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.integers(0, 200), st.integers(0, 60), st.integers(0, 200)),
+        st.tuples(
+            st.integers(0, 200),
+            st.integers(0, 60),
+            st.integers(0, 200),
+            st.sampled_from([(), ((30.0, 0.5),), ((10.0, 0.8), (90.0, 0.1))]),
+        ),
         max_size=40,
     ),
     st.integers(1, 3),
     st.sampled_from([0, 500_000]),
 )
 def test_every_request_ends_once_and_no_worker_does_two_things(
-    policy: str, drawn: list[tuple[int, int, int]], workers: int, early_ns: int
+    policy: str,
+    drawn: list[tuple[int, int, int, tuple[tuple[float, float], ...]]],
+    workers: int,
+    early_ns: int,
 ) -> None:
     jobs = tuple(
-        Job(at, float(at_ms), "ab"[exec_ms % 2], float(exec_ms), float(slo_ms))
-        for at, (at_ms, exec_ms, slo_ms) in enumerate(sorted(drawn))
+        Job(
+            at,
+            float(at_ms),
+            "ab"[exec_ms % 2],
+            float(exec_ms),
+            float(slo_ms),
+            tuple((slo_ms + after_ms, worth) for after_ms, worth in later),
+        )
+        for at, (at_ms, exec_ms, slo_ms, later) in enumerate(sorted(drawn))
     )
     history = {"a": (20.0, 30.0), "b": (5.0, 10.0)}
     work = Workload(Model(5, 0.5, (1, 2, 4), workers), history, jobs)
@@ -113,12 +129,20 @@ def test_every_request_ends_once_and_no_worker_does_two_things(
         deadline_ns = round((end.job.at_ms + end.job.slo_ms) * 1e6)
         if end.batch is None:
             assert end.outcome is Outcome.DROPPED
+            assert end.worth == 0
             continue
         batches[end.batch].append(end)
         assert (end.outcome is Outcome.ON_TIME) == (end.at_ns <= deadline_ns)
+        assert end.worth == worth_by_hand(end)
     spans = [span(work, members) for members in batches.values()]
     for begin_ns, _ in spans:
         assert sum(b <= begin_ns < e for b, e in spans) <= workers
+
+
+def worth_by_hand(end: JobEnd) -> float:
+    took_ms = end.at_ns / 1e6 - end.job.at_ms
+    steps = [(end.job.slo_ms, 1.0), *end.job.later]
+    return max((worth for by_ms, worth in steps if took_ms <= by_ms + 1e-6), default=0.0)
 
 
 def span(work: Workload, members: list[JobEnd]) -> tuple[int, int]:
@@ -167,3 +191,35 @@ def test_adaptive_hardly_gains_from_knowing_separable_execution_times(kind: str)
     knows = Clairvoyant(work.model, {job.id: job.exec_ms for job in work.jobs})
     reference = BatchingSimulation(work, knows, rng=random.Random(1)).run()
     assert ran(work, "adaptive").finish_rate >= reference.finish_rate - 0.01
+
+
+@pytest.mark.parametrize("load", [0.7, 0.9])
+def test_knowing_all_deadlines_is_worth_more_than_knowing_the_first_or_the_last(
+    load: float,
+) -> None:
+    several = made("modal-3", load, 2).with_later([(6, 0.7)])
+    jobs = {job.id: job for job in several.jobs}
+
+    def worth(known: Workload) -> float:
+        ends = [replace(end, job=jobs[end.job.id]) for end in ran(known, "adaptive").ends]
+        return sum(worth_by_hand(end) for end in ends if end.batch is not None) / len(jobs)
+
+    first = replace(several, jobs=tuple(replace(job, later=()) for job in several.jobs))
+    last = replace(
+        several,
+        jobs=tuple(replace(job, slo_ms=job.later[-1][0], later=()) for job in several.jobs),
+    )
+    report = ran(several, "adaptive")
+    assert worth(several) == pytest.approx(report.worth)
+    assert report.worth > max(worth(first), worth(last)) + 0.01
+    others = {policy: ran(several, policy).worth for policy in ALL}
+    assert others["adaptive"] >= max(others.values()) - 0.015
+    knows = Clairvoyant(several.model, {job.id: job.exec_ms for job in several.jobs})
+    reference = BatchingSimulation(several, knows, rng=random.Random(1)).run()
+    assert reference.worth >= report.worth - 0.03
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_with_one_deadline_each_worth_is_the_finish_rate(policy: str) -> None:
+    report = ran(made("modal-2", 0.9, 2, requests=150), policy)
+    assert report.worth == report.finish_rate < 1

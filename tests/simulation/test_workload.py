@@ -31,6 +31,21 @@ def test_what_is_written_is_read(kind: str) -> None:
     assert longer.model.slo_mult == 5
 
 
+def test_several_deadlines_are_written_read_and_rescaled_together() -> None:
+    made = make_workload("static", load=0.7, slo_multiple=2, requests=5, rng=random.Random(1))
+    several = made.with_later([(3, 0.7), (8, 0.1)])
+    slo_ms = made.jobs[0].slo_ms
+    assert several.jobs[0].slo_ms == slo_ms
+    assert several.jobs[0].later == ((1.5 * slo_ms, 0.7), (4 * slo_ms, 0.1))
+    assert parse_workload(workload_lines(several), "w") == several
+    assert several.with_slo_multiple(4).jobs[0].later == ((3 * slo_ms, 0.7), (8 * slo_ms, 0.1))
+    with pytest.raises(InvalidInputError, match=r"\[1\]\[0\] must be above the deadline before it"):
+        made.with_later([(2, 0.5)])
+    unknown = parse_workload(lines(MODEL, HISTORY, REQUEST), "w")
+    with pytest.raises(InvalidInputError, match="slo_mult"):
+        unknown.with_later([(3, 0.5)])
+
+
 def test_a_generated_workload_has_the_load_and_the_deadlines_asked_for() -> None:
     made = make_workload("modal-3", load=0.5, slo_multiple=3, requests=40_000, rng=random.Random(2))
     model = made.model
@@ -63,6 +78,17 @@ WRONG: Sequence[tuple[list[dict[str, Any]], str]] = [
     ([MODEL, HISTORY, {**REQUEST, "id": 1.5}], "w:3: id: must be a whole number"),
     ([MODEL, HISTORY, REQUEST, {**REQUEST, "id": 1, "at_ms": 4}], "w:4: at_ms: 4 is before"),
     ([MODEL, HISTORY, REQUEST, REQUEST], "w:4: id: 0 is there twice"),
+    ([MODEL, HISTORY, {**REQUEST, "slo_ms": "40"}], 'w:3: slo_ms: must be a number, not "40"'),
+    (
+        [MODEL, HISTORY, {**REQUEST, "slo_ms": []}],
+        "w:3: slo_ms must be a number from 0 to 1e+12, or",
+    ),
+    ([MODEL, HISTORY, {**REQUEST, "slo_ms": [[40, 1], 80]}], "w:3: slo_ms[1] must be a pair"),
+    (
+        [MODEL, HISTORY, {**REQUEST, "slo_ms": [[40, 1], [40, 0.5]]}],
+        "w:3: slo_ms[1][0] must be above",
+    ),
+    ([MODEL, HISTORY, {**REQUEST, "slo_ms": [[40, 0.5]]}], "w:3: slo_ms[0][1] must be 1"),
     ([], "w:1: is empty"),
 ]
 

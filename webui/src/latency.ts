@@ -1,7 +1,7 @@
 // One percentile of end-to-end latency as a bar against the deadline. Pure.
 
-import { isKnown } from './format'
-import type { LatencySplit } from './types'
+import { isKnown, milliseconds } from './format'
+import type { Camera, LatencySplit } from './types'
 
 export const STAGES = ['network', 'queue', 'inference', 'return'] as const
 export type Stage = (typeof STAGES)[number]
@@ -18,6 +18,11 @@ export interface Segment {
 export function scaleMs(slo_ms: number, totals: ReadonlyArray<number | null | undefined>): number {
   const longest = Math.max(0, ...totals.filter(isKnown))
   return Math.max(slo_ms * 1.25, longest * 1.05)
+}
+
+/** What answers after the deadline are still worth; empty when nothing. */
+export function laterNote(later: Camera['later']): string {
+  return later.map(([ms, worth]) => `, worth ${worth} until ${milliseconds(ms)}`).join('')
 }
 
 /**

@@ -11,6 +11,8 @@ export interface Counts {
   late: number
   pending: number
   dropped: ByReason
+  /** Of the answers: 1 each on time, less by a later deadline. */
+  worth: number
 }
 
 /** Milliseconds of one percentile, per stage of a frame's way; each is that stage's own percentile. */
@@ -53,6 +55,8 @@ export interface Camera {
   agent: string | null
   address: string | null
   slo_ms: number
+  /** Deadlines after that one: ms, and what an answer by it is worth. */
+  later: ReadonlyArray<readonly [number, number]>
   rate_hz: number
   width_px: number
   height_px: number

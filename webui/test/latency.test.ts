@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { scaleMs, segments } from '../src/latency'
+import { laterNote, scaleMs, segments } from '../src/latency'
 
 const P99 = { network: 60, queue: 9, inference: 12, return: 2, total: 80 }
 
@@ -21,4 +21,9 @@ test('what is not known yet has no bar, and an unknown part no width', () => {
   expect(segments({ network: null, queue: null, inference: null, return: null, total: null }, 400)).toEqual([])
   const parts = segments({ ...P99, network: null, total: null }, 46)
   expect(parts.map((part) => part.width)).toEqual([0, (9 / 46) * 100, (12 / 46) * 100, (2 / 46) * 100])
+})
+
+test('later deadlines are told with what they are worth', () => {
+  expect(laterNote([])).toBe('')
+  expect(laterNote([[300, 0.3], [500, 0.1]])).toBe(', worth 0.3 until 300\u202fms, worth 0.1 until 500\u202fms')
 })

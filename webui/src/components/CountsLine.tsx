@@ -19,6 +19,11 @@ export function CountsLine({ counts }: { counts: Counts }) {
       ) : (
         <span class="off"><CrossIcon /> off by {count(Math.abs(unaccounted))}</span>
       )}
+      {counts.worth > counts.on_time && (
+        <span title="Answers on time count 1, later ones what their camera says they are still worth">
+          worth {count(counts.worth)}
+        </span>
+      )}
     </p>
   )
 }

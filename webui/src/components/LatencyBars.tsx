@@ -1,7 +1,7 @@
 // Where a frame's time goes: median and 99th percentile against the deadline.
 
 import { isKnown, milliseconds } from '../format'
-import { scaleMs, segments, STAGES } from '../latency'
+import { laterNote, scaleMs, segments, STAGES } from '../latency'
 import type { Camera, LatencySplit } from '../types'
 
 export function LatencyBars({ camera, window_s }: { camera: Camera; window_s: number }) {
@@ -13,7 +13,7 @@ export function LatencyBars({ camera, window_s }: { camera: Camera; window_s: nu
     <section class="latency" data-testid="latency">
       <h3 title="From the capture of a frame to the arrival of its answer">
         Latency <span class="muted">p50 / p99, last {window_s} s</span>
-        <span class="limit-note">limit {milliseconds(camera.slo_ms)}</span>
+        <span class="limit-note">limit {milliseconds(camera.slo_ms)}{laterNote(camera.later)}</span>
       </h3>
       <Bar name="p50" split={p50} scale_ms={scale_ms} limit={limit} slo_ms={camera.slo_ms} />
       <Bar name="p99" split={p99} scale_ms={scale_ms} limit={limit} slo_ms={camera.slo_ms} />

@@ -1,0 +1,37 @@
+"""Worth over time, and that single deadlines add up to it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.models import FamilyName
+from edgebox.domain.requests import Camera, CameraId, Step, single_deadlines, worth_at
+
+LATER = (Step(300, 0.5), Step(500, 0.2))
+
+
+def test_what_an_answer_is_worth_over_time() -> None:
+    worths = [worth_at(at, 100, LATER) for at in (0, 100, 101, 300, 301, 500, 501)]
+    assert worths == [1, 1, 0.5, 0.5, 0.2, 0.2, 0]
+    assert [worth_at(at, 100, ()) for at in (100, 101)] == [1, 0]
+
+
+@given(
+    st.lists(st.integers(0, 100), min_size=1, max_size=4, unique=True).map(sorted),
+    st.lists(st.floats(0.01, 0.99), min_size=3, max_size=3, unique=True),
+    st.integers(0, 110),
+)
+def test_single_deadlines_add_up_to_the_steps(
+    instants: list[int], worths: list[float], at: int
+) -> None:
+    falling = [1.0, *sorted(worths, reverse=True)]
+    steps = [Step(by, worth) for by, worth in zip(instants, falling, strict=False)]
+    singles = single_deadlines(steps)
+    assert [step.by_ns for step in singles] == instants
+    gained = sum(step.worth for step in singles if at <= step.by_ns)
+    assert gained == pytest.approx(worth_at(at, instants[0], steps[1:]))
+
+
+def test_a_frames_later_deadlines_keep_their_distance_from_the_first() -> None:
+    camera = Camera(CameraId("a"), "default", FamilyName("f"), 100, 10, 1, 1, steps=LATER)
+    assert camera.steps_after(1_090) == (Step(1_290, 0.5), Step(1_490, 0.2))

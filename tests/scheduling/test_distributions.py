@@ -45,7 +45,7 @@ def test_a_reset_leaves_the_prior(samples: list[float], prior: list[float]) -> N
     distribution = EmpiricalDistribution([*prior, math.nan])
     for sample in samples:
         distribution.add(sample)
-    distribution.reset()
+    distribution.reset([*prior, math.nan])
     assert distribution.samples == 0
     assert distribution.values.tolist() == sorted(prior)
 

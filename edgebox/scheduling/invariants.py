@@ -82,6 +82,7 @@ def _check_sampling(scheduler: Scheduler) -> None:
         and size_bytes <= KEPT_BYTES_MAX,
         f"{len(retained)} requests of {size_bytes} bytes are retained",
     )
+    _require(sampling.wanted or not (retained or running), "nobody wants samples")
     _require(not (scheduler._stopping and retained), "requests are retained by a stopping box")
     _require(set(sampling._paid_ns) == set(executors), "the time of other executors is counted")
 

@@ -2,7 +2,7 @@
 
 Pure. Under load requests run in mixed batches, which tell little about any one of them. So the
 inputs of some are retained when they finish, a few of every application, and run alone later, one
-at a time. The rules, in their order:
+at a time. The rules:
 
 - Only while no request lives in the box: the sample is alone then, as a profile's runs were, and
   nobody waits for it.
@@ -23,11 +23,11 @@ the profile, since a batch is as slow as its longest member.
 Source: Orloj (arXiv 2209.00159), section 3.2, whose profiler runs sampled requests on hardware of
 its own. Here they share the executor, hence the rules.
 
-Costs O(1) per idle call of the Scheduler, O(members) per batch, and O(applications) after a change.
+Costs O(1) per call of the Scheduler, and O(applications) when an idle box has something new.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from edgebox.domain.models import ExecutorId, Variant, VariantName
@@ -85,7 +85,9 @@ class Sampling:
     def __init__(
         self, parameters: SchedulerParameters, policy: BatchingPolicy, latencies: Latencies
     ) -> None:
-        self._share = parameters.sample_share if policy.wants_samples else 0.0
+        self._share = parameters.sample_share
+        self.wanted = policy.wants_samples and self._share > 0
+        """Whether anything is sampled at all."""
         self._policy = policy
         self._latencies = latencies
         self.running: RunningSample | None = None
@@ -109,34 +111,27 @@ class Sampling:
     # -- what is kept -----------------------------------------------------------------------
 
     def served(
-        self, batch: Infer, members: Sequence[Request], took_ns: int, now_ns: int
+        self, batch: Infer, member: Request, took_ns: int, now_ns: int
     ) -> list[Retain | Release]:
-        """Note a batch that came back; what ran alone has told all it can."""
-        if self._share <= 0 or batch.batch_size == 1:
+        """Note a batch that came back and any one of its members, which may be retained."""
+        key = batch.executor, batch.variant, member.app
+        kept = self.retained.get(key)
+        if kept and now_ns - kept[-1].retained_ns < RETAIN_NS:
             return []
         row = self._latencies.row(batch.executor, batch.variant)
-        if row is None or batch.batch_size not in row.sizes:
+        # What ran alone has told all it can.
+        if batch.batch_size == 1 or row is None or batch.batch_size not in row.sizes:
             return []
         median_ns = max(1, row.median_ns[row.sizes.index(batch.batch_size)])
-        expected_ns = took_ns * row.median_ns[0] // median_ns
-        out: list[Retain | Release] = []
-        # Batches list the earliest deadlines first; which member is taken must not depend on it.
-        first = batch.batch % max(1, len(members))
-        for request in (*members[first:], *members[:first]):
-            key = batch.executor, batch.variant, request.app
-            kept = self.retained.get(key)
-            if kept and now_ns - kept[-1].retained_ns < RETAIN_NS:
-                continue
-            new = Retained(
-                request.id,
-                batch_size=row.sizes[0],
-                retained_ns=now_ns,
-                expected_ns=expected_ns,
-                slo_ns=request.deadline_ns - request.captured_ns,
-                size_bytes=self._bytes_of.get(batch.variant, 0),
-            )
-            out += [Retain(request.id), *self._keep(key, new)]
-        return out
+        new = Retained(
+            member.id,
+            batch_size=row.sizes[0],
+            retained_ns=now_ns,
+            expected_ns=took_ns * row.median_ns[0] // median_ns,
+            slo_ns=member.deadline_ns - member.captured_ns,
+            size_bytes=self._bytes_of.get(batch.variant, 0),
+        )
+        return [Retain(member.id), *self._keep(key, new)]
 
     def _keep(self, key: _Key, new: Retained) -> list[Release]:
         kept = self.retained.setdefault(key, deque())

@@ -239,8 +239,13 @@ class Scheduler:
         self._calibrate(event.executor)
         self._policy.batch_completed(batch.infer, event.took_ns, self._now_ns)
         members = self._ledger.finish(event.executor)
-        present = [live.request for live in members if not live.departed]
-        self._out += self._sampling.served(batch.infer, present, event.took_ns, self._now_ns)
+        if self._sampling.wanted:
+            # Which member it is must not depend on its deadline, by which batches are ordered.
+            one = members[batch.infer.batch % len(members)]
+            if not one.departed:
+                self._out += self._sampling.served(
+                    batch.infer, one.request, event.took_ns, self._now_ns
+                )
         for live in members:
             request = live.request
             if live.departed:

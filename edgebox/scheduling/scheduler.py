@@ -239,7 +239,7 @@ class Scheduler:
         self._calibrate(event.executor)
         self._policy.batch_completed(batch.infer, event.took_ns, self._now_ns)
         members = self._ledger.finish(event.executor)
-        if self._sampling.wanted:
+        if self._sampling.wanted and not self._stopping:
             # Which member it is must not depend on its deadline, by which batches are ordered.
             one = members[batch.infer.batch % len(members)]
             if not one.departed:

@@ -1,4 +1,4 @@
-"""An idle box runs finished requests again: alone, rarely, the least known first, harming nobody."""
+"""An idle box runs finished requests again: alone, rarely, the least known first, with no harm."""
 
 import random
 from dataclasses import dataclass, field
@@ -420,3 +420,12 @@ def test_infers_are_never_on_the_sampling_executor_of_two() -> None:
     bench(RequestArrived(request(9, 1400, arrival_ms=1011)), 1011)
     (infer,) = infers(bench(RequestPrepared(RequestId(9), 0), 1011))
     assert {infer.executor, sample.executor} == {CPU, other}
+
+
+def test_what_ends_after_the_box_was_told_to_stop_is_not_retained() -> None:
+    box = Box()
+    for _ in range(5):
+        box.arrive(1000)
+    box.complete(1002)
+    box.bench(ShutdownRequested(), 1003)
+    assert not any(isinstance(a, Retain) for a in box.complete(1006, box.took_ms(4)))

@@ -79,6 +79,14 @@ class RunningSample:
     expected_ns: int
 
 
+def scattered(batch: BatchId, members: int) -> int:
+    """Return a place in a batch that has nothing to do with deadlines, by which it is ordered.
+
+    Fibonacci hashing (Knuth): even over batches, also over every second or third of them.
+    """
+    return ((batch * 2_654_435_769 & 0xFFFF_FFFF) * members) >> 32
+
+
 class Sampling:
     """What is retained, what is being sampled, and when the next sample may start."""
 

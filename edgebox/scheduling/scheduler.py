@@ -34,7 +34,7 @@ from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.ledger import Ledger, Stage
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import BatchingPolicy
-from edgebox.scheduling.sampling import Sampling
+from edgebox.scheduling.sampling import Sampling, scattered
 
 __all__ = ["Scheduler", "SchedulerParameters"]
 
@@ -240,8 +240,7 @@ class Scheduler:
         self._policy.batch_completed(batch.infer, event.took_ns, self._now_ns)
         members = self._ledger.finish(event.executor)
         if self._sampling.wanted and not self._stopping:
-            # Which member it is must not depend on its deadline, by which batches are ordered.
-            one = members[batch.infer.batch % len(members)]
+            one = members[scattered(batch.infer.batch, len(members))]
             if not one.departed:
                 self._out += self._sampling.served(
                     batch.infer, one.request, event.took_ns, self._now_ns

@@ -6,10 +6,11 @@ at a time. The rules:
 
 - Only while no request lives in the box: the sample is alone then, as a profile's runs were, and
   nobody waits for it.
-- Whoever arrives meanwhile waits for the rest of it. Therefore only applications whose requests,
-  at their high quantile, take at most `HARM_SHARE` of the tightest deadline of all cameras. The
-  application is judged and not the single request: leaving out the long ones would be learning
-  that there are none.
+- Whoever arrives meanwhile waits for the rest of it, which happens to about `sample_share` of all
+  at most. Each of them must still have most of its time. Therefore only applications whose requests, at
+  their high quantile, take at most `HARM_SHARE` of the tightest deadline of all cameras, and of
+  what its own requests have left on arrival. The application is judged and not the single request:
+  leaving out the long ones would be learning that there are none.
 - Those with the fewest samples first, then those whose last sample is oldest.
 - Executors spend at most `sample_share` of their time. A sample is paid for beforehand by what it
   should take, and afterwards by what it took: from an executor's start to the end of any of its
@@ -38,8 +39,9 @@ from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import BatchingPolicy
 
-HARM_SHARE = 0.1
-"""Of the tightest deadline: what a request that arrives during a sample may lose."""
+HARM_SHARE = 1 / 3
+"""Of the tightest deadline: what a request that arrives during a sample may lose. Where execution
+times matter most, deadlines are a few times as long as they are: much less would be never."""
 
 SPACING_NS = 100_000_000
 """Between the beginnings of two samples."""
@@ -65,7 +67,8 @@ class Retained:
     retained_ns: int
     expected_ns: int
     """What it should take alone."""
-    slo_ns: int
+    left_ns: int
+    """The time to its deadline when it arrived."""
     size_bytes: int
 
 
@@ -136,7 +139,7 @@ class Sampling:
             batch_size=row.sizes[0],
             retained_ns=now_ns,
             expected_ns=took_ns * row.median_ns[0] // median_ns,
-            slo_ns=member.deadline_ns - member.captured_ns,
+            left_ns=member.deadline_ns - member.arrival_ns,
             size_bytes=self._bytes_of.get(batch.variant, 0),
         )
         return [Retain(member.id), *self._keep(key, new)]
@@ -229,10 +232,10 @@ class Sampling:
         neediest: dict[ExecutorId, tuple[tuple[int, int], _Key]] = {}
         for key, kept in self.retained.items():
             known = self._policy.known(*key)
-            slo_ns = min((each.slo_ns for each in kept), default=0)
+            left_ns = min(each.left_ns for each in kept)
             if self._slo_ns is not None:
-                slo_ns = min(slo_ns, self._slo_ns)
-            if known is None or known.high_ns > HARM_SHARE * slo_ns:
+                left_ns = min(left_ns, self._slo_ns)
+            if known is None or known.high_ns > HARM_SHARE * left_ns:
                 continue
             need = min(known.samples, SAMPLES_ENOUGH), known.newest_ns
             if key[0] not in neediest or need < neediest[key[0]][0]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.sampling import on_time, quiet_then_rush, simulated, unheard_of
 from edgebox.domain.models import ExecutorId
 from edgebox.domain.requests import Outcome
 from edgebox.scheduling.invariants import check_invariants
@@ -138,7 +139,7 @@ def span(work: Workload, members: list[JobEnd]) -> tuple[int, int]:
     return begin_ns, members[0].at_ns
 
 
-def unheard_of(requests: int = 60) -> Workload:
+def two_together(requests: int = 60) -> Workload:
     """Bursts of two applications; of the longer one nothing is known beforehand."""
     jobs = []
     for burst in range(requests // 6):
@@ -150,7 +151,7 @@ def unheard_of(requests: int = 60) -> Workload:
 
 @pytest.mark.parametrize("policy", ["adaptive", "orloj"])
 def test_an_application_seen_only_in_batches_is_learnt_when_idle(policy: str) -> None:
-    work = unheard_of()
+    work = two_together()
     known, took = {}, {}
     for share in (0.0, 0.05):
         deciding = make_policy(policy, random.Random(1))
@@ -169,6 +170,15 @@ def test_an_application_seen_only_in_batches_is_learnt_when_idle(policy: str) ->
     new_ns = {round((5 + 0.1 * exec_ms) * 1e6) for exec_ms in (31, 33, 35)}
     assert len(set(took[0.05]) & new_ns) >= 2
     assert sum(took[0.05]) <= 0.05 * 11e9
+
+
+def test_what_was_learnt_in_the_quiet_serves_in_the_rush() -> None:
+    work, first = quiet_then_rush("rare-long", quiet_ms=120_000, requests=1000)
+    blind = unheard_of(work)
+    known, unknown = (on_time(simulated(each, 0.0), first) for each in (work, blind))
+    learnt = on_time(simulated(blind, 0.05), first)
+    assert unknown < known - 0.1
+    assert learnt > known - 0.02
 
 
 @pytest.mark.parametrize("policy", ["adaptive"])

@@ -7,10 +7,10 @@ at a time. The rules:
 - Only while no request lives in the box: the sample is alone then, as a profile's runs were, and
   nobody waits for it.
 - Whoever arrives meanwhile waits for the rest of it, which happens to about `sample_share` of all
-  at most. Each of them must still have most of its time. Therefore only applications whose requests, at
-  their high quantile, take at most `HARM_SHARE` of the tightest deadline of all cameras, and of
-  what its own requests have left on arrival. The application is judged and not the single request:
-  leaving out the long ones would be learning that there are none.
+  at most. Each of them must still have most of its time. Therefore only applications whose
+  requests, at their high quantile, take at most `HARM_SHARE` of the tightest deadline of all
+  cameras, and of what its own requests have left on arrival. The application is judged and not the
+  single request: leaving out the long ones would be learning that there are none.
 - Those with the fewest samples first, then those whose last sample is oldest.
 - Executors spend at most `sample_share` of their time. A sample is paid for beforehand by what it
   should take, and afterwards by what it took: from an executor's start to the end of any of its

@@ -142,6 +142,19 @@ class SchedulerSection:
         low=0.5,
         high=1,
     )
+    sample_share: float = _key(
+        0.01,
+        "Share of an executor's time in which an idle box runs finished frames once more, alone, "
+        "to learn what they take; only for policies that learn; 0: never",
+        low=0,
+        high=0.2,
+    )
+    sample_horizon_s: float = _key(
+        600.0,
+        "Seconds for which such a measurement counts, while there are enough newer ones",
+        low=1,
+        high=1_000_000,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +199,8 @@ class Config:
             box_pending_max=self.limits.pending_max,
             low_quantile=self.scheduler.low_quantile,
             high_quantile=self.scheduler.high_quantile,
+            sample_share=self.scheduler.sample_share,
+            sample_horizon_ns=round(self.scheduler.sample_horizon_s * 1e9),
             quality=self.planner.quality,
         )
 

@@ -52,6 +52,12 @@ def simulate() -> None:
     default=0.0,
     help="How early the scheduler's timer may fire.",
 )
+@click.option(
+    "--sample-share",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Share of the workers' time in which finished requests may be run again to learn.",
+)
 @click.option("--charge-decisions", is_flag=True, help="Batches start after their decision's time.")
 @click.option(
     "--outcomes",
@@ -71,6 +77,7 @@ def batching(
     slo_multiple: float | None,
     seed: int,
     timer_early_ms: float,
+    sample_share: float,
     charge_decisions: bool,
     outcomes: Path | None,
     plot: Path | None,
@@ -95,6 +102,7 @@ def batching(
                 _policy(name, work, random.Random(seed)),
                 rng=random.Random(seed),
                 surroundings=surroundings,
+                sample_share=sample_share,
             ).run()
             for name in _names(policies)
         }
@@ -216,6 +224,7 @@ def figures(report: "BatchingReport") -> dict[str, Any]:
         "dropped": counts[Outcome.DROPPED],
         "batches": len(members),
         "mean_batch": round(sum(members) / len(members), 3) if members else 0.0,
+        "samples": len(report.samples_ns),
         "decision_us": {"p50": round(float(p50), 1), "p99": round(float(p99), 1)},
     }
 

@@ -38,12 +38,22 @@ def test_policies_side_by_side_as_one_json_document(workload: Path, tmp_path: Pa
         assert of["finish_rate"] == pytest.approx(of["on_time"] / 120, abs=1e-6)
         assert of["mean_batch"] * of["batches"] <= 120.5
         assert 0 < of["decision_us"]["p50"] <= of["decision_us"]["p99"]
+        assert of["samples"] == 0
     ends = [json.loads(line) for line in outcomes.read_text().splitlines()]
     adaptive = [end for end in ends if end["policy"] == "adaptive"]
     assert sorted(end["id"] for end in adaptive) == list(range(120))
     on_time = sum(end["outcome"] == "on_time" for end in adaptive)
     assert on_time == document["policies"][0]["on_time"]
     assert all(end["at_ms"] <= end["deadline_ms"] for end in ends if end["outcome"] == "on_time")
+
+
+def test_samples_are_taken_where_they_are_asked_for(workload: Path) -> None:
+    options = ("--policy", "adaptive,edf", "--sample-share", "0.5", "--json")
+    result = run("batching", workload, *options)
+    assert result.exit_code == 0, result.output
+    taken = {of["policy"]: of["samples"] for of in json.loads(result.output)["policies"]}
+    assert taken["adaptive"] > 0
+    assert taken["edf"] == 0
 
 
 def test_a_person_gets_a_table(workload: Path) -> None:

@@ -1,7 +1,8 @@
 """Measures how long each application's requests really take, to be held against the profiles.
 
 An application is what cameras name in their hello: what they look at, so requests of one resemble
-each other. Times are those of the batches that requests were in, brought to a batch of one.
+each other. Times are those of the batches that requests were in, brought to a batch of one, and
+of the samples that were run alone (`scheduling.sampling`), as they are.
 """
 
 from collections.abc import Mapping
@@ -62,7 +63,7 @@ class Applications:
     def ran(
         self, app: str, variant: VariantName, executor: ExecutorId, batch_size: int, took_ns: int
     ) -> None:
-        """Take in one request of a batch that has come back; `batch_size` includes padding."""
+        """Take in one request of a batch, or a sample; `batch_size` includes padding."""
         key = (app, variant, executor)
         # The order of the keys is the order of their last use.
         samples = self._ran.pop(key, None)

@@ -25,6 +25,7 @@ from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox, Re
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.meters import ExecutorMeter
 from edgebox.runtime.preparation import CanvasPool, prepare
+from edgebox.runtime.samples import Samples
 from edgebox.scheduling.events import (
     Action,
     Advise,
@@ -38,9 +39,14 @@ from edgebox.scheduling.events import (
     PlanComputed,
     PlanFailed,
     Prepare,
+    Release,
     RequestArrived,
     RequestPrepared,
     RequestRejected,
+    Retain,
+    Sample,
+    SampleCompleted,
+    SampleFailed,
     ShutdownRequested,
 )
 from edgebox.scheduling.invariants import check_invariants
@@ -109,6 +115,7 @@ class Driver:
         self._on_failure = on_failure
         self._loop: asyncio.AbstractEventLoop | None = None
         self._frames: dict[RequestId, FrameAtBox] = {}
+        self._samples = Samples(self._executors, canvases, self._from_thread, self._sampled)
         self._running: dict[ExecutorId, tuple[Infer, BatchResult | None]] = {}
         self._inbox: deque[Event | None] = deque()
         self._draining = False
@@ -226,6 +233,12 @@ class Driver:
                 self._prepare(action)
             case Infer():
                 self._infer(action)
+            case Retain(request):
+                self._samples.retain(self._frames[request])
+            case Release(request):
+                self._samples.release(request)
+            case Sample():
+                self._samples.run(action)
             case Finish(request, outcome):
                 self._finish(request, outcome, now_ns)
             case Drop(request, reason):
@@ -327,6 +340,14 @@ class Driver:
                     frame.request.app, order.variant, order.executor, order.batch_size,
                     result.took_ns,
                 )  # fmt: skip
+
+    def _sampled(self, order: Sample, app: str, result: BatchResult | None) -> None:
+        if result is None:
+            self.feed(SampleFailed(order.executor, order.batch))
+            return
+        self.meters[order.executor].sampled(result.started_ns, result.ended_ns)
+        self.applications.ran(app, order.variant, order.executor, order.batch_size, result.took_ns)
+        self.feed(SampleCompleted(order.executor, order.batch, result.took_ns))
 
     # -- planning ---------------------------------------------------------------------------
 

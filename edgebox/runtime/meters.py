@@ -26,6 +26,10 @@ class ExecutorMeter:
         self._ran.append(_Ran(started_ns, ended_ns, requests))
         self._forget(ended_ns)
 
+    def sampled(self, started_ns: int, ended_ns: int) -> None:
+        """Take in a sample: time that the executor was busy, and no batch."""
+        self.ran(started_ns, ended_ns, 0)
+
     def _forget(self, now_ns: int) -> None:
         while self._ran and self._ran[0].ended_ns <= now_ns - WINDOW_NS:
             self._ran.popleft()
@@ -39,6 +43,5 @@ class ExecutorMeter:
 
     def batch_size_mean(self) -> float | None:
         """Return the mean number of requests per batch; None when none ran."""
-        if not self._ran:
-            return None
-        return sum(ran.requests for ran in self._ran) / len(self._ran)
+        sizes = [ran.requests for ran in self._ran if ran.requests]
+        return sum(sizes) / len(sizes) if sizes else None

@@ -43,8 +43,11 @@ class CanvasPool:
         """Take a frame's canvas back, if it has one."""
         canvas, name = frame.canvas, frame.canvas_of
         frame.canvas = frame.canvas_of = None
-        if canvas is None or name is None:
-            return
+        if canvas is not None and name is not None:
+            self.put(canvas, name)
+
+    def put(self, canvas: NDArray[np.uint8], name: VariantName) -> None:
+        """Take back a canvas of a variant that nobody reads or writes any more."""
         with self._lock:
             spare = self._spare[name]
             if len(spare) < _SPARE_MAX:

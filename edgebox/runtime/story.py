@@ -24,9 +24,14 @@ from edgebox.scheduling.events import (
     Finish,
     Infer,
     Prepare,
+    Release,
     RequestArrived,
     RequestPrepared,
     RequestRejected,
+    Retain,
+    Sample,
+    SampleCompleted,
+    SampleFailed,
 )
 
 
@@ -48,6 +53,7 @@ class RequestStory:
         self._id = request
         self._request: Request | None = None
         self._batch: BatchId | None = None
+        self._sample: BatchId | None = None
         self._lines: list[str] = []
         for each in living:
             if each.id == request:
@@ -94,6 +100,10 @@ class RequestStory:
                 self._say(now_ns, f"its batch came back, executed in {took_ns / 1e6:.1f} ms")
             case BatchFailed(_, batch) if batch == self._batch:
                 self._say(now_ns, "its batch failed")
+            case SampleCompleted(_, batch, took_ns) if batch == self._sample:
+                self._say(now_ns, f"alone it took {took_ns / 1e6:.1f} ms, which is learnt from")
+            case SampleFailed(_, batch) if batch == self._sample:
+                self._say(now_ns, "running it again failed")
             case CameraClosed(camera) if self._request and camera == self._request.camera:
                 if self._batch is not None:
                     self._say(now_ns, "its camera left while it ran")
@@ -112,6 +122,13 @@ class RequestStory:
                     f"joined a batch of {len(requests)} on {executor} as {variant}{padded}, "
                     f"{_margin(self._request, now_ns)}",
                 )
+            case Retain(request) if request == self._id:
+                self._say(now_ns, "its input was kept, to be run again when the box is idle")
+            case Release(request) if request == self._id:
+                self._say(now_ns, "its input was let go without having been run again")
+            case Sample(executor, batch, variant, request) if request == self._id:
+                self._sample = batch
+                self._say(now_ns, f"run again, alone, on {executor} as {variant}")
             case Finish(request, outcome) if request == self._id:
                 worth = self._request.worth_at(now_ns)
                 how = "" if outcome is Outcome.ON_TIME else " late"

@@ -65,6 +65,11 @@ class Adaptation:
         del self.cameras[camera]
         self._wanted = True
 
+    @property
+    def tightest_slo_ns(self) -> int | None:
+        """The shortest time in which a connected camera wants its answers."""
+        return min((c.camera.slo_ns for c in self.cameras.values()), default=None)
+
     def link_measured(self, camera: CameraId, link: LinkState) -> None:
         """Note what is now known of a link."""
         if (connected := self.cameras.get(camera)) is not None:

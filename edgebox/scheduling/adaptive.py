@@ -24,7 +24,7 @@ from edgebox.scheduling.candidates import Candidates, Pricing, Waiters, likelies
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.policy import Batch, Known
 from edgebox.scheduling.queueing import QueueingPolicy
 from edgebox.scheduling.work import WorkTable
 
@@ -54,6 +54,8 @@ class _Best:
 class DistributionAware(QueueingPolicy):
     """The batch with the most worth of answers per time runs next (`batching = "adaptive"`)."""
 
+    wants_samples = True
+
     def __init__(self, rng: random.Random, *, look_ahead: bool = True) -> None:
         super().__init__()
         self._looks_ahead = look_ahead
@@ -77,9 +79,15 @@ class DistributionAware(QueueingPolicy):
             now_ns, app, max(1, request.deadline_ns - now_ns), _singles_after(request, now_ns)
         )
 
-    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+    def sampled(
+        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
+    ) -> None:
         """Learn what a request of an application took alone."""
-        self._learning.sampled(executor, variant, app, took_ns)
+        self._learning.sampled(executor, variant, app, took_ns, now_ns)
+
+    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
+        """Return what was learnt of an application."""
+        return self._learning.known(executor, variant, app)
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
         """Learn what a batch took, and from a single request what its like take."""

@@ -67,8 +67,16 @@ class BatchTimes:
         return values_from_quantiles([float(work) for work in self._prior_work])
 
     def work_of(self, took_ns: float) -> float:
-        """Return how much work a request was that took this long alone."""
+        """Return how much work a request was that was served alone and took this long."""
         return max(0.0, took_ns - self.fixed_ns) / float(self.slope_ns[0])
+
+    def work_when_idle(self, took_ns: float) -> float:
+        """Return how much work a request was that took this long on an executor left alone.
+
+        Held against the profile itself, which was measured so as well: the pace is that of
+        batches under load, and may be stale by the time a box is idle.
+        """
+        return max(0.0, took_ns - self._profile_fixed_ns) / float(self._slope_ns[0])
 
     def batch_ns(self, at: int, work: float) -> float:
         """Return the time of the `at`-th size whose longest member is this much work."""

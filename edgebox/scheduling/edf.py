@@ -14,7 +14,7 @@ from edgebox.domain.requests import Request, RequestId, Step
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies, Row
 from edgebox.scheduling.parameters import SchedulerParameters
-from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.policy import Batch, Known
 
 WORTH_GROWING = 1.03
 """A larger batch must answer this many times as many requests per second as a smaller one."""
@@ -89,6 +89,8 @@ class EarliestDeadlineFirst:
     Cost: O(variants) per question, O(log n) comparisons per change.
     """
 
+    wants_samples = False
+
     def __init__(self) -> None:
         self._latencies = Latencies(SchedulerParameters())
         self._entries: dict[RequestId, tuple[VariantName, int]] = {}
@@ -121,8 +123,14 @@ class EarliestDeadlineFirst:
             if _remove(queues.get(variant, []), deadline_ns, request):
                 return
 
-    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+    def sampled(
+        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
+    ) -> None:
         """Learn nothing: applications are all alike to this policy."""
+
+    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
+        """Know nothing."""
+        return None
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
         """Learn nothing: the calibration of the expected times is all this policy uses."""

@@ -100,12 +100,29 @@ class BatchCompleted:
 
 @dataclass(frozen=True, slots=True)
 class RequestSampled:
-    """A request that has ended was run once more, alone, to learn what its like take."""
+    """A request was run alone, elsewhere or earlier: so much do its like take."""
 
     executor: ExecutorId
     variant: VariantName
     app: str
     took_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCompleted:
+    """A `Sample` came back; nobody waits for its results. `took_ns` is execution alone."""
+
+    executor: ExecutorId
+    batch: BatchId
+    took_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFailed:
+    """The model raised on a `Sample`; the executor is idle again."""
+
+    executor: ExecutorId
+    batch: BatchId
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +163,8 @@ Event = (
     | BatchCompleted
     | BatchFailed
     | RequestSampled
+    | SampleCompleted
+    | SampleFailed
     | PlanComputed
     | PlanFailed
     | ShutdownRequested
@@ -169,6 +188,35 @@ class Infer:
     variant: VariantName
     requests: tuple[RequestId, ...]
     batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retain:
+    """Keep the input of a running request whose `Finish` follows: a `Sample` may want it."""
+
+    request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let go what a `Retain` kept: it will not be sampled."""
+
+    request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Run a retained request once more, alone, on an idle executor, and let it go.
+
+    Answer with SampleCompleted or SampleFailed; its results are for nobody.
+    """
+
+    executor: ExecutorId
+    batch: BatchId
+    variant: VariantName
+    request: RequestId
+    batch_size: int
+    """The smallest profiled size; the rest is padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,4 +250,4 @@ class ComputePlan:
     snapshot: PlanningSnapshot
 
 
-Action = Prepare | Infer | Finish | Drop | Advise | ComputePlan
+Action = Prepare | Infer | Retain | Release | Sample | Finish | Drop | Advise | ComputePlan

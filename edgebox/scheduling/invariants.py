@@ -4,6 +4,7 @@ from collections import Counter
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.scheduling.ledger import Stage
+from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler
 
 
@@ -15,6 +16,7 @@ def check_invariants(scheduler: Scheduler) -> None:
     """
     _check_waiting(scheduler)
     _check_running(scheduler)
+    _check_sampling(scheduler)
     _check_resources(scheduler)
 
 
@@ -58,6 +60,31 @@ def _check_running(scheduler: Scheduler) -> None:
         for member in batch.infer.requests:
             runs_on = ledger.live[member].variant
             _require(runs_on == batch.infer.variant, f"request {member} runs on a foreign variant")
+
+
+def _check_sampling(scheduler: Scheduler) -> None:
+    sampling, executors = scheduler._sampling, scheduler._executors
+    running = sampling.running
+    if running is not None:
+        executor = running.sample.executor
+        _require(executor in executors, f"{executor} runs a sample but has stopped")
+        _require(executor not in scheduler._ledger.running, f"{executor} runs two things")
+    retained = [each for kept in sampling.retained.values() for each in kept]
+    ids = {each.request for each in retained}
+    _require(len(ids) == len(retained), "a request is retained twice")
+    _require(ids.isdisjoint(scheduler._ledger.live), "a living request is retained")
+    _require(all(sampling.retained.values()), "an application that retains nothing was kept")
+    _require(all(key[0] in executors for key in sampling.retained), "retained for nobody")
+    size_bytes = sum(each.size_bytes for each in retained)
+    _require(
+        (len(retained), size_bytes) == (sampling._count, sampling._bytes)
+        and len(retained) <= KEPT_MAX
+        and size_bytes <= KEPT_BYTES_MAX,
+        f"{len(retained)} requests of {size_bytes} bytes are retained",
+    )
+    _require(sampling.wanted or not (retained or running), "nobody wants samples")
+    _require(not (scheduler._stopping and retained), "requests are retained by a stopping box")
+    _require(set(sampling._paid_ns) == set(executors), "the time of other executors is counted")
 
 
 def _check_resources(scheduler: Scheduler) -> None:

@@ -38,6 +38,8 @@ class Latencies:
     """The profiles of all executors, calibrated. Policies read it, the Scheduler writes it."""
 
     def __init__(self, parameters: SchedulerParameters) -> None:
+        self.parameters = parameters
+        """What the core is tuned with."""
         self._low = parameters.low_quantile
         self._high = parameters.high_quantile
         self._executors: dict[ExecutorId, _OnExecutor] = {}

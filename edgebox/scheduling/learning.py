@@ -1,7 +1,9 @@
 """Owns what is known of execution times: per variant and application, and per executor.
 
 Pure. The profile is the prior; samples of requests that ran alone replace it, and served batches
-calibrate how long batches take (Orloj, section 3.2, the long-term feedback loop).
+calibrate how long batches take (Orloj, section 3.2, the long-term feedback loop). Samples are
+amounts of work relative to the profile's, so what was learnt of a variant is void when one of its
+profiles is replaced by another.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.distributions import EmpiricalDistribution
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.policy import Known
 from edgebox.scheduling.work import WorkTable, tabulate
 
 REFRESH_SAMPLES = 64
@@ -53,8 +56,20 @@ class Learning:
             return None
         timed = self._timed.get((executor, variant))
         if timed is None or timed.profile is not profile:
+            replaced = timed is not None and timed.profile != profile
             timed = self._timed[executor, variant] = _Timed(profile, BatchTimes(profile))
+            if replaced:
+                self._forget(variant, timed.times.prior_work)
         return timed.times
+
+    def _forget(self, variant: VariantName, prior: list[float]) -> None:
+        """Begin anew with a variant; its applications keep their indices."""
+        of = self._applications.get(variant)
+        if of is not None:
+            of.prior = prior
+            of.table = None
+            for distribution in of.distributions:
+                distribution.reset(prior)
 
     def app(self, variant: VariantName, name: str) -> int:
         """Return an application's index among those of a variant, which grows as they come."""
@@ -62,7 +77,8 @@ class Learning:
         at = of.index.get(name)
         if at is None:
             at = of.index[name] = len(of.index)
-            of.distributions.append(EmpiricalDistribution(of.prior))
+            horizon_ns = self._latencies.parameters.sample_horizon_ns
+            of.distributions.append(EmpiricalDistribution(of.prior, horizon_ns=horizon_ns))
             of.table = None
         return at
 
@@ -83,21 +99,36 @@ class Learning:
         executors = self._latencies.executors(variant)
         if not executors:
             return 0.0
+        times = [self.times(executor, variant) for executor in executors]
         table = self.table(variant)
         least = float(table.least[table.rank[app]])
-        times = [self.times(executor, variant) for executor in executors]
         return min(of.batch_ns(0, least) for of in times if of is not None)
 
-    def sampled(
-        self, executor: ExecutorId, variant: VariantName, name: str, took_ns: float
-    ) -> None:
-        """Learn from a request that ran alone."""
+    def known(self, executor: ExecutorId, variant: VariantName, name: str) -> Known | None:
+        """Return what is known of an application; None where the variant is not loaded."""
         times = self.times(executor, variant)
         if times is None:
-            return
+            return None
+        distribution = self._of(variant).distributions[self.app(variant, name)]
+        work = distribution.quantile(self._latencies.parameters.high_quantile)
+        return Known(distribution.samples, distribution.newest_ns, times.batch_ns(0, work))
+
+    def sampled(
+        self, executor: ExecutorId, variant: VariantName, name: str, took_ns: float, now_ns: int
+    ) -> None:
+        """Learn from a request that ran alone on a box with nothing else to do."""
+        times = self.times(executor, variant)
+        if times is not None:
+            self._learn(variant, name, times.work_when_idle(took_ns), now_ns)
+
+    def _learn(self, variant: VariantName, name: str, work: float, now_ns: int) -> None:
         of = self._of(variant)
-        if of.distributions[self.app(variant, name)].add(times.work_of(took_ns)):
+        distribution = of.distributions[self.app(variant, name)]
+        turns = distribution.turns
+        if distribution.add(work, now_ns):
             of.news += 1
+        if distribution.turns != turns:
+            of.table = None
 
     def started(self, executor: ExecutorId, apps: Sequence[str]) -> None:
         """Remember whose requests an executor runs."""
@@ -115,7 +146,7 @@ class Learning:
         longest = table.greatest - float(cdf @ table.weights)
         times.served(batch.batch_size, longest, took_ns, now_ns)
         if len(apps) == batch.batch_size == 1:
-            self.sampled(batch.executor, batch.variant, apps[0], took_ns)
+            self._learn(batch.variant, apps[0], times.work_of(took_ns), now_ns)
 
     def _of(self, variant: VariantName) -> _Applications:
         of = self._applications.get(variant)

@@ -28,7 +28,7 @@ from edgebox.scheduling.distributions import EmpiricalDistribution, Floats, Plac
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.policy import Batch, Known
 from edgebox.scheduling.queueing import QueueingPolicy
 from edgebox.scheduling.steps import Steps
 
@@ -41,6 +41,8 @@ _VALUES = 64
 
 class Orloj(QueueingPolicy):
     """The largest full batch of those expected to be in time, by time-varying priority."""
+
+    wants_samples = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,9 +57,15 @@ class Orloj(QueueingPolicy):
         """Watch the deadline of a request that is being decoded."""
         self._waiting.admit(request, variant, self._learning.app(variant, request.app))
 
-    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+    def sampled(
+        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
+    ) -> None:
         """Learn what a request of an application took alone."""
-        self._learning.sampled(executor, variant, app, took_ns)
+        self._learning.sampled(executor, variant, app, took_ns, now_ns)
+
+    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
+        """Return what was learnt of an application."""
+        return self._learning.known(executor, variant, app)
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
         """Learn what a batch took."""

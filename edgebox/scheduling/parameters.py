@@ -36,6 +36,11 @@ class SchedulerParameters:
     slowdown_quantile: float = 0.75
     """The quantile at which measured times and profile are compared: a quarter of the batches
     may be outliers and change nothing; that is what the high quantile is for."""
+    sample_share: float = 0.01
+    """Share of an executor's time for running requests once more, alone, to learn what they take;
+    0: never. Only policies that learn have any use for it."""
+    sample_horizon_ns: int = 600_000_000_000
+    """What was learnt of a single request counts for so long, while there is newer enough."""
     idle_half_life_ns: int = 2_000_000_000
     """While an executor is idle, its excess over the profile is halved this often, so that a box
     that stopped admitting work because it was slow finds out when it no longer is."""

@@ -26,12 +26,27 @@ class Batch:
     """A profiled size, at least as many as there are requests; the rest is padding."""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a policy knows of an application's requests when they run alone."""
+
+    samples: int
+    """How many it remembers."""
+    newest_ns: int
+    """When the last of them was taken; 0 if there is none."""
+    high_ns: float
+    """What one takes at the high quantile; before there are samples, by the profile."""
+
+
 class BatchingPolicy(Protocol):
     """What decides who runs next.
 
     A request is known to the policy from `admitted` until the policy gives it away (`expired`,
     `next_batch`) or is told that it is gone (`removed`).
     """
+
+    wants_samples: bool
+    """Whether it learns from requests that ran alone."""
 
     def attach(self, latencies: Latencies) -> None:
         """Take the expected times to decide by; called once, before anything else."""
@@ -45,8 +60,13 @@ class BatchingPolicy(Protocol):
     def removed(self, request: RequestId) -> None:
         """Forget a request that has ended (camera gone, overload, invalid)."""
 
-    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+    def sampled(
+        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
+    ) -> None:
         """Note what a request of an application took alone, for policies that learn."""
+
+    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
+        """Return what it knows of an application; None: nothing to learn there."""
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
         """Note how long a batch took, for policies that learn."""

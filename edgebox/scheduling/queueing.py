@@ -7,7 +7,7 @@ from edgebox.domain.requests import Request, RequestId
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies, Row
 from edgebox.scheduling.parameters import SchedulerParameters
-from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.policy import Batch, Known
 from edgebox.scheduling.waiting import ReadyQueue, Waiting
 
 
@@ -17,6 +17,8 @@ class QueueingPolicy:
     A policy derived from it says what to run (`next_batch`), and where it differs, when a request
     is given up (`_quickest_ns`) and what it learns.
     """
+
+    wants_samples = False
 
     def __init__(self) -> None:
         self._latencies = Latencies(SchedulerParameters())
@@ -38,8 +40,14 @@ class QueueingPolicy:
         """Forget a request."""
         self._waiting.remove(request)
 
-    def sampled(self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int) -> None:
+    def sampled(
+        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
+    ) -> None:
         """Learn nothing from single requests."""
+
+    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
+        """Know nothing."""
+        return None
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
         """Learn nothing from batches."""

@@ -3,8 +3,9 @@
 Theory of operation. A request is admitted or dropped when it arrives (`admission`), is prepared
 by the driver, waits for the policy to put it into a batch, runs, and ends: every request ends by
 exactly one `Finish` or `Drop`. What can no longer make its deadline, of several the last, is
-dropped as soon as that is certain, and not before. Beside it runs the slow loop (`adaptation`):
-snapshots go out as `ComputePlan`, plans come back as events and become advice.
+dropped as soon as that is certain, and not before. A box with nothing to do runs some of the
+finished ones again, to learn what they take (`sampling`). Beside it runs the slow loop
+(`adaptation`): snapshots go out as `ComputePlan`, plans come back as events and become advice.
 
 Pure and deterministic: no clock, no I/O, no randomness. The same events at the same instants give
 the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict
@@ -33,6 +34,7 @@ from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.ledger import Ledger, Stage
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import BatchingPolicy
+from edgebox.scheduling.sampling import Sampling, scattered
 
 __all__ = ["Scheduler", "SchedulerParameters"]
 
@@ -47,6 +49,7 @@ class Scheduler:
         self._calibration = Calibration(parameters)
         self._ladders = Ladders(self._latencies)
         self._adaptation = Adaptation(parameters, self._ladders, self._latencies, self._calibration)
+        self._sampling = Sampling(parameters, policy, self._latencies)
         self._ledger = Ledger()
         self._executors: dict[ExecutorId, None] = {}
         self._next_batch = 1
@@ -74,6 +77,7 @@ class Scheduler:
             _STEPS[type(event)](self, event)
         self._drop_expired()
         self._dispatch()
+        self._sample()
         self._plan()
         return out
 
@@ -82,6 +86,8 @@ class Scheduler:
         due = [self._policy.next_wakeup_ns()]
         if not self._stopping:
             due.append(self._adaptation.next_plan_ns())
+            if not self._ledger.live:
+                due.append(self._sampling.due_ns())
         if self._ledger.waiting:
             due.extend(
                 self._calibration.relax_at_ns(executor)
@@ -242,7 +248,14 @@ class Scheduler:
         )
         self._calibrate(event.executor)
         self._policy.batch_completed(batch.infer, event.took_ns, self._now_ns)
-        for live in self._ledger.finish(event.executor):
+        members = self._ledger.finish(event.executor)
+        if self._sampling.wanted and not self._stopping:
+            one = members[scattered(batch.infer.batch, len(members))]
+            if not one.departed:
+                self._out += self._sampling.served(
+                    batch.infer, one.request, event.took_ns, self._now_ns
+                )
+        for live in members:
             request = live.request
             if live.departed:
                 self._out.append(Drop(request.id, DropReason.DEPARTED))
@@ -257,7 +270,20 @@ class Scheduler:
 
     def _request_sampled(self, event: events.RequestSampled) -> None:
         if event.executor in self._executors:
-            self._policy.sampled(event.executor, event.variant, event.app, event.took_ns)
+            self._policy.sampled(
+                event.executor, event.variant, event.app, event.took_ns, self._now_ns
+            )
+
+    def _sample_completed(self, event: events.SampleCompleted) -> None:
+        ended = self._sampling.ended(event.executor, event.batch, event.took_ns)
+        if ended is not None:
+            variant = ended.sample.variant
+            self._policy.sampled(event.executor, variant, ended.app, event.took_ns, self._now_ns)
+
+    def _sample_failed(self, event: events.SampleFailed) -> None:
+        running = self._sampling.running
+        if running is not None:
+            self._sampling.ended(event.executor, event.batch, self._now_ns - running.started_ns)
 
     def _fail(self, executor: ExecutorId) -> None:
         self._calibration.batch_failed(executor, self._now_ns)
@@ -275,6 +301,7 @@ class Scheduler:
         if event.camera.id in self._adaptation.cameras:
             self._leave(event.camera.id)
         self._out.extend(self._adaptation.open(event.camera, self._now_ns))
+        self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
     def _camera_closed(self, event: events.CameraClosed) -> None:
         self._leave(event.camera)
@@ -285,6 +312,7 @@ class Scheduler:
         self._ledger.depart(camera)
         if camera in self._adaptation.cameras:
             self._adaptation.close(camera)
+            self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
     def _link_measured(self, event: events.LinkMeasured) -> None:
         self._adaptation.link_measured(event.camera, event.link)
@@ -303,6 +331,7 @@ class Scheduler:
         self._executors[event.executor] = None
         self._latencies.executor_started(event.executor, event.profiles)
         self._calibration.executor_started(event.executor, self._now_ns)
+        self._sampling.executor_started(event.executor, self._now_ns)
         self._resources_changed()
 
     def _executor_stopped(self, event: events.ExecutorStopped) -> None:
@@ -313,12 +342,14 @@ class Scheduler:
     def _forget_executor(self, executor: ExecutorId) -> None:
         if executor in self._ledger.running:
             self._fail(executor)
+        self._out += self._sampling.executor_stopped(executor)
         del self._executors[executor]
         self._latencies.executor_stopped(executor)
         self._calibration.executor_stopped(executor)
 
     def _variants_offered(self, event: events.VariantsOffered) -> None:
         self._ladders.offer(event.variants)
+        self._sampling.offered(event.variants)
         self._resources_changed()
 
     def _resources_changed(self) -> None:
@@ -329,6 +360,7 @@ class Scheduler:
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
         self._stopping = True
         self._drop_all(self._ledger.all_waiting(), DropReason.SHUTDOWN)
+        self._out += self._sampling.release_all()
 
     # After every event
 
@@ -352,20 +384,26 @@ class Scheduler:
         if not self._ledger.waiting:
             return
         for executor in self._latencies.fastest_first():
-            if executor in self._ledger.running:
+            if executor in self._ledger.running or executor == self._sampling.executor:
                 continue
             batch = self._policy.next_batch(executor, self._now_ns)
             if batch is not None:
                 infer = Infer(
-                    executor,
-                    BatchId(self._next_batch),
-                    batch.variant,
-                    batch.requests,
-                    batch.batch_size,
+                    executor, self._new_batch(), batch.variant, batch.requests, batch.batch_size
                 )
-                self._next_batch += 1
                 self._ledger.start(infer, self._now_ns)
                 self._out.append(infer)
+
+    def _new_batch(self) -> BatchId:
+        self._next_batch += 1
+        return BatchId(self._next_batch - 1)
+
+    def _sample(self) -> None:
+        if self._ledger.live or self._stopping:
+            return
+        due_ns = self._sampling.due_ns()
+        if due_ns is not None and due_ns <= self._now_ns:
+            self._out.append(self._sampling.start(self._new_batch(), self._now_ns))
 
     def _plan(self) -> None:
         due_ns = self._adaptation.next_plan_ns()
@@ -380,6 +418,8 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,
     events.RequestSampled: Scheduler._request_sampled,
+    events.SampleCompleted: Scheduler._sample_completed,
+    events.SampleFailed: Scheduler._sample_failed,
     events.LinkMeasured: Scheduler._link_measured,
     events.CameraOpened: Scheduler._camera_opened,
     events.CameraClosed: Scheduler._camera_closed,

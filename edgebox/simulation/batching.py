@@ -11,7 +11,7 @@ Pure: chance and, for measuring decisions, the clock are passed in.
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 import numpy as np
@@ -36,6 +36,8 @@ from edgebox.scheduling.events import (
     RequestArrived,
     RequestPrepared,
     RequestSampled,
+    Sample,
+    SampleCompleted,
     VariantsOffered,
 )
 from edgebox.scheduling.parameters import SchedulerParameters
@@ -52,6 +54,8 @@ _PARAMETERS = SchedulerParameters(
     prepare_initial_ns=0,
     # The executors are exactly as fast as their profiles: a run of long requests is no slowdown.
     slowdown_quantile=1.0,
+    # The history tells the policies what they may know, so that they are compared on equal terms.
+    sample_share=0.0,
 )
 
 
@@ -88,6 +92,8 @@ class BatchingReport:
     ends: list[JobEnd] = field(default_factory=list)
     batch_members: list[int] = field(default_factory=list)
     """Of every batch, how many requests were in it."""
+    samples_ns: list[int] = field(default_factory=list)
+    """What every sample took."""
     decisions_ns: list[int] = field(default_factory=list)
     """Each call of the Scheduler that formed a batch, its bookkeeping included."""
 
@@ -116,6 +122,7 @@ class BatchingSimulation:
         *,
         rng: random.Random,
         surroundings: Surroundings = Surroundings(),
+        sample_share: float = 0.0,
         check: Callable[[Scheduler], None] | None = None,
     ) -> None:
         """Set the scene: the policy is told the model's profile and the history.
@@ -125,17 +132,18 @@ class BatchingSimulation:
             policy: fresh.
             rng: for the jitter of timers.
             surroundings: the loop's own imperfections.
+            sample_share: share of the workers' time for running finished requests again, alone.
             check: called after every step, for tests.
         """
         self._model = workload.model
-        self._scheduler = Scheduler(_PARAMETERS, policy)
+        self._scheduler = Scheduler(replace(_PARAMETERS, sample_share=sample_share), policy)
         self._rng = rng
         self._surroundings = surroundings
         self._check = check
         self._report = BatchingReport()
         self._jobs = {RequestId(job.id): job for job in workload.jobs}
         self._requests = {RequestId(job.id): _request(job) for job in workload.jobs}
-        self._completions: list[tuple[int, int, BatchCompleted]] = []
+        self._completions: list[tuple[int, int, BatchCompleted | SampleCompleted]] = []
         self._ran_in: dict[RequestId, tuple[int, int]] = {}
         self._now_ns = 0
         self._begin(workload)
@@ -197,6 +205,8 @@ class BatchingSimulation:
         match action:
             case Infer():
                 self._infer(action, delay_ns)
+            case Sample():
+                self._sample(action, delay_ns)
             case Finish():
                 self._end(action.request, action.outcome)
             case Drop():
@@ -213,6 +223,13 @@ class BatchingSimulation:
             self._ran_in[request] = infer.batch, size
         completed = BatchCompleted(infer.executor, infer.batch, took_ns)
         heappush(self._completions, (self._now_ns + delay_ns + took_ns, infer.batch, completed))
+
+    def _sample(self, order: Sample, delay_ns: int) -> None:
+        exec_ms = self._jobs[order.request].exec_ms
+        took_ns = round(self._model.batch_ms(order.batch_size, exec_ms) * MS)
+        self._report.samples_ns.append(took_ns)
+        completed = SampleCompleted(order.executor, order.batch, took_ns)
+        heappush(self._completions, (self._now_ns + delay_ns + took_ns, order.batch, completed))
 
     def _end(self, request: RequestId, outcome: Outcome) -> None:
         batch, size = self._ran_in.pop(request, (None, None))

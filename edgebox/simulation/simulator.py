@@ -36,6 +36,8 @@ from edgebox.scheduling.events import (
     Prepare,
     RequestArrived,
     RequestPrepared,
+    Sample,
+    SampleCompleted,
     VariantsOffered,
 )
 from edgebox.scheduling.scheduler import Scheduler
@@ -158,6 +160,10 @@ class Simulator:
                 self._tell_at(self._now_ns + took_ns, prepared)
             case Infer():
                 self._infer(action)
+            case Sample():
+                took_ns = self._draw_ns(action.executor, action.variant, action.batch_size)
+                done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
+                self._tell_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
             case Finish():
                 self._end(action.request, action.outcome, None)
             case Drop():
@@ -173,14 +179,16 @@ class Simulator:
                 self._tell_at(self._now_ns + self._parameters.planning_ns, PlanComputed(plan))
 
     def _infer(self, infer: Infer) -> None:
-        profile = self._profiles[infer.executor][infer.variant]
-        slowdown = self._parameters.slowdown.get(infer.executor, 1.0)
-        drawn_ns = profile.quantile_ns(infer.batch_size, self._rng.random())
-        took_ns = round(drawn_ns * slowdown)
+        took_ns = self._draw_ns(infer.executor, infer.variant, infer.batch_size)
         for request in infer.requests:
             self._ran_on[request] = infer.variant
         done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
         self._tell_at(done_ns, BatchCompleted(infer.executor, infer.batch, took_ns))
+
+    def _draw_ns(self, executor: ExecutorId, variant: VariantName, batch_size: int) -> int:
+        slowdown = self._parameters.slowdown.get(executor, 1.0)
+        drawn_ns = self._profiles[executor][variant].quantile_ns(batch_size, self._rng.random())
+        return round(drawn_ns * slowdown)
 
     def _end(self, request: RequestId, outcome: Outcome, reason: DropReason | None) -> None:
         known = self._alive.pop(request, None)

@@ -18,8 +18,8 @@ from edgebox.inference.tensors import Canvas
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import Ending, FrameAtBox
 from edgebox.runtime.preparation import CanvasPool
-from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import Advise, CameraOpened, ExecutorStarted, VariantsOffered
+from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.vision.detections import Detections
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, STREET, camera, profile, request
@@ -95,6 +95,9 @@ class Bench:
         planner: Callable[[PlanningSnapshot, random.Random, int], Plan] = keep_all,
         needs_pixels: bool = False,
         on_end: Callable[[FrameAtBox, Ending], None] = lambda frame, ending: None,
+        policy: str = "edf",
+        parameters: SchedulerParameters | None = None,
+        gain: float = 0.0,
     ) -> None:
         self.endings: dict[RequestId, list[Ending]] = defaultdict(list)
         self.advice: list[Advise] = []
@@ -105,7 +108,7 @@ class Bench:
         spec = InputSpec("nhwc", "uint8", "rgb", "top_left", 114, 32)
         self.canvases = CanvasPool({STREET: spec}, needs_pixels)
         self.driver = Driver(
-            Scheduler(SchedulerParameters(), EarliestDeadlineFirst()),
+            Scheduler(parameters or SchedulerParameters(), make_policy(policy, random.Random(1))),
             executors=[executor],
             variants={variant.name: variant for variant in FAMILY},
             canvases=self.canvases,
@@ -118,7 +121,7 @@ class Bench:
         )
         self.driver.start()
         self.driver.feed(VariantsOffered(FAMILY))
-        self.driver.feed(ExecutorStarted(CPU, tuple(profile(px) for px in MEDIAN_MS)))
+        self.driver.feed(ExecutorStarted(CPU, tuple(profile(px, gain=gain) for px in MEDIAN_MS)))
         self.driver.feed(CameraOpened(camera()))
 
     def submit(

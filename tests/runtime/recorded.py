@@ -1,5 +1,6 @@
 """Short lives of a Scheduler that a journal has recorded."""
 
+import random
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -7,7 +8,6 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.runtime.entries import JournalEntry, read_entry
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.recordings import write_file
-from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
@@ -21,6 +21,7 @@ from edgebox.scheduling.events import (
     RequestRejected,
     VariantsOffered,
 )
+from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.scheduling.scene import CPU, FAMILY, LARGE, MS, camera, infers, profile, request
 
@@ -28,11 +29,14 @@ from tests.scheduling.scene import CPU, FAMILY, LARGE, MS, camera, infers, profi
 class Life:
     """A Scheduler under a hand-moved clock, recorded as the driver does it."""
 
-    def __init__(self, journal: Journal | None = None) -> None:
+    def __init__(
+        self, journal: Journal | None = None, policy: str = "edf", gain: float = 0.0
+    ) -> None:
         self.now_ns = 0
         self.journal = journal or Journal()
         parameters = SchedulerParameters(first_pixels_max=LARGE)
-        self.scheduler = Scheduler(parameters, EarliestDeadlineFirst())
+        self.scheduler = Scheduler(parameters, make_policy(policy, random.Random(1)))
+        self._gain = gain
         self.journal.attach(self.scheduler, lambda: self.now_ns)
         self.told: list[JournalEntry] = []
         self.running: list[Infer] = []
@@ -49,7 +53,9 @@ class Life:
 
     def open(self, *pixels: int) -> None:
         self.tell(VariantsOffered(FAMILY))
-        self.tell(ExecutorStarted(CPU, tuple(profile(px) for px in pixels or (128, 256))))
+        self.tell(
+            ExecutorStarted(CPU, tuple(profile(px, gain=self._gain) for px in pixels or (128, 256)))
+        )
         self.tell(CameraOpened(camera()))
 
     def frame(

@@ -21,6 +21,7 @@ from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Refusal
 from edgebox.scheduling.events import CameraClosed, CameraOpened, RequestArrived
 from edgebox.scheduling.invariants import check_invariants
+from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
 from tests.runtime.driving import Bench, FakeClock, ManualExecutor, settle
@@ -277,15 +278,21 @@ PICTURES = [
     st.lists(st.booleans(), max_size=5),
     st.none() | st.integers(0, 24),
     st.booleans(),
+    st.sampled_from(["edf", "adaptive"]),
 )
 def test_every_frame_ends_once_and_no_canvas_is_shared(
-    frames: list[tuple[int, int]], fails: list[bool], leaves_at: int | None, patient: bool
+    frames: list[tuple[int, int]],
+    fails: list[bool],
+    leaves_at: int | None,
+    patient: bool,
+    policy: str,
 ) -> None:
     """Frames of all deadlines, some broken, failing batches, a camera that leaves, a stop."""
     executor = CanvasWatch(fails)
 
     async def live() -> Bench:
-        bench = Bench(executor, needs_pixels=True)
+        sampling = SchedulerParameters(sample_share=1.0)
+        bench = Bench(executor, needs_pixels=True, policy=policy, parameters=sampling, gain=0.9)
         submitted = []
         for number, (slo_ms, kind) in enumerate(frames):
             if number == leaves_at:

@@ -34,6 +34,15 @@ def test_the_busy_share_of_ten_seconds(runs: list[tuple[int, int, int]], later_m
     assert mean == (pytest.approx(sum(sizes) / len(sizes)) if sizes else None)
 
 
+def test_a_sample_is_busy_time_but_no_batch() -> None:
+    meter = ExecutorMeter(0)
+    meter.sampled(0, 1_000_000)
+    assert meter.batch_size_mean() is None
+    assert meter.utilisation(2_000_000) == 0.5
+    meter.ran(2_000_000, 3_000_000, 4)
+    assert meter.batch_size_mean() == 4
+
+
 def test_nothing_ran_yet() -> None:
     meter = ExecutorMeter(7)
     assert meter.utilisation(7) == 0

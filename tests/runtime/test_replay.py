@@ -11,10 +11,16 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.replay import DIFFERENCES_KEPT, Replay, replay, replay_file, to_json
 from edgebox.runtime.story import CameraStory, RequestStory
 from edgebox.scheduling.edf import EarliestDeadlineFirst
-from edgebox.scheduling.events import Drop
+from edgebox.scheduling.events import (
+    Drop,
+    ExecutorStopped,
+    Sample,
+    SampleCompleted,
+    SampleFailed,
+)
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.runtime.recorded import Life, entries_of, eventful, filed, refusal
-from tests.scheduling.scene import LARGE, MS
+from tests.scheduling.scene import CPU, LARGE, MS
 
 
 def fresh() -> Scheduler:
@@ -117,6 +123,59 @@ def test_the_story_of_a_request_with_several_deadlines() -> None:
     assert first.endswith("to be answered within 30.0 ms, still worth 0.3 within 60 ms")
     assert last == "+40.0 ms answered late, still worth 0.3, 10.0 ms after its deadline"
     assert replay(life.told, fresh()).differing == 0
+
+
+def sampling(failing: bool = False, took_ms: int = 2) -> Life:
+    """Return a life in which two ran together, and one of them again, alone."""
+    life = Life(policy="adaptive", gain=0.9)
+    life.open(128)
+    for at in (1, 2, 3):
+        life.frame(at, 1000, 1300)
+    life.come_back(1003, 2)
+    life.come_back(1006, 2.2)
+    (order,) = (a for entry in life.told for a in entry.actions if isinstance(a, Sample))
+    if failing:
+        life.tell(SampleFailed(order.executor, order.batch), 1009)
+    else:
+        life.tell(SampleCompleted(order.executor, order.batch, took_ms * MS), 1009)
+    return life
+
+
+@pytest.mark.parametrize(
+    ("failing", "last"),
+    [
+        (False, "+9.0 ms alone it took 2.0 ms, which is learnt from"),
+        (True, "+9.0 ms running it again failed"),
+    ],
+)
+def test_a_request_that_was_sampled_has_a_story_after_its_answer(
+    failing: bool, last: str, tmp_path: Path
+) -> None:
+    life = sampling(failing)
+    (sampled,) = (a for entry in life.told for a in entry.actions if isinstance(a, Sample))
+    told = replay_file(filed(life.journal, tmp_path), request=sampled.request)
+    assert told.replay.differing == 0
+    assert told.stories[0][-4:] == [
+        "+6.0 ms its input was kept, to be run again when the box is idle",
+        "+6.0 ms answered, 294.0 ms before its deadline",
+        "+6.0 ms run again, alone, on cpu/0 as street-128",
+        last,
+    ]
+
+
+def test_an_input_that_was_let_go_is_told() -> None:
+    life = sampling(took_ms=50)
+    for at in (4, 5, 6):
+        life.frame(at, 1300, 1600)
+    life.come_back(1303, 2)
+    life.come_back(1306, 2.2)
+    stories = [RequestStory(RequestId(at)) for at in (4, 5, 6)]
+    life.tell(ExecutorStopped(CPU), 1310)
+    for entry in life.told:
+        for story in stories:
+            story.see(entry)
+    let_go = "+10.0 ms its input was let go without having been run again"
+    assert [story.lines()[-1] == let_go for story in stories].count(True) == 1
 
 
 def test_the_story_of_a_camera() -> None:

@@ -13,6 +13,7 @@ from edgebox.domain.requests import Camera, CameraId, Request, RequestId, Step
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import Action, Event, ExecutorStarted, Infer, VariantsOffered
 from edgebox.scheduling.invariants import check_invariants
+from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 
 MS = 1_000_000
@@ -69,13 +70,14 @@ def request(
     size: tuple[int, int] = (416, 234),
     variant: VariantName | None = None,
     later: Iterable[tuple[float, float]] = (),
+    app: str = "default",
 ) -> Request:
     """Make a request; `later`: further deadlines in ms, and what an answer by them is worth."""
     arrival_ns, deadline_ns = round(arrival_ms * MS), round(deadline_ms * MS)
     return Request(
         RequestId(at),
         CameraId(of),
-        "default",
+        app,
         arrival_ns,
         arrival_ns,
         deadline_ns,
@@ -94,10 +96,11 @@ class Bench:
         self,
         profiles: Iterable[LatencyProfile] | None = None,
         parameters: SchedulerParameters | None = None,
+        policy: BatchingPolicy | None = None,
     ) -> None:
         # Most tests are about cameras that have a large variant.
         parameters = parameters or SchedulerParameters(first_pixels_max=LARGE)
-        self.scheduler = Scheduler(parameters, EarliestDeadlineFirst())
+        self.scheduler = Scheduler(parameters, policy or EarliestDeadlineFirst())
         if profiles is None:
             profiles = [profile(px) for px in MEDIAN_MS]
         by_executor: dict[ExecutorId, list[LatencyProfile]] = {}

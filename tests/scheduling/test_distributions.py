@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import QUANTILES
 from edgebox.scheduling.distributions import (
+    SAMPLES_ENOUGH,
     SAMPLES_MIN,
     EmpiricalDistribution,
     cdf_of_max,
@@ -45,9 +46,28 @@ def test_a_reset_leaves_the_prior(samples: list[float], prior: list[float]) -> N
     distribution = EmpiricalDistribution([*prior, math.nan])
     for sample in samples:
         distribution.add(sample)
-    distribution.reset()
+    distribution.reset([*prior, math.nan])
     assert distribution.samples == 0
     assert distribution.values.tolist() == sorted(prior)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=400), st.integers(1, 2000))
+def test_old_samples_leave_while_enough_newer_remain(pauses: list[int], horizon: int) -> None:
+    distribution = EmpiricalDistribution([1.0], horizon_ns=horizon)
+    taken: list[tuple[int, float]] = []
+    now = 0
+    for number, pause in enumerate(pauses):
+        now += pause
+        # Scattered evenly, so that there is no change to be noticed.
+        taken.append((now, float(number * 0.618 % 1)))
+        distribution.add(taken[-1][1], now)
+        while len(taken) > SAMPLES_ENOUGH and taken[0][0] < now - horizon:
+            taken.pop(0)
+    assert distribution.turns == 0
+    assert distribution.samples == len(taken)
+    assert distribution.newest_ns == now
+    if len(taken) >= SAMPLES_MIN:
+        assert distribution.values.tolist() == sorted(value for _, value in taken)
 
 
 @given(few, st.floats(0.0, 1.0))

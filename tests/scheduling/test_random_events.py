@@ -38,9 +38,14 @@ from edgebox.scheduling.events import (
     PlanComputed,
     PlanFailed,
     Prepare,
+    Release,
     RequestArrived,
     RequestPrepared,
     RequestRejected,
+    Retain,
+    Sample,
+    SampleCompleted,
+    SampleFailed,
     ShutdownRequested,
     VariantsOffered,
 )
@@ -51,7 +56,7 @@ from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, profile,
 
 EXECUTORS = (ExecutorId("cpu/0"), ExecutorId("cuda:0/0"))
 CAMERAS = ("gate-1", "gate-2", "gate-3")
-PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6)
+PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6, sample_share=0.2)
 
 
 def fresh(policy: str) -> Scheduler:
@@ -82,6 +87,8 @@ class World:
     open: set[CameraId] = field(default_factory=set)
     plans: list[ComputePlan] = field(default_factory=list)
     ended: set[RequestId] = field(default_factory=set)
+    retained: set[RequestId] = field(default_factory=set)
+    sampling: Sample | None = None
     stopping: bool = False
 
     def __post_init__(self) -> None:
@@ -116,11 +123,14 @@ class World:
                 self.preparing.remove(event.request)
                 self.ready.add(event.request)
             case ExecutorStarted():
-                self.busy.pop(event.executor, None)
+                self._halt(event.executor)
                 self.loaded[event.executor] = {p.variant: p for p in event.profiles}
             case ExecutorStopped():
-                self.busy.pop(event.executor, None)
+                self._halt(event.executor)
                 self.loaded.pop(event.executor, None)
+            case SampleCompleted() | SampleFailed() if self.sampling is not None:
+                if (self.sampling.executor, self.sampling.batch) == (event.executor, event.batch):
+                    self.sampling = None
             case BatchCompleted() | BatchFailed():
                 running = self.busy.get(event.executor)
                 if running is not None and running.batch == event.batch:
@@ -134,6 +144,11 @@ class World:
             case _:
                 pass
 
+    def _halt(self, executor: ExecutorId) -> None:
+        self.busy.pop(executor, None)
+        if self.sampling is not None and self.sampling.executor == executor:
+            self.sampling = None
+
     def _judge(self, action: Action, event: Event | None, before: dict[ExecutorId, Infer]) -> None:
         match action:
             case Prepare():
@@ -145,6 +160,15 @@ class World:
                 self.preparing.append(action.request)
             case Infer():
                 self._judge_infer(action)
+            case Retain():
+                assert isinstance(event, BatchCompleted)
+                assert action.request in before[event.executor].requests
+                assert action.request in self.alive
+                self.retained.add(action.request)
+            case Release():
+                self.retained.remove(action.request)
+            case Sample():
+                self._judge_sample(action)
             case Finish():
                 assert isinstance(event, BatchCompleted)
                 assert action.request in before[event.executor].requests
@@ -164,8 +188,20 @@ class World:
                 assert not self.stopping
                 self.plans.append(action)
 
+    def _judge_sample(self, sample: Sample) -> None:
+        assert not self.alive, "somebody waits or runs"
+        assert self.sampling is None
+        assert not self.stopping
+        assert self.scheduler.policy.wants_samples
+        assert self.variant[sample.request] == sample.variant
+        sizes = self.loaded[sample.executor][sample.variant].batch_sizes
+        assert sample.batch_size == sizes[0]
+        self.retained.remove(sample.request)
+        self.sampling = sample
+
     def _judge_infer(self, infer: Infer) -> None:
         assert infer.executor not in self.busy
+        assert self.sampling is None or self.sampling.executor != infer.executor
         sizes = self.loaded[infer.executor][infer.variant].batch_sizes
         assert infer.batch_size in sizes
         assert 1 <= len(infer.requests) <= infer.batch_size
@@ -225,6 +261,13 @@ def batch(world: World, a: int, b: int) -> BatchId:
     return running.batch if running is not None and b % 5 else BatchId(b)
 
 
+def sampled(world: World, b: int) -> tuple[ExecutorId, BatchId]:
+    running = world.sampling
+    if running is not None and b % 5:
+        return running.executor, running.batch
+    return EXECUTORS[b % 2], BatchId(b)
+
+
 def plan(world: World, a: int, b: int) -> Event:
     world.plans.clear()
     variant = name(list(MEDIAN_MS)[b % 5])
@@ -255,6 +298,8 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "rejected": lambda w, a, b: RequestRejected(prepared(w, a, b)),
     "completed": lambda w, a, b: BatchCompleted(EXECUTORS[a % 2], batch(w, a, b), b * MS),
     "failed": lambda w, a, b: BatchFailed(EXECUTORS[a % 2], batch(w, a, b)),
+    "sampled": lambda w, a, b: SampleCompleted(*sampled(w, b), a * MS),
+    "sample_failed": lambda w, a, b: SampleFailed(*sampled(w, b)),
     "started": lambda w, a, b: ExecutorStarted(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
     "stopped": lambda w, a, b: ExecutorStopped(EXECUTORS[a % 2]),
     "offered": lambda w, a, b: VariantsOffered(FAMILY[: 1 + b % 5]),
@@ -266,7 +311,15 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "shutdown": lambda w, a, b: ShutdownRequested() if b % 16 == 0 else None,
     "wake": lambda w, a, b: None,
 }
-KINDS = (*MAKERS, *("arrived",) * 10, *("prepared",) * 8, *("completed",) * 5, "opened", "planned")
+KINDS = (
+    *MAKERS,
+    *("arrived",) * 10,
+    *("prepared",) * 8,
+    *("completed",) * 5,
+    "sampled",
+    "opened",
+    "planned",
+)
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
 Drawn = list[tuple[str, int, int, int]]
 
@@ -276,6 +329,18 @@ def long_story(rng: random.Random) -> Drawn:
         (rng.choice(KINDS), rng.randrange(32), rng.randrange(64), rng.choice(LATER_NS))
         for _ in range(200)
     ]
+
+
+def calm_story(rng: random.Random) -> Drawn:
+    """Bursts that are answered, with pauses in which an idle box may sample."""
+    story: Drawn = [("opened", 1, 63, 0), ("opened", 2, 63, 0)]
+    for _ in range(20):
+        story += [("arrived", at % 3, 12, 0) for at in range(6)]
+        story += [("prepared", 0, 1, 0)] * 6
+        story += [("completed", at % 2, rng.randint(1, 4), MS) for at in range(6)]
+        story += [("sampled", rng.randrange(8), 1, rng.choice(LATER_NS)) for _ in range(4)]
+        story.append((rng.choice(KINDS), rng.randrange(32), rng.randrange(64), MS))
+    return story
 
 
 steps = st.one_of(
@@ -289,6 +354,7 @@ steps = st.one_of(
         max_size=120,
     ),
     st.integers(0, 2**32).map(random.Random).map(long_story),
+    st.integers(0, 2**32).map(random.Random).map(calm_story),
 )
 
 
@@ -314,6 +380,10 @@ def test_every_request_ends_exactly_once(drawn: Drawn, policy: str) -> None:
     world.tell(ShutdownRequested())
     for executor, infer in list(world.busy.items()):
         world.tell(BatchCompleted(executor, infer.batch, MS))
+    if world.sampling is not None:
+        world.tell(SampleCompleted(world.sampling.executor, world.sampling.batch, MS))
+    assert world.retained == set()
+    assert world.scheduler._sampling.running is None
     assert world.alive == {}
     asked = {e.request.id for _, e, _ in world.journal if isinstance(e, RequestArrived)}
     assert world.ended == asked
@@ -348,13 +418,17 @@ def test_early_and_repeated_wakeups_change_nothing(
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_the_random_events_reach_every_ending(policy: str) -> None:
     """The properties above would be worth little if their worlds never got anywhere."""
-    rng, seen = random.Random(7), Counter[str]()
-    for _ in range(40):
-        for _, _, actions in played(long_story(rng), policy).journal:
+    rng, seen = random.Random(7), Counter[object]()
+    for number in range(50):
+        story = calm_story(rng) if number % 5 == 0 else long_story(rng)
+        for _, _, actions in played(story, policy).journal:
             seen.update(a.outcome for a in actions if isinstance(a, Finish))
             seen.update(a.reason for a in actions if isinstance(a, Drop))
+            seen.update(type(a) for a in actions if isinstance(a, Retain | Release | Sample))
             seen.update("batch" for a in actions if isinstance(a, Infer) and len(a.requests) > 1)
-    never = {Outcome.DROPPED, DropReason.SENDER}
+    never: set[object] = {Outcome.DROPPED, DropReason.SENDER}
+    if not POLICIES[policy](rng).wants_samples:
+        never |= {Retain, Release, Sample}
     if policy == "clipper":  # it drops nothing
         never.add(DropReason.QUEUE)
-    assert set(seen) == {*Outcome, *DropReason, "batch"} - never
+    assert set(seen) == {*Outcome, *DropReason, "batch", Retain, Release, Sample} - never

@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.sampling import on_time, quiet_then_rush, simulated, unheard_of
+from edgebox.domain.models import ExecutorId
 from edgebox.domain.requests import Outcome
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policies import POLICIES, make_policy
-from edgebox.simulation.batching import BatchingReport, BatchingSimulation, JobEnd, Surroundings
+from edgebox.simulation.batching import (
+    MODEL,
+    BatchingReport,
+    BatchingSimulation,
+    JobEnd,
+    Surroundings,
+)
 from edgebox.simulation.clairvoyant import Clairvoyant
 from edgebox.simulation.generation import KINDS, make_workload
 from edgebox.simulation.workload import Job, Model, Workload
@@ -153,6 +161,62 @@ def span(work: Workload, members: list[JobEnd]) -> tuple[int, int]:
     assert {end.at_ns for end in members} == {members[0].at_ns}
     assert all(begin_ns >= round(end.job.at_ms * 1e6) for end in members)
     return begin_ns, members[0].at_ns
+
+
+def two_together(requests: int = 60) -> Workload:
+    """Bursts of two applications; of the longer one nothing is known beforehand."""
+    jobs = []
+    for burst in range(requests // 6):
+        for at in range(6):
+            app, exec_ms = (("usual", 10.0), ("new", 30.0 + at))[at % 2]
+            jobs.append(Job(6 * burst + at, 1000.0 * burst, app, exec_ms, 900))
+    return Workload(Model(5, 0.1, (1, 2, 4)), {"usual": (10.0,) * 30}, tuple(jobs))
+
+
+@pytest.mark.parametrize("policy", ["adaptive", "orloj"])
+def test_an_application_seen_only_in_batches_is_learnt_when_idle(policy: str) -> None:
+    work = two_together()
+    known, took = {}, {}
+    for share in (0.0, 0.05):
+        deciding = make_policy(policy, random.Random(1))
+        report = BatchingSimulation(
+            work, deciding, rng=random.Random(1), sample_share=share, check=check_invariants
+        ).run()
+        known[share] = deciding.known(ExecutorId("worker/0"), MODEL, "new")
+        took[share] = report.samples_ns
+        assert report.finish_rate == 1.0
+    without, sampled = known[0.0], known[0.05]
+    assert without is not None
+    assert sampled is not None
+    assert took[0.0] == []
+    assert sampled.samples >= without.samples + 8
+    # 5 + 0.1 * exec, to within the noise of nothing at all.
+    new_ns = {round((5 + 0.1 * exec_ms) * 1e6) for exec_ms in (31, 33, 35)}
+    assert len(set(took[0.05]) & new_ns) >= 2
+    assert sum(took[0.05]) <= 0.05 * 11e9
+
+
+def test_what_was_learnt_in_the_quiet_serves_in_the_rush() -> None:
+    work, first = quiet_then_rush("rare-long", quiet_ms=120_000, requests=1000)
+    blind = unheard_of(work)
+    known, unknown = (on_time(simulated(each, 0.0), first) for each in (work, blind))
+    learnt = on_time(simulated(blind, 0.05), first)
+    assert unknown < known - 0.1
+    assert learnt > known - 0.02
+
+
+@pytest.mark.parametrize("policy", ["adaptive"])
+def test_sampling_hardly_costs_anybody_a_deadline(policy: str) -> None:
+    work = made("modal-3", 0.6, 3)
+    rates = [
+        BatchingSimulation(
+            work, make_policy(policy, random.Random(1)), rng=random.Random(1), sample_share=share
+        )
+        .run()
+        .finish_rate
+        for share in (0.0, 0.01)
+    ]
+    assert rates[1] >= rates[0] - 0.01
 
 
 @pytest.mark.parametrize("policy", ALL)

@@ -14,8 +14,9 @@ from edgebox.domain.requests import CameraId
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.planning.planner import plan
 from edgebox.scheduling.edf import EarliestDeadlineFirst
-from edgebox.scheduling.events import Advise
+from edgebox.scheduling.events import Advise, Sample, SampleCompleted
 from edgebox.scheduling.invariants import check_invariants
+from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.simulation.cameras import SimulatedCamera
 from edgebox.simulation.report import Report
@@ -30,6 +31,24 @@ def fresh() -> Scheduler:
     return Scheduler(SchedulerParameters(), EarliestDeadlineFirst())
 
 
+def test_a_box_whose_policy_learns_samples_beside_its_cameras() -> None:
+    # At the same instants, so that there are batches, and pauses after them.
+    link = BandwidthTrace.per_second([20])
+    cameras = [SimulatedCamera(camera(f"gate-{at}", 1000, 4), link) for at in range(4)]
+    shares = []
+    for share in (0.0, 0.05):
+        policy = make_policy("adaptive", random.Random(1))
+        scheduler = Scheduler(SchedulerParameters(sample_share=share), policy)
+        report, _ = simulated(cameras, 10, gain=0.9, scheduler=scheduler)
+        orders = [action for step in report.journal for action in step.actions]
+        ends = sum(isinstance(step.event, SampleCompleted) for step in report.journal)
+        started = sum(isinstance(order, Sample) for order in orders)
+        assert started - ends in (0, 1)
+        assert (ends > 3) == (share > 0)
+        shares.append(report.on_time_share())
+    assert shares[1] >= shares[0] - 0.005
+
+
 def simulated(
     cameras: Sequence[SimulatedCamera],
     seconds: int,
@@ -39,8 +58,9 @@ def simulated(
     gain: float = 0.0,
     parameters: SimulationParameters | None = None,
     checked: bool = True,
+    scheduler: Scheduler | None = None,
 ) -> tuple[Report, Scheduler]:
-    scheduler = fresh()
+    scheduler = scheduler or fresh()
     simulator = Simulator(
         scheduler,
         plan,

@@ -1,0 +1,248 @@
+"""Decides which finished requests are run once more, alone, to learn how long their like take.
+
+Pure. Under load requests run in mixed batches, which tell little about any one of them. So the
+inputs of some are retained when they finish, a few of every application, and run alone later, one
+at a time. The rules:
+
+- Only while no request lives in the box: the sample is alone then, as a profile's runs were, and
+  nobody waits for it.
+- Whoever arrives meanwhile waits for the rest of it, which happens to about `sample_share` of all
+  at most. Each of them must still have most of its time. Therefore only applications whose
+  requests, at their high quantile, take at most `HARM_SHARE` of the tightest deadline of all
+  cameras, and of what its own requests have left on arrival. The application is judged and not the
+  single request: leaving out the long ones would be learning that there are none.
+- Those with the fewest samples first, then those whose last sample is oldest.
+- Executors spend at most `sample_share` of their time. A sample is paid for beforehand by what it
+  should take, and afterwards by what it took: from an executor's start to the end of any of its
+  samples, all of them together exceed the share by at most what the last one took too long.
+- At most ten a second, so that an idle box is not kept awake; and each request once, because the
+  same input again says nothing new. An idle box therefore falls silent soon.
+
+A request was in a batch that took T; alone it should take at most about T * P50(1) / P50(batch) of
+the profile, since a batch is as slow as its longest member.
+
+Source: Orloj (arXiv 2209.00159), section 3.2, whose profiler runs sampled requests on hardware of
+its own. Here they share the executor, hence the rules.
+
+Costs O(1) per call of the Scheduler, and O(applications) when an idle box has something new.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.domain.requests import BatchId, Request, RequestId
+from edgebox.scheduling.distributions import SAMPLES_ENOUGH
+from edgebox.scheduling.events import Infer, Release, Retain, Sample
+from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.policy import BatchingPolicy
+
+HARM_SHARE = 1 / 3
+"""Of the tightest deadline: what a request that arrives during a sample may lose. Where execution
+times matter most, deadlines are a few times as long as they are: much less would be never."""
+
+SPACING_NS = 100_000_000
+"""Between the beginnings of two samples."""
+
+RETAIN_NS = 250_000_000
+"""Between two requests of one application that are retained."""
+
+KEPT_PER_APPLICATION = 8
+KEPT_MAX = 64
+KEPT_BYTES_MAX = 64 << 20
+"""Inputs are of 8-bit RGB; a few hundred kB each."""
+
+_Key = tuple[ExecutorId, VariantName, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """A finished request that may be sampled, on the executor that it ran on."""
+
+    request: RequestId
+    batch_size: int
+    """To run it in: the smallest that was profiled."""
+    retained_ns: int
+    expected_ns: int
+    """What it should take alone."""
+    left_ns: int
+    """The time to its deadline when it arrived."""
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSample:
+    """What an executor is doing."""
+
+    sample: Sample
+    app: str
+    started_ns: int
+    expected_ns: int
+
+
+def scattered(batch: BatchId, members: int) -> int:
+    """Return a place in a batch that has nothing to do with deadlines, by which it is ordered.
+
+    Fibonacci hashing (Knuth): even over batches, also over every second or third of them.
+    """
+    return ((batch * 2_654_435_769 & 0xFFFF_FFFF) * members) >> 32
+
+
+class Sampling:
+    """What is retained, what is being sampled, and when the next sample may start."""
+
+    def __init__(
+        self, parameters: SchedulerParameters, policy: BatchingPolicy, latencies: Latencies
+    ) -> None:
+        self._share = parameters.sample_share
+        self.wanted = policy.wants_samples and self._share > 0
+        """Whether anything is sampled at all."""
+        self._policy = policy
+        self._latencies = latencies
+        self.running: RunningSample | None = None
+        self.retained: dict[_Key, deque[Retained]] = {}
+        self._count = 0
+        self._bytes = 0
+        self._bytes_of: dict[VariantName, int] = {}
+        self._paid_ns: dict[ExecutorId, int] = {}
+        """Until when the time of each executor has been used up."""
+        self._spaced_ns = 0
+        self._slo_ns: int | None = None
+        self._next: tuple[_Key, int] | None = None
+        """Whose turn it is, and when."""
+        self._changed = False
+
+    @property
+    def executor(self) -> ExecutorId | None:
+        """What runs a sample."""
+        return None if self.running is None else self.running.sample.executor
+
+    # -- what is kept -----------------------------------------------------------------------
+
+    def served(
+        self, batch: Infer, member: Request, took_ns: int, now_ns: int
+    ) -> list[Retain | Release]:
+        """Note a batch that came back and any one of its members, which may be retained."""
+        key = batch.executor, batch.variant, member.app
+        kept = self.retained.get(key)
+        if kept and now_ns - kept[-1].retained_ns < RETAIN_NS:
+            return []
+        row = self._latencies.row(batch.executor, batch.variant)
+        # What ran alone has told all it can.
+        if batch.batch_size == 1 or row is None or batch.batch_size not in row.sizes:
+            return []
+        median_ns = max(1, row.median_ns[row.sizes.index(batch.batch_size)])
+        new = Retained(
+            member.id,
+            batch_size=row.sizes[0],
+            retained_ns=now_ns,
+            expected_ns=took_ns * row.median_ns[0] // median_ns,
+            left_ns=member.deadline_ns - member.arrival_ns,
+            size_bytes=self._bytes_of.get(batch.variant, 0),
+        )
+        return [Retain(member.id), *self._keep(key, new)]
+
+    def _keep(self, key: _Key, new: Retained) -> list[Release]:
+        kept = self.retained.setdefault(key, deque())
+        kept.append(new)
+        self._count += 1
+        self._bytes += new.size_bytes
+        self._changed = True
+        out = []
+        if len(kept) > KEPT_PER_APPLICATION:
+            out.append(Release(self._take(key).request))
+        while self._count > KEPT_MAX or self._bytes > KEPT_BYTES_MAX:
+            fullest = max(self.retained, key=lambda each: len(self.retained[each]))
+            out.append(Release(self._take(fullest).request))
+        return out
+
+    def _take(self, key: _Key) -> Retained:
+        """Give away the oldest of an application."""
+        kept = self.retained[key]
+        oldest = kept.popleft()
+        if not kept:
+            del self.retained[key]
+        self._count -= 1
+        self._bytes -= oldest.size_bytes
+        self._changed = True
+        return oldest
+
+    def release_all(self, executor: ExecutorId | None = None) -> list[Release]:
+        """Let go what is retained for one executor, or for all."""
+        keys = [key for key in self.retained if executor in (None, key[0])]
+        return [Release(self._take(key).request) for key in keys for _ in tuple(self.retained[key])]
+
+    # -- what may be sampled ----------------------------------------------------------------
+
+    def executor_started(self, executor: ExecutorId, now_ns: int) -> None:
+        """Begin to count an executor's time."""
+        self._paid_ns[executor] = now_ns
+
+    def executor_stopped(self, executor: ExecutorId) -> list[Release]:
+        """Forget an executor, and what it was sampling."""
+        del self._paid_ns[executor]
+        if self.executor == executor:
+            self.running = None
+        return self.release_all(executor)
+
+    def offered(self, variants: Iterable[Variant]) -> None:
+        """Note how large inputs are."""
+        self._bytes_of = {variant.name: 3 * variant.pixels for variant in variants}
+
+    def cameras_changed(self, slo_ns: int | None) -> None:
+        """Note the tightest deadline of all cameras; None: there are none."""
+        self._slo_ns = slo_ns
+        self._changed = True
+
+    def due_ns(self) -> int | None:
+        """Return when a sample may start, if the box has nothing to do; None: none may."""
+        if self.running is not None:
+            return None
+        if self._changed:
+            self._next = self._choose()
+            self._changed = False
+        return None if self._next is None else self._next[1]
+
+    def start(self, batch: BatchId, now_ns: int) -> Sample:
+        """Begin the sample that is due."""
+        assert self._next is not None
+        executor, variant, app = self._next[0]
+        chosen = self._take(self._next[0])
+        sample = Sample(executor, batch, variant, chosen.request, chosen.batch_size)
+        self.running = RunningSample(sample, app, now_ns, chosen.expected_ns)
+        self._spaced_ns = now_ns + SPACING_NS
+        return sample
+
+    def ended(self, executor: ExecutorId, batch: BatchId, took_ns: int) -> RunningSample | None:
+        """Settle what a sample took; None: this one does not run."""
+        running = self.running
+        if running is None or (running.sample.executor, running.sample.batch) != (executor, batch):
+            return None
+        # What it should have taken was saved up before it began.
+        more_ns = round((took_ns - running.expected_ns) / self._share)
+        self._paid_ns[executor] = running.started_ns + more_ns
+        self.running = None
+        self._changed = True
+        return running
+
+    def _choose(self) -> tuple[_Key, int] | None:
+        """Return the neediest application of the executor that may sample first, and when."""
+        neediest: dict[ExecutorId, tuple[tuple[int, int], _Key]] = {}
+        for key, kept in self.retained.items():
+            known = self._policy.known(*key)
+            left_ns = min(each.left_ns for each in kept)
+            if self._slo_ns is not None:
+                left_ns = min(left_ns, self._slo_ns)
+            if known is None or known.high_ns > HARM_SHARE * left_ns:
+                continue
+            need = min(known.samples, SAMPLES_ENOUGH), known.newest_ns
+            if key[0] not in neediest or need < neediest[key[0]][0]:
+                neediest[key[0]] = need, key
+        choices = [(key, self._allowed_ns(key)) for _, key in neediest.values()]
+        return min(choices, key=lambda choice: choice[1], default=None)
+
+    def _allowed_ns(self, key: _Key) -> int:
+        saved_up_ns = self._paid_ns[key[0]] + round(self.retained[key][0].expected_ns / self._share)
+        return max(saved_up_ns, self._spaced_ns)

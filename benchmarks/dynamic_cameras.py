@@ -170,7 +170,7 @@ class _Camera:
                     self._ends.late += not in_time
                     self._ends.on_time_by_box += outcome == "on_time"
             case DropNotice(frame=frame, reason=reason):
-                self._ends.dropped[reason] += self._ended(frame).counts
+                self._ends.dropped[reason.value] += self._ended(frame).counts
             case ErrorMessage(message=why):
                 raise RuntimeError(f"the box says: {why}")
 

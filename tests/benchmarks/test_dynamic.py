@@ -4,11 +4,13 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 
-from benchmarks.dynamic import Settings, compare
+from benchmarks.dynamic import Settings, compare, show
 from benchmarks.dynamic_cameras import APPLICATIONS, CAMERAS_PER_APP, make_plan
 from benchmarks.dynamic_model import STEPS_MAX, picture, write_family
+from edgebox.console import print_json
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.tensors import Canvas
 from edgebox.inference.zoo import load_family
@@ -78,7 +80,7 @@ def test_a_plan_is_the_same_for_all_and_mixes_the_applications() -> None:
 
 
 async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = Settings(
         policies=("adaptive", "edf"),
@@ -111,3 +113,7 @@ async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for
         ended = counts["on_time"] + counts["late"] + sum(counts["dropped"].values())
         assert counts["captured"] == ended
     assert told[-1].startswith("round 1 of 1")
+    print_json(document)
+    assert orjson.loads(capsys.readouterr().out)["cells"] == [cell]
+    show(document)
+    assert capsys.readouterr().out.count("0.5      4.0 ") == 2

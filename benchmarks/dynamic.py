@@ -240,6 +240,10 @@ async def compare(settings: Settings, folder: Path, tell: Callable[[str], None])
         "rounds": settings.rounds,
         "counted_s": settings.counted_s,
         **_about_times(profile, alone, mix, settings),
+        "on_time_of_all": {
+            policy: round(_sum(t.total for t in turns if t.policy == policy).finish_rate, 3)
+            for policy in settings.policies
+        },
         "cells": summary(turns),
         # Of every frame, those that only warmed up included.
         "counts_of_boxes": books,
@@ -288,6 +292,8 @@ def show(document: dict[str, Any]) -> None:
                 f"{sum(of['dropped'].values()):7}  {of['batch_size_mean']:5.2f}  "
                 f"{decision['p50']:.0f}, P99 {decision['p99']:.0f}"
             )
+    shares = ", ".join(f"{policy} {of}" for policy, of in document["on_time_of_all"].items())
+    click.echo(f"on time of all frames of all cells: {shares}")
 
 
 @click.command()

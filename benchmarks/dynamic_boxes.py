@@ -93,7 +93,10 @@ async def measure(config: Config) -> LatencyProfile:
 
 
 def measure_alone(family_folder: Path, profiled_steps: int) -> Alone:
-    """Measure what single pictures take; blocks for some seconds."""
+    """Measure what single pictures take; blocks for a second or two.
+
+    The quickest of some runs: what else the machine does must not make the load another.
+    """
     family = load_family(family_folder)
     executor = OnnxExecutor(0, [family], providers="cpu", cpu_threads=1)
     name = family.variants[0].name
@@ -104,7 +107,7 @@ def measure_alone(family_folder: Path, profiled_steps: int) -> Alone:
             canvas = decode(picture(of, profiled_steps))
             times_ns.append(executor.submit(name, [canvas], 1).result().took_ns)
     executor.close()
-    return Alone(steps, tuple(float(np.median(times)) / 1e6 for times in took_ns.values()))
+    return Alone(steps, tuple(min(times) / 1e6 for times in took_ns.values()))
 
 
 @contextlib.asynccontextmanager

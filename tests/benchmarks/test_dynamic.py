@@ -106,7 +106,11 @@ async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for
             assert ends["sent"] == ends["on_time"] + ends["late"] + sum(ends["dropped"].values())
         assert of["sent"] == sum(app["sent"] for app in apps)
         assert of["on_time"] + of["late"] > 0
+        assert of["finish_rate"] == round(of["on_time"] / of["sent"], 3)
         assert of["decision_us"]["p50"] > 0
+    assert document["on_time_of_all"] == {
+        policy: of["finish_rate"] for policy, of in cell["policies"].items()
+    }
     books = document["counts_of_boxes"]
     assert books["adaptive"]["captured"] == books["edf"]["captured"]
     for counts in books.values():

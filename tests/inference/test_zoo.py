@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.onnx_file import UINT8
 from edgebox.domain.errors import ModelError
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
-from tests.inference.tiny_onnx import UINT8, YOLOX_32, reshaping_model, write_family
+from tests.inference.tiny_onnx import YOLOX_32, reshaping_model, write_family
 
 
 @pytest.fixture

@@ -1,72 +1,32 @@
-"""Builds tiny ONNX files and family folders for tests, by hand: the format is protobuf.
-
-Field numbers are those of onnx.proto (ModelProto, GraphProto, NodeProto, TensorProto).
-"""
+"""Builds tiny ONNX files and family folders for tests."""
 
 import hashlib
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-FLOAT, UINT8, INT64 = 1, 2, 7
+import numpy as np
 
-Dims = Sequence[int | str]
-"""Axes of a tensor: a fixed length, or a name where any will do."""
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, value: bytes | str) -> bytes:
-    raw = value.encode() if isinstance(value, str) else value
-    return _varint(field << 3 | 2) + _varint(len(raw)) + raw
-
-
-def _value_info(name: str, kind: int, dims: Dims) -> bytes:
-    axes = b"".join(
-        _bytes(1, _number(1, dim) if isinstance(dim, int) else _bytes(2, dim)) for dim in dims
-    )
-    tensor = _number(1, kind) + _bytes(2, axes)
-    return _bytes(1, name) + _bytes(2, _bytes(1, tensor))
-
-
-def _int64_tensor(name: str, values: Sequence[int]) -> bytes:
-    return (
-        _number(1, len(values))
-        + _number(2, INT64)
-        + _bytes(8, name)
-        + _bytes(9, struct.pack(f"<{len(values)}q", *values))
-    )
+from benchmarks.onnx_file import FLOAT, Dims, graph, model, node, tensor, value
 
 
 def reshaping_model(
     input_dims: Dims, output_dims: Dims, shape: Sequence[int], kind: int = FLOAT
 ) -> bytes:
     """Return a model that only reshapes its input `images` to `shape`, as output `output`."""
-    node = _bytes(1, "images") + _bytes(1, "shape") + _bytes(2, "output") + _bytes(4, "Reshape")
-    graph = (
-        _bytes(1, node)
-        + _bytes(2, "tiny")
-        + _bytes(5, _int64_tensor("shape", shape))
-        + _bytes(11, _value_info("images", kind, input_dims))
-        + _bytes(12, _value_info("output", kind, output_dims))
+    return model(
+        graph(
+            "tiny",
+            [node("Reshape", ["images", "shape"], ["output"])],
+            inputs=[value("images", kind, input_dims)],
+            outputs=[value("output", kind, output_dims)],
+            tensors=[tensor("shape", np.array(shape, np.int64))],
+        )
     )
-    return _number(1, 8) + _bytes(7, graph) + _bytes(8, _number(2, 13))
 
 
 def write_family(
     folder: Path,
-    model: bytes,
+    content: bytes,
     *,
     name: str = "tiny",
     variant: str = "tiny-32",
@@ -79,13 +39,13 @@ def write_family(
 ) -> Path:
     """Write a family folder around a model; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tiny.onnx").write_bytes(model)
+    (folder / "tiny.onnx").write_bytes(content)
     (folder / "family.toml").write_text(
         f"""
 name = "{name}"
 task = "detect"
 file = "tiny.onnx"
-sha256 = "{sha256 or hashlib.sha256(model).hexdigest()}"
+sha256 = "{sha256 or hashlib.sha256(content).hexdigest()}"
 licence = "Apache-2.0"
 labels = {labels}
 [input]

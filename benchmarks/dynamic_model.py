@@ -1,0 +1,183 @@
+"""Owns a model whose time depends on what it sees: as many steps as the busiest picture needs.
+
+The graph reads from each picture's mean brightness how many steps it needs, and runs the whole
+batch through a `Loop` for the most of them, as models with early exits or iterative refinement
+do. A step mixes the pixels with large matrices, which are read once for the whole batch, and
+works on each picture by itself: so larger batches pay, but are not for nothing, as on an
+accelerator. What it detects means nothing.
+"""
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.onnx_file import BOOL, FLOAT, INT64, UINT8, Dims, graph, model, node, tensor, value
+from edgebox.media.jpeg import encode
+
+FAMILY = "refining"
+STEPS_MAX = 60
+SIDE_PX = 32
+
+_STATE = SIDE_PX * SIDE_PX
+"""The numbers that are refined: one for each pixel."""
+_MIXINGS = 3
+_WIDE = 2048
+"""What each row of pixels is expanded to and back, in every step."""
+_GREY_PER_STEP = 4.0
+"""Far more than JPEG changes of a picture's mean."""
+_NOISE = 24
+"""Grey levels by which pixels differ from their mean, so that pictures are not plain."""
+_PROFILER_GREY = 127.5
+"""The mean of the noise that the profiler measures with."""
+
+
+def write_family(folder: Path, profiled_steps: int) -> Path:
+    """Write the family's folder, and return it.
+
+    Args:
+        folder: made if it is not there.
+        profiled_steps: how many steps the profiler's picture needs, 1 to `STEPS_MAX`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    content = _model(profiled_steps)
+    (folder / "refining.onnx").write_bytes(content)
+    (folder / "family.toml").write_text(
+        f"""\
+name = "{FAMILY}"
+task = "detect"
+file = "refining.onnx"
+sha256 = "{hashlib.sha256(content).hexdigest()}"
+licence = "Apache-2.0"
+labels = ["thing"]
+[input]
+layout = "nhwc"
+dtype = "uint8"
+order = "rgb"
+[output]
+decoder = "boxes_scores_labels"
+[[variants]]
+name = "{FAMILY}-{SIDE_PX}"
+width_px = {SIDE_PX}
+height_px = {SIDE_PX}
+accuracy = 0.5
+""",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@lru_cache(maxsize=STEPS_MAX)
+def picture(steps: int, profiled_steps: int) -> bytes:
+    """Return a JPEG that needs so many steps, for a model with these `profiled_steps`."""
+    level = (steps - 1 + _turn(profiled_steps)) % STEPS_MAX
+    grey = _GREY_PER_STEP * (level + 0.5)
+    spread = min(_NOISE, grey, 255 - grey)
+    noise = np.random.default_rng(steps).uniform(-spread, spread, (SIDE_PX, SIDE_PX, 1))
+    pixels = np.rint(grey + noise - noise.mean()).clip(0, 255).astype(np.uint8)
+    return encode(pixels.repeat(3, axis=2))
+
+
+def _turn(profiled_steps: int) -> int:
+    """Return by how much brightness is turned around, so that the profiler sees what it shall."""
+    return (int(_PROFILER_GREY // _GREY_PER_STEP) - (profiled_steps - 1)) % STEPS_MAX
+
+
+def _model(profiled_steps: int) -> bytes:
+    rng = np.random.default_rng(0)
+    step, weights = _step(rng)
+    heads = rng.normal(0, 1 / np.sqrt(_STATE), (_STATE, 5)).astype(np.float32)
+    nodes = [
+        node("Cast", ["images"], ["pixels"], to=FLOAT),
+        # How many steps each picture needs, and the most of them.
+        node("ReduceMean", ["pixels"], ["grey"], axes=[1, 2, 3], keepdims=0),
+        node("Div", ["grey", "grey_per_step"], ["level"]),
+        node("Floor", ["level"], ["whole"]),
+        node("Add", ["whole", "turned_back"], ["ahead"]),
+        node("Mod", ["ahead", "steps_max"], ["turned"], fmod=1),
+        node("Add", ["turned", "one"], ["steps_each"]),
+        node("ReduceMax", ["steps_each"], ["most"], keepdims=0),
+        node("Cast", ["most"], ["steps"], to=INT64),
+        # What is refined.
+        node("ReduceMean", ["pixels"], ["plane"], axes=[3], keepdims=0),
+        node("Div", ["plane", "white"], ["bright"]),
+        node("Reshape", ["bright", "flat"], ["start"]),
+        node("Loop", ["steps", "", "start"], ["end"], body=step),
+        # What is made of it: one box inside the picture, one score and one label for each.
+        node("MatMul", ["end", "box_head"], ["box_raw"]),
+        node("Sigmoid", ["box_raw"], ["box_share"]),
+        node("Mul", ["box_share", "half"], ["box_in_half"]),
+        node("Add", ["box_in_half", "halves"], ["box"]),
+        node("Reshape", ["box", "one_box"], ["boxes"]),
+        node("MatMul", ["end", "score_head"], ["score_raw"]),
+        node("Sigmoid", ["score_raw"], ["scores"]),
+        node("Mul", ["scores", "zero"], ["label"]),
+        node("Cast", ["label"], ["labels"], to=INT64),
+    ]
+    half = SIDE_PX / 2
+    numbers = {
+        "grey_per_step": _GREY_PER_STEP,
+        "turned_back": float(STEPS_MAX - _turn(profiled_steps)),
+        "steps_max": float(STEPS_MAX),
+        "one": 1.0,
+        "zero": 0.0,
+        "white": 255.0,
+        "half": half,
+    }
+    tensors = [tensor(name, np.array(number, np.float32)) for name, number in numbers.items()]
+    tensors += [
+        tensor("halves", np.array([0.0, 0.0, half, half], np.float32)),
+        tensor("flat", np.array([-1, _STATE])),
+        tensor("one_box", np.array([-1, 1, 4])),
+        *weights,
+        tensor("box_head", heads[:, :4]),
+        tensor("score_head", heads[:, 4:]),
+    ]
+    return model(
+        graph(
+            "refining",
+            nodes,
+            inputs=[value("images", UINT8, ["b", SIDE_PX, SIDE_PX, 3])],
+            outputs=[
+                value("boxes", FLOAT, ["b", 1, 4]),
+                value("scores", FLOAT, ["b", 1]),
+                value("labels", INT64, ["b", 1]),
+            ],
+            tensors=tensors,
+        )
+    )
+
+
+def _step(rng: np.random.Generator) -> tuple[bytes, list[bytes]]:
+    """Return one step as a graph, and the constants that it reads."""
+
+    def drawn(rows: int, columns: int) -> NDArray[np.float32]:
+        # Of this size they neither let the state fade (numbers close to 0 are slow) nor saturate.
+        return rng.normal(0, 1.5 / np.sqrt(rows), (rows, columns)).astype(np.float32)
+
+    weights = [tensor(f"mixing_{at}", drawn(_STATE, _STATE)) for at in range(_MIXINGS)]
+    weights += [
+        tensor("expanding", drawn(SIDE_PX, _WIDE)),
+        tensor("shrinking", drawn(_WIDE, SIDE_PX)),
+        tensor("as_rows", np.array([-1, SIDE_PX, SIDE_PX])),
+    ]
+    nodes = [node("Identity", ["go"], ["go_on"])]
+    before = "state"
+    for at in range(_MIXINGS):
+        nodes.append(node("MatMul", [before, f"mixing_{at}"], [f"product_{at}"]))
+        nodes.append(node("Tanh", [f"product_{at}"], [f"mixed_{at}"]))
+        before = f"mixed_{at}"
+    nodes += [
+        node("Reshape", [before, "as_rows"], ["rows"]),
+        node("MatMul", ["rows", "expanding"], ["expanded"]),
+        node("Relu", ["expanded"], ["wide"]),
+        node("MatMul", ["wide", "shrinking"], ["shrunk"]),
+        node("Tanh", ["shrunk"], ["each"]),
+        node("Reshape", ["each", "flat"], ["refined"]),
+    ]
+    state: Dims = ["b", _STATE]
+    inputs = [value("at", INT64, []), value("go", BOOL, []), value("state", FLOAT, state)]
+    outputs = [value("go_on", BOOL, []), value("refined", FLOAT, state)]
+    return graph("step", nodes, inputs=inputs, outputs=outputs), weights

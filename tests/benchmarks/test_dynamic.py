@@ -1,0 +1,123 @@
+"""The comparison on a model whose time depends on its input: the model, the plan, a short run."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from benchmarks.dynamic import Settings, compare, show
+from benchmarks.dynamic_cameras import APPLICATIONS, CAMERAS_PER_APP, make_plan
+from benchmarks.dynamic_model import STEPS_MAX, picture, write_family
+from edgebox.console import print_json
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.tensors import Canvas
+from edgebox.inference.zoo import load_family
+from edgebox.media.jpeg import decode
+from edgebox.vision.detections import Detections
+
+
+class Pairs:
+    """Runs pictures two at a time, so that a picture's numbers only depend on the steps."""
+
+    def __init__(self, folder: Path, profiled_steps: int) -> None:
+        self._profiled_steps = profiled_steps
+        family = load_family(write_family(folder, profiled_steps))
+        self.variant = family.variants[0]
+        self._executor = OnnxExecutor(0, [family], providers="cpu", cpu_threads=1)
+
+    def needs_more(self, steps: int, than: Canvas) -> bool:
+        """Say whether a picture of so many steps holds another one up."""
+        other = decode(picture(steps, self._profiled_steps))
+        alone, held_up = self._first(than, than), self._first(than, other)
+        return not np.array_equal(alone.boxes, held_up.boxes)
+
+    def _first(self, *canvases: Canvas) -> Detections:
+        return self._executor.submit(self.variant.name, canvases, 2).result().detections[0]
+
+    def close(self) -> None:
+        self._executor.close()
+
+
+@pytest.mark.parametrize("profiled_steps", [1, 30, STEPS_MAX])
+def test_a_batch_takes_the_steps_of_its_busiest_picture(
+    profiled_steps: int, tmp_path: Path
+) -> None:
+    pairs = Pairs(tmp_path, profiled_steps)
+    for steps in (1, 2, 17, 31, STEPS_MAX - 1):
+        canvas = decode(picture(steps, profiled_steps))
+        assert not pairs.needs_more(1, canvas)
+        assert not pairs.needs_more(steps, canvas)
+        assert pairs.needs_more(steps + 1, canvas)
+    pairs.close()
+
+
+@pytest.mark.parametrize("profiled_steps", [2, 30, STEPS_MAX - 1])
+def test_the_profilers_picture_takes_the_steps_that_it_shall(
+    profiled_steps: int, tmp_path: Path
+) -> None:
+    pairs = Pairs(tmp_path, profiled_steps)
+    shape = (pairs.variant.height_px, pairs.variant.width_px, 3)
+    noise = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    assert not pairs.needs_more(profiled_steps, noise)
+    assert pairs.needs_more(profiled_steps + 1, noise)
+    pairs.close()
+
+
+def test_a_plan_is_the_same_for_all_and_mixes_the_applications() -> None:
+    plan = make_plan(200.0, 1.0, 9.0, "seed")
+    assert plan == make_plan(200.0, 1.0, 9.0, "seed")
+    assert plan != make_plan(200.0, 1.0, 9.0, "other")
+    assert [arrival.at_s for arrival in plan] == sorted(arrival.at_s for arrival in plan)
+    assert all(arrival.counts == (arrival.at_s >= 1.0) for arrival in plan)
+    assert len(plan) == pytest.approx(2000, rel=0.1)
+    apps = Counter(arrival.app for arrival in plan)
+    for of in APPLICATIONS:
+        assert apps[of.name] / len(plan) == pytest.approx(of.share, abs=0.05)
+    assert {arrival.camera for arrival in plan} == set(range(CAMERAS_PER_APP))
+    assert all(1 <= arrival.steps <= STEPS_MAX for arrival in plan)
+
+
+async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(
+        policies=("adaptive", "edf"),
+        loads=(0.5,),
+        slo_multiples=(4.0,),
+        rounds=1,
+        learning_s=0.5,
+        warm_s=0.2,
+        counted_s=1.0,
+        profile_s=1.0,
+    )
+    told: list[str] = []
+    document = await compare(settings, tmp_path, told.append)
+
+    (cell,) = document["cells"]
+    assert list(cell["policies"]) == ["adaptive", "edf"]
+    sent = {of["sent"] for of in cell["policies"].values()}
+    assert len(sent) == 1
+    assert sent.pop() > 0
+    for of in cell["policies"].values():
+        apps = of["apps"].values()
+        for ends in (of, *apps):
+            assert ends["sent"] == ends["on_time"] + ends["late"] + sum(ends["dropped"].values())
+        assert of["sent"] == sum(app["sent"] for app in apps)
+        assert of["on_time"] + of["late"] > 0
+        assert of["finish_rate"] == round(of["on_time"] / of["sent"], 3)
+        assert of["decision_us"]["p50"] > 0
+    assert document["on_time_of_all"] == {
+        policy: of["finish_rate"] for policy, of in cell["policies"].items()
+    }
+    books = document["counts_of_boxes"]
+    assert books["adaptive"]["captured"] == books["edf"]["captured"]
+    for counts in books.values():
+        ended = counts["on_time"] + counts["late"] + sum(counts["dropped"].values())
+        assert counts["captured"] == ended
+    assert told[-1].startswith("round 1 of 1")
+    print_json(document)
+    assert orjson.loads(capsys.readouterr().out)["cells"] == [cell]
+    show(document)
+    assert capsys.readouterr().out.count("0.5      4.0 ") == 2

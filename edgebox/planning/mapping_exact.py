@@ -1,5 +1,7 @@
 """Decides the mapping by looking at every subset of the cameras: the optimum, for few. Pure."""
 
+from functools import cache
+
 import numpy as np
 
 from edgebox.domain.errors import InvalidInputError
@@ -39,16 +41,20 @@ def best_groups(table: MappingTable, cameras: Ints, workers: int) -> list[Ints]:
     return [cameras[(mask >> members) & 1 == 1] for mask in masks]
 
 
+@cache
+def _subsets_of_half(mask: int) -> Ints:
+    """Return the subsets of a set of few, rising."""
+    halves = np.arange(1 << _HALF)
+    return halves[(halves & mask) == halves]
+
+
 class _Subsets:
     """The best values of k workers within every subset, for those k that are needed."""
 
     def __init__(self, table: MappingTable, cameras: Ints, workers: int) -> None:
         self._n = len(cameras)
-        self._single = _values(table, cameras)
-        self._best: dict[int, Floats] = {1: _within(self._single, self._n)}
-        halves = np.arange(1 << _HALF)
-        self._low = [halves[(halves & mask) == halves] for mask in range(1 << _HALF)]
-        """Of each mask of few bits its subsets, rising."""
+        self._single = subset_values(table, cameras, cameras[:0])
+        self._best: dict[int, Floats] = {1: best_within(self._single)}
         self._prepare((workers + 1) // 2)
         self._prepare(workers // 2)
 
@@ -82,32 +88,37 @@ class _Subsets:
 
     def _subsets(self, mask: int) -> Ints:
         """Return the subsets of a set, rising."""
-        low = self._low[mask & ((1 << _HALF) - 1)]
-        high = self._low[mask >> _HALF] << _HALF
+        low = _subsets_of_half(mask & ((1 << _HALF) - 1))
+        high = _subsets_of_half(mask >> _HALF) << _HALF
         return (high[:, None] | low).ravel()
 
 
-def _values(table: MappingTable, cameras: Ints) -> Floats:
-    """Return what each subset is worth on one worker of its own; 0 for none."""
+def subset_values(table: MappingTable, cameras: Ints, beside: Ints) -> Floats:
+    """Return (2^n,): what each subset of some cameras is worth on a worker that has others, too.
+
+    Bit i of an entry's place stands for the i-th camera.
+    """
     n = len(cameras)
     tolerance = np.empty((1 << n, table.tolerance.shape[1]), np.int16)
-    load = np.zeros(1 << n, np.int64)
-    count = np.zeros(1 << n, np.int64)
-    tolerance[0] = np.iinfo(np.int16).max
-    for bit, camera in enumerate(cameras):
+    load = np.empty(1 << n, np.int64)
+    count = np.empty(1 << n, np.int64)
+    tolerance[0] = table.tolerance[beside].min(axis=0, initial=np.iinfo(np.int16).max)
+    load[0] = table.units[beside].sum()
+    count[0] = len(beside)
+    for bit, camera in enumerate(cameras.tolist()):
         without, having = slice(0, 1 << bit), slice(1 << bit, 2 << bit)
         np.minimum(tolerance[without], table.tolerance[camera], out=tolerance[having])
-        load[having] = load[without] + table.units[camera]
-        count[having] = count[without] + 1
-    values = np.zeros(1 << n)
-    values[1:] = table.values(tolerance[1:], load[1:], count[1:])
-    return values
+        np.add(load[without], table.units[camera], out=load[having])
+        np.add(count[without], 1, out=count[having])
+    return table.values(tolerance, load, count)
 
 
-def _within(values: Floats, n: int) -> Floats:
-    """Return of each set the value of its best subset."""
+def best_within(values: Floats) -> Floats:
+    """Return (2^n,): of each set the value of its best subset."""
     best = values.copy()
-    for bit in range(n):
-        pairs = best.reshape(-1, 2, 1 << bit)
+    bit = 1
+    while bit < len(best):
+        pairs = best.reshape(-1, 2, bit)
         np.maximum(pairs[:, 1], pairs[:, 0], out=pairs[:, 1])
+        bit *= 2
     return best

@@ -13,18 +13,32 @@ from collections.abc import Callable
 import numpy as np
 
 from edgebox.planning.mapping_exact import best_groups
-from edgebox.planning.mapping_fill import columns, fullest
-from edgebox.planning.mapping_moves import improve
+from edgebox.planning.mapping_fill import packed
+from edgebox.planning.mapping_moves import GAIN_MIN, improve
+from edgebox.planning.mapping_orders import Orders
+from edgebox.planning.mapping_packing import CAMERAS_MAX, Packing
+from edgebox.planning.mapping_pairs import share_out
 from edgebox.planning.mapping_problem import Mapping, MappingProblem
 from edgebox.planning.mapping_splits import split
-from edgebox.planning.mapping_table import Floats, Ints, MappingTable
+from edgebox.planning.mapping_table import Ints, MappingTable
 from edgebox.planning.mapping_warm import kept_mapping, settled
 
 BETTER_BY = 1.005
 """A new mapping must be worth this many times the one in force."""
 
-_EXACT_CAMERAS = 12
-_EXACT_CAMERAS_BY_PAIR = 14
+_EXACT_CAMERAS = 13
+_FREE = 8
+"""How many cameras two workers share out anew in one step."""
+_SHARING = 0.2
+"""How often a step shares two workers' cameras out anew."""
+_PACKING = 0.5
+"""How often a step packs a few workers anew while cameras are left out."""
+_TRIES_ALL, _TRIES_FEW = 2_000, 300
+"""How many partial packings are looked at, of all workers and of a few."""
+_ROWS = 16
+"""How many orders are cut in one step."""
+_WORSE = 0.03
+"""How often a step is taken that makes matters worse."""
 _ELEMENTS = 1 << 16
 """About how many numbers one step may work on: a fraction of a millisecond."""
 
@@ -59,13 +73,29 @@ def fast_mapping(
         if kept is not None:
             search.start_from(kept)
         search.start()
-        search.run(iterations_max)
-    found = table.mapping(search.best_groups())
+        if not search.pack_all():
+            search.run(iterations_max)
+    found = table.mapping(search.best)
     return found if kept is None else settled(problem, kept, found, better_by)
 
 
+class Allowance:
+    """Says when a part of the search has had its share, by count and by the caller's word."""
+
+    def __init__(self, count: int, should_stop: Callable[[], bool]) -> None:
+        self._left = count
+        self._should_stop = should_stop
+        self.spent = False
+
+    def __call__(self) -> bool:
+        """Count one try; True: no further one."""
+        self._left -= 1
+        self.spent = self.spent or self._left < 0 or self._should_stop()
+        return self.spent
+
+
 class _Search:
-    """The best groups so far, and how to find better ones."""
+    """The groups at hand, the best so far, and how to find better ones."""
 
     def __init__(
         self,
@@ -79,27 +109,24 @@ class _Search:
         self._workers = min(workers, self._n)
         self._rng = np.random.default_rng(rng.getrandbits(64))
         self._should_stop = should_stop
-        self._all: Ints = np.arange(self._n)
+        self._orders = Orders(table, self._rng)
         self._longest = self._group_size_at_most()
-        tolerance = table.tolerance[:, :-1].astype(np.float64)
-        scale = np.maximum(1.0, tolerance.max(axis=0))
-        self._tolerance: Floats = tolerance / scale
-        """(n, v) between 0 and 1."""
-        self._mean: Floats = self._tolerance.mean(axis=1)
-        rates = table.units.astype(np.float64)
-        self._rate: Floats = rates / rates.max()
-        self._worker: Ints = np.full(self._n, self._workers)
-        self._score = 0.0
-        self._best, self._best_score = self._worker, 0.0
         self._bound = self._score_at_most()
-
-    def best_groups(self) -> list[Ints]:
-        """Return the cameras of each worker in the best mapping found."""
-        return [np.flatnonzero(self._best == at) for at in range(self._workers)]
+        self._all: Ints = np.arange(self._n)
+        nobody = self._all[:0]
+        self._groups = [nobody] * self._workers
+        self._out = self._all
+        self._values = [0.0] * self._workers
+        self._version = 0
+        self._changed = [0] * (self._workers + 1)
+        """The version that last changed each worker and, at the end, who is out."""
+        self._shared: dict[tuple[int, int], int] = {}
+        """The version at which two workers were found to share their cameras as well as can be."""
+        self.best, self._best_score = self._groups, 0.0
 
     def solve_exactly(self) -> bool:
         """Find the optimum where looking at all subsets takes no longer than searching."""
-        if self._workers > 2 or self._n > _EXACT_CAMERAS_BY_PAIR:
+        if self._workers > 2 or self._n > _EXACT_CAMERAS:
             return False
         self._take(best_groups(self._table, self._all, self._workers))
         return True
@@ -109,77 +136,120 @@ class _Search:
         place = {int(camera): at for at, camera in enumerate(self._table.cameras)}
         busy = [worker.cameras for worker in mapping.workers if worker.cameras]
         self._take([np.array([place[c] for c in cameras]) for cameras in busy])
-        self._improve_all()
+        self._improve(list(range(self._workers)))
 
     def start(self) -> None:
         """Cut the orders that are good by themselves; fill up if that leaves cameras out."""
-        orders = self._plain_orders()
-        rows = max(1, _ELEMENTS // self._elements(self._n))
+        orders = self._orders.plain()
+        rows = self._rows(self._n, len(orders))
         for at in range(0, len(orders), rows):
-            score, groups = split(
-                self._table, orders[at : at + rows], self._workers, self._longest
-            )
-            if score > self._score:
-                self._take(groups)
+            self._split_all(orders[at : at + rows])
             if self._should_stop():
                 return
-        self._improve_all()
-        if (self._worker == self._workers).any() and not self._should_stop():
+        self._improve(list(range(self._workers)))
+        if len(self._out) and not self._should_stop():
             self._fill()
 
+    def pack_all(self) -> bool:
+        """Search all packings, if cameras are left out and are few; True: it is the optimum."""
+        if not len(self._out) or self._n > CAMERAS_MAX or self._should_stop():
+            return False
+        packing = Packing(self._table, self._all)
+        allowed = Allowance(_TRIES_ALL, self._should_stop)
+        found = packing.best(self._workers, self._best_score, allowed)
+        if found is not None:
+            self._take(found[1])
+        return packing.complete and not allowed.spent
+
     def run(self, iterations_max: int) -> None:
-        """Take groups apart and cut them anew until time is up or nothing better can exist."""
-        stale = 0
-        for at in range(iterations_max):
-            if self._best_score >= self._bound - 1e-6 or self._should_stop():
+        """Improve a few groups at a time until time is up or nothing better can exist."""
+        since = 0
+        for _ in range(iterations_max):
+            if self._best_score >= self._bound - GAIN_MIN or self._should_stop():
                 return
-            if stale >= 30 + 2 * self._n:
-                stale = 0
-                self._restart()
-                continue
             before = self._best_score
-            self._recut()
-            stale = 0 if self._best_score > before else stale + 1
+            pair = self._unsettled_pair() if self._rng.random() < _SHARING else None
+            if len(self._out) and self._rng.random() < _PACKING:
+                self._pack()
+            elif pair is not None:
+                self._share_out(*pair)
+            elif since > 20 + 2 * self._n:
+                self._restart()
+                since = 0
+            else:
+                self._recut()
+            since = 0 if self._best_score > before else since + 1
 
     # -- steps --------------------------------------------------------------------------------
+
+    def _share_out(self, one: int, two: int) -> None:
+        """Share some of two workers' cameras, and of those not served, out anew."""
+        a, b = self._groups[one], self._groups[two]
+        of, out = np.concatenate((a, b)), self._out
+        spare = max(_FREE - len(of), _FREE // 3)
+        if len(out) > spare:
+            out = self._rng.choice(out, spare, replace=False)
+        inner = _FREE - len(out)
+        free, kept_a, kept_b = of, a[:0], b[:0]
+        whole = len(of) <= inner and len(out) == len(self._out)
+        if len(of) > inner:
+            chosen = self._rng.permutation(len(of)) < inner
+            free = of[chosen]
+            kept_a, kept_b = a[~chosen[: len(a)]], b[~chosen[len(a) :]]
+        now = self._values[one] + self._values[two]
+        free = np.concatenate((free, out))
+        score, new_a, new_b = share_out(self._table, free, kept_a, kept_b)
+        if score > now + GAIN_MIN:
+            self._set([one, two], [new_a, new_b])
+        if whole:
+            self._shared[one, two] = self._version
+
+    def _pack(self) -> None:
+        """Pack a few workers anew, with some of the cameras that are not served."""
+        chosen = self._alike()
+        while sum(len(self._groups[at]) for at in chosen) > CAMERAS_MAX - 2:
+            chosen.pop()
+        if not chosen:
+            return
+        cameras = np.concatenate([self._groups[at] for at in chosen])
+        room = min(len(self._out), CAMERAS_MAX - len(cameras))
+        out = self._rng.choice(self._out, room, replace=False)
+        now = sum(self._values[at] for at in chosen)
+        packing = Packing(self._table, np.concatenate((cameras, out)))
+        allowed = Allowance(_TRIES_FEW, self._should_stop)
+        found = packing.best(len(chosen), now, allowed)
+        if found is not None:
+            groups = found[1]
+            self._set(chosen, [*groups, *[self._all[:0]] * (len(chosen) - len(groups))])
 
     def _recut(self) -> None:
         """Take a few groups with alike cameras apart, with some that are not served."""
         chosen = self._alike()
-        members = np.flatnonzero(np.isin(self._worker, chosen))
-        out = np.flatnonzero(self._worker == self._workers)
-        room = max(2, 2 * self._longest)
-        if len(out) > room:
-            out = self._rng.choice(out, room, replace=False)
-        cameras = np.concatenate((members, out))
+        out = self._out
+        if len(out) > 2 * self._longest:
+            out = self._rng.choice(out, 2 * self._longest, replace=False)
+        cameras = np.concatenate([*(self._groups[at] for at in chosen), out])
         if len(cameras) < 2:
             return
-        now = sum(self._table.value(np.flatnonzero(self._worker == at)) for at in chosen)
-        if len(cameras) <= _EXACT_CAMERAS and len(chosen) <= 2 and self._rng.random() < 0.5:
-            groups = best_groups(self._table, cameras, len(chosen))
-            score = sum(self._table.value(group) for group in groups)
-        else:
-            rows = int(np.clip(_ELEMENTS // self._elements(len(cameras)), 1, 24))
-            orders = cameras[self._perturbed(cameras, rows)]
-            score, groups = split(self._table, orders, len(chosen), self._longest)
-        if score < now - 1e-7 and (score < now - 0.03 * self._table.each or self._rng.random() > 0.03):
+        orders = cameras[self._orders.perturbed(cameras, self._rows(len(cameras), _ROWS))]
+        score, groups = split(self._table, orders, len(chosen), self._longest)
+        now = sum(self._values[at] for at in chosen)
+        worse = now - score
+        if worse > 0 and (worse > 0.5 * self._table.each or self._rng.random() > _WORSE):
             return
-        self._worker[members] = self._workers
-        for at, group in zip(chosen, groups, strict=False):
-            self._worker[group] = at
-        self._score += score - now
-        if score != now:
-            self._improve(cameras, chosen)
+        groups += [self._all[:0]] * (len(chosen) - len(groups))
+        self._set(chosen, groups)
+        if worse:
+            self._improve(chosen)
 
     def _restart(self) -> None:
-        """Begin anew from a noisy order of all, or from the best."""
+        """Begin anew from the best, or from a noisy order of all."""
         if self._rng.random() < 0.5:
-            self._worker, self._score = self._best.copy(), self._best_score
-            return
-        rows = int(np.clip(_ELEMENTS // self._elements(self._n), 1, 8))
-        orders = self._perturbed(self._all, rows)
-        self._take(split(self._table, orders, self._workers, self._longest)[1])
-        self._improve_all()
+            self._take(self.best)
+        else:
+            self._take([])
+            self._split_all(self._orders.perturbed(self._all, self._rows(self._n, 8)))
+            self._improve(list(range(self._workers)))
 
     def _fill(self) -> None:
         """Serve as many as can be, whatever the accuracy.
@@ -187,101 +257,84 @@ class _Search:
         Workers are made as full as possible, one after the other, on the least accurate variant:
         first with all cameras, then with those of the smallest rates, as many as all fit.
         """
-        units = self._table.units
-        by_rate = np.argsort(units, kind="stable")
-        low, high = 0, self._n
-        tried = self._n
+        by_rate = np.argsort(self._table.units, kind="stable")
+        low, high, tried = 0, self._n, self._n
         while low < high and not self._should_stop():
-            served = self._packed(by_rate[:tried])
-            if sum(map(len, served)) > int((self._worker < self._workers).sum()):
-                self._take(served)
-                self._improve_all()
-            if sum(map(len, served)) == tried:
+            groups = packed(self._table, by_rate[:tried], self._workers)
+            served = sum(map(len, groups))
+            if served > self._n - len(self._out):
+                self._take(groups)
+                self._improve(list(range(self._workers)))
+            if served == tried:
                 low = tried
             else:
                 high = tried - 1
             tried = (low + high + 1) // 2
 
-    def _packed(self, cameras: Ints) -> list[Ints]:
-        table = self._table
-        capacity = np.array([0, *(c.capacity for c in table.configurations[-1])])
-        limits = capacity[table.tolerance[:, -2]]
-        step = columns(table.units[cameras].tolist(), int(capacity[-1]))
-        groups = []
-        left = cameras
-        for _ in range(self._workers):
-            rates = -(-table.units[left] // step)
-            chosen = fullest(rates.tolist(), (limits[left] // step).tolist())
-            if not chosen:
-                break
-            groups.append(left[chosen])
-            left = np.delete(left, chosen)
-        return groups
-
     # -- parts of steps -----------------------------------------------------------------------
+
+    def _unsettled_pair(self) -> tuple[int, int] | None:
+        """Return two workers that may not share their cameras as well as can be."""
+        if self._workers == 1:
+            return None
+        for _ in range(6):
+            one, two = sorted(self._rng.choice(self._workers, 2, replace=False).tolist())
+            changed = max(self._changed[one], self._changed[two], self._changed[-1])
+            if self._shared.get((one, two), -1) < changed:
+                return one, two
+        return None
+
+    def _split_all(self, orders: Ints) -> None:
+        score, groups = split(self._table, orders, self._workers, self._longest)
+        if score > sum(self._values):
+            self._take(groups)
 
     def _alike(self) -> list[int]:
         """Return two or three workers whose cameras tolerate about the same."""
         count = min(self._workers, int(self._rng.integers(2, 4)))
         if count == self._workers:
             return list(range(self._workers))
-        mean = np.zeros(self._workers + 1)
-        sizes = np.bincount(self._worker, minlength=self._workers + 1)
-        np.add.at(mean, self._worker, self._mean)
-        mean = mean[:-1] / np.maximum(1, sizes[:-1])
+        mean = self._orders.mean
+        means = [float(mean[of].mean()) if len(of) else 0.0 for of in self._groups]
         noise = self._rng.normal(0.0, self._rng.choice([0.0, 0.05, 0.3]), self._workers)
-        ranked = np.argsort(mean + noise)
+        ranked = np.argsort(means + noise).tolist()
         first = int(self._rng.integers(0, self._workers - count + 1))
-        return [int(at) for at in ranked[first : first + count]]
+        return list(ranked[first : first + count])
 
-    def _perturbed(self, cameras: Ints, rows: int) -> Ints:
-        """Return (rows, m) places in `cameras`: noisy orders by tolerance, high rates last."""
-        variant = self._rng.integers(0, self._tolerance.shape[1], rows)
-        one = self._tolerance[cameras][:, variant].T
-        mixed = self._rng.random((rows, 1))
-        key = mixed * self._mean[cameras] + (1 - mixed) * one
-        key -= self._rng.choice([0.0, 0.1, 0.5, 2.0], (rows, 1)) * self._rate[cameras]
-        noise = self._rng.choice([0.03, 0.1, 0.3, 1.0], (rows, 1))
-        key += noise * self._rng.standard_normal(key.shape)
-        return np.argsort(-key, axis=1)
-
-    def _plain_orders(self) -> Ints:
-        """Return (rows, n) orders of all cameras that are good by themselves."""
-        last = self._tolerance.shape[1] - 1
-        keys = [self._mean]
-        keys += [self._tolerance[:, at] for at in sorted({0, last // 3, 2 * last // 3, last})]
-        keys.append((self._tolerance > 0).mean(axis=1))
-        keys += [self._tolerance[:, last] - weight * self._rate for weight in (0.1, 0.5, 3.0)]
-        # Equal keys: by mean tolerance, then by rate.
-        tie = 1e-3 * self._mean - 1e-6 * self._rate
-        return np.argsort(-(np.stack(keys) + tie), axis=1, kind="stable")
-
-    def _improve_all(self) -> None:
-        self._improve(self._all, list(range(self._workers)))
-
-    def _improve(self, cameras: Ints, workers: list[int]) -> None:
-        """Improve some workers with all their cameras; then see whether this is the best."""
-        place = np.full(self._workers + 1, len(workers))
-        place[workers] = np.arange(len(workers))
-        local = place[self._worker[cameras]]
-        improve(self._table, cameras, local, len(workers))
-        self._worker[cameras] = np.array([*workers, self._workers])[local]
-        self._note()
+    def _improve(self, workers: list[int]) -> None:
+        """Improve some workers with all their cameras and those not served."""
+        groups = [*(self._groups[at] for at in workers), self._out]
+        cameras = np.concatenate(groups)
+        at = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        if improve(self._table, cameras, at, len(workers)):
+            self._set(workers, [cameras[at == k] for k in range(len(workers))])
 
     def _take(self, groups: list[Ints]) -> None:
-        self._worker = np.full(self._n, self._workers)
-        for at, group in enumerate(groups):
-            self._worker[group] = at
-        self._note()
+        missing = self._workers - len(groups)
+        self._set(list(range(self._workers)), [*groups, *[self._all[:0]] * missing])
 
-    def _note(self) -> None:
-        groups = (np.flatnonzero(self._worker == at) for at in range(self._workers))
-        self._score = sum(self._table.value(group) for group in groups)
-        if self._score > self._best_score:
-            self._best, self._best_score = self._worker.copy(), self._score
+    def _set(self, workers: list[int], groups: list[Ints]) -> None:
+        """Give some workers other cameras, and see whether all are now the best."""
+        self._groups = list(self._groups)
+        self._version += 1
+        for at, group in zip(workers, groups, strict=True):
+            self._groups[at] = group
+            self._values[at] = self._table.value(group)
+            self._changed[at] = self._version
+        served = np.zeros(self._n, np.bool_)
+        served[np.concatenate(self._groups)] = True
+        out = np.flatnonzero(~served)
+        if len(out) != len(self._out) or (out != self._out).any():
+            self._out = out
+            self._changed[-1] = self._version
+        score = sum(self._values)
+        if score > self._best_score:
+            self.best, self._best_score = self._groups, score
 
-    def _elements(self, cameras: int) -> int:
-        return max(1, cameras * min(self._longest, cameras) * self._table.tolerance.shape[1])
+    def _rows(self, cameras: int, most: int) -> int:
+        """Return how many orders one step may try."""
+        elements = cameras * min(self._longest, cameras) * self._table.tolerance.shape[1]
+        return min(most, max(1, _ELEMENTS // elements))
 
     def _group_size_at_most(self) -> int:
         """Return how many cameras a worker may have: what the fastest variant bears, for many
@@ -294,5 +347,4 @@ class _Search:
     def _score_at_most(self) -> float:
         """Return what would be reached if each camera had a worker for itself."""
         table = self._table
-        alone = table.values(table.tolerance, table.units, 1)
-        return float(alone.sum())
+        return float(table.values(table.tolerance, table.units, 1).sum())

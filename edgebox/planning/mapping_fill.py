@@ -8,6 +8,10 @@ import math
 import random
 from collections.abc import Sequence
 
+import numpy as np
+
+from edgebox.planning.mapping_table import Ints, MappingTable
+
 COLUMNS_MAX = 4096
 
 
@@ -50,3 +54,25 @@ def fullest(
             chosen.append(at)
             load -= rates[at]
     return chosen
+
+
+def packed(table: MappingTable, cameras: Ints, workers: int) -> list[Ints]:
+    """Return groups: workers made as full as possible, one by one, on the least accurate variant.
+
+    Args:
+        table: what cameras tolerate.
+        cameras: those to choose from.
+        workers: how many groups there may be.
+    """
+    capacity = np.array([0, *(c.capacity for c in table.configurations[-1])])
+    step = columns(table.units[cameras].tolist(), int(capacity[-1]))
+    rates = -(-table.units // step)
+    limits = capacity[table.tolerance[:, -2]] // step
+    groups = []
+    for _ in range(workers):
+        chosen = fullest(rates[cameras].tolist(), limits[cameras].tolist())
+        if not chosen:
+            break
+        groups.append(cameras[chosen])
+        cameras = np.delete(cameras, chosen)
+    return groups

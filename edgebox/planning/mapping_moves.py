@@ -8,7 +8,7 @@ GAIN_MIN = 1e-7
 """What is less may be an error of floating-point sums."""
 
 
-def improve(table: MappingTable, cameras: Ints, worker: Ints, workers: int) -> None:
+def improve(table: MappingTable, cameras: Ints, worker: Ints, workers: int) -> bool:
     """Move and swap cameras until neither brings anything.
 
     In each round all moves to another worker and all swaps of two cameras are valued at once, and
@@ -19,11 +19,17 @@ def improve(table: MappingTable, cameras: Ints, worker: Ints, workers: int) -> N
         cameras: (m,) those that may move; whoever shares a worker with them is among them.
         worker: (m,) where each is, 0 to `workers` - 1, `workers` if not served; is changed.
         workers: how many there are.
+
+    Returns:
+        Whether anything has changed.
     """
+    changed = False
     while len(cameras):
         gains = _Gains(table, cameras, worker, workers)
         if not _apply(gains.moves(), gains.swaps(), worker, workers):
-            return
+            break
+        changed = True
+    return changed
 
 
 class _Gains:

@@ -19,6 +19,7 @@ from edgebox.planning.mapping_orders import Orders
 from edgebox.planning.mapping_packing import CAMERAS_MAX, Packing
 from edgebox.planning.mapping_pairs import share_out
 from edgebox.planning.mapping_problem import Mapping, MappingProblem
+from edgebox.planning.mapping_single import best_single
 from edgebox.planning.mapping_splits import split
 from edgebox.planning.mapping_table import Ints, MappingTable
 from edgebox.planning.mapping_warm import kept_mapping, settled
@@ -27,17 +28,20 @@ BETTER_BY = 1.005
 """A new mapping must be worth this many times the one in force."""
 
 _EXACT_CAMERAS = 13
-_FREE = 8
+_FREE, _FREE_OF_TWO = 8, 11
 """How many cameras two workers share out anew in one step."""
-_SHARING = 0.2
-"""How often a step shares two workers' cameras out anew."""
+_SHARING, _SHARING_OF_TWO = 0.2, 0.6
+"""How often a step shares two workers' cameras out anew, and where there are only two."""
 _PACKING = 0.5
 """How often a step packs a few workers anew while cameras are left out."""
 _TRIES_ALL, _TRIES_FEW = 2_000, 300
 """How many partial packings are looked at, of all workers and of a few."""
 _ROWS = 16
 """How many orders are cut in one step."""
-_WORSE = 0.03
+_TEMP = 0.005
+_RA=.3
+_RB=.9
+_STALE = 1
 """How often a step is taken that makes matters worse."""
 _ELEMENTS = 1 << 16
 """About how many numbers one step may work on: a fraction of a millisecond."""
@@ -126,9 +130,13 @@ class _Search:
 
     def solve_exactly(self) -> bool:
         """Find the optimum where looking at all subsets takes no longer than searching."""
-        if self._workers > 2 or self._n > _EXACT_CAMERAS:
+        if self._workers <= 2 and self._n <= _EXACT_CAMERAS:
+            self._take(best_groups(self._table, self._all, self._workers))
+        elif self._workers == 1:
+            self._take([best_single(self._table, self._all)])
+            self._improve([0])
+        else:
             return False
-        self._take(best_groups(self._table, self._all, self._workers))
         return True
 
     def start_from(self, mapping: Mapping) -> None:
@@ -152,7 +160,7 @@ class _Search:
 
     def pack_all(self) -> bool:
         """Search all packings, if cameras are left out and are few; True: it is the optimum."""
-        if not len(self._out) or self._n > CAMERAS_MAX or self._should_stop():
+        if not len(self._out) or self._n > (62 if self._workers <= 2 else CAMERAS_MAX) or self._should_stop():
             return False
         packing = Packing(self._table, self._all)
         allowed = Allowance(_TRIES_ALL, self._should_stop)
@@ -164,16 +172,17 @@ class _Search:
     def run(self, iterations_max: int) -> None:
         """Improve a few groups at a time until time is up or nothing better can exist."""
         since = 0
+        sharing = _SHARING_OF_TWO if self._workers == 2 else _SHARING
         for _ in range(iterations_max):
             if self._best_score >= self._bound - GAIN_MIN or self._should_stop():
                 return
             before = self._best_score
-            pair = self._unsettled_pair() if self._rng.random() < _SHARING else None
+            pair = self._unsettled_pair() if self._rng.random() < sharing else None
             if len(self._out) and self._rng.random() < _PACKING:
                 self._pack()
             elif pair is not None:
                 self._share_out(*pair)
-            elif since > 20 + 2 * self._n:
+            elif since > _STALE:
                 self._restart()
                 since = 0
             else:
@@ -186,10 +195,11 @@ class _Search:
         """Share some of two workers' cameras, and of those not served, out anew."""
         a, b = self._groups[one], self._groups[two]
         of, out = np.concatenate((a, b)), self._out
-        spare = max(_FREE - len(of), _FREE // 3)
+        most = _FREE_OF_TWO if self._workers == 2 else _FREE
+        spare = max(most - len(of), most // 3)
         if len(out) > spare:
             out = self._rng.choice(out, spare, replace=False)
-        inner = _FREE - len(out)
+        inner = most - len(out)
         free, kept_a, kept_b = of, a[:0], b[:0]
         whole = len(of) <= inner and len(out) == len(self._out)
         if len(of) > inner:
@@ -235,7 +245,7 @@ class _Search:
         score, groups = split(self._table, orders, len(chosen), self._longest)
         now = sum(self._values[at] for at in chosen)
         worse = now - score
-        if worse > 0 and (worse > 0.5 * self._table.each or self._rng.random() > _WORSE):
+        if worse > 0 and self._rng.random() > np.exp(-worse / (_TEMP * (self._best_score % self._table.each))):
             return
         groups += [self._all[:0]] * (len(chosen) - len(groups))
         self._set(chosen, groups)
@@ -244,12 +254,25 @@ class _Search:
 
     def _restart(self) -> None:
         """Begin anew from the best, or from a noisy order of all."""
-        if self._rng.random() < 0.5:
+        chance = self._rng.random()
+        if chance < _RA:
             self._take(self.best)
+        elif chance < _RB:
+            self._refill()
         else:
             self._take([])
             self._split_all(self._orders.perturbed(self._all, self._rows(self._n, 8)))
             self._improve(list(range(self._workers)))
+
+    def _refill(self) -> None:
+        """Fill the best mapping's variants, one or two of them changed by a step, from scratch."""
+        variants = np.array([self._table.choice(of) for of in self.best if len(of)])
+        for at in self._rng.integers(0, len(variants), 2):
+            variants[at] += self._rng.integers(-1, 2)
+        variants = np.sort(np.clip(variants, 0, len(self._table.variants) - 1))
+        shuffled = self._rng.permutation(self._n)
+        self._take(packed(self._table, shuffled, variants.tolist()))
+        self._improve(list(range(self._workers)))
 
     def _fill(self) -> None:
         """Serve as many as can be, whatever the accuracy.
@@ -257,10 +280,11 @@ class _Search:
         Workers are made as full as possible, one after the other, on the least accurate variant:
         first with all cameras, then with those of the smallest rates, as many as all fit.
         """
+        last = len(self._table.variants) - 1
         by_rate = np.argsort(self._table.units, kind="stable")
         low, high, tried = 0, self._n, self._n
         while low < high and not self._should_stop():
-            groups = packed(self._table, by_rate[:tried], self._workers)
+            groups = packed(self._table, by_rate[:tried], [last] * self._workers)
             served = sum(map(len, groups))
             if served > self._n - len(self._out):
                 self._take(groups)
@@ -275,8 +299,6 @@ class _Search:
 
     def _unsettled_pair(self) -> tuple[int, int] | None:
         """Return two workers that may not share their cameras as well as can be."""
-        if self._workers == 1:
-            return None
         for _ in range(6):
             one, two = sorted(self._rng.choice(self._workers, 2, replace=False).tolist())
             changed = max(self._changed[one], self._changed[two], self._changed[-1])

@@ -4,7 +4,6 @@ Source: Jellyfish, section 4.2, Algorithm 1 (client-DNN mapping) and its figure 
 each row of the paper's table of reachable rates as the bits of one integer.
 """
 
-import math
 import random
 from collections.abc import Sequence
 
@@ -12,17 +11,7 @@ import numpy as np
 
 from edgebox.planning.mapping_table import Ints, MappingTable
 
-COLUMNS_MAX = 4096
-
-
-def columns(units: Sequence[int], capacity: int) -> int:
-    """Return how many rate units one column of the table stands for.
-
-    The greatest that divides all rates, unless that makes more than `COLUMNS_MAX` columns: then
-    rates must be rounded up to columns and what is found is feasible, but perhaps not the fullest.
-    """
-    exact = math.gcd(*units) if units else 1
-    return max(1, exact if capacity // max(1, exact) < COLUMNS_MAX else -(-capacity // COLUMNS_MAX))
+_COLUMNS_MAX = 4096
 
 
 def fullest(
@@ -56,23 +45,38 @@ def fullest(
     return chosen
 
 
-def packed(table: MappingTable, cameras: Ints, workers: int) -> list[Ints]:
-    """Return groups: workers made as full as possible, one by one, on the least accurate variant.
+def packed(
+    table: MappingTable,
+    cameras: Ints,
+    variants: Sequence[int],
+    rng: random.Random | None = None,
+) -> list[Ints]:
+    """Return groups: workers made as full as possible, one after the other, on given variants.
 
     Args:
-        table: what cameras tolerate.
+        table: what cameras tolerate; its columns are the variants.
         cameras: those to choose from.
-        workers: how many groups there may be.
+        variants: one for each worker, in the order in which they are filled.
+        rng: chooses among equally full ways; None: those that tolerate most.
     """
-    capacity = np.array([0, *(c.capacity for c in table.configurations[-1])])
-    step = columns(table.units[cameras].tolist(), int(capacity[-1]))
+    step = column_units(table)
     rates = -(-table.units // step)
-    limits = capacity[table.tolerance[:, -2]] // step
     groups = []
-    for _ in range(workers):
-        chosen = fullest(rates[cameras].tolist(), limits[cameras].tolist())
-        if not chosen:
-            break
+    for variant in variants:
+        capacity = np.array([0, *(c.capacity for c in table.configurations[variant])]) // step
+        limits = capacity[table.tolerance[cameras, variant]]
+        chosen = fullest(rates[cameras].tolist(), limits.tolist(), rng)
         groups.append(cameras[chosen])
         cameras = np.delete(cameras, chosen)
     return groups
+
+
+def column_units(table: MappingTable, columns_max: int = _COLUMNS_MAX) -> int:
+    """Return how many rate units one column of the table of reachable rates stands for.
+
+    The greatest that divides all rates, unless that makes more than `columns_max` columns: then
+    rates are rounded up to columns, and what is found is feasible, but perhaps not the fullest.
+    """
+    capacity = max(of[-1].capacity for of in table.configurations)
+    exact = int(np.gcd.reduce(table.units))
+    return exact if capacity // exact < columns_max else -(-capacity // columns_max)

@@ -61,11 +61,15 @@ class Packing:
         """
         if not self.complete:
             return None
-        alone = np.zeros(1 << len(self._cameras))
-        alone[self._masks] = self._values
-        self._within = best_within(alone)
+        if workers > 2:
+            alone = np.zeros(1 << len(self._cameras))
+            alone[self._masks] = self._values
+            self._within = best_within(alone)
         full = (1 << len(self._cameras)) - 1
-        found = self._search(full, workers, floor + GAIN_MIN, np.inf, should_stop)
+        if workers == 2:
+            found = self._two(floor + GAIN_MIN)
+        else:
+            found = self._search(full, workers, floor + GAIN_MIN, np.inf, should_stop)
         if found is None:
             return None
         score, masks = found
@@ -107,4 +111,19 @@ class Packing:
             if below is not None:
                 floor = below[0] + value
                 best = floor, [mask, *below[1]]
+        return best
+
+    def _two(self, floor: float) -> Found | None:
+        """Find the best two groups of all, without a table of every subset."""
+        best: Found | None = None
+        for at, (mask, value) in enumerate(zip(self._masks.tolist(), self._values, strict=True)):
+            if 2 * value <= floor:
+                break
+            beside = (self._masks[at:] & mask) == 0
+            other = at + int(beside.argmax())
+            more = beside[other - at]
+            both = float(value + self._values[other]) if more else float(value)
+            if both > floor:
+                floor = both
+                best = both, [mask, int(self._masks[other])] if more else [mask]
         return best

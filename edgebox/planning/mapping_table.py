@@ -94,13 +94,22 @@ class MappingTable:
         tolerance = self.tolerance[cameras].min(axis=0)
         return float(self.values(tolerance, self.units[cameras].sum(), len(cameras)))
 
+    def worth(self, count: int, load: int, accuracy: float) -> float:
+        """Return what so many cameras of that total rate are worth at an accuracy."""
+        return self.each * count + load * accuracy / RATE_UNITS_PER_HZ
+
+    def choice(self, cameras: Ints) -> int:
+        """Return the variant on which one feasible set of cameras is served, by its column."""
+        cls = self._capacities.searchsorted(self.units[cameras].sum())
+        return int((self._need[cls] < self.tolerance[cameras].min(axis=0)).argmax())
+
     def mapping(self, groups: Sequence[Ints]) -> Mapping:
         """Return groups of cameras, each feasible on one worker, as a mapping."""
         out = []
         for cameras in groups:
             if len(cameras):
                 cls = self._capacities.searchsorted(self.units[cameras].sum())
-                at = int((self._need[cls] < self.tolerance[cameras].min(axis=0)).argmax())
+                at = self.choice(cameras)
                 batch = self.configurations[at][int(self._need[cls, at])].batch
                 out.append((self.variants[at], batch, [int(c) for c in self.cameras[cameras]]))
         return mapping_of(self.problem, out)

@@ -45,7 +45,8 @@ def best_groups(table: MappingTable, cameras: Ints, workers: int) -> list[Ints]:
 def _subsets_of_half(mask: int) -> Ints:
     """Return the subsets of a set of few, rising."""
     halves = np.arange(1 << _HALF)
-    return halves[(halves & mask) == halves]
+    subsets: Ints = halves[(halves & mask) == halves]
+    return subsets
 
 
 class _Subsets:

@@ -38,7 +38,9 @@ def fullest(
     for row in range(len(order), 0, -1):
         at = order[row - 1]
         without = rows[row - 1] >> load & 1
-        having = load >= rates[at] and load <= limits[at] and rows[row - 1] >> (load - rates[at]) & 1
+        having = (
+            load >= rates[at] and load <= limits[at] and rows[row - 1] >> (load - rates[at]) & 1
+        )
         if having and (not without or (rng is not None and rng.random() < 0.5)):
             chosen.append(at)
             load -= rates[at]

@@ -38,8 +38,8 @@ class _Gains:
     def __init__(self, table: MappingTable, cameras: Ints, worker: Ints, workers: int) -> None:
         self._table, self._worker, self._workers = table, worker, workers
         self._tolerance, self._units = table.tolerance[cameras], table.units[cameras]
-        self._load = np.zeros(workers, np.int64)
-        self._count = np.zeros(workers, np.int64)
+        self._load: Ints = np.zeros(workers, np.int64)
+        self._count: Ints = np.zeros(workers, np.int64)
         most = np.iinfo(np.int16).max
         self._least = np.full((workers, self._tolerance.shape[1]), most, np.int16)
         self._others = np.full(self._tolerance.shape, most, np.int16)

@@ -29,12 +29,20 @@ class Orders:
         tie = 1e-3 * self.mean - 1e-6 * self._rate
         return np.argsort(-(np.stack(keys) + tie), axis=1, kind="stable")
 
-    def perturbed(self, cameras: Ints, rows: int) -> Ints:
-        """Return (rows, m): places in `cameras`, in noisy orders."""
+    def perturbed(self, cameras: Ints, rows: int, as_is: float = 0.0) -> Ints:
+        """Return (rows, m): places in `cameras`, in noisy orders.
+
+        Args:
+            cameras: (m,) those to be lined up.
+            rows: how many orders to make.
+            as_is: about this share of them are the order given, disturbed a little.
+        """
         variant = self._rng.integers(0, self._tolerance.shape[1], rows)
         one = self._tolerance[cameras][:, variant].T
         mixed = self._rng.random((rows, 1))
         key = mixed * self.mean[cameras] + (1 - mixed) * one
+        place = np.linspace(1.0, 0.0, len(cameras))
+        key = np.where(self._rng.random((rows, 1)) < as_is, place, key)
         key -= self._rng.choice([0.0, 0.1, 0.5, 2.0], (rows, 1)) * self._rate[cameras]
         key += self._rng.choice([0.03, 0.1, 0.3, 1.0], (rows, 1)) * self._rng.standard_normal(
             key.shape

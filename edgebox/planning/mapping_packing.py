@@ -12,11 +12,16 @@ from edgebox.planning.mapping_exact import best_within
 from edgebox.planning.mapping_moves import GAIN_MIN
 from edgebox.planning.mapping_table import Floats, Ints, MappingTable
 
-CAMERAS_MAX = 16
-SETS_MAX = 4000
+_SETS_MAX = 4000
 
 Found = tuple[float, list[int]]
 """A value and the masks of the groups that have it together."""
+
+
+def cameras_max(workers: int) -> int:
+    """Return among how many cameras packings can be searched: for three workers and more, a table
+    of all their subsets is needed."""
+    return 16 if workers > 2 else 62
 
 
 class Packing:
@@ -33,7 +38,7 @@ class Packing:
         all_masks, all_values = [masks], [values]
         listed = len(masks)
         count = 1
-        while len(masks) and listed <= SETS_MAX:
+        while len(masks) and listed <= _SETS_MAX:
             count += 1
             row, added = np.nonzero(self._bits > last[:, None])
             least = np.minimum(least[row], tolerance[added])
@@ -45,7 +50,7 @@ class Packing:
             all_masks.append(masks)
             all_values.append(values)
             listed += len(masks)
-        self.complete = listed <= SETS_MAX
+        self.complete = listed <= _SETS_MAX
         falling = np.argsort(-(values := np.concatenate(all_values)), kind="stable")
         self._masks: Ints = np.concatenate(all_masks)[falling]
         self._values: Floats = values[falling]
@@ -83,7 +88,7 @@ class Packing:
         ceiling: float,
         should_stop: Callable[[], bool],
     ) -> Found | None:
-        """Find the best groups among the free cameras, worth more than floor, each at most ceiling."""
+        """Find the best groups of the free cameras, worth more than floor, each at most ceiling."""
         fitting = ((self._masks & ~free) == 0) & (self._values <= ceiling)
         if workers > 1:
             fitting &= self._values * workers > floor

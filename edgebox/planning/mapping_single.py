@@ -1,4 +1,4 @@
-"""Decides which cameras one worker serves best: the whole answer where there is one worker. Pure."""
+"""Decides which cameras one worker serves best: all there is to decide for one. Pure."""
 
 import numpy as np
 

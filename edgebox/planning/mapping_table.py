@@ -44,7 +44,9 @@ class MappingTable:
             doubled = [2 * c.latency_ms for c in of]
             tolerance[:, at] = np.searchsorted(doubled, budgets, side="right")
         units = np.array([rate_units(camera.rate_hz) for camera in problem.cameras], np.int64)
-        reach = np.zeros(tolerance.shape, np.int64)  # what a camera's worker could serve, by variant
+        reach = np.zeros(
+            tolerance.shape, np.int64
+        )  # what a camera's worker could serve, by variant
         for at, of in enumerate(configurations):
             reach[:, at] = np.array([0, *(c.capacity for c in of)])[tolerance[:, at]]
         useful = (reach >= units[:, None]) & (tolerance > 0)

@@ -22,9 +22,7 @@ def kept_mapping(problem: MappingProblem, previous: Mapping) -> Mapping:
     return Mapping(tuple(workers))
 
 
-def settled(
-    problem: MappingProblem, kept: Mapping, found: Mapping, better_by: float
-) -> Mapping:
+def settled(problem: MappingProblem, kept: Mapping, found: Mapping, better_by: float) -> Mapping:
     """Return the new mapping if it is worth a change, with workers as they were where possible."""
     more = found.served > kept.served
     better = found.objective(problem) > better_by * kept.objective(problem)

@@ -63,10 +63,11 @@ def packed(
     """
     step = column_units(table)
     rates = -(-table.units // step)
+    total = int(rates.sum()) * step
     groups = []
     for variant in variants:
-        capacity = np.array([0, *(c.capacity for c in table.configurations[variant])]) // step
-        limits = capacity[table.tolerance[cameras, variant]]
+        capacity = np.array([0, *(c.capacity for c in table.configurations[variant])])
+        limits = (np.minimum(capacity, total) // step)[table.tolerance[cameras, variant]]
         chosen = fullest(rates[cameras].tolist(), limits.tolist(), rng)
         groups.append(cameras[chosen])
         cameras = np.delete(cameras, chosen)
@@ -79,6 +80,7 @@ def column_units(table: MappingTable, columns_max: int = _COLUMNS_MAX) -> int:
     The greatest that divides all rates, unless that makes more than `columns_max` columns: then
     rates are rounded up to columns, and what is found is feasible, but perhaps not the fullest.
     """
-    capacity = max(of[-1].capacity for of in table.configurations)
+    highest = max(of[-1].capacity for of in table.configurations)
+    capacity = min(highest, int(table.units.sum()))
     exact = int(np.gcd.reduce(table.units))
     return exact if capacity // exact < columns_max else -(-capacity // columns_max)

@@ -8,7 +8,7 @@ GAIN_MIN = 1e-7
 """What is less may be an error of floating-point sums."""
 
 
-def improve(table: MappingTable, cameras: Ints, worker: Ints, workers: int) -> bool:
+def improve(table: MappingTable, cameras: Ints, worker: Ints, workers: int) -> None:
     """Move and swap cameras until neither brings anything.
 
     In each round all moves to another worker and all swaps of two cameras are valued at once, and
@@ -19,17 +19,11 @@ def improve(table: MappingTable, cameras: Ints, worker: Ints, workers: int) -> b
         cameras: (m,) those that may move; whoever shares a worker with them is among them.
         worker: (m,) where each is, 0 to `workers` - 1, `workers` if not served; is changed.
         workers: how many there are.
-
-    Returns:
-        Whether anything has changed.
     """
-    changed = False
     while len(cameras):
         gains = _Gains(table, cameras, worker, workers)
         if not _apply(gains.moves(), gains.swaps(), worker, workers):
-            break
-        changed = True
-    return changed
+            return
 
 
 class _Gains:
@@ -50,12 +44,12 @@ class _Gains:
         self._now = np.zeros(workers + 1)
         self._now[:workers] = table.values(self._least, self._load, self._count)
         self._served = np.flatnonzero(served)
-        at = worker[self._served]
+        beside = worker[self._served]
         self._left = np.zeros(len(cameras))
         self._left[self._served] = table.values(
             self._others[self._served],
-            self._load[at] - self._units[self._served],
-            self._count[at] - 1,
+            self._load[beside] - self._units[self._served],
+            self._count[beside] - 1,
         )
 
     def _gather(self, at: int, members: Ints) -> None:

@@ -20,7 +20,7 @@ from edgebox.planning.mapping_orders import Orders
 from edgebox.planning.mapping_packing import Packing, cameras_max
 from edgebox.planning.mapping_pairs import share_out
 from edgebox.planning.mapping_problem import Mapping, MappingProblem
-from edgebox.planning.mapping_single import best_single
+from edgebox.planning.mapping_single import best_single, most_cameras
 from edgebox.planning.mapping_splits import split
 from edgebox.planning.mapping_state import MappingState
 from edgebox.planning.mapping_table import Ints, MappingTable
@@ -46,6 +46,8 @@ _AS_IS = 0.5
 """Share of the orders to cut that are near the order at hand."""
 _ORDERS = 16
 """How many orders are cut in one step."""
+_FILLS = 32
+"""In how many ways workers are filled while cameras are left out; more for many workers."""
 _TRIES_ALL, _TRIES_FEW = 2_000, 300
 """How many partial packings are looked at, of all workers and of a few."""
 _SWAPPED_AT_ONCE = 48
@@ -83,34 +85,17 @@ def fast_mapping(
     table = MappingTable(problem)
     if not len(table):
         return table.mapping([])
-    kept = None if previous is None else kept_mapping(problem, previous)
-    found = table.mapping(_searched(table, rng, should_stop, iterations_max, kept))
-    return found if kept is None else settled(problem, kept, found, better_by)
-
-
-def _searched(
-    table: MappingTable,
-    rng: random.Random,
-    should_stop: Callable[[], bool],
-    iterations_max: int,
-    kept: Mapping | None,
-) -> list[Ints]:
-    everyone = np.arange(len(table))
-    workers = min(table.problem.workers, len(table))
-    if workers <= 2 and len(table) <= _EXACT_CAMERAS:
-        return best_groups(table, everyone, workers)
-    search = _Search(table, workers, rng, should_stop)
-    if workers == 1:
-        search.begin_with([best_single(table, everyone)])
-        return search.best
-    if kept is not None:
-        place = {int(camera): at for at, camera in enumerate(table.cameras)}
-        busy = [worker.cameras for worker in kept.workers if worker.cameras]
-        search.begin_with([np.array([place[c] for c in cameras]) for cameras in busy])
-    search.begin()
-    if not search.pack_all():
-        search.run(iterations_max)
-    return search.best
+    search = _Search(table, min(problem.workers, len(table)), rng, should_stop)
+    if previous is None:
+        search.solve(iterations_max)
+        return table.mapping(search.best)
+    kept = kept_mapping(problem, previous)
+    place = {int(camera): at for at, camera in enumerate(table.cameras)}
+    busy = [worker.cameras for worker in kept.workers if worker.cameras]
+    search.begin_with([np.array([place[c] for c in cameras]) for cameras in busy])
+    repaired = table.mapping(search.best)
+    search.solve(iterations_max)
+    return settled(problem, kept, [repaired, table.mapping(search.best)], better_by)
 
 
 class Allowance:
@@ -139,6 +124,7 @@ class _Search:
         should_stop: Callable[[], bool],
     ) -> None:
         self._table, self._workers, self._should_stop = table, workers, should_stop
+        self._chance = rng
         self._rng = np.random.default_rng(rng.getrandbits(64))
         self._orders = Orders(table, self._rng)
         self._longest = self._group_size_at_most()
@@ -150,8 +136,20 @@ class _Search:
         """The cameras of each worker in the best mapping found."""
         return self._state.best
 
+    def solve(self, iterations_max: int) -> None:
+        """Find the best groups, or good ones."""
+        if self._workers <= 2 and len(self._all) <= _EXACT_CAMERAS:
+            self._state.take(best_groups(self._table, self._all, self._workers))
+        elif self._workers == 1:
+            self.begin_with([best_single(self._table, self._all)])
+        else:
+            self.begin()
+            if not self.pack_all():
+                self._fill_by_chance()
+                self.run(iterations_max)
+
     def begin_with(self, groups: list[Ints]) -> None:
-        """Begin with feasible groups."""
+        """Begin with feasible groups, at most one for each worker."""
         self._state.take(groups)
         self._improve_all()
 
@@ -165,6 +163,7 @@ class _Search:
                 return
         self._improve_all()
         if len(self._state.out) and not self._should_stop():
+            self._serve_most()
             self._fill()
 
     def pack_all(self) -> bool:
@@ -173,7 +172,9 @@ class _Search:
         if not few or not len(self._state.out) or self._should_stop():
             return False
         packing = Packing(self._table, self._all)
-        allowed = Allowance(_TRIES_ALL, self._should_stop)
+        allowed = Allowance(_FILLS = 32
+"""In how many ways workers are filled while cameras are left out; more for many workers."""
+_TRIES_ALL, self._should_stop)
         found = packing.best(self._workers, self._state.best_score, allowed)
         if found is not None:
             self._state.take(found[1])
@@ -238,7 +239,9 @@ class _Search:
         if not chosen:
             return
         cameras, out = self._state.cameras(chosen), self._state.out
-        out = self._rng.choice(out, min(len(out), most - len(cameras)), replace=False)
+        # Small rates are served more easily.
+        effort = np.log(self._table.units[out]) + self._rng.normal(0.0, 0.5, len(out))
+        out = out[np.argsort(effort)[: most - len(cameras)]]
         packing = Packing(self._table, np.concatenate((cameras, out)))
         allowed = Allowance(_TRIES_FEW, self._should_stop)
         found = packing.best(len(chosen), self._state.value(chosen), allowed)
@@ -286,6 +289,26 @@ class _Search:
         else:
             self._state.take([])
             self._cut_all(self._orders.perturbed(self._all, self._rows(len(self._all), 8)))
+            self._improve_all()
+
+    def _fill_by_chance(self) -> None:
+        """Fill the workers in many of the equally full ways; one may serve more cameras."""
+        variants = [len(self._table.variants) - 1] * self._workers
+        for _ in range(_FILLS + _FILLS // 8 * self._workers):
+            if self._should_stop() or not len(self._state.out):
+                return
+            groups = packed(self._table, self._all, variants, self._chance)
+            if sum(map(len, groups)) > len(self._all) - len(self._state.out):
+                self.begin_with(groups)
+
+    def _serve_most(self) -> None:
+        """Give one worker after the other the smallest rates, as many as it can serve."""
+        left, groups = self._all, []
+        for _ in range(self._workers):
+            groups.append(most_cameras(self._table, left))
+            left = np.setdiff1d(left, groups[-1], assume_unique=True)
+        if self._worth(groups) > self._state.score:
+            self._state.take(groups)
             self._improve_all()
 
     def _fill(self) -> None:

@@ -112,6 +112,8 @@ class Packing:
             if bounds[at] <= floor or should_stop():
                 break
             mask, value = int(masks[at]), float(values[at])
+            if value > floor:
+                floor, best = value, (value, [mask])
             below = self._search(free & ~mask, workers - 1, floor - value, value, should_stop)
             if below is not None:
                 floor = below[0] + value

@@ -79,19 +79,19 @@ class Mapping:
 
 def rate_units(rate_hz: float) -> int:
     """Return a rate in whole units; what is finer than a unit is rounded up."""
-    nearest = round(rate_hz * RATE_UNITS_PER_HZ)
-    if nearest / RATE_UNITS_PER_HZ == rate_hz:
-        return nearest
-    return math.ceil(rate_hz * RATE_UNITS_PER_HZ)
+    units = rate_hz * RATE_UNITS_PER_HZ
+    return round(units) if _is_whole(units) else math.ceil(units)
 
 
 def capacity_units(batch: int, latency_ms: float) -> int:
     """Return the rate that back-to-back batches serve (Eq. 7), in whole units rounded down."""
-    capacity_hz = 1000 * batch / latency_ms
-    nearest = round(capacity_hz * RATE_UNITS_PER_HZ)
-    if nearest / RATE_UNITS_PER_HZ == capacity_hz:
-        return nearest
-    return math.floor(capacity_hz * RATE_UNITS_PER_HZ)
+    units = 1000 * batch / latency_ms * RATE_UNITS_PER_HZ
+    return round(units) if _is_whole(units) else math.floor(units)
+
+
+def _is_whole(units: float) -> bool:
+    """Say whether a number is whole but for the errors of a few operations on floats."""
+    return abs(units - round(units)) <= 1e-15 * abs(units)
 
 
 def fits(problem: MappingProblem, worker: WorkerMapping) -> bool:

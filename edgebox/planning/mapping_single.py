@@ -34,6 +34,22 @@ def best_single(table: MappingTable, cameras: Ints) -> Ints:
     return chosen
 
 
+def most_cameras(table: MappingTable, cameras: Ints) -> Ints:
+    """Return the smallest rates of some cameras, as many as one worker can serve. O(c n)."""
+    rising = cameras[np.argsort(table.units[cameras], kind="stable")]
+    best = cameras[:0]
+    for column, configurations in enumerate(table.configurations):
+        capacity = np.array([of.capacity for of in configurations])
+        tolerated = table.tolerance[rising, column][:, None] > np.arange(len(capacity))
+        load = np.cumsum(np.where(tolerated, table.units[rising][:, None], 0), axis=0)
+        served = tolerated & (load <= capacity)
+        at = int(served.sum(axis=0).argmax())
+        group = rising[served[:, at]]
+        if len(group) > len(best):
+            best = group
+    return best
+
+
 def _promising(table: MappingTable, cameras: Ints) -> list[tuple[int, int]]:
     """Return the (column, configuration) pairs, those that could be worth most first."""
     ranked = []

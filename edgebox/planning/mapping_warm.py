@@ -1,5 +1,7 @@
 """Decides what of a mapping in force is kept when the problem has changed. Pure."""
 
+from collections.abc import Sequence
+
 from edgebox.planning.mapping_problem import (
     Mapping,
     MappingProblem,
@@ -22,13 +24,26 @@ def kept_mapping(problem: MappingProblem, previous: Mapping) -> Mapping:
     return Mapping(tuple(workers))
 
 
-def settled(problem: MappingProblem, kept: Mapping, found: Mapping, better_by: float) -> Mapping:
-    """Return the new mapping if it is worth a change, with workers as they were where possible."""
-    more = found.served > kept.served
-    better = found.objective(problem) > better_by * kept.objective(problem)
-    if not more and (found.served < kept.served or not better):
-        return kept
-    return _aligned(kept, found)
+def settled(
+    problem: MappingProblem, kept: Mapping, others: Sequence[Mapping], better_by: float
+) -> Mapping:
+    """Return the first mapping that no later one beats clearly.
+
+    Args:
+        problem: what is mapped.
+        kept: what remains of the mapping in force.
+        others: what could replace it, from the most alike and least good to the best.
+        better_by: an objective larger by this factor is clearly better; so are more cameras.
+
+    Returns:
+        That mapping, with its workers as they were where possible.
+    """
+    best = others[-1]
+    for mapping in (kept, *others[:-1]):
+        as_many = mapping.served >= best.served
+        if as_many and best.objective(problem) <= better_by * mapping.objective(problem):
+            return _aligned(kept, mapping)
+    return _aligned(kept, best)
 
 
 def _kept(problem: MappingProblem, worker: WorkerMapping) -> WorkerMapping:

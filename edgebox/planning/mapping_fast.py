@@ -172,9 +172,7 @@ class _Search:
         if not few or not len(self._state.out) or self._should_stop():
             return False
         packing = Packing(self._table, self._all)
-        allowed = Allowance(_FILLS = 32
-"""In how many ways workers are filled while cameras are left out; more for many workers."""
-_TRIES_ALL, self._should_stop)
+        allowed = Allowance(_TRIES_ALL, self._should_stop)
         found = packing.best(self._workers, self._state.best_score, allowed)
         if found is not None:
             self._state.take(found[1])

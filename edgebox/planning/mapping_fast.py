@@ -292,11 +292,16 @@ class _Search:
     def _fill_by_chance(self) -> None:
         """Fill the workers in many of the equally full ways; one may serve more cameras."""
         variants = [len(self._table.variants) - 1] * self._workers
+        by_rate = np.lexsort((-self._orders.mean, self._table.units))
         for _ in range(_FILLS + _FILLS // 8 * self._workers):
             if self._should_stop() or not len(self._state.out):
                 return
-            groups = packed(self._table, self._all, variants, self._chance)
-            if sum(map(len, groups)) > len(self._all) - len(self._state.out):
+            # Sometimes only from the small rates, a few more of them than are served now.
+            served = len(self._all) - len(self._state.out)
+            few = served + int(self._rng.integers(1, 2 + served // 3))
+            cameras = by_rate[:few] if self._rng.random() < 0.5 else self._all
+            groups = packed(self._table, cameras, variants, self._chance)
+            if sum(map(len, groups)) > served:
                 self.begin_with(groups)
 
     def _serve_most(self) -> None:
@@ -316,7 +321,7 @@ class _Search:
         first with all cameras, then with those of the smallest rates, as many as all fit.
         """
         variants = [len(self._table.variants) - 1] * self._workers
-        by_rate = np.argsort(self._table.units, kind="stable")
+        by_rate = np.lexsort((-self._orders.mean, self._table.units))
         low, high = 0, len(self._all)
         tried = high
         while low < high and not self._should_stop():

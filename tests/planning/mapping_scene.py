@@ -1,6 +1,7 @@
 """Mapping problems: made up at random over a wide range, and judged by plain enumeration."""
 
 import random
+from collections.abc import Callable
 from itertools import product
 
 from hypothesis import strategies as st
@@ -75,7 +76,7 @@ def anything(rng: random.Random, workers: int, cameras: int) -> MappingProblem:
         rng.uniform(1.0, 4.0),
     )
     single_ms = variants[0].latency_ms[0]
-    rate = rng.choice(
+    rate: Callable[[], float] = rng.choice(
         [
             lambda: float(rng.randint(1, 60)),
             lambda: round(rng.uniform(1, 60), 2),

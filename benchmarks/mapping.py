@@ -212,44 +212,47 @@ def played(problem: MappingProblem, variant_of: dict[int, int], rng: random.Rand
     return missed, len(coming)
 
 
+def ways(of: PlanningSnapshot) -> dict[str, Callable[[], dict[int, int]]]:
+    """Return ways to choose a variant for each camera that is served at its full rate."""
+    true, room = as_problem(of, 1.0), as_problem(of, PlanningParameters().utilisation_max)
+    number = {v.name: at for at, v in enumerate(of.variants)}
+
+    def today(utilisation: float) -> dict[int, int]:
+        parameters = replace(PlanningParameters(), utilisation_max=utilisation)
+        answer = plan(of, random.Random(1), 10_000, parameters).assignments
+        given = [(at, c.camera, answer[c.camera.id]) for at, c in enumerate(of.cameras)]
+        return {
+            at: number[got.variant]
+            for at, camera, got in given
+            if got.served and got.rate_hz == camera.rate_hz
+        }
+
+    def single() -> dict[int, int]:
+        [worker] = fast_mapping(true, random.Random(1), should_stop=lambda: False).workers
+        return dict.fromkeys(worker.cameras, worker.variant)
+
+    return {
+        "today, utilisation up to .75": lambda: today(0.75),
+        "today, utilisation up to 1": lambda: today(1.0),
+        "cycle": lambda: shared_in_turn(true).variant_of,
+        "cycle, rates / .75": lambda: shared_in_turn(room).variant_of,
+        "one variant for all (P1)": single,
+    }
+
+
 def one_accelerator(device: str, cameras: int, weak: bool, count: int) -> list[dict[str, Any]]:
     rows: dict[str, list[tuple[int, float, Ends, float]]] = {}
     for seed in range(count):
         of = box(random.Random(9000 + seed), device, cameras, weak)
         true = as_problem(of, 1.0)
-        room = as_problem(of, PlanningParameters().utilisation_max)
-        number = {v.name: at for at, v in enumerate(of.variants)}
-
-        def today(utilisation: float, of: PlanningSnapshot = of) -> dict[int, int]:
-            parameters = replace(PlanningParameters(), utilisation_max=utilisation)
-            answer = plan(of, random.Random(1), 10_000, parameters).assignments
-            return {
-                at: number[answer[c.camera.id].variant]
-                for at, c in enumerate(of.cameras)
-                if answer[c.camera.id].served and answer[c.camera.id].rate_hz == c.camera.rate_hz
-            }
-
-        def single(of: MappingProblem = true) -> dict[int, int]:
-            [worker] = fast_mapping(of, random.Random(1), should_stop=lambda: False).workers
-            return dict.fromkeys(worker.cameras, worker.variant)
-
-        ways: dict[str, Callable[[], dict[int, int]]] = {
-            "today, utilisation up to .75": lambda: today(0.75),
-            "today, utilisation up to 1": lambda: today(1.0),
-            "cycle": lambda: shared_in_turn(true).variant_of,
-            "cycle, rates / .75": lambda: shared_in_turn(room).variant_of,
-            "one variant for all (P1)": lambda: single(true),
-        }
-        for name, way in ways.items():
+        rates = sum(c.rate_hz for c in true.cameras)
+        for name, way in ways(of).items():
             started_ns = time.perf_counter_ns()
             chosen = way()
             took_ms = (time.perf_counter_ns() - started_ns) / 1e6
-            rates = sum(c.rate_hz for c in true.cameras)
-            worth = sum(
-                true.variants[v].accuracy * true.cameras[c].rate_hz for c, v in chosen.items()
-            )
+            worth = (true.variants[v].accuracy * true.cameras[c].rate_hz for c, v in chosen.items())
             ends = played(true, chosen, random.Random(seed))
-            rows.setdefault(name, []).append((len(chosen), worth / rates, ends, took_ms))
+            rows.setdefault(name, []).append((len(chosen), sum(worth) / rates, ends, took_ms))
     return [
         {
             "latencies": device,

@@ -10,11 +10,14 @@ cameras at random phases, earliest deadline first, what is hopeless is dropped.
 """
 
 import json
+import os
+import platform
 import random
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import click
@@ -283,7 +286,14 @@ def main(count: int, as_json: bool) -> None:
         for cameras, weak in ((4, False), (6, True), (10, False), (20, False))
         for row in one_accelerator(device, cameras, weak, count)
     ]
-    document = {"solvers": solvers, "one_accelerator": shared}
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    document = {
+        "date": date.today().isoformat(),
+        "machine": machine,
+        "load": round(os.getloadavg()[0], 1),
+        "solvers": solvers,
+        "one_accelerator": shared,
+    }
     if as_json:
         print(json.dumps(document, indent=1))
         return

@@ -32,16 +32,18 @@ BETTER_BY = 1.005
 # How the search spends its time. All were chosen by trial on made-up problems of 2 to 16 workers.
 _EXACT_CAMERAS = 13
 """Up to so many cameras of two workers, all subsets are looked at."""
-_SHARE_OUT, _SHARE_OUT_OF_TWO = 0.2, 0.6
-"""How often a step shares two workers' cameras out anew, and where there are only two."""
+_SHARE_OUT, _SHARE_OUT_OF_TWO, _SHARE_OUT_OF_MANY = 0.2, 0.6, 0.05
+"""How often a step shares two workers' cameras out anew: among a few, of only two, of many."""
 _FREE, _FREE_OF_TWO = 8, 11
 """How many cameras are free to go where they want in such a step."""
 _PACK = 0.5
 """How often a step packs a few workers anew while cameras are left out."""
 _PACKED_AT_ONCE = 24
 """Among how many cameras a few workers are packed."""
-_REFILL = 0.5
-"""How often a step refills a few workers, else it cuts a few anew."""
+_REFILL, _REFILL_OF_MANY = 0.5, 0.9
+"""How often a step refills workers, else it cuts a few anew."""
+_MANY = 5
+"""So many workers are many."""
 _AS_IS = 0.5
 """Share of the orders to cut that are near the order at hand."""
 _ORDERS = 16
@@ -182,7 +184,11 @@ class _Search:
         """Arrange a few workers at a time anew until time is up or nothing better can exist."""
         bound = self._score_at_most() - GAIN_MIN
         patience = _STALE + _STALE // 8 * self._workers
-        share_out_rate = _SHARE_OUT_OF_TWO if self._workers == 2 else _SHARE_OUT
+        share_out_rate, refill_rate = _SHARE_OUT, _REFILL
+        if self._workers == 2:
+            share_out_rate = _SHARE_OUT_OF_TWO
+        elif self._workers >= _MANY:
+            share_out_rate, refill_rate = _SHARE_OUT_OF_MANY, _REFILL_OF_MANY
         stale = 0
         for _ in range(iterations_max):
             before = self._state.best_score
@@ -196,7 +202,7 @@ class _Search:
                 self._pack()
             elif self._rng.random() < share_out_rate:
                 self._share_out()
-            elif self._rng.random() < _REFILL:
+            elif self._rng.random() < refill_rate:
                 self._refill()
             else:
                 self._recut()
@@ -263,8 +269,8 @@ class _Search:
                 self._improve(chosen)
 
     def _refill(self) -> None:
-        """Step a few workers' variants up or down and fill them in turn, as Jellyfish does."""
-        count = min(self._workers, int(self._rng.integers(2, 5)))
+        """Step some workers' variants up or down and fill them in turn, as Jellyfish does."""
+        count = min(self._workers, int(self._rng.integers(2, self._workers + 1)))
         chosen = self._rng.choice(self._workers, count, replace=False).tolist()
         cameras = np.concatenate((self._state.cameras(chosen), self._state.out))
         if not len(cameras):

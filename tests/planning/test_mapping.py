@@ -164,14 +164,17 @@ def test_four_workers_with_sixteen_cameras_are_within_a_thousandth_on_average() 
     assert sum(shares) / len(shares) >= 0.999
 
 
-@settings(max_examples=40, deadline=None)
-@given(problems(16, 60), st.integers(0, 99))
-def test_never_fewer_cameras_than_jellyfishs_own_solver(problem: MappingProblem, seed: int) -> None:
-    reference = annealed(problem, seed)
-    assert feasible(problem, reference)
-    found = fast(problem, 60, seed)
-    assert feasible(problem, found)
-    assert found.served >= reference.served
+def test_never_fewer_cameras_than_jellyfishs_own_solver() -> None:
+    more = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        problem = anything(rng, rng.randint(1, 16), rng.randint(1, 60))
+        reference, found = annealed(problem, seed), fast(problem, 40, seed)
+        assert feasible(problem, reference)
+        assert feasible(problem, found)
+        assert found.served >= reference.served
+        more += found.served > reference.served
+    assert more >= 3
 
 
 @settings(max_examples=60, deadline=None)

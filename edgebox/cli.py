@@ -24,6 +24,7 @@ from edgebox.console import (
     set_up_logging,
     table,
 )
+from edgebox.plan import plan
 from edgebox.simulate import simulate
 
 _CONFIG = click.option(
@@ -44,6 +45,7 @@ def main() -> None:
 
 
 main.add_command(camera)
+main.add_command(plan)
 main.add_command(simulate)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from edgebox.domain.plans import Advice
-from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
+from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel, LinkEstimate
 
 SIDE_MIN_PX = 128
 SIDE_STEP_PX = 32
@@ -91,11 +91,12 @@ class SenderWindow:
         slo_ns: int,
         rate_hz: float,
         unacknowledged_max: int = 2,
+        bandwidth: LinkEstimate | None = None,
     ) -> None:
         self.captured_total = 0
         self.sent_total = 0
         self.skipped: Counter[SkipReason] = Counter()
-        self.bandwidth = BandwidthEstimate()
+        self.bandwidth = BandwidthEstimate() if bandwidth is None else bandwidth
         self._own_px = (width_px, height_px)
         self._slo_ns = slo_ns
         self._rate_hz = rate_hz
@@ -215,7 +216,7 @@ class SenderWindow:
 
     def _size(self, captured_ns: int, now_ns: int) -> tuple[int, int] | None:
         """Return the largest size that makes it, None if there is none."""
-        sizes = self._sizes()
+        sizes = send_sizes(self._own_px, self._advice)
         bps = self.bandwidth_bps(now_ns)
         if bps is None or self._bytes_per_pixel.value() is None:
             return sizes[0]
@@ -234,25 +235,6 @@ class SenderWindow:
         if self._on_the_way or self._last_send_ns is None:
             return not self._on_the_way
         return now_ns - self._last_send_ns >= PROBE_NS
-
-    def _sizes(self) -> list[tuple[int, int]]:
-        """Return the sizes that may be sent, largest first: steps of the longer side."""
-        own_width, own_height = self._own_px
-        scale = 1.0
-        if self._advice is not None:
-            advised = (self._advice.width_px / own_width, self._advice.height_px / own_height)
-            scale = min(1.0, *advised)
-        long_px = max(own_width, own_height)
-        largest = max(1, round(long_px * scale))
-        first_step = (largest - 1) // SIDE_STEP_PX * SIDE_STEP_PX
-        steps = range(first_step, SIDE_MIN_PX - 1, -SIDE_STEP_PX)
-        return [
-            (
-                max(1, round(own_width * side / long_px)),
-                max(1, round(own_height * side / long_px)),
-            )
-            for side in (largest, *steps)
-        ]
 
     def _expected_bytes(self, size: tuple[int, int]) -> float:
         return OVERHEAD_BYTES + (self._bytes_per_pixel.value() or 0.0) * size[0] * size[1]
@@ -275,3 +257,22 @@ class SenderWindow:
     def _skip(self, frame: int, reason: SkipReason) -> Skip:
         self.skipped[reason] += 1
         return Skip(frame, reason)
+
+
+def send_sizes(own_px: tuple[int, int], advice: Advice | None) -> list[tuple[int, int]]:
+    """Return the sizes at which a camera may send, largest first: steps of the longer side."""
+    own_width, own_height = own_px
+    scale = 1.0
+    if advice is not None:
+        scale = min(1.0, advice.width_px / own_width, advice.height_px / own_height)
+    long_px = max(own_width, own_height)
+    largest = max(1, round(long_px * scale))
+    first_step = (largest - 1) // SIDE_STEP_PX * SIDE_STEP_PX
+    steps = range(first_step, SIDE_MIN_PX - 1, -SIDE_STEP_PX)
+    return [
+        (
+            max(1, round(own_width * side / long_px)),
+            max(1, round(own_height * side / long_px)),
+        )
+        for side in (largest, *steps)
+    ]

@@ -13,11 +13,14 @@ class PlanningParameters:
     """Share of the executors' time that may be planned; the rest absorbs unlucky phases."""
     utilisation_upgrade: float = 0.70
     """An upgrade beyond what a camera has must keep utilisation below this."""
+    utilisation_slow: float = 0.95
+    """Only above this share, with everybody at the smallest size, are rates lowered: that loses
+    frames for certain, a busy executor only when the phases are unlucky."""
     link_share: float = 0.8
     """Share of an uplink that the frames of a camera may fill."""
-    link_upgrade: float = 1.15
+    link_upgrade: float = 1.1
     """An upgrade must leave an uplink this many times the bandwidth it needs."""
-    latency_upgrade_ns: int = 5_000_000
+    latency_upgrade_ns: int = 2_000_000
     """An upgrade must leave this much time over."""
     raise_after_ns: int = 3_000_000_000
     """A camera that was lowered is not raised for so long: a link or a load that swings would

@@ -137,8 +137,12 @@ def test_the_executors_are_not_overbooked_unless_all_send_as_little_as_they_may(
     answer = planned(of)
     if answer.utilisation <= P.utilisation_max + 1e-9:
         return
-    for c, assignment, _ in Judged(of, answer).pairs():
-        assert assignment.rate_hz <= min(1.0, c.camera.rate_hz)
+    for c, assignment, variant in Judged(of, answer).pairs():
+        # Nobody has a larger variant than it must.
+        good = (v for v in FAMILY if v.accuracy >= c.camera.min_accuracy)
+        assert variant.pixels <= min(v.pixels for v in good)
+        if answer.utilisation > P.utilisation_slow + 1e-9:
+            assert assignment.rate_hz <= min(1.0, c.camera.rate_hz)
 
 
 @settings(max_examples=300, deadline=None)

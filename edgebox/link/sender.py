@@ -91,6 +91,7 @@ class SenderWindow:
         slo_ns: int,
         rate_hz: float,
         unacknowledged_max: int = 2,
+        *,
         bandwidth: LinkEstimate | None = None,
     ) -> None:
         self.captured_total = 0

@@ -37,7 +37,8 @@ class PictureBytes:
 
     def median_bytes(self, pixels: int) -> float:
         """Return what a usual picture of a size weighs."""
-        return self.per_pixel * pixels * (pixels / REFERENCE_PX) ** -self.exponent
+        factor: float = (pixels / REFERENCE_PX) ** -self.exponent
+        return self.per_pixel * pixels * factor
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ counts a miss as 0; a picture that was sent smaller than its variant's input has
 lies between the variants of its family at that size, so that enlarging it earns nothing.
 """
 
+import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -173,7 +174,7 @@ class _Ladder:
         if filled >= 1:
             return ran_on.accuracy
         rungs = [v for v in self._rungs[ran_on.family] if v.pixels <= ran_on.pixels]
-        sides = [variant.pixels**0.5 for variant in rungs]
+        sides = [math.sqrt(variant.pixels) for variant in rungs]
         side = filled * sides[-1]
         above = bisect_left(sides, side)
         if above == 0:

@@ -77,8 +77,8 @@ class Scenario:
     """Frames captured before this are not counted."""
     seed: int = 1
     policy: Policy = Policy()
-    planning: PlanningParameters = PlanningParameters()
-    scheduling: SchedulerParameters = SchedulerParameters()
+    planning: PlanningParameters = field(default_factory=PlanningParameters)
+    scheduling: SchedulerParameters = field(default_factory=SchedulerParameters)
     costs: BoxCosts = BoxCosts()
 
 
@@ -166,9 +166,7 @@ def _costs(table: Table) -> BoxCosts:
     plain = BoxCosts()
     least, most = plain.prepare_ns
     if "prepare_ms" in table:
-        least, most = (
-            round(ms * MS) for ms in table.numbers("prepare_ms", length=2, high=10_000)
-        )
+        least, most = (round(ms * MS) for ms in table.numbers("prepare_ms", length=2, high=10_000))
         if least > most:
             raise table.wrong("prepare_ms", "the first must not be above the second")
     costs = BoxCosts(

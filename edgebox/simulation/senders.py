@@ -1,4 +1,4 @@
-"""Decides what a simulated camera sends where it does not follow edgebox's own rules, and what it knows.
+"""Decides what simulated cameras send and believe where they do not follow edgebox's own rules.
 
 `ObedientSender` is the client of Jellyfish (section 6); `KnownLink` an estimate that is no
 estimate, the reference that shows what not knowing costs. Pure: instants come in as arguments.

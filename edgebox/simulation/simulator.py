@@ -16,7 +16,7 @@ from itertools import count
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
-from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.domain.requests import CameraId, DropReason, Outcome, RequestId
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import ShapedLink
 from edgebox.planning.planner import Planner

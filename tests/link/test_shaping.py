@@ -100,14 +100,14 @@ def test_files_with_instants() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "^t: no bandwidth in it"),
-        ("# nothing\n", "^t: no bandwidth in it"),
+        ("", "^t:1: no bandwidth in it"),
+        ("# nothing\n", "^t:1: no bandwidth in it"),
         ("1\n2\nfast\n", "^t:3: expected a number from 0 to 1e.06, not 'fast'"),
         ("1\n-2\n", "^t:2: expected a number"),
         ("nan\n", "^t:1: expected a number"),
         ("1e9\n", "^t:1: expected a number"),
         ("0\n0\n", "^t: a bandwidth trace that is 0 throughout"),
-        ("at_s,mbps\n", "^t: no bandwidth in it"),
+        ("at_s,mbps\n", "^t:1: no bandwidth in it"),
         ("at_s,mbps\n0,1,2\n", "^t:2: expected at_s,mbps, not '0,1,2'"),
         ("at_s,mbps\n0,1\n0,2\n", "^t:3: at_s must rise"),
         ("at_s,mbps\nx,1\n", "^t:2: expected a number"),

@@ -2,9 +2,10 @@
 
 Follows the advice of the box, and corrects it frame by frame, because a link changes faster than
 advice travels: a frame that would arrive too late at the advised size is sent smaller (which on
-swinging links saves most of the misses), and one that not even the smallest size can save is not
-sent. At most `unacknowledged_max` frames are on their way (two are needed to keep the link busy
-while an ack returns); the newest frame waits outside, and replaces the one that waited there.
+swinging links saves most of the misses), and one that could not be answered in time even at the
+smallest size and by a quick box is not sent. At most `unacknowledged_max` frames are on their way
+(two are needed to keep the link busy while an ack returns); the newest frame waits outside, and
+replaces the one that waited there.
 
 Every captured frame is counted exactly once: captured = sent + skipped + waiting.
 
@@ -36,7 +37,7 @@ class SkipReason(StrEnum):
     WINDOW = "window"
     """A newer frame came while this one waited for acks."""
     INFEASIBLE = "infeasible"
-    """Not even the smallest size could have been answered in time."""
+    """Not even the smallest size could have been answered in time, with luck."""
     RATE = "rate"
     """More were captured than the advice asks for."""
     OFFLINE = "offline"
@@ -221,14 +222,17 @@ class SenderWindow:
         bps = self.bandwidth_bps(now_ns)
         if bps is None or self._bytes_per_pixel.value() is None:
             return sizes[0]
-        deadline_ns = captured_ns + self._slo_ns - GUARD_NS - self._box_ns()
-        in_time = bps * (deadline_ns - now_ns) / 1e9 - self._backlog_bits(bps, now_ns)
+        left_ns = captured_ns + self._slo_ns - now_ns
+        backlog = self._backlog_bits(bps, now_ns)
+        in_time = bps * (left_ns - GUARD_NS - self._box_ns(ANSWER_QUANTILE)) / 1e9 - backlog
         sustained = bps / self._send_rate_hz()
         for size in sizes:
             if self._expected_bytes(size) * 8 <= min(in_time, sustained):
                 return size
+        # A frame that is skipped is lost for certain: only if it would be even with luck.
         smallest = sizes[-1]
-        if self._expected_bytes(smallest) * 8 <= in_time or self._must_probe(now_ns):
+        with_luck = bps * (left_ns - self._box_ns(0.0)) / 1e9 - backlog
+        if self._expected_bytes(smallest) * 8 <= with_luck or self._must_probe(now_ns):
             return smallest
         return None
 
@@ -248,12 +252,12 @@ class SenderWindow:
         since_ns = max(self._on_the_way[0].sent_ns, self._last_ack_ns)
         return max(0.0, bits - bps * max(0, now_ns - since_ns) / 1e9)
 
-    def _box_ns(self) -> int:
-        """Return a high quantile of what the box takes, 0 while unknown."""
+    def _box_ns(self, quantile: float) -> int:
+        """Return a quantile of what the box takes, 0 while unknown."""
         if not self._answers_ns:
             return 0
         ordered = sorted(self._answers_ns)
-        return ordered[min(int(ANSWER_QUANTILE * len(ordered)), len(ordered) - 1)]
+        return ordered[min(int(quantile * len(ordered)), len(ordered) - 1)]
 
     def _skip(self, frame: int, reason: SkipReason) -> Skip:
         self.skipped[reason] += 1

@@ -82,19 +82,21 @@ class Scenario:
     costs: BoxCosts = BoxCosts()
 
 
-def parse_scenario(text: str, name: str, read: ReadFile) -> Scenario:
+def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None) -> Scenario:
     """Read a scenario.
 
     Args:
         text: of the file.
         name: of the file, for messages.
         read: returns the text of a trace file; its errors must be one-liners.
+        seed: instead of the scenario's own.
 
     Raises:
         InvalidInputError: the first mistake, with file, line and key.
     """
     top = parse_toml(text, name)
-    seed = top.whole("seed", 1)
+    own_seed = top.whole("seed", 1)
+    seed = own_seed if seed is None else seed
     duration_s = top.number("duration_s", above=True, high=86_400)
     warmup_s = top.number("warmup_s", 0.0, high=duration_s)
     planning, scheduling = _planner(top.table("planner"))

@@ -83,6 +83,8 @@ class ShapedLink:
         spans = (right - left for left, right in pairwise((*trace.starts_ns, trace.period_ns)))
         bits = (rate * span / 1e9 for rate, span in zip(trace.rates_bps, spans, strict=True))
         self._bits_before = (0.0, *accumulate(bits))
+        self._through = 0.0
+        """Bits that the link could have carried when the last one of the queue leaves."""
 
     def mean_bps(self, from_ns: int, until_ns: int) -> float:
         """Return what the link could carry between two instants, per second."""
@@ -99,8 +101,12 @@ class ShapedLink:
         O(log steps): from the sum of bits up to each step and whole periods at once.
         """
         start_ns = self.free_ns(now_ns)
-        target = self._bits_until(start_ns) + size_bytes * 8
-        self._free_ns = max(start_ns, self._instant_of(target))
+        if now_ns > self._free_ns:
+            self._through = self._bits_until(now_ns)
+        # Counted on from the last bit itself, not from its instant, which is rounded up: on a
+        # link that pauses a nanosecond too late may be a pause too late.
+        self._through += size_bytes * 8
+        self._free_ns = max(start_ns, self._instant_of(self._through))
         return self._free_ns
 
     def _bits_until(self, at_ns: int) -> float:

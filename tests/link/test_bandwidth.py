@@ -11,9 +11,12 @@ from edgebox.link.bandwidth import (
     NOISE_NS,
     SAMPLES_MIN,
     STALE_NS,
+    WINDOW_NS,
     BandwidthEstimate,
     BytesPerPixel,
+    Rule,
 )
+from edgebox.link.shaping import BandwidthTrace, ShapedLink
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -194,3 +197,74 @@ def test_bytes_per_pixel_is_a_high_quantile_of_recent_frames(weights: list[int])
     assert value is not None
     assert sum(size / 1000 <= value for size in recent) >= 0.9 * len(recent)
     assert value in [size / 1000 for size in recent]
+
+
+rules = st.sampled_from(list(Rule))
+links = st.builds(
+    BandwidthTrace.stepwise,
+    st.lists(st.floats(0.5, 60), min_size=1, max_size=12),
+    st.sampled_from([0.1, 0.4, 1.0, 2.5]),
+)
+
+
+@given(
+    rule=rules,
+    trace=links,
+    rate_hz=st.sampled_from((5, 10, 25)),
+    sizes=st.lists(st.integers(10_000, 60_000), min_size=5, max_size=60),
+)
+def test_no_rule_believes_more_than_the_link_ever_carried_in_its_window(
+    rule: Rule, trace: BandwidthTrace, rate_hz: int, sizes: list[int]
+) -> None:
+    link, estimate = ShapedLink(trace, 0), BandwidthEstimate(rule=rule)
+    carried: list[tuple[int, int]] = []
+    for number, size in enumerate(sizes):
+        sent_ns = link.free_ns(number * S // rate_hz)
+        arrival_ns = link.leaves_ns(sent_ns, size)
+        estimate.add(size, sent_ns, arrival_ns)
+        carried.append((sent_ns, arrival_ns))
+        window = [span for span in carried if span[1] > arrival_ns - WINDOW_NS]
+        if len(window) < SAMPLES_MIN:
+            window = carried[-SAMPLES_MIN:]
+        means = [link.mean_bps(*span) for span in window]
+        bps = estimate.bps(arrival_ns)
+        assert bps is not None
+        # Instants are whole nanoseconds; nothing else is forgiven.
+        assert bps <= max(means) * 1.0001
+        if rule is not Rule.CAUTIOUS or means[-1] >= max(means):
+            assert bps >= min(means) * 0.9999
+
+
+@given(
+    rule=rules,
+    before_mbps=st.floats(1, 60),
+    after_mbps=st.floats(1, 60),
+    rate_hz=st.sampled_from((8, 15, 25)),
+)
+def test_every_rule_is_right_a_window_after_a_step(
+    rule: Rule, before_mbps: float, after_mbps: float, rate_hz: int
+) -> None:
+    trace = BandwidthTrace((0, 2 * S), (before_mbps * 1e6, after_mbps * 1e6), 100 * S)
+    link, estimate = ShapedLink(trace, 0), BandwidthEstimate(rule=rule)
+    # What a camera that adapts would send: half of what the slower of the two carries.
+    size = round(min(before_mbps, after_mbps) * 1e6 / 8 / rate_hz / 2)
+    arrival_ns = 0
+    for number in range(5 * rate_hz):
+        sent_ns = number * S // rate_hz
+        arrival_ns = link.leaves_ns(sent_ns, size)
+        estimate.add(size, sent_ns, arrival_ns)
+        if sent_ns > 2 * S + WINDOW_NS:
+            assert estimate.bps(arrival_ns) == pytest.approx(after_mbps * 1e6, rel=0.001)
+
+
+def test_rules_differ_as_they_say() -> None:
+    def believed(rule: Rule) -> float | None:
+        estimate = BandwidthEstimate(noise_ns=0, rule=rule)
+        for number, busy_ms in enumerate((40, 10, 20)):
+            estimate.add(10_000, number * 100 * MS, number * 100 * MS + busy_ms * MS)
+        return estimate.bps(300 * MS)
+
+    assert believed(Rule.LAST) == pytest.approx(4e6)
+    assert believed(Rule.LEAST) == pytest.approx(2e6)
+    assert believed(Rule.HARMONIC) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))
+    assert believed(Rule.CAUTIOUS) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))

@@ -10,8 +10,8 @@ from functools import partial
 
 from edgebox.domain.plans import Advice, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera
-from edgebox.link.bandwidth import BytesPerPixel, LinkEstimate
-from edgebox.link.sender import OVERHEAD_BYTES, Decision, Send, send_sizes
+from edgebox.link.bandwidth import BytesPerPixel, LinkEstimate, message_bytes
+from edgebox.link.sender import Decision, Send, send_sizes
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import Planner, plan
 from edgebox.simulation.senders import SenderFactory
@@ -54,13 +54,13 @@ class OwnSender:
             return [Send(frame, *sizes[-1], 85)]
         bits_max = bps * min(self._limit_s, 1 / self._camera.rate_hz)
         fitting = (
-            size for size in sizes if (OVERHEAD_BYTES + weight * size[0] * size[1]) * 8 <= bits_max
+            size for size in sizes if message_bytes(weight, size[0] * size[1]) * 8 <= bits_max
         )
         return [Send(frame, *next(fitting, sizes[-1]), 85)]
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
         """Note what a frame weighs that is being sent now."""
-        self._weight.add(max(1, size_bytes - OVERHEAD_BYTES), pixels)
+        self._weight.add(size_bytes, pixels)
         self._on_the_way[frame] = size_bytes, sent_ns
 
     def acknowledged(self, frame: int, now_ns: int, base_ns: int) -> list[Decision]:
@@ -106,7 +106,7 @@ class Ablation:
         elif of.link.bandwidth_bps is None or of.link.bytes_per_pixel is None:
             slo_ns = of.camera.slo_ns // 2
         else:
-            bits = 8 * of.link.bytes_per_pixel * FIXED_PX**2
+            bits = 8 * message_bytes(of.link.bytes_per_pixel, FIXED_PX**2)
             slo_ns = max(1, of.camera.slo_ns - round(bits / of.link.bandwidth_bps * 1e9))
         link = replace(of.link, bandwidth_bps=ENDLESS_BPS)
         return replace(of, camera=replace(of.camera, slo_ns=slo_ns), link=link)

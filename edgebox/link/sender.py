@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from edgebox.domain.plans import Advice
-from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel, LinkEstimate
+from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel, LinkEstimate, message_bytes
 
 SIDE_MIN_PX = 128
 SIDE_STEP_PX = 32
@@ -25,8 +25,6 @@ GUARD_NS = 5_000_000
 """Kept free of every deadline: encoding, the result's way back, timers."""
 PROBE_NS = 1_000_000_000
 """So long without a frame on its way, and one is sent whatever the estimates say."""
-OVERHEAD_BYTES = 660
-"""Of a JPEG's tables, the frame's header and WebSocket framing: what pixels do not explain."""
 ANSWERS_KEPT = 20
 ANSWER_QUANTILE = 0.9
 
@@ -133,7 +131,7 @@ class SenderWindow:
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
         """Note what a frame weighs that is being sent now."""
-        self._bytes_per_pixel.add(max(1, size_bytes - OVERHEAD_BYTES), pixels)
+        self._bytes_per_pixel.add(size_bytes, pixels)
         for entry in self._on_the_way:
             if entry.frame == frame:
                 entry.size_bytes = size_bytes
@@ -242,7 +240,7 @@ class SenderWindow:
         return now_ns - self._last_send_ns >= PROBE_NS
 
     def _expected_bytes(self, size: tuple[int, int]) -> float:
-        return OVERHEAD_BYTES + (self._bytes_per_pixel.value() or 0.0) * size[0] * size[1]
+        return message_bytes(self._bytes_per_pixel.value() or 0.0, size[0] * size[1])
 
     def _backlog_bits(self, bps: float, now_ns: int) -> float:
         """Return what of the frames on their way has probably not left yet."""

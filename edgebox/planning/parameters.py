@@ -32,10 +32,10 @@ class PlanningParameters:
     better_by: float = 1.01
     """A new distribution over all cameras must be worth this many times the one in force."""
     bytes_per_pixel: float = 0.3
-    """JPEG bytes per sent pixel of a camera that has not been measured."""
+    """JPEG bytes per pixel (of a picture of 256x256) of a camera that has not been measured."""
     unmeasured_slo_share: float = 2 / 3
     """Share of the SLO left to the box while a link is not measured: two batches of a third."""
-    unmeasured_frame_bytes: int = 18_000
+    unmeasured_frame_bytes: int = 18_750
     """Frames of a link that is not measured should not be larger: a tenth of a second of
     1.5 Mbit/s. A slow link would else lose its first frames, a fast one is soon known."""
     quality: int = 85

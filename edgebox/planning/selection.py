@@ -314,10 +314,11 @@ def _slow_down(
             cameras.append(replace(c, levels=(replace(level, rate_hz=rate_hz),)))
         return Selection(cameras, [0] * len(cameras), timing, window_ns)
 
+    limit = max(parameters.utilisation_slow, parameters.utilisation_max)
     low, high = 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
-        if at(middle).utilisation > parameters.utilisation_max:
+        if at(middle).utilisation > limit:
             high = middle
         else:
             low = middle

@@ -11,13 +11,20 @@ from dataclasses import dataclass
 from edgebox.domain.models import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, LinkState, Request, RequestId
-from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel, LinkEstimate, Rule
+from edgebox.link.bandwidth import (
+    OVERHEAD_BYTES,
+    REFERENCE_PX,
+    SIZE_EXPONENT,
+    BandwidthEstimate,
+    BytesPerPixel,
+    LinkEstimate,
+    Rule,
+)
 from edgebox.link.news import LinkNews
-from edgebox.link.sender import OVERHEAD_BYTES, Decision, Send
+from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.simulation.senders import KnownLink, SenderFactory, SenderKind, make_sender
 
-REFERENCE_PX = 256 * 256
 MEMORY = 0.8
 """How much of a picture's surplus weight the next one shares: scenes change slowly."""
 
@@ -30,7 +37,7 @@ class PictureBytes:
 
     per_pixel: float = 0.3
     """JPEG bytes per pixel of a picture of `REFERENCE_PX`, the median."""
-    exponent: float = 0.0
+    exponent: float = SIZE_EXPONENT
     """Per pixel a picture weighs in proportion to its pixels to the power of minus this."""
     spread: float = 0.0
     """Standard deviation of the logarithm; consecutive pictures are alike."""

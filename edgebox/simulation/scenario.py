@@ -17,7 +17,7 @@ from edgebox.domain.models import (
     VariantName,
 )
 from edgebox.domain.requests import Camera, CameraId
-from edgebox.link.bandwidth import Rule
+from edgebox.link.bandwidth import SIZE_EXPONENT, Rule
 from edgebox.link.shaping import MADE_UP, TRACE_FORMATS, BandwidthTrace, parse_trace
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
@@ -292,7 +292,7 @@ def _cameras(
         rtt_ns=_ns(entry, "rtt_ms", 2 * MS),
         weight=PictureBytes(
             entry.number("bytes_per_pixel", 0.3, above=True, high=100),
-            entry.number("bytes_exponent", 0.1, high=0.9),
+            entry.number("bytes_exponent", SIZE_EXPONENT, high=0.9),
             entry.number("bytes_spread", 0.05, high=2),
         ),
         opens_ns=round(entry.number("joins_s", 0.0, high=86_400) * S),

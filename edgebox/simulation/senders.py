@@ -12,8 +12,8 @@ from typing import Protocol
 
 from edgebox.domain.plans import Advice, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId
-from edgebox.link.bandwidth import BytesPerPixel, LinkEstimate
-from edgebox.link.sender import OVERHEAD_BYTES, Decision, Send, SenderWindow, send_sizes
+from edgebox.link.bandwidth import BytesPerPixel, LinkEstimate, message_bytes
+from edgebox.link.sender import Decision, Send, SenderWindow, send_sizes
 from edgebox.link.shaping import ShapedLink
 from edgebox.planning.planner import Planner
 
@@ -78,16 +78,14 @@ class ObedientSender:
         if bps is not None and weight is not None:
             bits_max = bps / self._camera.rate_hz
             fitting = (
-                size
-                for size in sizes
-                if (OVERHEAD_BYTES + weight * size[0] * size[1]) * 8 <= bits_max
+                size for size in sizes if message_bytes(weight, size[0] * size[1]) * 8 <= bits_max
             )
             chosen = next(fitting, sizes[-1])
         return [Send(frame, chosen[0], chosen[1], 85)]
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
         """Note what a frame weighs that is being sent now."""
-        self._weight.add(max(1, size_bytes - OVERHEAD_BYTES), pixels)
+        self._weight.add(size_bytes, pixels)
         self._on_the_way[frame] = size_bytes, sent_ns
 
     def acknowledged(self, frame: int, now_ns: int, base_ns: int) -> list[Decision]:

@@ -15,6 +15,7 @@ from edgebox.link.bandwidth import (
     BandwidthEstimate,
     BytesPerPixel,
     Rule,
+    message_bytes,
 )
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 
@@ -186,17 +187,39 @@ def test_whatever_the_clocks_say_the_estimate_is_a_sane_number(
         assert 0 < bps <= 10**6 * 8 / (BUSY_MIN_NS / 1e9)
 
 
-@given(weights=st.lists(st.integers(1, 100_000), min_size=1, max_size=100))
-def test_bytes_per_pixel_is_a_high_quantile_of_recent_frames(weights: list[int]) -> None:
+@given(weights=st.lists(st.floats(0.05, 2), min_size=1, max_size=100), px=st.integers(64, 2000))
+def test_bytes_per_pixel_is_a_high_quantile_of_recent_frames(weights: list[float], px: int) -> None:
     learner = BytesPerPixel(quantile=0.9, frames_max=20)
     assert learner.value() is None
-    for size in weights:
-        learner.add(size, 1000)
+    sizes = [round(message_bytes(weight, px * px)) for weight in weights]
+    for size in sizes:
+        learner.add(size, px * px)
     value = learner.value()
-    recent = weights[-20:]
     assert value is not None
-    assert sum(size / 1000 <= value for size in recent) >= 0.9 * len(recent)
-    assert value in [size / 1000 for size in recent]
+    recent = sizes[-20:]
+    predicted = message_bytes(value, px * px)
+    assert sum(size <= predicted + 0.5 for size in recent) >= 0.9 * len(recent)
+    assert min(abs(size - predicted) for size in recent) < 0.5
+
+
+@given(
+    bytes_per_pixel=st.floats(0.1, 1),
+    exponent=st.floats(0.1, 0.2),
+    learnt_px=st.sampled_from((128, 256, 416, 608)),
+    asked_px=st.sampled_from((128, 256, 416, 608)),
+)
+def test_what_one_size_weighed_tells_what_another_will(
+    bytes_per_pixel: float, exponent: float, learnt_px: int, asked_px: int
+) -> None:
+    def really(px: int) -> int:
+        heavier = (px * px / 65_536) ** -exponent
+        return 660 + round(bytes_per_pixel * px * px * heavier)
+
+    learner = BytesPerPixel()
+    learner.add(really(learnt_px), learnt_px * learnt_px)
+    value = learner.value()
+    assert value is not None
+    assert message_bytes(value, asked_px * asked_px) == pytest.approx(really(asked_px), rel=0.2)
 
 
 rules = st.sampled_from(list(Rule))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import VariantName
 from edgebox.domain.plans import Advice
+from edgebox.link.bandwidth import message_bytes
 from edgebox.link.sender import (
-    OVERHEAD_BYTES,
     PROBE_NS,
     SIDE_MIN_PX,
     Decision,
@@ -36,7 +36,7 @@ def window(rate_hz: float = 1000.0, slo_ms: int = 300, width_px: int = 1280) -> 
 
 
 def weigh(send: Send) -> int:
-    return OVERHEAD_BYTES + round(BYTES_PER_PIXEL * send.width_px * send.height_px)
+    return round(message_bytes(BYTES_PER_PIXEL, send.width_px * send.height_px))
 
 
 def through(sender: SenderWindow, frame: int, now_ns: int, bps: float) -> int:

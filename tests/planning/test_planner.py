@@ -29,19 +29,19 @@ def test_with_ample_everything_the_largest_size_is_chosen() -> None:
 
 
 def test_the_uplink_decides() -> None:
-    # At 10 Hz and 80 %: 320 px needs 1.73 Mbit/s, 416 px 2.92.
+    # At 10 Hz and 80 %: 320 px needs 1.81 Mbit/s, 416 px 2.82.
     given = only(seen(link_=link(1.9)))
     assert given.variant == name(320)
-    assert given.reason == "320 px: the uplink carries 1.9 Mbit/s; 416 px would need 2.9 Mbit/s"
+    assert given.reason == "320 px: the uplink carries 1.9 Mbit/s; 416 px would need 2.8 Mbit/s"
 
 
 def test_an_upgrade_waits_for_a_margin_and_what_is_held_does_not() -> None:
     waits = only(seen(link_=link(1.8), has_px=256))
     assert waits.variant == name(256)
-    assert waits.reason == "256 px: the uplink carries 1.8 Mbit/s; 320 px would need 1.9 Mbit/s"
-    assert only(seen(link_=link(2.0), has_px=256)).variant == name(320)
-    assert only(seen(link_=link(1.73), has_px=320)).variant == name(320)
-    assert only(seen(link_=link(1.72), has_px=320)).variant == name(256)
+    assert waits.reason == "256 px: the uplink carries 1.8 Mbit/s; 320 px would need 2.0 Mbit/s"
+    assert only(seen(link_=link(2.01), has_px=256)).variant == name(320)
+    assert only(seen(link_=link(1.82), has_px=320)).variant == name(320)
+    assert only(seen(link_=link(1.80), has_px=320)).variant == name(256)
 
 
 def test_the_deadline_decides() -> None:
@@ -172,7 +172,7 @@ def test_accuracy_that_was_asked_for_is_kept_or_nothing_is_promised() -> None:
     assert (lost.variant, lost.served) == (name(128), False)
     assert lost.reason == (
         "128 px, best effort: the uplink carries 200 kbit/s; "
-        "416 px (for an accuracy of 0.55) would need 2.9 Mbit/s"
+        "416 px (for an accuracy of 0.55) would need 2.8 Mbit/s"
     )
     never = only(seen(camera(min_accuracy=0.9)))
     assert (never.variant, never.served) == (name(128), False)
@@ -186,10 +186,10 @@ def test_an_slo_that_cannot_be_met_is_best_effort() -> None:
 
 
 def test_a_link_too_slow_for_the_rate_gets_fewer_frames() -> None:
-    # 128x72 px are 22,118 bits: 9 Hz at 80 % of 250 kbit/s.
-    given = only(seen(camera(rate_hz=30), link(0.25)))
+    # 128x72 px are 34,393 bits: 9 Hz at 80 % of 390 kbit/s.
+    given = only(seen(camera(rate_hz=30), link(0.39)))
     assert (given.variant, given.served, given.rate_hz) == (name(128), True, 9.0)
-    assert given.reason == "128 px at 9 of 30 Hz: the uplink carries 250 kbit/s"
+    assert given.reason == "128 px at 9 of 30 Hz: the uplink carries 390 kbit/s"
     dying = only(seen(camera(rate_hz=30), link(0.02)))
     assert (dying.variant, dying.served, dying.rate_hz) == (name(128), False, 1.0)
 
@@ -198,10 +198,10 @@ def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
     cameras = [seen(camera(f"gate-{at}", rate_hz=30)) for at in range(13)]
     answer = plan(snapshot(cameras), random.Random(1), 1000)
     assert {a.variant for a in answer.assignments.values()} == {name(128)}
-    # 0.75 of the time at 3 ms a frame is 250 frames/s, 19.2 Hz each.
-    assert {a.rate_hz for a in answer.assignments.values()} == {19.0}
+    # 0.95 of the time at 3 ms a frame is 317 frames/s, 24.4 Hz each.
+    assert {a.rate_hz for a in answer.assignments.values()} == {24.0}
     [reason] = {a.reason for a in answer.assignments.values()}
-    assert reason == "128 px at 19 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
+    assert reason == "128 px at 24 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
 
 
 def test_without_variants_there_is_nothing_to_assign() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from edgebox.domain.models import ExecutorId, Variant
 from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import Assignment, CameraSnapshot, Plan, PlanningSnapshot
+from edgebox.link.bandwidth import message_bytes
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
 from tests.planning.scene import FIXED_NS, link, seen, snapshot
@@ -78,7 +79,7 @@ def slack_ns(of: PlanningSnapshot, c: CameraSnapshot, variant: Variant) -> float
         return -1
     else:
         w, h = send_size(camera_.width_px, camera_.height_px, variant)
-        bits = 8 * (link_.bytes_per_pixel or 0) * w * h
+        bits = 8 * message_bytes(link_.bytes_per_pixel or 0, w * h)
         left = camera_.slo_ns - bits / link_.bandwidth_bps * 1e9 - (link_.rtt_ns or 0)
     return left - FIXED_NS - P.guard_ns - p99_ns(of, variant)
 
@@ -86,9 +87,10 @@ def slack_ns(of: PlanningSnapshot, c: CameraSnapshot, variant: Variant) -> float
 def carried_hz(c: CameraSnapshot, variant: Variant) -> float:
     w, h = send_size(c.camera.width_px, c.camera.height_px, variant)
     if c.link.bandwidth_bps is None:
-        size_bytes = (c.link.bytes_per_pixel or P.bytes_per_pixel) * w * h
+        size_bytes = message_bytes(c.link.bytes_per_pixel or P.bytes_per_pixel, w * h)
         return c.camera.rate_hz * min(1, P.unmeasured_frame_bytes / size_bytes)
-    return P.link_share * c.link.bandwidth_bps / (8 * (c.link.bytes_per_pixel or 0) * w * h)
+    size_bytes = message_bytes(c.link.bytes_per_pixel or 0, w * h)
+    return P.link_share * c.link.bandwidth_bps / (8 * size_bytes)
 
 
 def by_name(assignment: Assignment) -> Variant:

@@ -212,7 +212,7 @@ def test_what_one_size_weighed_tells_what_another_will(
     bytes_per_pixel: float, exponent: float, learnt_px: int, asked_px: int
 ) -> None:
     def really(px: int) -> int:
-        heavier = (px * px / 65_536) ** -exponent
+        heavier: float = (px * px / 65_536) ** -exponent
         return 660 + round(bytes_per_pixel * px * px * heavier)
 
     learner = BytesPerPixel()

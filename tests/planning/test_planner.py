@@ -29,7 +29,7 @@ def test_with_ample_everything_the_largest_size_is_chosen() -> None:
 
 
 def test_the_uplink_decides() -> None:
-    # At 10 Hz and 80 %: 320 px needs 1.81 Mbit/s, 416 px 2.82.
+    # At 10 Hz and 80 %: 320 px needs 1.83 Mbit/s, 416 px 2.83.
     given = only(seen(link_=link(1.9)))
     assert given.variant == name(320)
     assert given.reason == "320 px: the uplink carries 1.9 Mbit/s; 416 px would need 2.8 Mbit/s"
@@ -40,7 +40,7 @@ def test_an_upgrade_waits_for_a_margin_and_what_is_held_does_not() -> None:
     assert waits.variant == name(256)
     assert waits.reason == "256 px: the uplink carries 1.8 Mbit/s; 320 px would need 2.0 Mbit/s"
     assert only(seen(link_=link(2.01), has_px=256)).variant == name(320)
-    assert only(seen(link_=link(1.82), has_px=320)).variant == name(320)
+    assert only(seen(link_=link(1.83), has_px=320)).variant == name(320)
     assert only(seen(link_=link(1.80), has_px=320)).variant == name(256)
 
 

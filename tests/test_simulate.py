@@ -188,7 +188,6 @@ def test_a_box_that_was_never_measured_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_sizes_over_time_can_be_drawn(scenario: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     target = tmp_path / "sizes.svg"
     result = run("cameras", scenario, "--plot", target)
     assert result.exit_code == 0, result.output

@@ -42,12 +42,16 @@ SPREAD = (0.86, 0.87, 0.89, 0.9, 0.92, 0.94, 0.96, 1.0, 1.1)
 """Quantiles of a batch's time in units of its P99: a GPU is steady."""
 DURATION_S = 65
 WARMUP_S = 5
-OURS, PAPER, KNOWING = "ours", "paper", "perfect"
+OURS, PAPER, KNOWING, UNRESERVED = "ours", "paper", "perfect", "unreserved"
 POLICIES = {
     OURS: Policy(),
     PAPER: Policy(bandwidth="harmonic", sender=SenderKind.OBEDIENT),
     KNOWING: Policy(bandwidth=PERFECT),
+    UNRESERVED: Policy(bandwidth=PERFECT),
 }
+"""What is compared. The paper's is its estimate and client on our planner and scheduler; two know
+what links will carry, the last of them without the reserves that our planner keeps because it does
+not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,15 @@ def measure(setting: Setting, link: Link, policy: str, seed: int) -> dict[str, A
     ablation: Ablation | None = ABLATIONS.get(policy)
     start_s = time.perf_counter()
     scenario = replace(scenario, policy=POLICIES[PAPER if ablation else policy])
+    if policy == UNRESERVED:
+        reckless = replace(
+            scenario.planning,
+            link_share=1.0,
+            link_upgrade=1.0,
+            latency_upgrade_ns=0,
+            raise_after_ns=0,
+        )
+        scenario = replace(scenario, planning=reckless)
     if ablation is None:
         report = run_scenario(scenario)
     else:

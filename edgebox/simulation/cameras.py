@@ -62,6 +62,8 @@ class SimulatedCamera:
     """From its connection to its first picture."""
     trace_start_ns: int = 0
     """Where in its trace the link is when the camera connects."""
+    jitter_ns: int = 0
+    """Up to so much later than it is there is a frame noticed at the box."""
 
 
 def estimated(rule: Rule) -> EstimateFactory:
@@ -113,6 +115,7 @@ class CameraEnd:
         )
         self.flying: dict[int, Sending] = {}
         self._rng = rng
+        self._last_arrival_ns = 0
         self._surplus = rng.gauss(0.0, 1.0)
         self._advised: VariantName | None = None
         self._captured_ns: dict[int, int] = {}
@@ -150,6 +153,10 @@ class CameraEnd:
         self.sender.encoded(send.frame, size_bytes, pixels, sent_ns)
         captured_ns = self._captured_ns.pop(send.frame)
         half_ns = self.spec.rtt_ns // 2
+        noticed_ns = self.link.leaves_ns(now_ns, size_bytes) + half_ns
+        noticed_ns += round(self._rng.random() * self.spec.jitter_ns)
+        # One connection delivers in order, and a loop reads one message at a time.
+        arrival_ns = self._last_arrival_ns = max(noticed_ns, self._last_arrival_ns + 1)
         sending = Sending(
             send.frame,
             Request(
@@ -157,7 +164,7 @@ class CameraEnd:
                 camera=camera.id,
                 app=camera.app,
                 captured_ns=captured_ns,
-                arrival_ns=self.link.leaves_ns(now_ns, size_bytes) + half_ns,
+                arrival_ns=arrival_ns,
                 deadline_ns=captured_ns + camera.slo_ns - half_ns,
                 width_px=send.width_px,
                 height_px=send.height_px,

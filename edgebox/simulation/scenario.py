@@ -290,6 +290,7 @@ def _cameras(
         ),
         _trace(entry, read),
         rtt_ns=_ns(entry, "rtt_ms", 2 * MS),
+        jitter_ns=_ns(entry, "jitter_ms", 0),
         weight=PictureBytes(
             entry.number("bytes_per_pixel", 0.3, above=True, high=100),
             entry.number("bytes_exponent", SIZE_EXPONENT, high=0.9),

@@ -22,7 +22,7 @@ class PlanningParameters:
     """An upgrade must leave an uplink this many times the bandwidth it needs."""
     latency_upgrade_ns: int = 2_000_000
     """An upgrade must leave this much time over."""
-    raise_after_ns: int = 3_000_000_000
+    raise_after_ns: int = 1_500_000_000
     """A camera that was lowered is not raised for so long: a link or a load that swings would
     else move it up and down twice a second."""
     guard_ns: int = 2_000_000

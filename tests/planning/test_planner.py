@@ -230,14 +230,14 @@ def test_bandwidths_in_words(bandwidth_bps: float, text: str) -> None:
 
 
 def test_who_was_lowered_a_moment_ago_waits_before_rising() -> None:
-    def three_s_after(lowered_ns: int) -> Assignment:
+    def just_after(lowered_ns: int) -> Assignment:
         # Snapshots of these tests are taken at the instant 0.
-        return only(replace(seen(has_px=256), lowered_ns=lowered_ns - 3000 * MS))
+        return only(replace(seen(has_px=256), lowered_ns=lowered_ns - 1500 * MS))
 
-    assert three_s_after(0).variant == name(608)
-    held = three_s_after(1)
+    assert just_after(0).variant == name(608)
+    held = just_after(1)
     assert held.variant == name(256)
-    assert held.reason == "256 px: lowered a moment ago; 320 px must be affordable for 3 s first"
+    assert held.reason == "256 px: lowered a moment ago; 320 px must be affordable for 1.5 s first"
     # What it cannot afford anyway is said as ever.
     slow = replace(seen(link_=link(1.9), has_px=256), lowered_ns=0)
     assert only(slow).reason.startswith("256 px: the uplink carries 1.9 Mbit/s")

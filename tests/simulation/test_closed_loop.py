@@ -59,7 +59,7 @@ def test_when_a_link_comes_back_so_does_the_size() -> None:
     report = run_scenario(scenario_of(gate(mbps=mbps)))
     before, within = between(report, 5, 8), between(report, 10, 13)
     assert mean_width(within) < 0.5 * mean_width(before)
-    # A camera that was lowered is not raised for three seconds.
+    # A camera that was lowered is not raised at once, and steps up by and by.
     assert mean_width(between(report, 18, 20)) == mean_width(before)
     assert on_time_share(between(report, 13, 20)) == 1
 
@@ -76,13 +76,13 @@ def test_a_link_that_stands_still_costs_what_it_must_and_no_more() -> None:
 
 def test_a_camera_that_joins_a_full_box_finds_a_place() -> None:
     residents = [gate(f"gate-{at}", slo_ms=300, rate_hz=12) for at in range(5)]
-    newcomer = gate("new", slo_ms=300, rate_hz=12) + "\njoins_s = 10\ncount = 2"
+    newcomer = gate("new", slo_ms=300, rate_hz=12) + "\njoins_s = 10\ncount = 5"
     report = run_scenario(scenario_of(*residents, newcomer))
     assert mean_width(between(report, 8, 10)) > mean_width(between(report, 12, 14))
     assert on_time_share(between(report, 5, 20)) > 0.99
     new = between(report, 10, 20, "new")
     assert on_time_share(new) > 0.99
-    assert len(new) >= 2 * 118
+    assert len(new) >= 5 * 118
 
 
 @pytest.mark.parametrize("slo_ms", [200, 500])
@@ -112,7 +112,7 @@ def test_the_seed_decides_the_run_and_nothing_else_does() -> None:
 
 
 def test_knowing_the_link_is_at_least_as_good_as_guessing() -> None:
-    lines = gate(mbps=[9, 3, 12, 1.5, 6, 2], slo_ms=150, rate_hz=15)
+    lines = gate(mbps=[9, 3, 12, 1.5, 6, 2], slo_ms=150, rate_hz=15) + "\nstep_s = 4"
     accuracy = {}
     for name in ("perfect", "cautious", "harmonic"):
         top = f'duration_s = 60\nwarmup_s = 2\npolicy.bandwidth = "{name}"'

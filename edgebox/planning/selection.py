@@ -111,10 +111,10 @@ def select(
 
     First, cameras that could not be served even if all had their smallest level become best
     effort. Then the plan in force is repaired (lowered where the executors' time no longer
-    suffices) and raised where there is room; beside it one is built from the ground up; it
-    replaces the repaired one only if it is better by a margin, so that nobody is moved for
-    nothing. Where not even the smallest levels fit the executors' time, all rates are lowered by
-    the same factor.
+    suffices) and raised where there is room; beside it one is built from the ground up, and one
+    from the highest level that all can have together; the better of these replaces the repaired
+    one only if it is better by a margin, so that nobody is moved for nothing. Where not even the
+    smallest levels fit the executors' time, all rates are lowered by the same factor.
 
     Steps are taken in the order of accuracy per time (gained or lost). The rates cancel out, so
     a family's cameras are treated alike: where larger variants gain ever less, the worst-off is
@@ -131,7 +131,10 @@ def select(
     if ground.utilisation > max(parameters.utilisation_slow, parameters.utilisation_max):
         return _slow_down(ground, timing, window_ns, parameters)
     level = _level_start(ground, timing, window_ns, parameters)
-    best = _raise(level, parameters, iterations_max)
+    best = _raise(ground, parameters, iterations_max)
+    if level is not None:
+        level = _raise(level, parameters, iterations_max)
+        best = max(best, level, key=lambda selection: selection.accuracy_rate)
     kept = _lower(Selection(cameras, [c.current for c in cameras], timing, window_ns), parameters)
     if kept is not None:
         # Lowering leaves the longest batch and the least slack out of date: take them anew.
@@ -202,8 +205,8 @@ def _level_start(
     timing: Mapping[VariantName, Timing],
     window_ns: int,
     parameters: PlanningParameters,
-) -> Selection:
-    """Return the best start at which all have the same rung, or their largest below it.
+) -> Selection | None:
+    """Return the best start above the ground at which all have the same rung, or their largest.
 
     Step by step, the first camera to rise would leave the others' batches and pay for its own:
     many cameras that share an accelerator would all stay at the bottom.
@@ -215,7 +218,7 @@ def _level_start(
         fits = level.utilisation <= parameters.utilisation_max
         if fits and level.blocker_ns <= level.slack_ns:
             return level
-    return ground
+    return None
 
 
 def _worth(low: Level, high: Level) -> float:

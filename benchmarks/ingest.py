@@ -42,6 +42,7 @@ from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile
 from edgebox.inference.executor import NullExecutor
 from edgebox.inference.machine import processor_name, usable_cores
 from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.link.bandwidth import Rule
 from edgebox.media.jpeg import encode
 from edgebox.media.scene import Scene
 from edgebox.planning.planner import plan
@@ -133,6 +134,7 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
         name="benchmark",
         version=edgebox.__version__,
         cameras_max=config.limits.cameras_max,
+        bandwidth=Rule(config.planner.bandwidth),
         on_event=lambda event: None,
         on_camera=lambda record: None,
     )

@@ -27,6 +27,7 @@ from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
 from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Box, BoxEvent
@@ -129,6 +130,7 @@ class App:
             name=config.server.name,
             version=__version__,
             cameras_max=config.limits.cameras_max,
+            bandwidth=Rule(config.planner.bandwidth),
             on_event=self._store_event,
             on_camera=self._store_camera,
         )

@@ -16,6 +16,7 @@ from typing import Any
 
 from edgebox.domain.errors import ConfigError
 from edgebox.inference.sessions import ProviderChoice
+from edgebox.link.bandwidth import Rule
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policies import POLICIES
@@ -171,6 +172,11 @@ class PlannerSection:
     )
     link_share: float = _key(
         0.8, "Share of an uplink that a camera's frames may fill", low=0.05, high=1
+    )
+    bandwidth: str = _key(
+        str(Rule.CAUTIOUS),
+        "How frames' throughputs become a link's bandwidth; docs/simulation.md compares the rules",
+        choices=tuple(str(rule) for rule in Rule),
     )
     rate_min_hz: float = _key(
         1.0,

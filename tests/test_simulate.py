@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from edgebox.cli import main
 from edgebox.scheduling.policies import POLICIES
+from tests.simulation.scenes import scenario_text
 
 
 def run(*arguments: str | Path) -> Result:
@@ -137,3 +138,67 @@ def test_an_unknown_kind_is_named() -> None:
     result = run("make-workload", "--kind", "sawtooth")
     assert result.exit_code == 1
     assert "there is no kind 'sawtooth'" in result.stderr
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    (tmp_path / "weak.txt").write_text("3\n1\n", "utf-8")
+    path = tmp_path / "two.toml"
+    lines = 'name = "gate"\nslo_ms = 200\nrate_hz = 10\ntrace = "weak.txt"\ncount = 2'
+    path.write_text(scenario_text(lines, top="duration_s = 4"), "utf-8")
+    return path
+
+
+def test_cameras_as_one_json_document(scenario: Path) -> None:
+    result = run("cameras", scenario, "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.output)
+    assert list(document["cameras"]) == ["gate-1", "gate-2"]
+    everything = document["all"]
+    assert everything["captured"] == 80
+    dropped = sum(everything["dropped"].values())
+    assert everything["on_time"] + everything["late"] + dropped == 80
+    assert run("cameras", scenario, "--json").output == result.output
+    knowing = json.loads(run("cameras", scenario, "--json", "--bandwidth", "perfect").output)
+    assert knowing["policy"]["bandwidth"] == "perfect"
+    other = json.loads(run("cameras", scenario, "--json", "--seed", "5").output)
+    assert other["seed"] == 5
+    assert other["cameras"] != document["cameras"]
+
+
+def test_cameras_for_a_person(scenario: Path) -> None:
+    result = run("cameras", scenario)
+    assert result.exit_code == 0, result.output
+    for text in ("two.toml: frames by camera", "gate-2", "sending", "busy: gpu/0"):
+        assert text in result.output
+
+
+def test_a_wrong_scenario_is_one_line(scenario: Path) -> None:
+    (scenario.parent / "weak.txt").write_text("3\nmany\n", "utf-8")
+    result = run("cameras", scenario)
+    assert result.exit_code == 1
+    assert "weak.txt:2: expected a number" in result.output
+    assert len(result.output.strip().splitlines()) == 1
+    missing = run("cameras", scenario.parent / "none.toml")
+    assert missing.exit_code == 1
+    assert "none.toml: there is no such file" in missing.output
+
+
+def test_a_box_that_was_never_measured_says_what_to_do(tmp_path: Path) -> None:
+    path, config = tmp_path / "a.toml", tmp_path / "box.toml"
+    path.write_text(
+        'duration_s = 4\nprofiles = "database"\n[[cameras]]\nname = "a"\nfamily = "street"\n'
+        "slo_ms = 200\nrate_hz = 5\nmbps = 2\n",
+        "utf-8",
+    )
+    config.write_text('storage.path = ":memory:"\n[inference]\nproviders = "cpu"\n', "utf-8")
+    result = run("cameras", path, "--config", config)
+    assert result.exit_code == 1
+    assert "run edgebox profile first" in result.output
+
+
+def test_sizes_over_time_can_be_drawn(scenario: Path, tmp_path: Path) -> None:
+    target = tmp_path / "sizes.svg"
+    result = run("cameras", scenario, "--plot", target)
+    assert result.exit_code == 0, result.output
+    assert "<svg" in target.read_text("utf-8")

@@ -134,4 +134,5 @@ class LinkState:
     """Least round trip of the window."""
     clock_error_ns: int | None = None
     bytes_per_pixel: float | None = None
-    """A high quantile of JPEG bytes per sent pixel, learnt from this camera's own frames."""
+    """A high quantile of JPEG bytes per pixel of a picture of 256x256, learnt from this camera's
+    own frames of any size."""

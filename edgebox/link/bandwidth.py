@@ -1,13 +1,14 @@
 """Decides how many bits per second a camera's uplink carries, and what its pictures weigh.
 
 After Jellyfish (section 6): one throughput sample per frame, harmonic mean over the last second.
-Ours differs: the last sample caps the mean (so a step down is followed at once), a frame that is
-overdue caps it further (so a stalled link is seen before its frame arrives), and time that is not
-transmission is taken out first. Frames much smaller than bandwidth x delay would otherwise
-measure the delay: of a frame that found the link idle, the base latency is subtracted; the mean
-weighs samples by their bytes (sum of bits over sum of time, which *is* the harmonic mean for
-frames of equal size), so that small frames with noisy times count little; and the caps forgive
-`NOISE_NS` of scheduling delay per frame. No sample is shorter than `BUSY_MIN_NS`.
+Ours (`Rule.CAUTIOUS`) differs: the last sample caps the mean (so a step down is followed at
+once), a frame that is overdue caps it further (so a stalled link is seen before its frame
+arrives), and time that is not transmission is taken out first. Frames much smaller than
+bandwidth x delay would otherwise measure the delay: of a frame that found the link idle, the base
+latency is subtracted; the mean weighs samples by their bytes (sum of bits over sum of time, which
+*is* the harmonic mean for frames of equal size), so that small frames with noisy times count
+little; and the caps forgive `NOISE_NS` of scheduling delay per frame. No sample is shorter than
+`BUSY_MIN_NS`. The other rules are there to compare with.
 
 A mean over small frames on a noisy machine still errs low: larger frames, which the planner
 tries when the estimate allows them, correct it upwards. On a link much faster than its frames
@@ -18,8 +19,11 @@ Pure: the instants come in as arguments. O(window) per question, O(1) per frame.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import takewhile
+from typing import Protocol
 
 WINDOW_NS = 1_000_000_000
 STALE_NS = 10_000_000_000
@@ -29,6 +33,33 @@ NOISE_NS = 3_000_000
 """How late a thread or a loop wakes up on a busy machine, now and then."""
 BUSY_MIN_NS = 100_000
 """The shortest transmission believed: it bounds the estimate for tiny frames."""
+OVERHEAD_BYTES = 660
+"""Of a JPEG's tables, the frame's header and WebSocket framing: what pixels do not explain."""
+REFERENCE_PX = 256 * 256
+SIZE_EXPONENT = 0.14
+
+
+class Rule(StrEnum):
+    """How the samples of the window become one figure."""
+
+    CAUTIOUS = "cautious"
+    """The harmonic mean, capped by the last sample and by a frame that is overdue."""
+    HARMONIC = "harmonic"
+    """The harmonic mean and nothing else, as Jellyfish has it."""
+    LAST = "last"
+    """The last sample."""
+    LEAST = "least"
+    """The least sample."""
+
+
+class LinkEstimate(Protocol):
+    """What tells how much an uplink carries."""
+
+    def add(self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0) -> None:
+        """Learn from one frame that has arrived whole."""
+
+    def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
+        """Return the estimate; None when nothing is known (any more)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +72,13 @@ class _Sample:
 class BandwidthEstimate:
     """The throughput of one uplink, from the frames it carried."""
 
-    def __init__(self, window_ns: int = WINDOW_NS, noise_ns: int = NOISE_NS) -> None:
+    def __init__(
+        self,
+        window_ns: int = WINDOW_NS,
+        noise_ns: int = NOISE_NS,
+        rule: Rule = Rule.CAUTIOUS,
+    ) -> None:
+        self._rule = rule
         self._window_ns = window_ns
         self._noise_ns = noise_ns
         self._samples: deque[_Sample] = deque()
@@ -85,6 +122,8 @@ class BandwidthEstimate:
         recent = list(takewhile(lambda s: s.arrival_ns > horizon_ns, reversed(self._samples)))
         if len(recent) < SAMPLES_MIN:
             recent = list(self._samples)[-SAMPLES_MIN:]
+        if self._rule is not Rule.CAUTIOUS:
+            return self._plain(recent) * 1e9
         mean = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
         last = self._samples[-1]
         bits_per_ns = min(mean, last.bits / self._forgiven(last.busy_ns))
@@ -92,6 +131,15 @@ class BandwidthEstimate:
             waited_ns = now_ns - waiting_since_ns - self._base_ns
             bits_per_ns = min(bits_per_ns, waiting_bytes * 8 / self._forgiven(waited_ns))
         return bits_per_ns * 1e9
+
+    def _plain(self, recent: Sequence[_Sample]) -> float:
+        """Apply a rule without guards to the samples of the window, in bits per ns."""
+        match self._rule:
+            case Rule.LAST:
+                return self._samples[-1].bits / self._samples[-1].busy_ns
+            case Rule.LEAST:
+                return min(s.bits / s.busy_ns for s in recent)
+        return len(recent) / sum(s.busy_ns / s.bits for s in recent)
 
     def _forgiven(self, busy_ns: int) -> int:
         return max(busy_ns - self._noise_ns, BUSY_MIN_NS)
@@ -103,10 +151,11 @@ class BandwidthEstimate:
 
 
 class BytesPerPixel:
-    """A high quantile of JPEG bytes per sent pixel, learnt from one camera's own frames.
+    """A high quantile of what one camera's JPEG pictures weigh, at any size.
 
-    Small pictures need more bytes per pixel than large ones of the same scene, so the figure is
-    a little high for a larger picture than was sent lately, and a little low for a smaller one.
+    Small pictures weigh more per pixel than large ones of the same scene: in proportion to pixels
+    to the power of about -0.14 (-0.12 to -0.18 in street videos), beside what every message
+    weighs. Without that, a camera that was sent down is long believed unable to come back.
     """
 
     def __init__(self, quantile: float = 0.9, frames_max: int = 60) -> None:
@@ -114,12 +163,29 @@ class BytesPerPixel:
         self._recent: deque[float] = deque(maxlen=frames_max)
 
     def add(self, size_bytes: int, pixels: int) -> None:
-        """Learn from one frame."""
-        self._recent.append(size_bytes / pixels)
+        """Learn from one frame's whole message."""
+        picture_bytes = max(1, size_bytes - OVERHEAD_BYTES)
+        self._recent.append(picture_bytes / _reference_equivalent(pixels))
 
     def value(self) -> float | None:
-        """Return the quantile over the recent frames; None before the first."""
+        """Return the bytes per pixel of a picture of `REFERENCE_PX`; None before the first."""
         if not self._recent:
             return None
         ordered = sorted(self._recent)
         return ordered[min(int(self._quantile * len(ordered)), len(ordered) - 1)]
+
+
+def message_bytes(bytes_per_pixel: float, pixels: int) -> float:
+    """Return what the message with a picture of a size weighs.
+
+    Args:
+        bytes_per_pixel: of a picture of `REFERENCE_PX`, as `BytesPerPixel` gives it.
+        pixels: of the picture.
+    """
+    return OVERHEAD_BYTES + bytes_per_pixel * _reference_equivalent(pixels)
+
+
+def _reference_equivalent(pixels: int) -> float:
+    """Return the pixels that would weigh as much if each weighed as at the reference size."""
+    factor: float = (pixels / REFERENCE_PX) ** -SIZE_EXPONENT
+    return pixels * factor

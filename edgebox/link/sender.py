@@ -2,10 +2,10 @@
 
 Follows the advice of the box, and corrects it frame by frame, because a link changes faster than
 advice travels: a frame that would arrive too late at the advised size is sent smaller (which on
-swinging links saves most of the misses), and one that not even the smallest size can save is not
-sent; where there are several deadlines, not even for the last. At most `unacknowledged_max` frames
-are on their way (two are needed to keep the link busy while an ack returns); the newest frame waits
-outside, and replaces the one that waited there.
+swinging links saves most of the misses), and one that could not be answered in time, of several
+deadlines the last, even at the smallest size and by a quick box is not sent. At most
+`unacknowledged_max` frames are on their way (two are needed to keep the link busy while an ack
+returns); the newest frame waits outside, and replaces the one that waited there.
 
 Every captured frame is counted exactly once: captured = sent + skipped + waiting.
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from edgebox.domain.plans import Advice
-from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
+from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel, LinkEstimate, message_bytes
 
 SIDE_MIN_PX = 128
 SIDE_STEP_PX = 32
@@ -25,8 +25,6 @@ GUARD_NS = 5_000_000
 """Kept free of every deadline: encoding, the result's way back, timers."""
 PROBE_NS = 1_000_000_000
 """So long without a frame on its way, and one is sent whatever the estimates say."""
-OVERHEAD_BYTES = 660
-"""Of a JPEG's tables, the frame's header and WebSocket framing: what pixels do not explain."""
 ANSWERS_KEPT = 20
 ANSWER_QUANTILE = 0.9
 
@@ -37,7 +35,7 @@ class SkipReason(StrEnum):
     WINDOW = "window"
     """A newer frame came while this one waited for acks."""
     INFEASIBLE = "infeasible"
-    """Not even the smallest size could have been answered in time."""
+    """Not even the smallest size could have been answered in time, with luck."""
     RATE = "rate"
     """More were captured than the advice asks for."""
     OFFLINE = "offline"
@@ -94,6 +92,7 @@ class SenderWindow:
         unacknowledged_max: int = 2,
         *,
         last_slo_ns: int | None = None,
+        bandwidth: LinkEstimate | None = None,
     ) -> None:
         """Start with nothing sent.
 
@@ -104,11 +103,12 @@ class SenderWindow:
             rate_hz: frames per second the camera would like to send.
             unacknowledged_max: frames on their way at once.
             last_slo_ns: what cannot even make this is not sent; None: the same deadline.
+            bandwidth: what is believed of the link; None: edgebox's own estimate.
         """
         self.captured_total = 0
         self.sent_total = 0
         self.skipped: Counter[SkipReason] = Counter()
-        self.bandwidth = BandwidthEstimate()
+        self.bandwidth = BandwidthEstimate() if bandwidth is None else bandwidth
         self._own_px = (width_px, height_px)
         self._slo_ns = slo_ns
         self._last_slo_ns = slo_ns if last_slo_ns is None else last_slo_ns
@@ -144,7 +144,7 @@ class SenderWindow:
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
         """Note what a frame weighs that is being sent now."""
-        self._bytes_per_pixel.add(max(1, size_bytes - OVERHEAD_BYTES), pixels)
+        self._bytes_per_pixel.add(size_bytes, pixels)
         for entry in self._on_the_way:
             if entry.frame == frame:
                 entry.size_bytes = size_bytes
@@ -229,20 +229,22 @@ class SenderWindow:
 
     def _size(self, captured_ns: int, now_ns: int) -> tuple[int, int] | None:
         """Return the largest size that makes it, None if there is none."""
-        sizes = self._sizes()
+        sizes = send_sizes(self._own_px, self._advice)
         bps = self.bandwidth_bps(now_ns)
         if bps is None or self._bytes_per_pixel.value() is None:
             return sizes[0]
-        spent_ns = now_ns - captured_ns + GUARD_NS + self._box_ns()
+        left_ns = captured_ns + self._slo_ns - now_ns
         backlog = self._backlog_bits(bps, now_ns)
-        in_time = bps * (self._slo_ns - spent_ns) / 1e9 - backlog
+        in_time = bps * (left_ns - GUARD_NS - self._box_ns(ANSWER_QUANTILE)) / 1e9 - backlog
         sustained = bps / self._send_rate_hz()
         for size in sizes:
             if self._expected_bytes(size) * 8 <= min(in_time, sustained):
                 return size
+        # A frame that is skipped is lost for certain: only if it would be even with luck.
         smallest = sizes[-1]
-        at_last = bps * (self._last_slo_ns - spent_ns) / 1e9 - backlog
-        if self._expected_bytes(smallest) * 8 <= at_last or self._must_probe(now_ns):
+        last_left_ns = left_ns + self._last_slo_ns - self._slo_ns
+        with_luck = bps * (last_left_ns - self._box_ns(0.0)) / 1e9 - backlog
+        if self._expected_bytes(smallest) * 8 <= with_luck or self._must_probe(now_ns):
             return smallest
         return None
 
@@ -251,27 +253,8 @@ class SenderWindow:
             return not self._on_the_way
         return now_ns - self._last_send_ns >= PROBE_NS
 
-    def _sizes(self) -> list[tuple[int, int]]:
-        """Return the sizes that may be sent, largest first: steps of the longer side."""
-        own_width, own_height = self._own_px
-        scale = 1.0
-        if self._advice is not None:
-            advised = (self._advice.width_px / own_width, self._advice.height_px / own_height)
-            scale = min(1.0, *advised)
-        long_px = max(own_width, own_height)
-        largest = max(1, round(long_px * scale))
-        first_step = (largest - 1) // SIDE_STEP_PX * SIDE_STEP_PX
-        steps = range(first_step, SIDE_MIN_PX - 1, -SIDE_STEP_PX)
-        return [
-            (
-                max(1, round(own_width * side / long_px)),
-                max(1, round(own_height * side / long_px)),
-            )
-            for side in (largest, *steps)
-        ]
-
     def _expected_bytes(self, size: tuple[int, int]) -> float:
-        return OVERHEAD_BYTES + (self._bytes_per_pixel.value() or 0.0) * size[0] * size[1]
+        return message_bytes(self._bytes_per_pixel.value() or 0.0, size[0] * size[1])
 
     def _backlog_bits(self, bps: float, now_ns: int) -> float:
         """Return what of the frames on their way has probably not left yet."""
@@ -281,13 +264,32 @@ class SenderWindow:
         since_ns = max(self._on_the_way[0].sent_ns, self._last_ack_ns)
         return max(0.0, bits - bps * max(0, now_ns - since_ns) / 1e9)
 
-    def _box_ns(self) -> int:
-        """Return a high quantile of what the box takes, 0 while unknown."""
+    def _box_ns(self, quantile: float) -> int:
+        """Return a quantile of what the box takes, 0 while unknown."""
         if not self._answers_ns:
             return 0
         ordered = sorted(self._answers_ns)
-        return ordered[min(int(ANSWER_QUANTILE * len(ordered)), len(ordered) - 1)]
+        return ordered[min(int(quantile * len(ordered)), len(ordered) - 1)]
 
     def _skip(self, frame: int, reason: SkipReason) -> Skip:
         self.skipped[reason] += 1
         return Skip(frame, reason)
+
+
+def send_sizes(own_px: tuple[int, int], advice: Advice | None) -> list[tuple[int, int]]:
+    """Return the sizes at which a camera may send, largest first: steps of the longer side."""
+    own_width, own_height = own_px
+    scale = 1.0
+    if advice is not None:
+        scale = min(1.0, advice.width_px / own_width, advice.height_px / own_height)
+    long_px = max(own_width, own_height)
+    largest = max(1, round(long_px * scale))
+    first_step = (largest - 1) // SIDE_STEP_PX * SIDE_STEP_PX
+    steps = range(first_step, SIDE_MIN_PX - 1, -SIDE_STEP_PX)
+    return [
+        (
+            max(1, round(own_width * side / long_px)),
+            max(1, round(own_height * side / long_px)),
+        )
+        for side in (largest, *steps)
+    ]

@@ -9,6 +9,7 @@ text of a trace file comes in as an argument.
 import math
 import random
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -18,7 +19,11 @@ from edgebox.domain.errors import InvalidInputError
 NS_PER_S = 1_000_000_000
 RATE_MAX_MBPS = 1e6
 """A terabit per second: what lies above is a wrong unit."""
-LTE_SECONDS = 300
+MADE_UP_SECONDS = 300
+TRACE_FORMATS = ("mbps", "csv", "mahimahi")
+MAHIMAHI_SUFFIXES = (".up", ".down", ".mahi")
+_PACKET_BITS = 1500 * 8
+_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,14 @@ class BandwidthTrace:
     @classmethod
     def per_second(cls, mbps: Sequence[float]) -> "BandwidthTrace":
         """Return a link with one rate for each second."""
-        starts = tuple(second * NS_PER_S for second in range(len(mbps)))
-        return cls(starts, tuple(rate * 1e6 for rate in mbps), len(mbps) * NS_PER_S)
+        return cls.stepwise(mbps, 1.0)
+
+    @classmethod
+    def stepwise(cls, mbps: Sequence[float], step_s: float) -> "BandwidthTrace":
+        """Return a link with one rate for each step of this length."""
+        starts = tuple(round(at * step_s * NS_PER_S) for at in range(len(mbps)))
+        end_ns = round(len(mbps) * step_s * NS_PER_S)
+        return cls(starts, tuple(rate * 1e6 for rate in mbps), end_ns)
 
     def bps_at(self, at_ns: int) -> float:
         """Return the rate at an instant (>= 0)."""
@@ -72,6 +83,13 @@ class ShapedLink:
         spans = (right - left for left, right in pairwise((*trace.starts_ns, trace.period_ns)))
         bits = (rate * span / 1e9 for rate, span in zip(trace.rates_bps, spans, strict=True))
         self._bits_before = (0.0, *accumulate(bits))
+        self._through = 0.0
+        """Bits that the link could have carried when the last one of the queue leaves."""
+
+    def mean_bps(self, from_ns: int, until_ns: int) -> float:
+        """Return what the link could carry between two instants, per second."""
+        bits = self._bits_until(until_ns) - self._bits_until(from_ns)
+        return bits / (until_ns - from_ns) * 1e9
 
     def free_ns(self, now_ns: int) -> int:
         """Return when a frame handed over now would start to leave."""
@@ -83,8 +101,12 @@ class ShapedLink:
         O(log steps): from the sum of bits up to each step and whole periods at once.
         """
         start_ns = self.free_ns(now_ns)
-        target = self._bits_until(start_ns) + size_bytes * 8
-        self._free_ns = max(start_ns, self._instant_of(target))
+        if now_ns > self._free_ns:
+            self._through = self._bits_until(now_ns)
+        # Counted on from the last bit itself, not from its instant, which is rounded up: on a
+        # link that pauses a nanosecond too late may be a pause too late.
+        self._through += size_bytes * 8
+        self._free_ns = max(start_ns, self._instant_of(self._through))
         return self._free_ns
 
     def _bits_until(self, at_ns: int) -> float:
@@ -109,15 +131,25 @@ class ShapedLink:
         return self._origin_ns + at_ns + math.ceil(into_ns)
 
 
-def parse_trace(text: str, name: str) -> BandwidthTrace:
-    """Read a trace file: one rate in Mbit/s per line and second, or CSV under `at_s,mbps`.
+def parse_trace(
+    text: str, name: str, step_s: float = 1.0, form: str | None = None
+) -> BandwidthTrace:
+    """Read a trace file, in one of three formats.
 
-    Empty lines and lines that start with `#` are skipped. In a CSV the last step lasts as long
-    as the one before it (1 s if there is none), and its instants count from the first.
+    - mbps: one rate in Mbit/s per line and step.
+    - csv: lines under `at_s,mbps`. The last step lasts as long as the one before it (1 s if there
+      is none), and the instants count from the first.
+    - mahimahi: one line per packet of 1,500 bytes that the link could deliver, with the
+      millisecond at which it could; the file repeats from its last millisecond on.
+
+    Empty lines and lines that start with `#` are skipped.
 
     Args:
         text: the file's contents.
         name: the file's name, for messages.
+        step_s: how long each rate of an mbps file lasts.
+        form: one of `TRACE_FORMATS`; None: mahimahi by the name's suffix
+            (`MAHIMAHI_SUFFIXES`), csv by its heading, else mbps.
 
     Raises:
         InvalidInputError: with the file's name and the line.
@@ -128,19 +160,51 @@ def parse_trace(text: str, name: str) -> BandwidthTrace:
         if line.strip() and not line.lstrip().startswith("#")
     ]
     if not lines:
-        raise InvalidInputError(f"{name}: no bandwidth in it; expected one rate (Mbit/s) per line")
-    if lines[0][1].replace(" ", "").lower() == "at_s,mbps":
+        raise InvalidInputError(f"{name}:1: no bandwidth in it; expected one rate (Mbit/s) a line")
+    headed = lines[0][1].replace(" ", "").lower() == "at_s,mbps"
+    if form == "mahimahi" or (form is None and name.lower().endswith(MAHIMAHI_SUFFIXES)):
+        return _parse_mahimahi(lines, name)
+    if form == "csv" and not headed:
+        raise InvalidInputError(f"{name}:{lines[0][0]}: the first line must be at_s,mbps")
+    if headed and form != "mbps":
         return _parse_csv(lines[1:], name)
     rates = [_number(line, name, number) for number, line in lines]
     try:
-        return BandwidthTrace.per_second(rates)
+        return BandwidthTrace.stepwise(rates, step_s)
     except InvalidInputError as error:
         raise InvalidInputError(f"{name}: {error}") from None
 
 
+def _parse_mahimahi(lines: Sequence[tuple[int, str]], name: str) -> BandwidthTrace:
+    """Turn packets into a rate for each millisecond: that of its packets.
+
+    The packet of millisecond t has left by t, so it belongs to the millisecond before.
+    """
+    packets: Counter[int] = Counter()
+    last_ms = 0
+    for number, line in lines:
+        if not line.isdecimal() or int(line) > 10**9:
+            raise InvalidInputError(
+                f"{name}:{number}: expected a whole number of milliseconds, not {line[:40]!r}"
+            )
+        at_ms = int(line)
+        if at_ms < last_ms:
+            raise InvalidInputError(f"{name}:{number}: the milliseconds must not fall")
+        last_ms = at_ms
+        packets[max(0, at_ms - 1)] += 1
+    starts_ns: list[int] = []
+    rates: list[float] = []
+    for at_ms in range(max(1, last_ms)):
+        rate = packets[at_ms] * _PACKET_BITS * 1e3
+        if not rates or rate != rates[-1]:
+            starts_ns.append(at_ms * _MS)
+            rates.append(rate)
+    return BandwidthTrace(tuple(starts_ns), tuple(rates), max(1, last_ms) * _MS)
+
+
 def _parse_csv(lines: list[tuple[int, str]], name: str) -> BandwidthTrace:
     if not lines:
-        raise InvalidInputError(f"{name}: no bandwidth in it; expected lines under at_s,mbps")
+        raise InvalidInputError(f"{name}:1: no bandwidth in it; expected lines under at_s,mbps")
     instants: list[int] = []
     rates: list[float] = []
     for number, line in lines:
@@ -172,7 +236,7 @@ def _number(cell: str, name: str, line: int) -> float:
     return value
 
 
-def lte_trace(rng: random.Random, seconds: int = LTE_SECONDS) -> BandwidthTrace:
+def lte_trace(rng: random.Random, seconds: int = MADE_UP_SECONDS) -> BandwidthTrace:
     """Make up an uplink that swings as a phone's does in a moving car, about 1 to 20 Mbit/s.
 
     A lognormal random walk around the level of a regime (good, fair, poor) that changes every
@@ -190,3 +254,20 @@ def lte_trace(rng: random.Random, seconds: int = LTE_SECONDS) -> BandwidthTrace:
         rates.append(round(rate * 0.25 if dip_seconds_left else rate, 3))
         dip_seconds_left = max(0, dip_seconds_left - 1)
     return BandwidthTrace.per_second(rates)
+
+
+def wifi_trace(rng: random.Random, seconds: int = MADE_UP_SECONDS) -> BandwidthTrace:
+    """Make up a good wireless network shared with others, about 25 to 80 Mbit/s.
+
+    A lognormal random walk around 50 Mbit/s, with now and then a second at half of it.
+    """
+    rates: list[float] = []
+    log_offset = 0.0
+    for _ in range(seconds):
+        log_offset = 0.7 * log_offset + rng.gauss(0.0, 0.15)
+        rate = 50.0 * math.exp(log_offset) * (0.5 if rng.random() < 0.02 else 1.0)
+        rates.append(round(min(rate, 90.0), 3))
+    return BandwidthTrace.per_second(rates)
+
+
+MADE_UP = {"lte": lte_trace, "wifi": wifi_trace}

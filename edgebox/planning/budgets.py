@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from edgebox.domain.models import Variant
 from edgebox.domain.pictures import send_size
 from edgebox.domain.requests import Camera, LinkState
+from edgebox.link.bandwidth import message_bytes
 from edgebox.planning.parameters import PlanningParameters
 
 BITS_PER_BYTE = 8
@@ -41,7 +42,7 @@ def budget(
     """
     width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
     bytes_per_pixel = link.bytes_per_pixel or parameters.bytes_per_pixel
-    frame_bits = BITS_PER_BYTE * bytes_per_pixel * width_px * height_px
+    frame_bits = BITS_PER_BYTE * message_bytes(bytes_per_pixel, width_px * height_px)
     fixed_ns += parameters.guard_ns
     if link.bandwidth_bps is None:
         left_ns = round(camera.slo_ns * parameters.unmeasured_slo_share)

@@ -13,13 +13,16 @@ class PlanningParameters:
     """Share of the executors' time that may be planned; the rest absorbs unlucky phases."""
     utilisation_upgrade: float = 0.70
     """An upgrade beyond what a camera has must keep utilisation below this."""
+    utilisation_slow: float = 0.95
+    """Only above this share, with everybody at the smallest size, are rates lowered: that loses
+    frames for certain, a busy executor only when the phases are unlucky."""
     link_share: float = 0.8
     """Share of an uplink that the frames of a camera may fill."""
-    link_upgrade: float = 1.15
+    link_upgrade: float = 1.1
     """An upgrade must leave an uplink this many times the bandwidth it needs."""
-    latency_upgrade_ns: int = 5_000_000
+    latency_upgrade_ns: int = 2_000_000
     """An upgrade must leave this much time over."""
-    raise_after_ns: int = 3_000_000_000
+    raise_after_ns: int = 1_500_000_000
     """A camera that was lowered is not raised for so long: a link or a load that swings would
     else move it up and down twice a second."""
     guard_ns: int = 2_000_000
@@ -29,10 +32,10 @@ class PlanningParameters:
     better_by: float = 1.01
     """A new distribution over all cameras must be worth this many times the one in force."""
     bytes_per_pixel: float = 0.3
-    """JPEG bytes per sent pixel of a camera that has not been measured."""
+    """JPEG bytes per pixel (of a picture of 256x256) of a camera that has not been measured."""
     unmeasured_slo_share: float = 2 / 3
     """Share of the SLO left to the box while a link is not measured: two batches of a third."""
-    unmeasured_frame_bytes: int = 18_000
+    unmeasured_frame_bytes: int = 18_750
     """Frames of a link that is not measured should not be larger: a tenth of a second of
     1.5 Mbit/s. A slow link would else lose its first frames, a fast one is soon known."""
     quality: int = 85

@@ -5,6 +5,7 @@ all share the executors' time. Both only get worse as levels rise, so levels ris
 time from a start that satisfies them.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
@@ -110,10 +111,10 @@ def select(
 
     First, cameras that could not be served even if all had their smallest level become best
     effort. Then the plan in force is repaired (lowered where the executors' time no longer
-    suffices) and raised where there is room; beside it one is built from the ground up; it
-    replaces the repaired one only if it is better by a margin, so that nobody is moved for
-    nothing. Where not even the smallest levels fit the executors' time, all rates are lowered by
-    the same factor.
+    suffices) and raised where there is room; beside it one is built from the ground up, and one
+    from the highest level that all can have together; the better of these replaces the repaired
+    one only if it is better by a margin, so that nobody is moved for nothing. Where not even the
+    smallest levels fit the executors' time, all rates are lowered by the same factor.
 
     Steps are taken in the order of accuracy per time (gained or lost). The rates cancel out, so
     a family's cameras are treated alike: where larger variants gain ever less, the worst-off is
@@ -125,13 +126,15 @@ def select(
         parameters: the tunables.
         iterations_max: bound on the steps considered in each of the two ways.
     """
-    cameras = _serviceable(cameras)
-    window_ns = max(1, min((c.levels[0].budget.compute_ns for c in cameras if c.served), default=2))
-    window_ns = max(1, window_ns // 2)
+    cameras, window_ns = _grounded(_serviceable(cameras), timing, parameters)
     ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
-    if ground.utilisation > parameters.utilisation_max:
+    if ground.utilisation > max(parameters.utilisation_slow, parameters.utilisation_max):
         return _slow_down(ground, timing, window_ns, parameters)
+    level = _level_start(ground, timing, window_ns, parameters)
     best = _raise(ground, parameters, iterations_max)
+    if level is not None:
+        level = _raise(level, parameters, iterations_max)
+        best = max(best, level, key=lambda selection: selection.accuracy_rate)
     kept = _lower(Selection(cameras, [c.current for c in cameras], timing, window_ns), parameters)
     if kept is not None:
         # Lowering leaves the longest batch and the least slack out of date: take them anew.
@@ -156,6 +159,66 @@ def _serviceable(cameras: Sequence[Candidates]) -> list[Candidates]:
         if tightest is None or out[tightest].levels[0].slack_ns >= blocker_ns:
             return out
         out[tightest] = out[tightest].best_effort()
+
+
+def _window_ns(cameras: Sequence[Candidates]) -> int:
+    """Return the time in which batches gather: half of the tightest budget at the smallest size."""
+    tightest = min((c.levels[0].budget.compute_ns for c in cameras if c.served), default=2)
+    return max(1, tightest // 2)
+
+
+def _grounded(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> tuple[list[Candidates], int]:
+    """Make the tightest cameras best effort where that lets the others share batches enough.
+
+    One weak uplink leaves its camera little time, and so everybody small batches. Where these no
+    longer carry everybody's rate, the fewest cameras are given up that make it fit; where none
+    of that helps (batching gains nothing), all stay. Returns the cameras and their window.
+    """
+
+    served = [at for at, c in enumerate(cameras) if c.served]
+    tightest = sorted(served, key=lambda at: cameras[at].levels[0].budget.compute_ns)
+
+    def without(count: int) -> list[Candidates]:
+        given_up = set(tightest[:count])
+        return [c.best_effort() if at in given_up else c for at, c in enumerate(cameras)]
+
+    def used(count: int) -> float:
+        left = without(count)
+        return Selection(left, [0] * len(left), timing, _window_ns(left)).utilisation
+
+    count = 0
+    for limit in (parameters.utilisation_max, parameters.utilisation_slow):
+        fewest = bisect_left(range(len(tightest)), True, key=lambda n: used(n) <= limit)
+        if fewest < len(tightest):
+            count = fewest
+            break
+    out = without(count)
+    return out, _window_ns(out)
+
+
+def _level_start(
+    ground: Selection,
+    timing: Mapping[VariantName, Timing],
+    window_ns: int,
+    parameters: PlanningParameters,
+) -> Selection | None:
+    """Return the best start above the ground at which all have the same rung, or their largest.
+
+    Step by step, the first camera to rise would leave the others' batches and pay for its own:
+    many cameras that share an accelerator would all stay at the bottom.
+    """
+    cameras = ground.cameras
+    for rung in range(max(len(c.levels) for c in cameras) - 1, 0, -1):
+        at = [min(rung, len(c.levels) - 1) for c in cameras]
+        level = Selection(cameras, at, timing, window_ns)
+        fits = level.utilisation <= parameters.utilisation_max
+        if fits and level.blocker_ns <= level.slack_ns:
+            return level
+    return None
 
 
 def _worth(low: Level, high: Level) -> float:
@@ -254,10 +317,11 @@ def _slow_down(
             cameras.append(replace(c, levels=(replace(level, rate_hz=rate_hz),)))
         return Selection(cameras, [0] * len(cameras), timing, window_ns)
 
+    limit = max(parameters.utilisation_slow, parameters.utilisation_max)
     low, high = 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
-        if at(middle).utilisation > parameters.utilisation_max:
+        if at(middle).utilisation > limit:
             high = middle
         else:
             low = middle

@@ -17,6 +17,7 @@ from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Varian
 from edgebox.domain.plans import Plan
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.inference.family import Family
+from edgebox.link.bandwidth import BandwidthEstimate, Rule
 from edgebox.link.messages import FrameHeader
 from edgebox.runtime.cameras import CameraRecord, Session
 from edgebox.runtime.driver import Driver
@@ -95,6 +96,7 @@ class Box:
         name: str,
         version: str,
         cameras_max: int,
+        bandwidth: Rule,
         on_event: Callable[[BoxEvent], None],
         on_camera: Callable[[CameraRecord], None],
     ) -> None:
@@ -104,11 +106,13 @@ class Box:
             name: what the page calls this box.
             version: of edgebox.
             cameras_max: connected at once.
+            bandwidth: how throughputs of frames become a link's bandwidth.
             on_event: called with each event, to be stored.
             on_camera: called with each camera that says hello, to be stored.
         """
         self.name = name
         self.version = version
+        self._bandwidth = bandwidth
         self.families: dict[FamilyName, Family] = {}
         self.default_family = FamilyName("")
         self.cameras: dict[CameraId, CameraRecord] = {}
@@ -186,7 +190,8 @@ class Box:
                 f"{self._cameras_max} cameras are connected, the most this box is configured for "
                 "(limits.cameras_max)"
             )
-        record = CameraRecord(camera, agent, instance, session)
+        estimate = BandwidthEstimate(rule=self._bandwidth)
+        record = CameraRecord(camera, agent, instance, session, bandwidth=estimate)
         self.cameras[camera.id] = record
         self.driver.feed(CameraOpened(camera))
         self._on_camera(record)

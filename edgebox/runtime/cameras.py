@@ -12,6 +12,7 @@ from edgebox.domain.requests import Camera, LinkState
 from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
 from edgebox.link.clock import ClockEstimate
 from edgebox.link.messages import FrameHeader
+from edgebox.link.news import LinkNews
 
 HISTORY_S = 60
 _SECOND_NS = 1_000_000_000
@@ -20,11 +21,6 @@ _RETURN_ALLOWANCE_NS = 2_000_000
 _NETWORK_MAX_NS = 30 * _SECOND_NS
 """A frame that seems to have travelled longer says that the clock is wrong, not the link."""
 _FUTURE_MAX_NS = 50_000_000
-_LINK_PERIOD_NS = 200_000_000
-_LINK_LOOK_NS = 20_000_000
-"""The estimate costs time in proportion to its window: not for every frame of a fast camera."""
-_LINK_CHANGE = 0.3
-"""A bandwidth that changed by this share is told to the core at once."""
 
 
 class Session(Protocol):
@@ -73,9 +69,7 @@ class CameraRecord:
     """(instant, advised width px), at each change."""
     _received: int = 0
     _skipped: int = 0
-    _told: LinkState = field(default_factory=LinkState)
-    _told_ns: int = 0
-    _looked_ns: int = 0
+    _news: LinkNews = field(default_factory=LinkNews)
 
     @property
     def connected(self) -> bool:
@@ -148,30 +142,13 @@ class CameraRecord:
                 self.link_history.append((second, bandwidth_bps))
 
     def link_news(self, now_ns: int) -> LinkState | None:
-        """Return the link's state if the core should hear of it now.
-
-        That is five times a second, or at once when the bandwidth has changed a lot.
-        """
-        if now_ns - self._looked_ns < _LINK_LOOK_NS:
-            return None
-        self._looked_ns = now_ns
-        bandwidth_bps = self.bandwidth.bps(now_ns)
-        told_bps = self._told.bandwidth_bps
-        if now_ns - self._told_ns < _LINK_PERIOD_NS:
-            if bandwidth_bps is None or told_bps is None:
-                changed = bandwidth_bps != told_bps
-            else:
-                changed = abs(bandwidth_bps - told_bps) > _LINK_CHANGE * told_bps
-            if not changed:
-                return None
-        link = LinkState(
-            bandwidth_bps=bandwidth_bps,
-            rtt_ns=self.clock.rtt_ns,
-            clock_error_ns=self.clock.error_ns(now_ns),
-            bytes_per_pixel=self.weight.value(),
+        """Return the link's state if the core should hear of it now."""
+        return self._news.due(
+            now_ns,
+            lambda: LinkState(
+                bandwidth_bps=self.bandwidth.bps(now_ns),
+                rtt_ns=self.clock.rtt_ns,
+                clock_error_ns=self.clock.error_ns(now_ns),
+                bytes_per_pixel=self.weight.value(),
+            ),
         )
-        self._told_ns = now_ns
-        if link == self._told:
-            return None
-        self._told = link
-        return link

@@ -3,12 +3,49 @@
 What the box learns of the link is learnt as in the box, by the estimators of link/.
 """
 
+import math
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from edgebox.domain.models import VariantName
+from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, LinkState, Request, RequestId
-from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
-from edgebox.link.sender import OVERHEAD_BYTES, Decision, SenderWindow
+from edgebox.link.bandwidth import (
+    OVERHEAD_BYTES,
+    REFERENCE_PX,
+    SIZE_EXPONENT,
+    BandwidthEstimate,
+    BytesPerPixel,
+    LinkEstimate,
+    Rule,
+)
+from edgebox.link.news import LinkNews
+from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
+from edgebox.simulation.senders import KnownLink, SenderFactory, SenderKind, make_sender
+
+MEMORY = 0.8
+"""How much of a picture's surplus weight the next one shares: scenes change slowly."""
+
+EstimateFactory = Callable[[Camera, ShapedLink], LinkEstimate]
+
+
+@dataclass(frozen=True, slots=True)
+class PictureBytes:
+    """What pictures weigh: small ones more per pixel, and not all the same."""
+
+    per_pixel: float = 0.3
+    """JPEG bytes per pixel of a picture of `REFERENCE_PX`, the median."""
+    exponent: float = SIZE_EXPONENT
+    """Per pixel a picture weighs in proportion to its pixels to the power of minus this."""
+    spread: float = 0.0
+    """Standard deviation of the logarithm; consecutive pictures are alike."""
+
+    def median_bytes(self, pixels: int) -> float:
+        """Return what a usual picture of a size weighs."""
+        factor: float = (pixels / REFERENCE_PX) ** -self.exponent
+        return self.per_pixel * pixels * factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +55,25 @@ class SimulatedCamera:
     camera: Camera
     trace: BandwidthTrace
     rtt_ns: int = 2_000_000
-    bytes_per_pixel: float = 0.3
+    weight: PictureBytes = PictureBytes()
     opens_ns: int = 0
     closes_ns: int | None = None
+    phase_ns: int = 0
+    """From its connection to its first picture."""
+    trace_start_ns: int = 0
+    """Where in its trace the link is when the camera connects."""
+    jitter_ns: int = 0
+    """Up to so much later than it is there is a frame noticed at the box."""
+
+
+def estimated(rule: Rule) -> EstimateFactory:
+    """Return what makes an estimate from the frames that a link carries."""
+    return lambda camera, link: BandwidthEstimate(rule=rule)
+
+
+def known(camera: Camera, link: ShapedLink) -> LinkEstimate:
+    """Return the knowledge of what a link will carry while a frame is on its way."""
+    return KnownLink(link, camera.slo_ns // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,72 +83,114 @@ class Sending:
     frame: int
     request: Request
     sent_ns: int
+    advised: VariantName | None
+    """The variant that its camera had been told of."""
 
 
 class CameraEnd:
     """One connected camera, with the box's knowledge of its link beside it."""
 
-    def __init__(self, spec: SimulatedCamera) -> None:
+    def __init__(
+        self,
+        spec: SimulatedCamera,
+        rng: random.Random,
+        sender: SenderFactory | None = None,
+        estimate: EstimateFactory | None = None,
+    ) -> None:
+        """Connect a camera.
+
+        Args:
+            spec: the camera.
+            rng: chance in what its pictures weigh.
+            sender: what decides at the camera; None: edgebox's window.
+            estimate: what both ends believe of the link; None: edgebox's estimate.
+        """
+        make_estimate = estimate or estimated(Rule.CAUTIOUS)
         camera = spec.camera
         self.spec = spec
-        self.window = SenderWindow(
-            camera.width_px,
-            camera.height_px,
-            camera.slo_ns,
-            camera.rate_hz,
-            last_slo_ns=camera.steps[-1].by_ns if camera.steps else None,
-        )
         self.connected = True
-        self._link = ShapedLink(spec.trace, spec.opens_ns)
+        self.link = ShapedLink(spec.trace, spec.opens_ns - spec.trace_start_ns)
+        self.sender = (sender or make_sender(SenderKind.WINDOW))(
+            camera, make_estimate(camera, self.link)
+        )
+        self.flying: dict[int, Sending] = {}
+        self._rng = rng
+        self._last_arrival_ns = 0
+        self._surplus = rng.gauss(0.0, 1.0)
+        self._advised: VariantName | None = None
         self._captured_ns: dict[int, int] = {}
-        self._bandwidth = BandwidthEstimate()
+        self._bandwidth = make_estimate(camera, self.link)
         self._weight = BytesPerPixel()
+        self._news = LinkNews()
+
+    def advised(self, advice: Advice) -> None:
+        """Take on new advice."""
+        self._advised = advice.variant
+        self.sender.advised(advice)
 
     def capture(self, frame: int, now_ns: int) -> list[Decision]:
         """Take a picture."""
         self._captured_ns[frame] = now_ns
-        return self.window.captured(frame, now_ns, now_ns)
+        self._surplus = MEMORY * self._surplus + math.sqrt(1 - MEMORY**2) * self._rng.gauss(0, 1)
+        return self.sender.captured(frame, now_ns, now_ns)
 
-    def skip(self, frame: int) -> None:
-        """Forget a frame that will not be sent."""
-        del self._captured_ns[frame]
+    def skip(self, frame: int) -> int:
+        """Forget a frame that will not be sent; return when it was captured."""
+        return self._captured_ns.pop(frame)
 
-    def send(
-        self, frame: int, width_px: int, height_px: int, request: RequestId, now_ns: int
-    ) -> Sending:
+    @property
+    def kept(self) -> list[int]:
+        """When the frames were captured that are neither sent nor skipped."""
+        return list(self._captured_ns.values())
+
+    def send(self, send: Send, request: RequestId, now_ns: int) -> Sending:
         """Hand a frame to the link; the request has the instant of its arrival."""
-        camera, pixels = self.spec.camera, width_px * height_px
-        size_bytes = OVERHEAD_BYTES + round(self.spec.bytes_per_pixel * pixels)
-        sent_ns = self._link.free_ns(now_ns)
-        self.window.encoded(frame, size_bytes, pixels, sent_ns)
-        captured_ns = self._captured_ns.pop(frame)
-        deadline_ns = captured_ns + camera.slo_ns - self.spec.rtt_ns // 2
-        return Sending(
-            frame,
+        camera, pixels = self.spec.camera, send.width_px * send.height_px
+        weight = self.spec.weight
+        usual = weight.median_bytes(pixels)
+        size_bytes = OVERHEAD_BYTES + round(usual * math.exp(weight.spread * self._surplus))
+        sent_ns = self.link.free_ns(now_ns)
+        self.sender.encoded(send.frame, size_bytes, pixels, sent_ns)
+        captured_ns = self._captured_ns.pop(send.frame)
+        half_ns = self.spec.rtt_ns // 2
+        deadline_ns = captured_ns + camera.slo_ns - half_ns
+        noticed_ns = self.link.leaves_ns(now_ns, size_bytes) + half_ns
+        noticed_ns += round(self._rng.random() * self.spec.jitter_ns)
+        # One connection delivers in order, and a loop reads one message at a time.
+        arrival_ns = self._last_arrival_ns = max(noticed_ns, self._last_arrival_ns + 1)
+        sending = Sending(
+            send.frame,
             Request(
                 id=request,
                 camera=camera.id,
                 app=camera.app,
                 captured_ns=captured_ns,
-                arrival_ns=self._link.leaves_ns(now_ns, size_bytes) + self.spec.rtt_ns // 2,
+                arrival_ns=arrival_ns,
                 deadline_ns=deadline_ns,
-                width_px=width_px,
-                height_px=height_px,
+                width_px=send.width_px,
+                height_px=send.height_px,
                 size_bytes=size_bytes,
                 steps=camera.steps_after(deadline_ns),
             ),
             sent_ns,
+            self._advised,
         )
+        self.flying[send.frame] = sending
+        return sending
 
-    def arrived(self, sending: Sending) -> LinkState:
-        """Return what the box knows of the link after this frame."""
+    def arrived(self, sending: Sending) -> LinkState | None:
+        """Return what the box knows of the link after this frame, if the core should hear it."""
+        del self.flying[sending.frame]
         request = sending.request
-        now_ns, half_ns = request.arrival_ns, self.spec.rtt_ns // 2
-        self._bandwidth.add(request.size_bytes, sending.sent_ns, now_ns, half_ns)
+        now_ns = request.arrival_ns
+        self._bandwidth.add(request.size_bytes, sending.sent_ns, now_ns, self.spec.rtt_ns // 2)
         self._weight.add(request.size_bytes, request.width_px * request.height_px)
-        return LinkState(
-            bandwidth_bps=self._bandwidth.bps(now_ns),
-            rtt_ns=self.spec.rtt_ns,
-            clock_error_ns=0,
-            bytes_per_pixel=self._weight.value(),
+        return self._news.due(
+            now_ns,
+            lambda: LinkState(
+                bandwidth_bps=self._bandwidth.bps(now_ns),
+                rtt_ns=self.spec.rtt_ns,
+                clock_error_ns=0,
+                bytes_per_pixel=self._weight.value(),
+            ),
         )

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
 from edgebox.scheduling.events import Action, Event
 
@@ -18,6 +18,27 @@ class Ended:
     outcome: Outcome
     reason: DropReason | None
     at_ns: int
+    started_ns: int | None = None
+    """When its batch started; None if it never ran."""
+    advised: VariantName | None = None
+    """What its camera had been told of when it sent the frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """A captured frame that never reached the box."""
+
+    camera: CameraId
+    captured_ns: int
+    reason: str
+    """A `SkipReason`, or what else became of it: `UNDELIVERED` or `DEPARTED`."""
+
+
+UNDELIVERED = "undelivered"
+"""When the run ended it was still at the camera or on its way."""
+
+DEPARTED = str(DropReason.DEPARTED)
+"""It was at the camera or on its way when the camera left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +59,11 @@ class Report:
     captured: Counter[CameraId] = field(default_factory=Counter)
     unsent: Counter[CameraId] = field(default_factory=Counter)
     """Frames that the camera itself skipped, and those that were on their way at the end."""
+    lost: list[Unsent] = field(default_factory=list)
+    """The same frames one by one; complete once the run is closed."""
+    changes: Counter[CameraId] = field(default_factory=Counter)
+    """How often a camera was advised of another variant than before."""
+    busy_ns: Counter[ExecutorId] = field(default_factory=Counter)
     plans: int = 0
 
     def outcomes(self) -> Counter[str]:

@@ -16,8 +16,9 @@ from itertools import count
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
-from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.domain.requests import CameraId, DropReason, Outcome, RequestId
 from edgebox.link.sender import Decision, Send
+from edgebox.link.shaping import ShapedLink
 from edgebox.planning.planner import Planner
 from edgebox.scheduling.events import (
     Action,
@@ -41,8 +42,9 @@ from edgebox.scheduling.events import (
     VariantsOffered,
 )
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.simulation.cameras import CameraEnd, Sending, SimulatedCamera
-from edgebox.simulation.report import Ended, Report, Step
+from edgebox.simulation.cameras import CameraEnd, EstimateFactory, Sending, SimulatedCamera
+from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, Step, Unsent
+from edgebox.simulation.senders import SenderFactory, knowing
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,16 @@ class SimulationParameters:
     iterations_max: int = 1_000
     slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
     """How much slower than their profiles executors really are; 1 where not named."""
+    captures_until_ns: int | None = None
+    """From then on no camera takes pictures, so that what is on its way can end."""
+    keep_journal: bool = True
+    """Memory for hundreds of bytes per event."""
+    sender: SenderFactory | None = None
+    """What decides at the cameras; None: edgebox's window."""
+    estimate: EstimateFactory | None = None
+    """What both ends believe of a link; None: edgebox's estimate."""
+    known_ahead_ns: int = 0
+    """Above 0: the planner knows what every link will carry for so long."""
 
 
 class Simulator:
@@ -90,7 +102,9 @@ class Simulator:
         """
         self.report = Report()
         self._scheduler = scheduler
-        self._planner = planner
+        self._links: dict[CameraId, ShapedLink] = {}
+        ahead_ns = parameters.known_ahead_ns
+        self._planner = knowing(planner, self._links, ahead_ns) if ahead_ns else planner
         self._profiles = {e: {p.variant: p for p in on} for e, on in profiles.items()}
         self._rng = rng
         self._parameters = parameters
@@ -100,10 +114,12 @@ class Simulator:
         self._order = count()
         self._request_ids = count(1)
         self._frames = count(1)
+        self._due_ns: int | None = None
         self._wakeup_ns: int | None = None
         self._ends: dict[CameraId, CameraEnd] = {}
-        self._alive: dict[RequestId, Request] = {}
-        self._ran_on: dict[RequestId, VariantName] = {}
+        self._alive: dict[RequestId, Sending] = {}
+        self._ran: dict[RequestId, tuple[VariantName, int]] = {}
+        self._told: dict[CameraId, VariantName] = {}
         self._tell(VariantsOffered(tuple(variants)))
         for executor, on in profiles.items():
             self._tell(ExecutorStarted(executor, tuple(on)))
@@ -117,12 +133,19 @@ class Simulator:
             happen()
         return self.report
 
+    def close(self) -> None:
+        """Write down the frames that neither reached the box nor were skipped."""
+        for end in self._ends.values():
+            if end.connected:
+                self._lose(end, UNDELIVERED)
+
     def _at(self, at_ns: int, happen: Callable[[], None]) -> None:
         heappush(self._heap, (at_ns, next(self._order), happen))
 
     def _tell(self, event: Event | None) -> None:
         actions = self._scheduler.handle(event, self._now_ns)
-        self.report.journal.append(Step(self._now_ns, event, tuple(actions)))
+        if self._parameters.keep_journal:
+            self.report.journal.append(Step(self._now_ns, event, tuple(actions)))
         if self._check is not None:
             self._check(self._scheduler)
         for action in actions:
@@ -134,6 +157,9 @@ class Simulator:
 
     def _arm_timer(self) -> None:
         due_ns = self._scheduler.next_wakeup_ns()
+        if due_ns is not None and due_ns == self._due_ns:
+            return
+        self._due_ns = due_ns
         if due_ns is None:
             self._wakeup_ns = None
             return
@@ -148,6 +174,7 @@ class Simulator:
 
     def _wake(self, at_ns: int) -> None:
         if self._wakeup_ns == at_ns:
+            self._due_ns = self._wakeup_ns = None
             self._tell(None)
 
     # What the Scheduler orders
@@ -169,9 +196,7 @@ class Simulator:
             case Drop():
                 self._end(action.request, Outcome.DROPPED, action.reason)
             case Advise():
-                end = self._ends[action.camera]
-                advice = action.advice
-                self._at(self._now_ns + end.spec.rtt_ns // 2, lambda: end.window.advised(advice))
+                self._advise(action)
             case ComputePlan():
                 rng, limit = self._rng, self._parameters.iterations_max
                 plan = self._planner(action.snapshot, rng, limit)
@@ -181,9 +206,18 @@ class Simulator:
     def _infer(self, infer: Infer) -> None:
         took_ns = self._draw_ns(infer.executor, infer.variant, infer.batch_size)
         for request in infer.requests:
-            self._ran_on[request] = infer.variant
-        done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
-        self._tell_at(done_ns, BatchCompleted(infer.executor, infer.batch, took_ns))
+            self._ran[request] = infer.variant, self._now_ns
+        busy_ns = took_ns + self._parameters.overhead_ns
+        self.report.busy_ns[infer.executor] += busy_ns
+        self._tell_at(self._now_ns + busy_ns, BatchCompleted(infer.executor, infer.batch, took_ns))
+
+    def _advise(self, advise: Advise) -> None:
+        camera, advice = advise.camera, advise.advice
+        if self._told.setdefault(camera, advice.variant) != advice.variant:
+            self._told[camera] = advice.variant
+            self.report.changes[camera] += 1
+        end = self._ends[camera]
+        self._at(self._now_ns + end.spec.rtt_ns // 2, lambda: end.advised(advice))
 
     def _draw_ns(self, executor: ExecutorId, variant: VariantName, batch_size: int) -> int:
         slowdown = self._parameters.slowdown.get(executor, 1.0)
@@ -191,32 +225,49 @@ class Simulator:
         return round(drawn_ns * slowdown)
 
     def _end(self, request: RequestId, outcome: Outcome, reason: DropReason | None) -> None:
-        known = self._alive.pop(request, None)
-        if known is None:
+        sending = self._alive.pop(request, None)
+        if sending is None:
             raise InvariantViolation(f"request {request} ended twice or never began")
-        variant = self._ran_on.pop(request, None)
-        self.report.ended.append(Ended(known, variant, outcome, reason, self._now_ns))
+        known = sending.request
+        variant, started_ns = self._ran.pop(request, (None, None))
+        self.report.ended.append(
+            Ended(known, variant, outcome, reason, self._now_ns, started_ns, sending.advised)
+        )
         end = self._ends.get(known.camera)
         if end is not None and reason is None:
             took_ns = self._now_ns - known.arrival_ns
             at_ns = self._now_ns + end.spec.rtt_ns // 2
-            self._at(at_ns, lambda: end.window.answered(took_ns))
+            self._at(at_ns, lambda: end.sender.answered(took_ns))
 
     # What the cameras do
 
     def _open(self, spec: SimulatedCamera) -> None:
-        end = self._ends[spec.camera.id] = CameraEnd(spec)
+        parameters = self._parameters
+        end = self._ends[spec.camera.id] = CameraEnd(
+            spec, random.Random(self._rng.random()), parameters.sender, parameters.estimate
+        )
+        self._links[spec.camera.id] = end.link
         self._tell(CameraOpened(spec.camera))
         if spec.closes_ns is not None:
             self._at(spec.closes_ns, lambda: self._close(end))
-        self._capture(end)
+        # The welcome, with the first advice, is back before the first picture is taken.
+        first_ns = self._now_ns + spec.rtt_ns + spec.phase_ns
+        self._at(first_ns, lambda: self._capture(end))
 
     def _close(self, end: CameraEnd) -> None:
+        self._lose(end, DEPARTED)
         end.connected = False
         self._tell(CameraClosed(end.spec.camera.id))
 
+    def _lose(self, end: CameraEnd, reason: str) -> None:
+        flying = (sending.request.captured_ns for sending in end.flying.values())
+        camera = end.spec.camera.id
+        for captured_ns in (*flying, *end.kept):
+            self.report.lost.append(Unsent(camera, captured_ns, reason))
+
     def _capture(self, end: CameraEnd) -> None:
-        if not end.connected:
+        until_ns = self._parameters.captures_until_ns
+        if not end.connected or (until_ns is not None and self._now_ns >= until_ns):
             return
         camera = end.spec.camera
         self.report.captured[camera.id] += 1
@@ -227,15 +278,11 @@ class Simulator:
     def _obey(self, end: CameraEnd, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             if not isinstance(decision, Send):
-                end.skip(decision.frame)
+                captured_ns = end.skip(decision.frame)
+                camera = end.spec.camera.id
+                self.report.lost.append(Unsent(camera, captured_ns, decision.reason))
                 continue
-            sending = end.send(
-                decision.frame,
-                decision.width_px,
-                decision.height_px,
-                RequestId(next(self._request_ids)),
-                self._now_ns,
-            )
+            sending = end.send(decision, RequestId(next(self._request_ids)), self._now_ns)
             self._at(sending.request.arrival_ns, lambda s=sending: self._arrive(end, s))  # type: ignore[misc]
 
     def _arrive(self, end: CameraEnd, sending: Sending) -> None:
@@ -244,14 +291,15 @@ class Simulator:
         request = sending.request
         rtt_ns = end.spec.rtt_ns
         self.report.unsent[request.camera] -= 1
-        self._alive[request.id] = request
+        self._alive[request.id] = sending
         self._at(
             self._now_ns + rtt_ns // 2,
             lambda: self._acknowledged(end, sending.frame, rtt_ns),
         )
-        self._tell(LinkMeasured(request.camera, end.arrived(sending)))
+        if (link := end.arrived(sending)) is not None:
+            self._tell(LinkMeasured(request.camera, link))
         self._tell(RequestArrived(request))
 
     def _acknowledged(self, end: CameraEnd, frame: int, rtt_ns: int) -> None:
         if end.connected:
-            self._obey(end, end.window.acknowledged(frame, self._now_ns, rtt_ns))
+            self._obey(end, end.sender.acknowledged(frame, self._now_ns, rtt_ns))

@@ -11,9 +11,13 @@ from edgebox.link.bandwidth import (
     NOISE_NS,
     SAMPLES_MIN,
     STALE_NS,
+    WINDOW_NS,
     BandwidthEstimate,
     BytesPerPixel,
+    Rule,
+    message_bytes,
 )
+from edgebox.link.shaping import BandwidthTrace, ShapedLink
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -183,14 +187,107 @@ def test_whatever_the_clocks_say_the_estimate_is_a_sane_number(
         assert 0 < bps <= 10**6 * 8 / (BUSY_MIN_NS / 1e9)
 
 
-@given(weights=st.lists(st.integers(1, 100_000), min_size=1, max_size=100))
-def test_bytes_per_pixel_is_a_high_quantile_of_recent_frames(weights: list[int]) -> None:
+@given(weights=st.lists(st.floats(0.05, 2), min_size=1, max_size=100), px=st.integers(64, 2000))
+def test_bytes_per_pixel_is_a_high_quantile_of_recent_frames(weights: list[float], px: int) -> None:
     learner = BytesPerPixel(quantile=0.9, frames_max=20)
     assert learner.value() is None
-    for size in weights:
-        learner.add(size, 1000)
+    sizes = [round(message_bytes(weight, px * px)) for weight in weights]
+    for size in sizes:
+        learner.add(size, px * px)
     value = learner.value()
-    recent = weights[-20:]
     assert value is not None
-    assert sum(size / 1000 <= value for size in recent) >= 0.9 * len(recent)
-    assert value in [size / 1000 for size in recent]
+    recent = sizes[-20:]
+    predicted = message_bytes(value, px * px)
+    assert sum(size <= predicted + 0.5 for size in recent) >= 0.9 * len(recent)
+    assert min(abs(size - predicted) for size in recent) < 0.5
+
+
+@given(
+    bytes_per_pixel=st.floats(0.1, 1),
+    exponent=st.floats(0.1, 0.2),
+    learnt_px=st.sampled_from((128, 256, 416, 608)),
+    asked_px=st.sampled_from((128, 256, 416, 608)),
+)
+def test_what_one_size_weighed_tells_what_another_will(
+    bytes_per_pixel: float, exponent: float, learnt_px: int, asked_px: int
+) -> None:
+    def really(px: int) -> int:
+        heavier: float = (px * px / 65_536) ** -exponent
+        return 660 + round(bytes_per_pixel * px * px * heavier)
+
+    learner = BytesPerPixel()
+    learner.add(really(learnt_px), learnt_px * learnt_px)
+    value = learner.value()
+    assert value is not None
+    assert message_bytes(value, asked_px * asked_px) == pytest.approx(really(asked_px), rel=0.2)
+
+
+rules = st.sampled_from(list(Rule))
+links = st.builds(
+    BandwidthTrace.stepwise,
+    st.lists(st.floats(0.5, 60), min_size=1, max_size=12),
+    st.sampled_from([0.1, 0.4, 1.0, 2.5]),
+)
+
+
+@given(
+    rule=rules,
+    trace=links,
+    rate_hz=st.sampled_from((5, 10, 25)),
+    sizes=st.lists(st.integers(10_000, 60_000), min_size=5, max_size=60),
+)
+def test_no_rule_believes_more_than_the_link_ever_carried_in_its_window(
+    rule: Rule, trace: BandwidthTrace, rate_hz: int, sizes: list[int]
+) -> None:
+    link, estimate = ShapedLink(trace, 0), BandwidthEstimate(rule=rule)
+    carried: list[tuple[int, int]] = []
+    for number, size in enumerate(sizes):
+        sent_ns = link.free_ns(number * S // rate_hz)
+        arrival_ns = link.leaves_ns(sent_ns, size)
+        estimate.add(size, sent_ns, arrival_ns)
+        carried.append((sent_ns, arrival_ns))
+        window = [span for span in carried if span[1] > arrival_ns - WINDOW_NS]
+        if len(window) < SAMPLES_MIN:
+            window = carried[-SAMPLES_MIN:]
+        means = [link.mean_bps(*span) for span in window]
+        bps = estimate.bps(arrival_ns)
+        assert bps is not None
+        # Instants are whole nanoseconds; nothing else is forgiven.
+        assert bps <= max(means) * 1.0001
+        if rule is not Rule.CAUTIOUS or means[-1] >= max(means):
+            assert bps >= min(means) * 0.9999
+
+
+@given(
+    rule=rules,
+    before_mbps=st.floats(1, 60),
+    after_mbps=st.floats(1, 60),
+    rate_hz=st.sampled_from((8, 15, 25)),
+)
+def test_every_rule_is_right_a_window_after_a_step(
+    rule: Rule, before_mbps: float, after_mbps: float, rate_hz: int
+) -> None:
+    trace = BandwidthTrace((0, 2 * S), (before_mbps * 1e6, after_mbps * 1e6), 100 * S)
+    link, estimate = ShapedLink(trace, 0), BandwidthEstimate(rule=rule)
+    # What a camera that adapts would send: half of what the slower of the two carries.
+    size = round(min(before_mbps, after_mbps) * 1e6 / 8 / rate_hz / 2)
+    arrival_ns = 0
+    for number in range(5 * rate_hz):
+        sent_ns = number * S // rate_hz
+        arrival_ns = link.leaves_ns(sent_ns, size)
+        estimate.add(size, sent_ns, arrival_ns)
+        if sent_ns > 2 * S + WINDOW_NS:
+            assert estimate.bps(arrival_ns) == pytest.approx(after_mbps * 1e6, rel=0.001)
+
+
+def test_rules_differ_as_they_say() -> None:
+    def believed(rule: Rule) -> float | None:
+        estimate = BandwidthEstimate(noise_ns=0, rule=rule)
+        for number, busy_ms in enumerate((40, 10, 20)):
+            estimate.add(10_000, number * 100 * MS, number * 100 * MS + busy_ms * MS)
+        return estimate.bps(300 * MS)
+
+    assert believed(Rule.LAST) == pytest.approx(4e6)
+    assert believed(Rule.LEAST) == pytest.approx(2e6)
+    assert believed(Rule.HARMONIC) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))
+    assert believed(Rule.CAUTIOUS) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))

@@ -2,13 +2,14 @@
 
 import math
 import random
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.link.shaping import BandwidthTrace, ShapedLink, lte_trace, parse_trace
+from edgebox.link.shaping import BandwidthTrace, ShapedLink, lte_trace, parse_trace, wifi_trace
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -100,14 +101,14 @@ def test_files_with_instants() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "^t: no bandwidth in it"),
-        ("# nothing\n", "^t: no bandwidth in it"),
+        ("", "^t:1: no bandwidth in it"),
+        ("# nothing\n", "^t:1: no bandwidth in it"),
         ("1\n2\nfast\n", "^t:3: expected a number from 0 to 1e.06, not 'fast'"),
         ("1\n-2\n", "^t:2: expected a number"),
         ("nan\n", "^t:1: expected a number"),
         ("1e9\n", "^t:1: expected a number"),
         ("0\n0\n", "^t: a bandwidth trace that is 0 throughout"),
-        ("at_s,mbps\n", "^t: no bandwidth in it"),
+        ("at_s,mbps\n", "^t:1: no bandwidth in it"),
         ("at_s,mbps\n0,1,2\n", "^t:2: expected at_s,mbps, not '0,1,2'"),
         ("at_s,mbps\n0,1\n0,2\n", "^t:3: at_s must rise"),
         ("at_s,mbps\nx,1\n", "^t:2: expected a number"),
@@ -158,3 +159,58 @@ def test_the_made_up_phone_swings_as_described(seed: int) -> None:
     assert 0.25 <= min(rates) < 1.5
     assert 10 < max(rates) <= 22
     assert 3 < sum(rates) / len(rates) < 14
+
+
+def test_a_rate_may_last_for_any_step() -> None:
+    trace = parse_trace("2\n4\n", "t.txt", step_s=20)
+    assert trace.period_ns == 40 * S
+    assert [trace.bps_at(at * S) for at in (0, 19, 20, 39, 40)] == [2e6, 2e6, 4e6, 4e6, 2e6]
+
+
+def test_mahimahi_packets_become_rates() -> None:
+    # Two packets by 1 ms, none by 2, one by 3 and by 4.
+    trace = parse_trace("1\n1\n3\n4\n", "verizon.up")
+    assert trace == parse_trace("1\n1\n3\n4\n", "x", form="mahimahi")
+    assert trace.period_ns == 4_000_000
+    assert [trace.bps_at(at * 1_000_000) for at in range(5)] == [24e6, 0, 12e6, 12e6, 24e6]
+    link = ShapedLink(trace, 0)
+    assert link.leaves_ns(0, 3000) == 1_000_000
+    assert link.leaves_ns(0, 1500) == 3_000_000
+
+
+@given(gaps=st.lists(st.integers(0, 30), min_size=1, max_size=60))
+def test_a_mahimahi_link_delivers_each_packet_by_its_millisecond(gaps: list[int]) -> None:
+    at_ms = list(accumulate([1, *gaps]))
+    trace = parse_trace("\n".join(map(str, at_ms)), "t.down")
+    link = ShapedLink(trace, 0)
+    for due_ms in at_ms:
+        left_ns = link.leaves_ns(0, 1500)
+        assert due_ms * 1_000_000 - 1_000_000 < left_ns <= due_ms * 1_000_000 + 10
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "complaint"),
+    [
+        ("1\n2.5\n", "mahimahi", "^t:2: expected a whole number of milliseconds, not '2.5'"),
+        ("5\n4\n", "mahimahi", "^t:2: the milliseconds must not fall"),
+        ("1,2\n", "csv", "^t:1: the first line must be at_s,mbps"),
+        ("at_s,mbps\n0,1\n", "mbps", "^t:1: expected a number"),
+    ],
+)
+def test_a_format_that_is_named_is_insisted_on(text: str, form: str, complaint: str) -> None:
+    with pytest.raises(InvalidInputError, match=complaint):
+        parse_trace(text, "t", form=form)
+
+
+def test_the_mean_rate_between_two_instants() -> None:
+    link = ShapedLink(BandwidthTrace.per_second([2.0, 6.0]), origin_ns=0)
+    assert link.mean_bps(0, 2 * S) == pytest.approx(4e6)
+    assert link.mean_bps(S // 2, S + S // 2) == pytest.approx(4e6)
+    assert link.mean_bps(7 * S, 8 * S) == pytest.approx(6e6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_made_up_wireless_link_is_good_and_repeats(seed: int) -> None:
+    trace = wifi_trace(random.Random(seed))
+    assert trace == wifi_trace(random.Random(seed))
+    assert all(10e6 < rate <= 90e6 for rate in trace.rates_bps)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from edgebox.link.bandwidth import message_bytes
 from edgebox.planning.budgets import bandwidth_needed_bps, budget
 from edgebox.planning.parameters import PlanningParameters
 from tests.planning.scene import FIXED_NS, link
@@ -15,19 +16,22 @@ PARAMETERS = PlanningParameters()
 
 
 def test_a_worked_example() -> None:
-    # 256x144 px at 0.3 bytes: 88,473.6 bits, 44.2 ms at 2 Mbit/s, 2 ms there and back.
+    # 256x144 px at 0.3 bytes, 8 % more for being small, and 660 bytes: 101,175 bits, 50.6 ms at
+    # 2 Mbit/s, 2 ms there and back.
     of = budget(camera(), link(2), FAMILY[1], FIXED_NS, PARAMETERS)
-    assert of.frame_bits == pytest.approx(88_473.6)
-    assert of.compute_ns == pytest.approx((300 - 44.2368 - 2 - 5 - 2) * MS, abs=1)
+    bits = 8 * (660 + 0.3 * 256 * 144 * (144 / 256) ** -0.14)
+    assert of.frame_bits == pytest.approx(bits)
+    assert bits == pytest.approx(101_175, abs=1)
+    assert of.compute_ns == pytest.approx((300 - bits / 2000 - 2 - 5 - 2) * MS, abs=1)
     assert of.rate_hz == 10
     slow = budget(camera(), link(1), FAMILY[1], FIXED_NS, PARAMETERS)
-    assert slow.rate_hz == pytest.approx(0.8 * 1e6 / 88_473.6)
+    assert slow.rate_hz == pytest.approx(0.8 * 1e6 / bits)
 
 
 def test_a_small_camera_sends_its_own_size_whatever_the_variant() -> None:
     small = camera(size=(200, 100))
     bits = {budget(small, link(2), v, 0, PARAMETERS).frame_bits for v in FAMILY[1:]}
-    assert bits == {200 * 100 * 0.3 * 8}
+    assert bits == {8 * message_bytes(0.3, 200 * 100)}
 
 
 def test_without_an_estimate_two_batches_of_a_third_fit() -> None:

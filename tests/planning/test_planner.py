@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from edgebox.domain.models import ExecutorId, Variant
-from edgebox.domain.plans import Assignment, CameraSnapshot
+from edgebox.domain.plans import Assignment, CameraSnapshot, Plan
 from edgebox.domain.requests import CameraId
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
@@ -29,19 +29,19 @@ def test_with_ample_everything_the_largest_size_is_chosen() -> None:
 
 
 def test_the_uplink_decides() -> None:
-    # At 10 Hz and 80 %: 320 px needs 1.73 Mbit/s, 416 px 2.92.
+    # At 10 Hz and 80 %: 320 px needs 1.83 Mbit/s, 416 px 2.83.
     given = only(seen(link_=link(1.9)))
     assert given.variant == name(320)
-    assert given.reason == "320 px: the uplink carries 1.9 Mbit/s; 416 px would need 2.9 Mbit/s"
+    assert given.reason == "320 px: the uplink carries 1.9 Mbit/s; 416 px would need 2.8 Mbit/s"
 
 
 def test_an_upgrade_waits_for_a_margin_and_what_is_held_does_not() -> None:
-    waits = only(seen(link_=link(1.9), has_px=256))
+    waits = only(seen(link_=link(1.8), has_px=256))
     assert waits.variant == name(256)
-    assert waits.reason == "256 px: the uplink carries 1.9 Mbit/s; 320 px would need 2.0 Mbit/s"
-    assert only(seen(link_=link(2.0), has_px=256)).variant == name(320)
-    assert only(seen(link_=link(1.73), has_px=320)).variant == name(320)
-    assert only(seen(link_=link(1.72), has_px=320)).variant == name(256)
+    assert waits.reason == "256 px: the uplink carries 1.8 Mbit/s; 320 px would need 2.0 Mbit/s"
+    assert only(seen(link_=link(2.01), has_px=256)).variant == name(320)
+    assert only(seen(link_=link(1.83), has_px=320)).variant == name(320)
+    assert only(seen(link_=link(1.80), has_px=320)).variant == name(256)
 
 
 def test_the_deadline_decides() -> None:
@@ -100,15 +100,45 @@ def test_a_plan_is_not_changed_for_one_that_is_no_better() -> None:
 
 
 def test_a_plan_that_is_hardly_better_moves_nobody() -> None:
-    has = {"a": (100, 30, 320), "b": (1000, 6, 128), "c": (1000, 6, 416)}
-    cameras = [seen(camera(of, slo, rate), has_px=px) for of, (slo, rate, px) in has.items()]
+    has = {"a": (100, 10), "b": (1000, 30), "c": (1000, 6)}
+    cameras = [seen(camera(of, slo, rate), has_px=416) for of, (slo, rate) in has.items()]
     sizes = {}
     for better_by in (1.0, 1.01):
         parameters = PlanningParameters(better_by=better_by)
         answer = plan(snapshot(cameras, gain=0.9), random.Random(1), 1000, parameters)
         sizes[better_by] = [a.variant for a in answer.assignments.values()]
-    assert sizes[1.0] == [name(320), name(416), name(320)]
+    assert sizes[1.0] == [name(416), name(320), name(320)]
     assert sizes[1.01] == [name(320), name(320), name(416)]
+
+
+def test_many_cameras_rise_together_where_none_could_alone() -> None:
+    # The first to leave 128 px would pay for batches of its own; at 256 px all share theirs.
+    cameras = [seen(camera(f"gate-{at}", 300, 12), has_px=128) for at in range(12)]
+    answer = plan(snapshot(cameras, gain=0.95), random.Random(1), 1000)
+    assert all(a.variant != name(128) for a in answer.assignments.values())
+    assert answer.utilisation <= PlanningParameters().utilisation_max
+
+
+def test_a_weak_uplink_does_not_make_everybodys_batches_small() -> None:
+    # 128 px take "far" 84 of its 100 ms: a batch beside it may take 3.5 ms, too short to gather in.
+    strong = [seen(camera(f"gate-{at}", 100, 30)) for at in range(14)]
+    weak = seen(camera("far", 100, 1), link(0.263))
+    answer = plan(snapshot([*strong, weak], gain=0.95), random.Random(1), 1000)
+    assert not answer.assignments[CameraId("far")].served
+    rest = [a for camera_id, a in answer.assignments.items() if camera_id != "far"]
+    assert all(a.served and a.rate_hz == 30 for a in rest)
+
+
+def test_rates_are_lowered_only_where_the_executors_would_be_full() -> None:
+    # 128 px take 3 ms (P99): 27 frames per 100 ms are 81 % at the smallest size.
+    def answer(count: int) -> Plan:
+        cameras = [seen(camera(f"gate-{at}", 300, 30)) for at in range(count)]
+        return plan(snapshot(cameras), random.Random(1), 1000)
+
+    busy, full = answer(9), answer(12)
+    assert {a.rate_hz for a in busy.assignments.values()} == {30}
+    assert max(a.rate_hz for a in full.assignments.values()) < 30
+    assert full.utilisation <= PlanningParameters().utilisation_slow
 
 
 def test_a_step_that_did_not_fit_is_tried_again_when_others_share_its_batches() -> None:
@@ -142,7 +172,7 @@ def test_accuracy_that_was_asked_for_is_kept_or_nothing_is_promised() -> None:
     assert (lost.variant, lost.served) == (name(128), False)
     assert lost.reason == (
         "128 px, best effort: the uplink carries 200 kbit/s; "
-        "416 px (for an accuracy of 0.55) would need 2.9 Mbit/s"
+        "416 px (for an accuracy of 0.55) would need 2.8 Mbit/s"
     )
     never = only(seen(camera(min_accuracy=0.9)))
     assert (never.variant, never.served) == (name(128), False)
@@ -156,10 +186,10 @@ def test_an_slo_that_cannot_be_met_is_best_effort() -> None:
 
 
 def test_a_link_too_slow_for_the_rate_gets_fewer_frames() -> None:
-    # 128x72 px are 22,118 bits: 9 Hz at 80 % of 250 kbit/s.
-    given = only(seen(camera(rate_hz=30), link(0.25)))
+    # 128x72 px are 34,393 bits: 9 Hz at 80 % of 390 kbit/s.
+    given = only(seen(camera(rate_hz=30), link(0.39)))
     assert (given.variant, given.served, given.rate_hz) == (name(128), True, 9.0)
-    assert given.reason == "128 px at 9 of 30 Hz: the uplink carries 250 kbit/s"
+    assert given.reason == "128 px at 9 of 30 Hz: the uplink carries 390 kbit/s"
     dying = only(seen(camera(rate_hz=30), link(0.02)))
     assert (dying.variant, dying.served, dying.rate_hz) == (name(128), False, 1.0)
 
@@ -168,10 +198,10 @@ def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
     cameras = [seen(camera(f"gate-{at}", rate_hz=30)) for at in range(13)]
     answer = plan(snapshot(cameras), random.Random(1), 1000)
     assert {a.variant for a in answer.assignments.values()} == {name(128)}
-    # 0.75 of the time at 3 ms a frame is 250 frames/s, 19.2 Hz each.
-    assert {a.rate_hz for a in answer.assignments.values()} == {19.0}
+    # 0.95 of the time at 3 ms a frame is 317 frames/s, 24.4 Hz each.
+    assert {a.rate_hz for a in answer.assignments.values()} == {24.0}
     [reason] = {a.reason for a in answer.assignments.values()}
-    assert reason == "128 px at 19 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
+    assert reason == "128 px at 24 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
 
 
 def test_without_variants_there_is_nothing_to_assign() -> None:
@@ -200,14 +230,14 @@ def test_bandwidths_in_words(bandwidth_bps: float, text: str) -> None:
 
 
 def test_who_was_lowered_a_moment_ago_waits_before_rising() -> None:
-    def three_s_after(lowered_ns: int) -> Assignment:
+    def just_after(lowered_ns: int) -> Assignment:
         # Snapshots of these tests are taken at the instant 0.
-        return only(replace(seen(has_px=256), lowered_ns=lowered_ns - 3000 * MS))
+        return only(replace(seen(has_px=256), lowered_ns=lowered_ns - 1500 * MS))
 
-    assert three_s_after(0).variant == name(608)
-    held = three_s_after(1)
+    assert just_after(0).variant == name(608)
+    held = just_after(1)
     assert held.variant == name(256)
-    assert held.reason == "256 px: lowered a moment ago; 320 px must be affordable for 3 s first"
+    assert held.reason == "256 px: lowered a moment ago; 320 px must be affordable for 1.5 s first"
     # What it cannot afford anyway is said as ever.
     slow = replace(seen(link_=link(1.9), has_px=256), lowered_ns=0)
     assert only(slow).reason.startswith("256 px: the uplink carries 1.9 Mbit/s")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import VariantName
 from edgebox.domain.plans import Advice
+from edgebox.link.bandwidth import OVERHEAD_BYTES
 from edgebox.link.messages import FrameHeader
 from edgebox.runtime.cameras import CameraRecord, Hop
 from tests.runtime.endings import MS, SECOND
@@ -133,7 +134,9 @@ def test_the_core_hears_of_a_link_five_times_a_second() -> None:
             heard.append((at_ns, link))
     assert 4 <= len(heard) <= 7
     assert heard[0][1].rtt_ns == RTT_NS
-    assert heard[-1][1].bytes_per_pixel == pytest.approx(10_000 / 90_000)
+    assert heard[-1][1].bytes_per_pixel == pytest.approx(
+        (10_000 - OVERHEAD_BYTES) / 90_000 * (90_000 / 65_536) ** 0.14
+    )
 
 
 def test_a_bandwidth_that_falls_is_told_soon() -> None:

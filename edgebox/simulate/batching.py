@@ -1,4 +1,4 @@
-"""`edgebox simulate`: batching policies compared on workloads. Thin: reads, runs, prints.
+"""`edgebox simulate batching`: policies compared on workloads. Thin: reads, runs, prints.
 
 Imports what a command needs when it runs; plots need the extra `plot`.
 """
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgebox.console import clear_errors, out, print_json, table
-from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.errors import InvalidInputError
+from edgebox.simulate.plots import figures_for
 
 if TYPE_CHECKING:
     from edgebox.scheduling.policy import BatchingPolicy
@@ -26,12 +27,7 @@ _REFERENCE = "clairvoyant"
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group()
-def simulate() -> None:
-    """Try scheduling policies under virtual time."""
-
-
-@simulate.command()
+@click.command()
 @click.argument("workload", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--policy",
@@ -118,7 +114,7 @@ def batching(
         _print_figures(workload, found)
 
 
-@simulate.command("make-workload")
+@click.command("make-workload")
 @click.option("--kind", help="One of the kinds; --kind list names them.", required=True)
 @click.option("--load", type=click.FloatRange(0.001, 100), default=0.7, show_default=True)
 @click.option(
@@ -305,17 +301,10 @@ def _curves(path: Path) -> "Callable[[dict[str, BatchingReport]], None]":
     Raises:
         EdgeboxError: the extra is missing, or the file is of another kind.
     """
-    if path.suffix not in (".png", ".svg"):
-        raise InvalidInputError(f"{path}: a plot is a .png or .svg file")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise EdgeboxError(
-            "drawing needs matplotlib, which is not installed: pip install 'edgebox[plot]'"
-        ) from None
+    new_figure = figures_for(path)
 
     def draw(reports: "dict[str, BatchingReport]") -> None:
-        figure = Figure(figsize=(10, 4), layout="constrained")
+        figure = new_figure(10, 4)
         answered, over_time = figure.subplots(1, 2)
         for name, report in reports.items():
             answered.step(*_answered_curve(report), where="post", label=name)

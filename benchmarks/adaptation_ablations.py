@@ -1,0 +1,123 @@
+"""Owns what Jellyfish's section 7.4 compares with: adapting the data and the variant apart.
+
+Used by benchmarks.adaptation. The cameras here do not look at the box's advice, and the planner
+reckons with a fixed part of the deadline, or with pictures of a fixed size.
+"""
+
+import random
+from dataclasses import dataclass, replace
+from functools import partial
+
+from edgebox.domain.plans import Advice, CameraSnapshot, Plan, PlanningSnapshot
+from edgebox.domain.requests import Camera
+from edgebox.link.bandwidth import BytesPerPixel, LinkEstimate, message_bytes
+from edgebox.link.sender import Decision, Send, send_sizes
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner import Planner, plan
+from edgebox.simulation.senders import SenderFactory
+
+FIXED_PX = 352
+"""The middle variant's input."""
+ENDLESS_BPS = 1e12
+
+
+class OwnSender:
+    """Sends every frame at a size of its own choice, whatever the box advises."""
+
+    def __init__(self, camera: Camera, bandwidth: LinkEstimate, limit_s: float | None) -> None:
+        """Start.
+
+        Args:
+            camera: whose frames.
+            bandwidth: what is believed of the link, by the paper's rule.
+            limit_s: a frame may take so long to send; None: the size is fixed.
+        """
+        self._camera = camera
+        self._bandwidth = bandwidth
+        self._limit_s = limit_s
+        self._weight = BytesPerPixel()
+        self._on_the_way: dict[int, tuple[int, int]] = {}
+
+    def advised(self, advice: Advice) -> None:
+        """Ignore it."""
+
+    def answered(self, box_ns: int) -> None:
+        """Ignore it."""
+
+    def captured(self, frame: int, captured_ns: int, now_ns: int) -> list[Decision]:
+        """Send the frame."""
+        if self._limit_s is None:
+            return [Send(frame, FIXED_PX, FIXED_PX, 85)]
+        sizes = send_sizes((self._camera.width_px, self._camera.height_px), None)
+        bps, weight = self._bandwidth.bps(now_ns), self._weight.value()
+        if bps is None or weight is None:
+            return [Send(frame, *sizes[-1], 85)]
+        bits_max = bps * min(self._limit_s, 1 / self._camera.rate_hz)
+        fitting = (
+            size for size in sizes if message_bytes(weight, size[0] * size[1]) * 8 <= bits_max
+        )
+        return [Send(frame, *next(fitting, sizes[-1]), 85)]
+
+    def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
+        """Note what a frame weighs that is being sent now."""
+        self._weight.add(size_bytes, pixels)
+        self._on_the_way[frame] = size_bytes, sent_ns
+
+    def acknowledged(self, frame: int, now_ns: int, base_ns: int) -> list[Decision]:
+        """Learn the link's throughput."""
+        size_bytes, sent_ns = self._on_the_way.pop(frame)
+        self._bandwidth.add(size_bytes, sent_ns, now_ns, base_ns)
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """One of the systems compared."""
+
+    network_share: float | None
+    """Part of the deadline that frames may be on their way; None: as long as they take."""
+    compute_share: float | None
+    """Part of the deadline that the planner gives the box; None: what fixed frames leave."""
+
+    @property
+    def sender(self) -> SenderFactory:
+        """What decides at the cameras."""
+        return self._sender
+
+    def _sender(self, camera: Camera, bandwidth: LinkEstimate) -> OwnSender:
+        if self.compute_share is None:
+            return OwnSender(camera, bandwidth, None)
+        share = 1e9 if self.network_share is None else self.network_share
+        return OwnSender(camera, bandwidth, share * camera.slo_ns / 1e9)
+
+    def planner(self, parameters: PlanningParameters) -> Planner:
+        """Return the box's planner, told another deadline and an endless link."""
+        inner = partial(plan, parameters=parameters)
+
+        def answer(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+            cameras = tuple(self._seen(camera) for camera in snapshot.cameras)
+            return inner(replace(snapshot, cameras=cameras), rng, iterations_max)
+
+        return answer
+
+    def _seen(self, of: CameraSnapshot) -> CameraSnapshot:
+        if self.compute_share is not None:
+            slo_ns = round(self.compute_share * of.camera.slo_ns)
+        elif of.link.bandwidth_bps is None or of.link.bytes_per_pixel is None:
+            slo_ns = of.camera.slo_ns // 2
+        else:
+            bits = 8 * message_bytes(of.link.bytes_per_pixel, FIXED_PX**2)
+            slo_ns = max(1, of.camera.slo_ns - round(bits / of.link.bandwidth_bps * 1e9))
+        link = replace(of.link, bandwidth_bps=ENDLESS_BPS)
+        return replace(of, camera=replace(of.camera, slo_ns=slo_ns), link=link)
+
+
+ABLATIONS: dict[str, Ablation] = {
+    "DA-off": Ablation(None, None),
+    "DA-bw-CB50": Ablation(None, 0.5),
+    "DA-bw-CB75": Ablation(None, 0.75),
+    "DA-slo-CB50": Ablation(0.5, 0.5),
+    "DA-slo-CB75": Ablation(0.25, 0.75),
+}
+"""As the paper's figure 16 calls them: no data adaptation, one that knows the bandwidth, one that
+knows the deadline too; with 50 % or 75 % of the deadline for the box."""

@@ -1,0 +1,76 @@
+"""Decides how a scenario becomes a run: the real Scheduler, planner, estimators and senders.
+
+Pure: all chance comes from the scenario's seed.
+"""
+
+import random
+from functools import partial
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.link.bandwidth import Rule
+from edgebox.planning.planner import Planner, plan
+from edgebox.scheduling.policies import make_policy
+from edgebox.scheduling.scheduler import Scheduler
+from edgebox.simulation.cameras import EstimateFactory, estimated, known
+from edgebox.simulation.report import Report
+from edgebox.simulation.scenario import PERFECT, Scenario
+from edgebox.simulation.senders import SenderFactory, make_sender
+from edgebox.simulation.simulator import SimulationParameters, Simulator
+
+DRAIN_NS = 2_000_000_000
+"""Beside the longest SLO: what is on its way when the last picture is taken may still end."""
+
+
+def run_scenario(
+    scenario: Scenario,
+    *,
+    sender: SenderFactory | None = None,
+    planner: Planner | None = None,
+    keep_journal: bool = False,
+) -> Report:
+    """Run a scenario to its end.
+
+    Args:
+        scenario: with its hardware.
+        sender: what decides at the cameras instead of what the scenario names.
+        planner: what plans instead of the box's planner.
+        keep_journal: whether to note each call of the Scheduler.
+
+    Raises:
+        InvalidInputError: it has no hardware.
+    """
+    hardware, policy, costs = scenario.hardware, scenario.policy, scenario.costs
+    if hardware is None:
+        raise InvalidInputError("the scenario's variants and executors are not known")
+    perfect = policy.bandwidth == PERFECT
+    scheduler = Scheduler(
+        scenario.scheduling, make_policy(policy.batching, random.Random(scenario.seed))
+    )
+    simulator = Simulator(
+        scheduler,
+        planner or partial(plan, parameters=scenario.planning),
+        variants=hardware.variants,
+        profiles=hardware.profiles,
+        cameras=scenario.cameras,
+        rng=random.Random(scenario.seed),
+        parameters=SimulationParameters(
+            prepare_ns=costs.prepare_ns,
+            overhead_ns=costs.overhead_ns,
+            timer_early_ns=costs.timer_early_ns,
+            planning_ns=costs.planning_ns,
+            slowdown=hardware.slowdown,
+            captures_until_ns=scenario.duration_ns,
+            keep_journal=keep_journal,
+            sender=sender or make_sender(policy.sender),
+            estimate=_estimate(policy.bandwidth),
+            known_ahead_ns=scenario.scheduling.planning_interval_ns if perfect else 0,
+        ),
+    )
+    longest_ns = max(camera.camera.slo_ns for camera in scenario.cameras)
+    simulator.run(scenario.duration_ns + longest_ns + DRAIN_NS)
+    simulator.close()
+    return simulator.report
+
+
+def _estimate(name: str) -> EstimateFactory:
+    return known if name == PERFECT else estimated(Rule(name))

@@ -1,0 +1,354 @@
+"""Owns the scenario file: cameras, links, variants and executors of a simulated box. TOML in.
+
+Pure: the text, and what reads the trace files it names, come in as arguments. Every error is one
+line that names file, line and key. docs/simulation.md describes the format.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from edgebox.domain.models import (
+    QUANTILES,
+    ExecutorId,
+    FamilyName,
+    LatencyProfile,
+    Variant,
+    VariantName,
+)
+from edgebox.domain.requests import Camera, CameraId
+from edgebox.link.bandwidth import SIZE_EXPONENT, Rule
+from edgebox.link.shaping import MADE_UP, TRACE_FORMATS, BandwidthTrace, parse_trace
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.policies import POLICIES
+from edgebox.simulation.cameras import PictureBytes, SimulatedCamera
+from edgebox.simulation.senders import SenderKind
+from edgebox.simulation.tables import Table, parse_toml
+
+MS = 1_000_000
+S = 1000 * MS
+PERFECT = "perfect"
+ESTIMATES = (*(str(rule) for rule in Rule), PERFECT)
+FAMILY = FamilyName("default")
+DATABASE = "database"
+
+ReadFile = Callable[[str], str]
+"""Returns the text of a file that the scenario names, relative to its folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is compared: how batches form, what is believed of links, what cameras send."""
+
+    batching: str = "edf"
+    bandwidth: str = str(Rule.CAUTIOUS)
+    sender: SenderKind = SenderKind.WINDOW
+
+
+@dataclass(frozen=True, slots=True)
+class BoxCosts:
+    """What the box's limbs cost beside inference."""
+
+    prepare_ns: tuple[int, int] = (1 * MS, 4 * MS)
+    overhead_ns: int = 300_000
+    planning_ns: int = 5 * MS
+    timer_early_ns: int = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What the box runs, and on what."""
+
+    variants: tuple[Variant, ...]
+    profiles: Mapping[ExecutorId, tuple[LatencyProfile, ...]]
+    slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One run to be made."""
+
+    cameras: tuple[SimulatedCamera, ...]
+    hardware: Hardware | None
+    """None: that of this machine, from the box's database."""
+    duration_ns: int
+    warmup_ns: int = 0
+    """Frames captured before this are not counted."""
+    seed: int = 1
+    policy: Policy = Policy()
+    planning: PlanningParameters = field(default_factory=PlanningParameters)
+    scheduling: SchedulerParameters = field(default_factory=SchedulerParameters)
+    costs: BoxCosts = BoxCosts()
+
+
+def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None) -> Scenario:
+    """Read a scenario.
+
+    Args:
+        text: of the file.
+        name: of the file, for messages.
+        read: returns the text of a trace file; its errors must be one-liners.
+        seed: instead of the scenario's own.
+
+    Raises:
+        InvalidInputError: the first mistake, with file, line and key.
+    """
+    top = parse_toml(text, name)
+    own_seed = top.whole("seed", 1)
+    seed = own_seed if seed is None else seed
+    duration_s = top.number("duration_s", above=True, high=86_400)
+    warmup_s = top.number("warmup_s", 0.0, high=duration_s)
+    planning, scheduling = _planner(top.table("planner"))
+    if top.choice("profiles", ("inline", DATABASE), "inline") == DATABASE:
+        hardware, families = None, None
+    else:
+        hardware = _hardware(top)
+        families = sorted({variant.family for variant in hardware.variants})
+    entries = top.tables("cameras")
+    if not entries:
+        raise top.wrong("cameras", "there must be at least one [[cameras]]")
+    rng = random.Random(seed)
+    cameras = [camera for entry in entries for camera in _cameras(entry, families, rng, read)]
+    seen: set[CameraId] = set()
+    for camera in cameras:
+        if camera.camera.id in seen:
+            raise top.wrong("cameras", f"there are two cameras named {camera.camera.id!r}")
+        seen.add(camera.camera.id)
+    scenario = Scenario(
+        tuple(cameras),
+        hardware,
+        round(duration_s * S),
+        round(warmup_s * S),
+        seed,
+        _policy(top.table("policy")),
+        planning,
+        scheduling,
+        _costs(top.table("box")),
+    )
+    top.finish()
+    return scenario
+
+
+def _policy(table: Table) -> Policy:
+    plain = Policy()
+    policy = Policy(
+        table.choice("batching", tuple(POLICIES), plain.batching),
+        table.choice("bandwidth", ESTIMATES, plain.bandwidth),
+        SenderKind(table.choice("sender", tuple(SenderKind), plain.sender)),
+    )
+    table.finish()
+    return policy
+
+
+def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters]:
+    plain, core = PlanningParameters(), SchedulerParameters()
+    used = table.number("utilisation_max", plain.utilisation_max, low=0.05, high=1)
+    upgrade = used * plain.utilisation_upgrade / plain.utilisation_max
+    planning = replace(
+        plain,
+        quantile=table.number("quantile", plain.quantile, low=0.5, high=1),
+        utilisation_max=used,
+        utilisation_upgrade=table.number("utilisation_upgrade", upgrade, low=0.05, high=1),
+        link_share=table.number("link_share", plain.link_share, low=0.05, high=1),
+        link_upgrade=table.number("link_upgrade", plain.link_upgrade, low=1, high=10),
+        latency_upgrade_ns=_ns(table, "latency_upgrade_ms", plain.latency_upgrade_ns),
+        raise_after_ns=_ns(table, "raise_after_ms", plain.raise_after_ns),
+        guard_ns=_ns(table, "guard_ms", plain.guard_ns),
+        rate_min_hz=table.number("rate_min_hz", plain.rate_min_hz, low=0.01, high=1000),
+    )
+    scheduling = replace(
+        core, planning_interval_ns=_ns(table, "interval_ms", core.planning_interval_ns, low=50)
+    )
+    table.finish()
+    return planning, scheduling
+
+
+def _costs(table: Table) -> BoxCosts:
+    plain = BoxCosts()
+    least, most = plain.prepare_ns
+    if "prepare_ms" in table:
+        least, most = (round(ms * MS) for ms in table.numbers("prepare_ms", length=2, high=10_000))
+        if least > most:
+            raise table.wrong("prepare_ms", "the first must not be above the second")
+    costs = BoxCosts(
+        (least, most),
+        _ns(table, "overhead_ms", plain.overhead_ns),
+        _ns(table, "planning_ms", plain.planning_ns),
+        _ns(table, "timer_early_ms", plain.timer_early_ns),
+    )
+    table.finish()
+    return costs
+
+
+def _ns(table: Table, key: str, default_ns: int, low: float = 0.0) -> int:
+    return round(table.number(key, default_ns / MS, low=low, high=600_000) * MS)
+
+
+def _hardware(top: Table) -> Hardware:
+    executors = top.tables("executors")
+    if not executors:
+        raise top.wrong("executors", 'there must be [[executors]], or profiles = "database"')
+    entries = top.tables("variants")
+    if not entries:
+        raise top.wrong("variants", 'there must be [[variants]], or profiles = "database"')
+    variants: dict[VariantName, Variant] = {}
+    times: dict[VariantName, dict[int, list[float]]] = {}
+    for entry in entries:
+        variant = _variant(entry)
+        if variant.name in variants:
+            raise entry.wrong("name", f"there are two variants named {variant.name!r}")
+        variants[variant.name] = variant
+        times[variant.name] = _batch_ms(entry)
+        entry.finish()
+    profiles: dict[ExecutorId, tuple[LatencyProfile, ...]] = {}
+    slowdown: dict[ExecutorId, float] = {}
+    for entry in executors:
+        executor = ExecutorId(entry.text("name"))
+        if executor in profiles:
+            raise entry.wrong("name", f"there are two executors named {executor!r}")
+        profiles[executor] = _profiles(entry, executor, times)
+        slowdown[executor] = entry.number("slowdown", 1.0, low=0.01, high=1000)
+        entry.finish()
+    return Hardware(tuple(variants.values()), profiles, slowdown)
+
+
+def _variant(entry: Table) -> Variant:
+    width_px = entry.whole("width_px", low=1, high=65_536)
+    return Variant(
+        VariantName(entry.text("name")),
+        FamilyName(entry.text("family", FAMILY)),
+        width_px,
+        entry.whole("height_px", width_px, low=1, high=65_536),
+        entry.number("accuracy", high=1),
+    )
+
+
+def _batch_ms(entry: Table) -> dict[int, list[float]]:
+    """Return the times by batch size: one for all quantiles, or one for each."""
+    table = entry.table("batch_ms")
+    out: dict[int, list[float]] = {}
+    for key in table.keys():  # noqa: SIM118 - a Table is no mapping
+        if not key.isdecimal() or not 1 <= int(key) <= 4096:
+            raise table.wrong(key, "a batch size must be a whole number from 1 to 4096")
+        if table.is_list(key):
+            times = table.numbers(key, length=len(QUANTILES), high=600_000)
+            if times != sorted(times):
+                raise table.wrong(key, "the times of the quantiles must rise")
+        else:
+            times = [table.number(key, high=600_000, above=True)]
+        out[int(key)] = times
+    if not out:
+        raise entry.wrong("batch_ms", "must give a time for at least one batch size")
+    return dict(sorted(out.items()))
+
+
+def _profiles(
+    entry: Table, executor: ExecutorId, times: Mapping[VariantName, Mapping[int, Sequence[float]]]
+) -> tuple[LatencyProfile, ...]:
+    spread = [1.0] * len(QUANTILES)
+    if "spread" in entry:
+        spread = entry.numbers("spread", length=len(QUANTILES), low=0.001, high=1000)
+        if spread != sorted(spread):
+            raise entry.wrong("spread", "must rise")
+    factor = entry.number("times", 1.0, low=0.001, high=1000)
+    names = entry.texts("variants") or list(times)
+    out = []
+    for name in names:
+        if name not in times:
+            raise entry.wrong("variants", f"there is no variant named {name!r}")
+        rows = {
+            size: tuple(
+                round(ms * MS * factor)
+                for ms in (given if len(given) > 1 else [given[0] * k for k in spread])
+            )
+            for size, given in times[VariantName(name)].items()
+        }
+        out.append(LatencyProfile(VariantName(name), executor, rows))
+    return tuple(out)
+
+
+def _cameras(
+    entry: Table, families: Sequence[FamilyName] | None, rng: random.Random, read: ReadFile
+) -> list[SimulatedCamera]:
+    name, count = entry.text("name"), entry.whole("count", 1, low=1, high=10_000)
+    family = entry.text("family", families[0] if families and len(families) == 1 else None)
+    if families is not None and family not in families:
+        raise entry.wrong("family", f"there is no variant of a family named {family!r}")
+    width_px = entry.whole("width_px", 1280, low=16, high=65_536)
+    rate_hz = entry.number("rate_hz", above=True, high=1000)
+    template = SimulatedCamera(
+        Camera(
+            CameraId(name),
+            entry.text("app", "default"),
+            FamilyName(family),
+            round(entry.number("slo_ms", above=True, high=600_000) * MS),
+            rate_hz,
+            width_px,
+            entry.whole("height_px", 720, low=16, high=65_536),
+            entry.number("min_accuracy", 0.0, high=1),
+        ),
+        _trace(entry, read),
+        rtt_ns=_ns(entry, "rtt_ms", 2 * MS),
+        jitter_ns=_ns(entry, "jitter_ms", 0),
+        weight=PictureBytes(
+            entry.number("bytes_per_pixel", 0.3, above=True, high=100),
+            entry.number("bytes_exponent", SIZE_EXPONENT, high=0.9),
+            entry.number("bytes_spread", 0.05, high=2),
+        ),
+        opens_ns=round(entry.number("joins_s", 0.0, high=86_400) * S),
+    )
+    if "leaves_s" in entry:
+        leaves_ns = round(entry.number("leaves_s", above=True, high=86_400) * S)
+        if leaves_ns <= template.opens_ns:
+            raise entry.wrong("leaves_s", "must be after joins_s")
+        template = replace(template, closes_ns=leaves_ns)
+    apart_ns = round(entry.number("joins_apart_s", 0.0, high=86_400) * S)
+    phase_ms = entry.number("phase_ms", -1.0, low=-1, high=60_000)
+    start_s = _trace_start_s(entry)
+    entry.finish()
+    made = []
+    for at in range(count):
+        camera_id = CameraId(name if count == 1 else f"{name}-{at + 1}")
+        drawn_phase, drawn_start = rng.random(), rng.random()
+        made.append(
+            replace(
+                template,
+                camera=replace(template.camera, id=camera_id),
+                opens_ns=template.opens_ns + at * apart_ns,
+                phase_ns=round(drawn_phase * S / rate_hz if phase_ms < 0 else phase_ms * MS),
+                trace_start_ns=round(
+                    drawn_start * template.trace.period_ns if start_s is None else start_s * S
+                ),
+            )
+        )
+    return made
+
+
+def _trace_start_s(entry: Table) -> float | None:
+    """Return where in the trace a camera begins; None: anywhere."""
+    if entry.is_text("trace_start_s"):
+        entry.choice("trace_start_s", ("random",))
+        return None
+    return entry.number("trace_start_s", 0.0, high=1e6)
+
+
+def _trace(entry: Table, read: ReadFile) -> BandwidthTrace:
+    given = [key for key in ("mbps", "trace", "made_up") if key in entry]
+    if len(given) != 1:
+        raise entry.wrong("mbps", "give exactly one of mbps, trace (a file) and made_up")
+    step_s = entry.number("step_s", 1.0, low=0.001, high=86_400)
+    if given == ["made_up"]:
+        kind = entry.choice("made_up", tuple(MADE_UP))
+        seed = entry.whole("made_up_seed", 1)
+        return MADE_UP[kind](random.Random(seed))
+    if given == ["mbps"]:
+        rates = entry.numbers("mbps", high=1e6) if entry.is_list("mbps") else None
+        if rates is None:
+            rates = [entry.number("mbps", above=True, high=1e6)]
+        if not any(rates):
+            raise entry.wrong("mbps", "a link that is 0 throughout carries nothing")
+        return BandwidthTrace.stepwise(rates, step_s)
+    file = entry.text("trace")
+    known = entry.choice("trace_format", ("auto", *TRACE_FORMATS), "auto")
+    return parse_trace(read(file), file, step_s=step_s, form=None if known == "auto" else known)

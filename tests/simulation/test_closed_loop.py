@@ -1,0 +1,164 @@
+"""Adaptation from end to end under virtual time: links, senders, planner and scheduler together."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgebox.domain.requests import Outcome
+from edgebox.simulation.figures import figures
+from edgebox.simulation.report import Ended, Report
+from edgebox.simulation.run import run_scenario
+from edgebox.simulation.scenario import ESTIMATES, Scenario, parse_scenario
+from edgebox.simulation.senders import SenderKind
+from tests.simulation.scenes import gate, scenario_text
+
+S = 1_000_000_000
+
+
+def scenario_of(*cameras: str, top: str = "duration_s = 20") -> Scenario:
+    return parse_scenario(scenario_text(*cameras, top=top), "test.toml", lambda name: name)
+
+
+def between(report: Report, from_s: float, to_s: float, camera: str = "gate") -> list[Ended]:
+    return [
+        end
+        for end in report.ended
+        if from_s * S <= end.request.captured_ns < to_s * S
+        and end.request.camera.startswith(camera)
+    ]
+
+
+def on_time_share(ends: Iterable[Ended]) -> float:
+    outcomes = [end.outcome is Outcome.ON_TIME for end in ends]
+    return sum(outcomes) / len(outcomes)
+
+
+def mean_width(ends: Iterable[Ended]) -> float:
+    widths = [end.request.width_px for end in ends]
+    return sum(widths) / len(widths)
+
+
+@pytest.mark.parametrize(("before", "after"), [(8, 4), (4, 2), (2, 1)])
+def test_when_a_link_halves_the_size_follows_within_a_second(before: float, after: float) -> None:
+    mbps = [before] * 10 + [after] * 30
+    report = run_scenario(scenario_of(gate(mbps=mbps, slo_ms=250)))
+    wide, narrow = between(report, 8, 10), between(report, 11, 13)
+    assert mean_width(narrow) < mean_width(wide)
+    assert on_time_share(narrow) == 1
+    assert len(narrow) == 20  # nothing was held back at the camera either
+    assert on_time_share(between(report, 10, 11)) >= 0.8
+    # It follows, and does not fall: what it sends fills more than a third of what it may.
+    sent_bits = sum(8 * end.request.size_bytes for end in between(report, 15, 20))
+    assert sent_bits > 0.33 * 5 * after * 1e6
+
+
+def test_when_a_link_comes_back_so_does_the_size() -> None:
+    mbps = [10] * 8 + [0.7] * 5 + [10] * 20
+    report = run_scenario(scenario_of(gate(mbps=mbps)))
+    before, within = between(report, 5, 8), between(report, 10, 13)
+    assert mean_width(within) < 0.5 * mean_width(before)
+    # A camera that was lowered is not raised at once, and steps up by and by.
+    assert mean_width(between(report, 18, 20)) == mean_width(before)
+    assert on_time_share(between(report, 13, 20)) == 1
+
+
+def test_a_link_that_stands_still_costs_what_it_must_and_no_more() -> None:
+    mbps = [10] * 5 + [0] * 3 + [10] * 30
+    report = run_scenario(scenario_of(gate(mbps=mbps)))
+    missed = figures(report, scenario_of(gate(mbps=mbps)))["all"]["captured"] - sum(
+        end.outcome is Outcome.ON_TIME for end in report.ended
+    )
+    assert 30 <= missed <= 34
+    assert on_time_share(between(report, 8.5, 20)) == 1
+
+
+def test_a_camera_that_joins_a_full_box_finds_a_place() -> None:
+    residents = [gate(f"gate-{at}", slo_ms=300, rate_hz=12) for at in range(5)]
+    newcomer = gate("new", slo_ms=300, rate_hz=12) + "\njoins_s = 10\ncount = 5"
+    report = run_scenario(scenario_of(*residents, newcomer))
+    assert mean_width(between(report, 8, 10)) > mean_width(between(report, 12, 14))
+    assert on_time_share(between(report, 5, 20)) > 0.99
+    new = between(report, 10, 20, "new")
+    assert on_time_share(new) > 0.99
+    assert len(new) >= 5 * 118
+
+
+@pytest.mark.parametrize("slo_ms", [200, 500])
+def test_fifty_cameras_that_join_at_once_are_served_within_three_seconds(slo_ms: int) -> None:
+    crowd = gate("crowd", slo_ms=slo_ms, rate_hz=10) + "\ncount = 50\nphase_ms = 0"
+    scenario = scenario_of(crowd, top="duration_s = 8")
+    report = run_scenario(scenario)
+    settled = between(report, 3, 8, "crowd")
+    assert on_time_share(settled) > 0.97
+    cameras = {end.request.camera for end in settled if end.outcome is Outcome.ON_TIME}
+    assert len(cameras) == 50
+    found = figures(report, scenario)
+    assert found["all"]["captured"] == report.captured.total() == 50 * 80
+
+
+def test_the_seed_decides_the_run_and_nothing_else_does() -> None:
+    lines = gate(mbps=[6, 2, 9, 1], rate_hz=15) + '\ncount = 3\ntrace_start_s = "random"'
+    lines += "\nbytes_spread = 0.3"
+
+    def run(seed: int) -> dict[str, object]:
+        scenario = scenario_of(lines, top=f"duration_s = 10\nseed = {seed}")
+        return figures(run_scenario(scenario), scenario)
+
+    one = run(1)
+    assert one == run(1)
+    assert one["cameras"] != run(2)["cameras"]
+
+
+def test_knowing_the_link_is_at_least_as_good_as_guessing() -> None:
+    lines = gate(mbps=[9, 3, 12, 1.5, 6, 2], slo_ms=150, rate_hz=15) + "\nstep_s = 4"
+    accuracy = {}
+    for name in ("perfect", "cautious", "harmonic"):
+        top = f'duration_s = 60\nwarmup_s = 2\npolicy.bandwidth = "{name}"'
+        scenario = scenario_of(lines, top=top)
+        accuracy[name] = figures(run_scenario(scenario), scenario)["all"]["accuracy"]
+    assert accuracy["perfect"] >= accuracy["cautious"] >= accuracy["harmonic"]
+
+
+cameras = st.builds(
+    lambda slo_ms, rate_hz, mbps, joins_s, stays_s, spread: (
+        f"slo_ms = {slo_ms}\nrate_hz = {rate_hz}\nmbps = {mbps}\njoins_s = {joins_s}\n"
+        f"bytes_spread = {spread}"
+        + ("" if stays_s is None else f"\nleaves_s = {joins_s + stays_s}")
+    ),
+    st.sampled_from([30, 80, 200, 600]),
+    st.sampled_from([1, 8, 30]),
+    st.lists(st.sampled_from([0.1, 1.0, 5.0, 50.0]), min_size=1, max_size=4),
+    st.floats(0, 2),
+    st.one_of(st.none(), st.floats(0.1, 2)),
+    st.sampled_from([0.0, 0.5]),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(cameras, min_size=1, max_size=5),
+    st.sampled_from(ESTIMATES),
+    st.sampled_from(list(SenderKind)),
+    st.integers(0, 100),
+)
+def test_every_captured_frame_ends_in_exactly_one_way(
+    drawn: list[str], bandwidth: str, sender: SenderKind, seed: int
+) -> None:
+    lines = [f'name = "gate-{at}"\n{of}' for at, of in enumerate(drawn)]
+    top = f'duration_s = 3\nseed = {seed}\npolicy = {{ bandwidth = "{bandwidth}", '
+    scenario = scenario_of(*lines, top=f'{top}sender = "{sender}" }}')
+    report = run_scenario(scenario)
+    found = figures(report, scenario)
+    for camera, of in found["cameras"].items():
+        ended = of["on_time"] + of["late"] + sum(of["dropped"].values()) + of["departed"]
+        assert (
+            of["captured"]
+            == ended
+            == sum(count for name, count in report.captured.items() if name == camera)
+        )
+        assert 0 <= of["accuracy"] <= of["accuracy_on_time"] <= 0.6
+        assert 0 <= of["miss_rate"] <= 1
+    totals = [sum(of[key] for of in found["cameras"].values()) for key in ("captured", "on_time")]
+    assert totals == [found["all"]["captured"], found["all"]["on_time"]]

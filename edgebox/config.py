@@ -127,7 +127,7 @@ class SchedulerSection:
     """What runs next, decided at every event."""
 
     batching: str = _key(
-        "edf",
+        "adaptive",
         "The policy that forms batches; docs/scheduling.md compares them",
         choices=tuple(POLICIES),
     )

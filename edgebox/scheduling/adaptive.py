@@ -112,10 +112,12 @@ class DistributionAware(QueueingPolicy):
 
     def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
         """Give away the batch with the best score; None: nobody waits for this executor."""
+        queues = [item for item in self._waiting.queues.items() if len(item[1])]
+        alone = len(queues) == 1 and len(queues[0][1]) == 1
         bests = []
-        for variant, queue in self._waiting.queues.items():
-            times = self._learning.times(executor, variant) if len(queue) else None
-            found = None if times is None else self._best(variant, times, now_ns)
+        for variant, _ in queues:
+            times = self._learning.times(executor, variant)
+            found = None if times is None else self._best(variant, times, now_ns, alone)
             if found is not None:
                 bests.append(found)
         if not bests:
@@ -126,14 +128,18 @@ class DistributionAware(QueueingPolicy):
         ids = tuple(member.id for member in members)
         return Batch(best.variant, ids, best.batch_size)
 
-    def _best(self, variant: VariantName, times: BatchTimes, now_ns: int) -> _Best | None:
+    def _best(
+        self, variant: VariantName, times: BatchTimes, now_ns: int, alone: bool
+    ) -> _Best | None:
+        """Return a variant's best batch; `alone`: nobody else waits, so there is no choice."""
         columns = self._waiting.queues[variant].columns
         table = self._learning.table(variant)
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
         steps = None if columns.steps is None else columns.steps.left(now_ns)
         waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
         pricing = self._pricing(times, table)
-        found = propose(waiters, table, pricing)
+        alone = alone and len(table.rank) == 1  # with several applications waiting may be better
+        found = None if alone else propose(waiters, table, pricing)
         if found is None:
             single = likeliest(waiters, table, pricing)
             return (

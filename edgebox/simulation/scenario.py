@@ -41,7 +41,7 @@ ReadFile = Callable[[str], str]
 class Policy:
     """What is compared: how batches form, what is believed of links, what cameras send."""
 
-    batching: str = "edf"
+    batching: str = "adaptive"
     bandwidth: str = str(Rule.CAUTIOUS)
     sender: SenderKind = SenderKind.WINDOW
 

@@ -272,6 +272,7 @@ class App:
                     "width_px": camera.width_px,
                     "height_px": camera.height_px,
                     "min_accuracy": camera.min_accuracy,
+                    "min_rate_hz": camera.min_rate_hz,
                     "agent": record.agent,
                 },
             )

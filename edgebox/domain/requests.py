@@ -62,6 +62,8 @@ class Camera:
     width_px: int
     height_px: int
     min_accuracy: float = 0.0
+    min_rate_hz: float = 0.0
+    """Fewer frames per second than this are of no use to it."""
     steps: tuple[Step, ...] = ()
     """Later deadlines, counted like `slo_ns` from the capture: rising, their worth falling."""
 

@@ -7,11 +7,10 @@ time from a start that satisfies them.
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from edgebox.domain.models import VariantName
-from edgebox.planning.candidates import Candidates, Level, round_rate
+from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 from edgebox.planning.parameters import PlanningParameters
 
@@ -114,7 +113,8 @@ def select(
     suffices) and raised where there is room; beside it one is built from the ground up, and one
     from the highest level that all can have together; the better of these replaces the repaired
     one only if it is better by a margin, so that nobody is moved for nothing. Where not even the
-    smallest levels fit the executors' time, all rates are lowered by the same factor.
+    smallest levels fit the executors' time, all rates are lowered by the same factor, none below
+    what its camera can use; where not even these fit, the fewest cameras become best effort.
 
     Steps are taken in the order of accuracy per time (gained or lost). The rates cancel out, so
     a family's cameras are treated alike: where larger variants gain ever less, the worst-off is
@@ -128,8 +128,13 @@ def select(
     """
     cameras, window_ns = _grounded(_serviceable(cameras), timing, parameters)
     ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
-    if ground.utilisation > max(parameters.utilisation_slow, parameters.utilisation_max):
-        return _slow_down(ground, timing, window_ns, parameters)
+    limit = time_limit(parameters)
+    if ground.utilisation > limit * _spare(parameters):
+        cameras = _affordable(cameras, timing, parameters)
+        window_ns = _window_ns(cameras)
+        ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
+        if ground.utilisation > limit:
+            return _slow_down(cameras, timing, parameters)
     level = _level_start(ground, timing, window_ns, parameters)
     best = _raise(ground, parameters, iterations_max)
     if level is not None:
@@ -187,8 +192,9 @@ def _grounded(
         return [c.best_effort() if at in given_up else c for at, c in enumerate(cameras)]
 
     def used(count: int) -> float:
-        left = without(count)
-        return Selection(left, [0] * len(left), timing, _window_ns(left)).utilisation
+        # What longer batches bring, not what the cameras that are given up would save.
+        window_ns = _window_ns(without(count))
+        return Selection(cameras, [0] * len(cameras), timing, window_ns).utilisation
 
     count = 0
     for limit in (parameters.utilisation_max, parameters.utilisation_slow):
@@ -300,29 +306,82 @@ def _lower(selection: Selection, parameters: PlanningParameters) -> Selection | 
     return selection
 
 
-def _slow_down(
-    ground: Selection,
+def time_limit(parameters: PlanningParameters) -> float:
+    """Return the share of the executors' time above which frames are given up."""
+    return max(parameters.utilisation_slow, parameters.utilisation_max)
+
+
+def _spare(parameters: PlanningParameters) -> float:
+    """Return the share of a limit above which there is no time to spare for those who wait."""
+    return parameters.utilisation_upgrade / parameters.utilisation_max
+
+
+def at_least_rates(
+    cameras: Sequence[Candidates],
     timing: Mapping[VariantName, Timing],
-    window_ns: int,
+    parameters: PlanningParameters,
+    factor: float = 0.0,
+) -> Selection:
+    """Return all cameras at their smallest levels, rates lowered by a factor, 0: to the least."""
+    slowed = [c.slowed(factor, parameters.rate_min_hz) for c in cameras]
+    return Selection(slowed, [0] * len(slowed), timing, _window_ns(slowed))
+
+
+def _affordable(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> list[Candidates]:
+    """Make the fewest cameras best effort that lets the others have their least rates.
+
+    Two orders are tried: those first that free most time, which takes the fewest where batches
+    bring nothing, and those first whose deadlines make everybody's batches small. Who is best
+    effort now stays so until there is time to spare: a load at the limit would else swing.
+    O(n log n) for n cameras.
+    """
+
+    def freed_ns(at: int) -> float:
+        level, least = cameras[at].levels[0], crowded[at].levels[0]
+        return cameras[at].least_hz * level.single_ns - least.rate_hz * least.single_ns
+
+    def waits(at: int) -> bool:
+        current = cameras[at].snapshot.current
+        return current is not None and not current.served
+
+    crowded = [c.crowded_out(parameters.rate_min_hz) for c in cameras]
+    movable = [at for at, c in enumerate(cameras) if c.served and freed_ns(at) > 0]
+    by_time = sorted(movable, key=lambda at: (-freed_ns(at), not waits(at)))
+    by_deadline = sorted(movable, key=lambda at: cameras[at].levels[0].budget.compute_ns)
+
+    def without(order: Sequence[int], count: int) -> list[Candidates]:
+        given_up = set(order[:count])
+        return [crowded[at] if at in given_up else c for at, c in enumerate(cameras)]
+
+    def fewest(order: Sequence[int], limit: float) -> int:
+        def fits(count: int) -> bool:
+            left = at_least_rates(without(order, count), timing, parameters)
+            return left.utilisation <= limit
+
+        return bisect_left(range(len(order)), True, key=fits)
+
+    limit = time_limit(parameters)
+    order = min(by_time, by_deadline, key=lambda of: fewest(of, limit))
+    least = fewest(order, limit)
+    most = fewest(order, limit * _spare(parameters))
+    return without(order, min(max(least, sum(map(waits, movable))), most))
+
+
+def _slow_down(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
 ) -> Selection:
-    """Lower all rates by the same factor, none below its floor, until the time suffices."""
-
-    def at(factor: float) -> Selection:
-        cameras = []
-        for c in ground.cameras:
-            level = c.levels[0]
-            floor_hz = min(parameters.rate_min_hz, level.rate_hz)
-            rate_hz = max(floor_hz, round_rate(level.rate_hz * factor))
-            cameras.append(replace(c, levels=(replace(level, rate_hz=rate_hz),)))
-        return Selection(cameras, [0] * len(cameras), timing, window_ns)
-
-    limit = max(parameters.utilisation_slow, parameters.utilisation_max)
+    """Lower all rates by the same factor, none below its least, until the time suffices."""
     low, high = 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
-        if at(middle).utilisation > limit:
+        if at_least_rates(cameras, timing, parameters, middle).utilisation > time_limit(parameters):
             high = middle
         else:
             low = middle
-    return at(low)
+    return at_least_rates(cameras, timing, parameters, low)

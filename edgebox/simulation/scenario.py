@@ -287,6 +287,7 @@ def _cameras(
             width_px,
             entry.whole("height_px", 720, low=16, high=65_536),
             entry.number("min_accuracy", 0.0, high=1),
+            entry.number("min_rate_hz", 0.0, high=rate_hz),
         ),
         _trace(entry, read),
         rtt_ns=_ns(entry, "rtt_ms", 2 * MS),

@@ -230,6 +230,7 @@ class CameraSession:
             width_px=hello.width_px,
             height_px=hello.height_px,
             min_accuracy=hello.min_accuracy,
+            min_rate_hz=hello.min_rate_hz,
             steps=to_steps(hello.later),
         )
         try:

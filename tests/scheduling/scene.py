@@ -49,15 +49,24 @@ def profile(
     return LatencyProfile(name(px), executor, rows)
 
 
-def camera(
+def camera(  # noqa: PLR0917
     of: str = "gate-1",
     slo_ms: int = 300,
     rate_hz: float = 10,
     size: tuple[int, int] = (1280, 720),
     min_accuracy: float = 0.0,
+    min_rate_hz: float = 0.0,
 ) -> Camera:
     return Camera(
-        CameraId(of), "default", STREET, slo_ms * MS, rate_hz, size[0], size[1], min_accuracy
+        CameraId(of),
+        "default",
+        STREET,
+        slo_ms * MS,
+        rate_hz,
+        size[0],
+        size[1],
+        min_accuracy,
+        min_rate_hz,
     )
 
 

@@ -43,7 +43,7 @@ IN_USE_PATIENCE_S = 45.0
 AFTER_SLO_S = 1.0
 """How much longer than the last deadline the last answers are waited for."""
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
-_WORTH_ANOTHER_TRY = frozenset(("camera_in_use", "box_full", "silent", "too_slow"))
+_WORTH_ANOTHER_TRY = frozenset(("camera_in_use", "box_full", "no_capacity", "silent", "too_slow"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ class Selection:
         self.cameras = cameras
         self.at = list(at)
         self._timing = timing
-        self._window_ns = window_ns
+        self.window_ns = window_ns
+        """The time in which batches gather."""
         self._rates: dict[VariantName, float] = {}
         for level in self.levels:
             name = level.variant.name
@@ -97,7 +98,7 @@ class Selection:
         # What is left of a sum of floats after all its terms are gone is not a rate.
         if rate_hz < 1e-9:
             return 0.0
-        return self._timing[variant].share(rate_hz, self._window_ns)
+        return self._timing[variant].share(rate_hz, self.window_ns)
 
 
 def select(
@@ -126,15 +127,10 @@ def select(
         parameters: the tunables.
         iterations_max: bound on the steps considered in each of the two ways.
     """
-    cameras, window_ns = _grounded(_serviceable(cameras), timing, parameters)
-    ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
-    limit = time_limit(parameters)
-    if ground.utilisation > limit * _spare(parameters):
-        cameras = _affordable(cameras, timing, parameters)
-        window_ns = _window_ns(cameras)
-        ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
-        if ground.utilisation > limit:
-            return _slow_down(cameras, timing, parameters)
+    ground = on_the_ground(cameras, timing, parameters)
+    cameras, window_ns = ground.cameras, ground.window_ns
+    if ground.utilisation > time_limit(parameters):
+        return _slow_down(cameras, timing, parameters)
     level = _level_start(ground, timing, window_ns, parameters)
     best = _raise(ground, parameters, iterations_max)
     if level is not None:
@@ -149,6 +145,23 @@ def select(
             if best.accuracy_rate <= kept.accuracy_rate * parameters.better_by:
                 return kept
     return best
+
+
+def on_the_ground(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> Selection:
+    """Decide who is served at all: all at their smallest levels, who cannot be as best effort.
+
+    Rates are those wished for; where these take too much time, they can all be lowered enough.
+    """
+    cameras, window_ns = _grounded(_serviceable(cameras), timing, parameters)
+    ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
+    if ground.utilisation <= time_limit(parameters) * _spare(parameters):
+        return ground
+    cameras = _affordable(cameras, timing, parameters)
+    return Selection(cameras, [0] * len(cameras), timing, _window_ns(cameras))
 
 
 def _serviceable(cameras: Sequence[Candidates]) -> list[Candidates]:
@@ -335,8 +348,9 @@ def _affordable(
     """Make the fewest cameras best effort that lets the others have their least rates.
 
     Two orders are tried: those first that free most time, which takes the fewest where batches
-    bring nothing, and those first whose deadlines make everybody's batches small. Who is best
-    effort now stays so until there is time to spare: a load at the limit would else swing.
+    bring nothing, and those first whose deadlines make everybody's batches small. Of equals, who
+    came last goes first. Who is best effort now stays so until there is time to spare: a load at
+    the limit would else swing.
     O(n log n) for n cameras.
     """
 
@@ -350,7 +364,7 @@ def _affordable(
 
     crowded = [c.crowded_out(parameters.rate_min_hz) for c in cameras]
     movable = [at for at, c in enumerate(cameras) if c.served and freed_ns(at) > 0]
-    by_time = sorted(movable, key=lambda at: (-freed_ns(at), not waits(at)))
+    by_time = sorted(movable, key=lambda at: (-freed_ns(at), not waits(at), -at))
     by_deadline = sorted(movable, key=lambda at: cameras[at].levels[0].budget.compute_ns)
 
     def without(order: Sequence[int], count: int) -> list[Candidates]:

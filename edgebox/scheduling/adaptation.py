@@ -124,18 +124,20 @@ class Adaptation:
         self._wanted = False
         self._due_ns = now_ns + self._parameters.planning_interval_ns
         self._in_snapshot = {camera: c.camera for camera, c in self.cameras.items()}
-        return ComputePlan(
-            PlanningSnapshot(
-                taken_ns=now_ns,
-                cameras=tuple(
-                    CameraSnapshot(c.camera, c.link, c.assignment, c.lowered_ns)
-                    for c in self.cameras.values()
-                ),
-                variants=self._ladders.offered,
-                profiles=self._profiles,
-                slowdown=self._latencies.slowdowns,
-                fixed_ns=self._calibration.fixed_ns,
-            )
+        return ComputePlan(self.snapshot(now_ns))
+
+    def snapshot(self, now_ns: int) -> PlanningSnapshot:
+        """Return all that planning may know now."""
+        return PlanningSnapshot(
+            taken_ns=now_ns,
+            cameras=tuple(
+                CameraSnapshot(c.camera, c.link, c.assignment, c.lowered_ns)
+                for c in self.cameras.values()
+            ),
+            variants=self._ladders.offered,
+            profiles=self._profiles,
+            slowdown=self._latencies.slowdowns,
+            fixed_ns=self._calibration.fixed_ns,
         )
 
     def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:

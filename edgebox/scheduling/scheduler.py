@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.plans import Advice, Assignment
+from edgebox.domain.plans import Advice, Assignment, PlanningSnapshot
 from edgebox.domain.requests import (
     BatchId,
     CameraId,
@@ -143,6 +143,10 @@ class Scheduler:
     def slowdown(self) -> Mapping[ExecutorId, float]:
         """How much slower than its profile each executor lately is, at least 1."""
         return self._latencies.slowdowns
+
+    def snapshot(self, now_ns: int) -> PlanningSnapshot:
+        """Return what planning may know now, for questions beside its plans."""
+        return self._adaptation.snapshot(now_ns)
 
     # Requests
 

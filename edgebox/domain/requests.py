@@ -98,6 +98,8 @@ class Request:
     """Run on exactly this variant (one-shot use), else the plan decides."""
     steps: tuple[Step, ...] = ()
     """Later deadlines, rising, their worth falling."""
+    advised: VariantName | None = None
+    """What its camera had been told to send for when it sent this frame; None: not known."""
 
     @property
     def last_deadline_ns(self) -> int:

@@ -302,6 +302,7 @@ class Box:
             height_px=height_px,
             size_bytes=arrived.size_bytes,
             steps=record.camera.steps_after(hop.deadline_ns),
+            advised=hop.advised,
         )
 
         def ended(frame: FrameAtBox, ending: Ending) -> None:

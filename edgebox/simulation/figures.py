@@ -136,7 +136,7 @@ def _count(tally: Tally, ended: Ended, way_back_ns: int, ladder: "_Ladder") -> N
     assert ended.variant is not None
     assert ended.started_ns is not None
     request = ended.request
-    tally.mismatches += ended.variant != ended.advised
+    tally.mismatches += ended.variant != request.advised
     if ended.outcome is Outcome.ON_TIME:
         tally.on_time += 1
         tally.accuracy_sum += ladder.accuracy(ended.variant, request.width_px, request.height_px)

@@ -20,8 +20,6 @@ class Ended:
     at_ns: int
     started_ns: int | None = None
     """When its batch started; None if it never ran."""
-    advised: VariantName | None = None
-    """What its camera had been told of when it sent the frame."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,9 +230,7 @@ class Simulator:
             raise InvariantViolation(f"request {request} ended twice or never began")
         known = sending.request
         variant, started_ns = self._ran.pop(request, (None, None))
-        self.report.ended.append(
-            Ended(known, variant, outcome, reason, self._now_ns, started_ns, sending.advised)
-        )
+        self.report.ended.append(Ended(known, variant, outcome, reason, self._now_ns, started_ns))
         end = self._ends.get(known.camera)
         if end is not None and reason is None:
             took_ns = self._now_ns - known.arrival_ns

@@ -80,6 +80,7 @@ def request(
     variant: VariantName | None = None,
     later: Iterable[tuple[float, float]] = (),
     app: str = "default",
+    advised: VariantName | None = None,
 ) -> Request:
     """Make a request; `later`: further deadlines in ms, and what an answer by them is worth."""
     arrival_ns, deadline_ns = round(arrival_ms * MS), round(deadline_ms * MS)
@@ -95,6 +96,7 @@ def request(
         9000,
         variant,
         tuple(Step(round(by_ms * MS), worth) for by_ms, worth in later),
+        advised,
     )
 
 

@@ -61,6 +61,8 @@ class Report:
     """The same frames one by one; complete once the run is closed."""
     changes: Counter[CameraId] = field(default_factory=Counter)
     """How often a camera was advised of another variant than before."""
+    refused: Counter[CameraId] = field(default_factory=Counter)
+    """How often a camera was turned away at its hello."""
     busy_ns: Counter[ExecutorId] = field(default_factory=Counter)
     plans: int = 0
 

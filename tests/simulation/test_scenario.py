@@ -56,6 +56,7 @@ sender = "obedient"
 interval_ms = 250
 utilisation_max = 0.6
 link_share = 0.7
+admission = "refuse"
 raise_after_ms = 1000
 [box]
 prepare_ms = [1, 2]
@@ -83,6 +84,7 @@ planning_ms = 3
     assert (scenario.planning.utilisation_max, scenario.planning.link_share) == (0.6, 0.7)
     assert scenario.planning.utilisation_upgrade == pytest.approx(0.56)
     assert scenario.costs.prepare_ns == (MS, 2 * MS)
+    assert scenario.refuses
 
 
 def test_traces_come_from_files_in_three_formats_or_are_made_up() -> None:

@@ -114,9 +114,9 @@ def select(
     suffices) and raised where there is room; beside it one is built from the ground up, one from
     the highest level that all can have together, and one from what the best choice of a longest
     batch allows; the best of these replaces the repaired one only if it is better by a margin, so
-    that nobody is moved for nothing. Where not even the
-    smallest levels fit the executors' time, all rates are lowered by the same factor, none below
-    what its camera can use; where not even these fit, the fewest cameras become best effort.
+    that nobody is moved for nothing. Where not even the smallest levels fit the executors' time,
+    all rates are lowered by the same factor, none below what its camera can use; where not even
+    these fit, the fewest cameras become best effort.
 
     Steps are taken in the order of accuracy per time (gained or lost). The rates cancel out, so
     a family's cameras are treated alike: where larger variants gain ever less, the worst-off is
@@ -126,7 +126,7 @@ def select(
         cameras: what each could be given; at least one camera.
         timing: what batches take.
         parameters: the tunables.
-        iterations_max: bound on the steps considered in each of the two ways.
+        iterations_max: bound on the steps considered from each start.
     """
     ground = on_the_ground(cameras, timing, parameters)
     cameras, window_ns = ground.cameras, ground.window_ns
@@ -386,8 +386,7 @@ def _affordable(
     Two orders are tried: those first that free most time, which takes the fewest where batches
     bring nothing, and those first whose deadlines make everybody's batches small. Of equals, who
     came last goes first. Who is best effort now stays so until there is time to spare: a load at
-    the limit would else swing.
-    O(n log n) for n cameras.
+    the limit would else swing. O(n log n) for n cameras.
     """
 
     def freed_ns(at: int) -> float:

@@ -159,7 +159,7 @@ async def test_comes_back_after_the_box_was_restarted() -> None:
     box = Box()
     await box.start()
     run = asyncio.create_task(camera(box, source(rate_hz=50.0)).run(duration_s=2.2))
-    await asyncio.sleep(0.3)
+    await box.first_frame.wait()
     await box.stop(bye="shutdown")
     before = len(box.headers)
     await asyncio.sleep(0.2)

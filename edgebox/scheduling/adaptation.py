@@ -57,6 +57,7 @@ class Adaptation:
         self._link_broke = False
         self._due_ns = 0
         self._planned_ns = 0
+        self._took_ns = 0
 
     def open(self, camera: Camera, now_ns: int) -> list[Advise]:
         """Take in a camera and tell it what to start with."""
@@ -100,6 +101,8 @@ class Adaptation:
     def planned(self, plan: Plan, now_ns: int) -> list[Advise]:
         """Put a plan into force; what it says of cameras that changed meanwhile is void."""
         asked, self._in_snapshot = self._in_snapshot, None
+        if asked is not None:
+            self._took_ns = now_ns - self._planned_ns
         out: list[Advise] = []
         for camera, assignment in plan.assignments.items():
             connected = self.cameras.get(camera)
@@ -128,7 +131,9 @@ class Adaptation:
         if self._wanted:
             return 0
         if self._link_broke:
-            return min(self._due_ns, self._planned_ns + self._parameters.replan_min_ns)
+            rest_ns = round(self._took_ns / self._parameters.replan_share)
+            rest_ns = max(rest_ns, self._parameters.replan_min_ns)
+            return min(self._due_ns, self._planned_ns + rest_ns)
         return self._due_ns
 
     def compute_plan(self, now_ns: int) -> ComputePlan:

@@ -109,8 +109,11 @@ def test_a_link_that_broke_its_estimate_is_planned_for_at_once() -> None:
     assert bench.scheduler.next_wakeup_ns() == 810 * MS
     assert snapshots(bench(None, 809)) == []
     assert len(snapshots(bench(None, 810))) == 1
-    bench(planned(256), 815)
+    # A plan that takes 40 ms is repeated after 200 ms at the earliest.
+    bench(planned(256), 850)
     assert bench.scheduler.next_wakeup_ns() == 1310 * MS
+    assert measured(1, 900) == 0
+    assert bench.scheduler.next_wakeup_ns() == 1010 * MS
 
 
 def test_a_snapshot_holds_what_is_known() -> None:

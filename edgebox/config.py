@@ -184,6 +184,12 @@ class PlannerSection:
         low=0.01,
         high=1000,
     )
+    admission: str = _key(
+        "best_effort",
+        "A new camera whose service would take that of cameras already served: best_effort takes "
+        "it on, and some become best effort; refuse turns it away",
+        choices=("best_effort", "refuse"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Measures what executors do: the share of time they are busy and the batches they run."""
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 
 WINDOW_NS = 10_000_000_000
@@ -14,21 +14,30 @@ class _Ran:
 
 
 class ExecutorMeter:
-    """The last ten seconds of one executor."""
+    """The last ten seconds of one executor, and its totals."""
 
     def __init__(self, started_ns: int) -> None:
         """Begin at an instant of the box's clock."""
         self._born_ns = started_ns
         self._ran: deque[_Ran] = deque()
+        self.busy_ns = 0
+        """Since the box started, samples included."""
+        self.batches: Counter[int] = Counter()
+        """By the number of requests in them, since the box started."""
 
     def ran(self, started_ns: int, ended_ns: int, requests: int) -> None:
         """Take in a batch that has come back."""
+        self.batches[requests] += 1
+        self._took(started_ns, ended_ns, requests)
+
+    def _took(self, started_ns: int, ended_ns: int, requests: int) -> None:
+        self.busy_ns += ended_ns - started_ns
         self._ran.append(_Ran(started_ns, ended_ns, requests))
         self._forget(ended_ns)
 
     def sampled(self, started_ns: int, ended_ns: int) -> None:
         """Take in a sample: time that the executor was busy, and no batch."""
-        self.ran(started_ns, ended_ns, 0)
+        self._took(started_ns, ended_ns, 0)
 
     def _forget(self, now_ns: int) -> None:
         while self._ran and self._ran[0].ended_ns <= now_ns - WINDOW_NS:

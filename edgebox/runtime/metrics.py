@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.requests import CameraId, DropReason, Outcome
 from edgebox.runtime.frames import Answer, Ending, Timing
+from edgebox.runtime.histogram import Histogram
 
 WINDOW_S = 60
 _RING = 4_096
@@ -98,6 +99,8 @@ class CameraMetrics:
         self._next = 0
         self._seconds: deque[tuple[int, Counts]] = deque()
         self._variants: Counter[str] = Counter()
+        self.latencies = {part: Histogram() for part in PARTS}
+        """Of all answers since the box started."""
 
     def captured(self, frames: int, skipped: int, now_ns: int) -> None:
         """Count frames a camera has captured, of which it never sent `skipped`."""
@@ -128,15 +131,17 @@ class CameraMetrics:
             self._sample(ending.timing, now_ns)
 
     def _sample(self, timing: Timing, now_ns: int) -> None:
-        self._samples[self._next % _RING] = (
-            now_ns,
+        parts_ns = (
             timing.network_ns,
             timing.queue_ns,
             timing.inference_ns,
             timing.return_ns,
             timing.total_ns,
         )
+        self._samples[self._next % _RING] = (now_ns, *parts_ns)
         self._next += 1
+        for histogram, part_ns in zip(self.latencies.values(), parts_ns, strict=True):
+            histogram.add(part_ns)
 
     def _second(self, now_ns: int) -> Counts:
         second = now_ns // 1_000_000_000

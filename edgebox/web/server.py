@@ -15,6 +15,7 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.recordings import compressed, file_name
 from edgebox.web.infer import infer
+from edgebox.web.prometheus import CONTENT_TYPE, metrics_text
 from edgebox.web.stream import CameraSession
 from edgebox.web.ui import StateCache, Viewer
 
@@ -64,6 +65,7 @@ class Server:
         self._box = box
         self._journal = journal
         self._limits = limits
+        self._lag = lag
         self._states = StateCache(box, lag)
         self._sessions: set[CameraSession] = set()
         self._viewers: set[Viewer] = set()
@@ -83,6 +85,7 @@ class Server:
                 web.get("/", self._page),
                 web.get("/healthz", self._health),
                 web.get("/readyz", self._ready),
+                web.get("/metrics", self._metrics),
                 web.get("/v1/stream", self._stream),
                 web.post("/v1/infer", self._infer),
                 web.get("/v1/state", self._state),
@@ -136,6 +139,11 @@ class Server:
         box = self._box
         return _json(
             {"ready": box.ready, "reason": box.not_ready_because}, 200 if box.ready else 503
+        )
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(
+            body=await metrics_text(self._box, self._lag), headers={"Content-Type": CONTENT_TYPE}
         )
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:

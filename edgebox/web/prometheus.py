@@ -1,0 +1,281 @@
+"""Owns what Prometheus is told: `GET /metrics`. The only importer of its client library.
+
+The loop's numbers are copied on the loop, a few cameras at a time; the text is written by a
+thread. Nothing is counted twice: everything comes from the counts that the page shows.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from edgebox.domain.plans import Advice
+from edgebox.runtime.box import Box
+from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.histogram import BOUNDS_NS
+from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.metrics import Counts
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_CAMERAS_PER_SLICE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Durations:
+    """A copy of a Histogram."""
+
+    counts: tuple[int, ...]
+    sum_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _CameraNumbers:
+    """A copy of what is known of one camera."""
+
+    name: str
+    counts: Counts
+    latencies: Mapping[str, _Durations]
+    connected: bool
+    bandwidth_bps: float | None
+    rtt_ns: int | None
+    advice: Advice | None
+
+
+@dataclass(frozen=True, slots=True)
+class _ExecutorNumbers:
+    """A copy of what one executor has done."""
+
+    name: str
+    busy_ns: int
+    batches: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _BoxNumbers:
+    """A copy of everything else."""
+
+    name: str
+    version: str
+    ready: bool
+    uptime_s: float
+    total: Counts
+    refused: Mapping[str, int]
+    queue_length: int
+    plans: int
+    plan_ns: int
+    loop_lag_ms: Mapping[str, float]
+    executors: Sequence[_ExecutorNumbers]
+
+
+async def metrics_text(box: Box, lag: LoopLag) -> bytes:
+    """Return the exposition of everything, in Prometheus's text format."""
+    cameras = []
+    for number, record in enumerate(list(box.cameras.values())):
+        if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
+            await asyncio.sleep(0)
+        cameras.append(_camera(box, record))
+    return await asyncio.to_thread(_written, _box(box, lag), cameras)
+
+
+def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
+    metrics = box.metrics.of(record.camera.id)
+    return _CameraNumbers(
+        record.camera.id,
+        metrics.counts.copy(),
+        {
+            part: _Durations(tuple(histogram.counts), histogram.sum_ns)
+            for part, histogram in metrics.latencies.items()
+        },
+        record.connected,
+        record.bandwidth.bps(box.driver.clock_ns()) if record.connected else None,
+        record.clock.rtt_ns if record.connected else None,
+        record.advice if record.connected else None,
+    )
+
+
+def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
+    executors = []
+    if box.ready:
+        for executor in box.driver.executors:
+            meter = box.driver.meters[executor.id]
+            executors.append(_ExecutorNumbers(executor.id, meter.busy_ns, dict(meter.batches)))
+    return _BoxNumbers(
+        box.name,
+        box.version,
+        box.ready,
+        (time.monotonic_ns() - box.started_ns) / 1e9,
+        box.metrics.total(),
+        dict(box.refusals.counts),
+        box.driver.scheduler.queue_length if box.ready else 0,
+        box.plans,
+        box.plan_ns,
+        lag.quantiles_ms() or {},
+        executors,
+    )
+
+
+def _written(box: _BoxNumbers, cameras: Sequence[_CameraNumbers]) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Exposition(box, cameras))
+    text: bytes = generate_latest(registry)
+    return text
+
+
+class _Exposition(Collector):
+    """One moment of the box as metric families."""
+
+    def __init__(self, box: _BoxNumbers, cameras: Sequence[_CameraNumbers]) -> None:
+        self._box = box
+        self._cameras = cameras
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family."""
+        yield from _box_families(self._box)
+        yield from _executor_families(self._box.executors)
+        yield from _frame_families(self._cameras)
+        yield from _link_families(self._cameras)
+
+
+def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
+    build = GaugeMetricFamily("edgebox_build_info", "Always 1.", labels=["version", "name"])
+    build.add_metric([box.version, box.name], 1)
+    yield build
+    for name, what, value in (
+        ("ready", "Whether models are warm and cameras are welcome.", float(box.ready)),
+        ("uptime_seconds", "Since the process started.", box.uptime_s),
+        ("queue_length", "Frames at the box that wait or are decoded.", box.queue_length),
+        ("planner_last_seconds", "What the last plan took.", box.plan_ns / 1e9),
+    ):
+        yield GaugeMetricFamily(f"edgebox_{name}", what, value=value)
+    yield CounterMetricFamily("edgebox_plans", "Plans made.", value=box.plans)
+    refused = CounterMetricFamily(
+        "edgebox_refusals", "Hellos that were turned away.", labels=["code"]
+    )
+    for code, count in box.refused.items():
+        refused.add_metric([code], count)
+    yield refused
+    lag = GaugeMetricFamily(
+        "edgebox_loop_lag_seconds", "How late timers fire, last minute.", labels=["quantile"]
+    )
+    for name, ms in box.loop_lag_ms.items():
+        lag.add_metric([name], ms / 1e3)
+    yield lag
+    frames = CounterMetricFamily(
+        "edgebox_box_frames",
+        "How the frames of all cameras ended, also of those long gone.",
+        labels=["outcome", "reason"],
+    )
+    _add_outcomes(frames, [], box.total)
+    yield frames
+
+
+def _executor_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Metric]:
+    busy = CounterMetricFamily(
+        "edgebox_executor_busy_seconds", "Time spent running models.", labels=["executor"]
+    )
+    sizes = HistogramMetricFamily("edgebox_batch_size", "Frames per batch.", labels=["executor"])
+    for executor in executors:
+        busy.add_metric([executor.name], executor.busy_ns / 1e9)
+        buckets, so_far = [], 0
+        for bound in (1, 2, 4, 8, 16, 32, 64):
+            so_far = sum(n for size, n in executor.batches.items() if size <= bound)
+            buckets.append((str(float(bound)), so_far))
+        buckets.append(("+Inf", sum(executor.batches.values())))
+        frames = sum(size * n for size, n in executor.batches.items())
+        sizes.add_metric([executor.name], buckets, frames)
+    yield busy
+    yield sizes
+
+
+def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
+    frames = CounterMetricFamily(
+        "edgebox_frames",
+        "How frames ended: on_time, late, or dropped for a reason.",
+        labels=["camera", "outcome", "reason"],
+    )
+    captured = CounterMetricFamily(
+        "edgebox_frames_captured", "Captured by the camera, sent or not.", labels=["camera"]
+    )
+    pending = GaugeMetricFamily(
+        "edgebox_frames_pending", "Captured and not ended yet.", labels=["camera"]
+    )
+    worth = CounterMetricFamily(
+        "edgebox_frames_worth", "What the answers were worth.", labels=["camera"]
+    )
+    mismatches = CounterMetricFamily(
+        "edgebox_frames_mismatched",
+        "Answers from another variant than the camera had been advised of.",
+        labels=["camera"],
+    )
+    latency = HistogramMetricFamily(
+        "edgebox_frame_latency_seconds",
+        "Where the time of answered frames went; total is from the capture.",
+        labels=["camera", "stage"],
+    )
+    for camera in cameras:
+        _add_outcomes(frames, [camera.name], camera.counts)
+        captured.add_metric([camera.name], camera.counts.captured)
+        pending.add_metric([camera.name], camera.counts.pending)
+        worth.add_metric([camera.name], camera.counts.worth)
+        mismatches.add_metric([camera.name], camera.counts.mismatches)
+        for stage, durations in camera.latencies.items():
+            latency.add_metric(
+                [camera.name, stage], _cumulative(durations.counts), durations.sum_ns / 1e9
+            )
+    yield from (frames, captured, pending, worth, mismatches, latency)
+
+
+def _link_families(cameras: Iterable[_CameraNumbers]) -> Iterator[Metric]:
+    connected = GaugeMetricFamily(
+        "edgebox_camera_connected", "Whether the camera is there.", labels=["camera"]
+    )
+    bandwidth = GaugeMetricFamily(
+        "edgebox_link_bandwidth_bits_per_second", "What its link carries.", labels=["camera"]
+    )
+    rtt = GaugeMetricFamily("edgebox_link_round_trip_seconds", "Least of late.", labels=["camera"])
+    width = GaugeMetricFamily(
+        "edgebox_advised_width_pixels", "What it is asked to send.", labels=["camera", "variant"]
+    )
+    rate = GaugeMetricFamily(
+        "edgebox_advised_rate_hertz", "Frames per second it is asked for.", labels=["camera"]
+    )
+    for camera in cameras:
+        connected.add_metric([camera.name], float(camera.connected))
+        if camera.bandwidth_bps is not None:
+            bandwidth.add_metric([camera.name], camera.bandwidth_bps)
+        if camera.rtt_ns is not None:
+            rtt.add_metric([camera.name], camera.rtt_ns / 1e9)
+        if camera.advice is not None:
+            width.add_metric([camera.name, camera.advice.variant], camera.advice.width_px)
+            rate.add_metric([camera.name], camera.advice.rate_hz)
+    yield from (connected, bandwidth, rtt, width, rate)
+
+
+def _add_outcomes(family: CounterMetricFamily, labels: list[str], counts: Counts) -> None:
+    """Add how frames ended; a reason that never came up is not there."""
+    family.add_metric([*labels, "on_time", ""], counts.on_time)
+    family.add_metric([*labels, "late", ""], counts.late)
+    dropped: Counter[str] = counts.dropped
+    for reason, count in sorted(dropped.items()):
+        family.add_metric([*labels, "dropped", reason], count)
+
+
+def _cumulative(counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Return Prometheus's buckets: (upper bound in seconds, how many are at most that)."""
+    bounds = [str(bound_ns / 1e9) for bound_ns in BOUNDS_NS] + ["+Inf"]
+    so_far, buckets = 0, []
+    for bound, count in zip(bounds, counts, strict=True):
+        so_far += count
+        buckets.append((bound, float(so_far)))
+    return buckets

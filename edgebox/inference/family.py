@@ -26,7 +26,13 @@ _INPUT_KEYS = {
     "layout", "dtype", "order", "fit", "fill", "size_multiple_px", "scale", "mean", "std",
 }  # fmt: skip
 _VARIANT_KEYS = {"name", "width_px", "height_px", "accuracy", "map50", "map75"}
-_FITS = ("letterbox_top_left", "letterbox_centre")
+FITS: Mapping[str, Fit] = {
+    "letterbox_top_left": "top_left",
+    "letterbox_centre": "centre",
+    "stretch": "stretch",
+    "cover": "cover",
+}
+"""By the name a manifest uses."""
 _PLAIN = (1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _SIDE_MAX_PX = 8192
 
@@ -209,12 +215,11 @@ def _read_labels(top: _Table) -> tuple[str, ...]:
 
 
 def _read_input(table: _Table) -> InputSpec:
-    fit: Fit = "top_left" if table.choice("fit", _FITS, _FITS[0]) == _FITS[0] else "centre"
     spec = InputSpec(
         layout="nhwc" if table.choice("layout", ("nhwc", "nchw")) == "nhwc" else "nchw",
         dtype="uint8" if table.choice("dtype", ("uint8", "float32")) == "uint8" else "float32",
         order="rgb" if table.choice("order", ("rgb", "bgr")) == "rgb" else "bgr",
-        fit=fit,
+        fit=FITS[table.choice("fit", tuple(FITS), "letterbox_top_left")],
         fill=table.whole("fill", 0, 255, 114),
         size_multiple_px=table.whole("size_multiple_px", 1, 1024, 32),
         scale=table.number("scale", 1e-6, 1e6, 1.0),

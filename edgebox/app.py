@@ -26,7 +26,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
 from edgebox.inference.sessions import CPU
-from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.planning.planner import plan
@@ -356,13 +356,19 @@ class App:
             self._storage = None
 
 
+def family_folders(inference: InferenceParameters) -> list[Path]:
+    """Return every folder with a family: bundled, named in the configuration, imported."""
+    named = [Path(folder) for folder in inference.families]
+    return [*bundled_folders(), *named, *imported_folders(inference.models_folder)]
+
+
 def load_families(inference: InferenceParameters) -> tuple[list[Family], list[ModelError]]:
     """Return the families that can be served, and what is wrong with those that cannot.
 
     Raises:
         ModelError: none can, or not the default one.
     """
-    zoo = load_zoo([*bundled_folders(), *map(Path, inference.families)])
+    zoo = load_zoo(family_folders(inference))
     problems = list(zoo.problems)
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"

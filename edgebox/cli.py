@@ -178,6 +178,7 @@ def demo(
 @_JSON
 def doctor(config_file: Path | None, as_json: bool) -> None:
     """Say what was found on this machine, what is missing, and how to mend it."""
+    from edgebox.app import family_folders
     from edgebox.config import load
     from edgebox.inference.doctor import Health, examine, to_json
     from edgebox.web.server import PAGE
@@ -185,7 +186,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     with clear_errors("doctor"):
         config = load(config_file)
     findings = examine(
-        families=[Path(folder) for folder in config.inference.families],
+        families=family_folders(config.inference),
         page_built=(PAGE / "index.html").is_file(),
         storage_file=config.storage.file,
         host=config.server.host,

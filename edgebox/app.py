@@ -419,9 +419,14 @@ def measure(
 
 
 async def measure_and_store(
-    config: Config, on_progress: Progress | None = None
+    config: Config, on_progress: Progress | None = None, families: Sequence[Family] = ()
 ) -> list[tuple[Family, OnnxExecutor, list[LatencyProfile]]]:
-    """Measure every family on every executor anew and keep the profiles for the next start.
+    """Measure families on every executor anew and keep the profiles for the next start.
+
+    Args:
+        config: of the box.
+        on_progress: told what is measured, and the share done.
+        families: which; none: all that can be served.
 
     Raises:
         EdgeboxError: the models or the database cannot be used.
@@ -430,7 +435,8 @@ async def measure_and_store(
     executors: list[OnnxExecutor] = []
     measured = []
     try:
-        families, _ = await asyncio.to_thread(load_families, config.inference)
+        if not families:
+            families, _ = await asyncio.to_thread(load_families, config.inference)
         executors = await asyncio.to_thread(open_executors, config.inference, families)
         for executor in executors:
             for family in families:

@@ -24,6 +24,8 @@ from edgebox.console import (
     set_up_logging,
     table,
 )
+from edgebox.detect import detect
+from edgebox.models import models
 from edgebox.plan import plan
 from edgebox.simulate import simulate
 
@@ -45,6 +47,8 @@ def main() -> None:
 
 
 main.add_command(camera)
+main.add_command(detect)
+main.add_command(models)
 main.add_command(plan)
 main.add_command(simulate)
 

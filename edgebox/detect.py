@@ -33,7 +33,7 @@ _SCORE_MIN = 0.3
 @click.option(
     "--score",
     "score_min",
-    type=click.FloatRange(0, 1),
+    type=click.FloatRange(0.001, 1),
     default=_SCORE_MIN,
     show_default=True,
     help="Detections below it are left out.",
@@ -120,7 +120,7 @@ class _Seen:
             "detections": [
                 {
                     "label": family.labels[label],
-                    "class_id": int(label),
+                    "label_id": int(label),
                     "score": round(float(score), 4),
                     "box": [round(float(side), 1) for side in box],
                 }

@@ -13,7 +13,7 @@ from edgebox.vision.overlap import iou_matrix
 COMPARED_MAX = 20
 _IOU_MIN = 0.9
 _NEAR_PX = 1.0
-_SCORE_DIFFERENCE_MAX = 0.02
+_SCORE_DIFFERENCE_MAX = 0.01
 _SHARE_MIN = 0.9
 """A pair of boxes that overlap as much as is just allowed may lose either of them by rounding."""
 

@@ -6,6 +6,7 @@ Blocks for seconds; run it off any event loop. What it finds out is in the manif
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -199,6 +200,7 @@ def _prove(path: Path, wishes: Wishes, ask: Asking | None, progress: Progress) -
     )
 
 
+@cache
 def _streets() -> tuple[NDArray[np.uint8], ...]:
     return tuple(Scene(seed).render(at_s).rgb for seed, at_s in _SCENES)
 

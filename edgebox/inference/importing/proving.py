@@ -15,7 +15,7 @@ from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.agreement import COMPARED_MAX, disagreement
 from edgebox.inference.importing.matching import Match, match
 from edgebox.inference.importing.original import Arrays, Original
-from edgebox.inference.importing.reading import Decoding
+from edgebox.inference.importing.reading import SCORE_MIN, Decoding
 from edgebox.inference.importing.recognition import decoded, on_canvas, run_one
 from edgebox.inference.machine import usable_cores
 from edgebox.inference.sessions import CPU, brief, session_options
@@ -42,14 +42,15 @@ class Subject:
         how = self.found.layout.preprocessing
         return [on_canvas(picture, how, size_px) for picture in self.pictures]
 
-    def one_by_one(self, size_px: SizePx) -> list[Detections]:
-        """Return what the original finds on each picture, alone.
+    def one_by_one(self, size_px: SizePx, canvases: Sequence[Canvas] = ()) -> list[Detections]:
+        """Return what the original finds on each canvas alone; none given: on the pictures.
 
         Raises:
             ModelError: it fails at this size, or its outputs have other shapes there.
         """
         how = self.found.layout.preprocessing
-        runs = [run_one(self.original, canvas, how) for canvas in self.canvases(size_px)]
+        canvases = canvases or self.canvases(size_px)
+        runs = [run_one(self.original, canvas, how) for canvas in canvases]
         self._check_shapes(runs[0], size_px)
         out = []
         for run in runs:
@@ -77,12 +78,14 @@ def check_batch_axis(subject: Subject, size_px: SizePx) -> None:
         ModelError: the pictures of a batch are not kept apart.
     """
     original, how = subject.original, subject.found.layout.preprocessing
-    shown = subject.canvases(size_px)
+    pictures = subject.canvases(size_px)
+    # Three that could hardly be more different: a picture, another one's negative, and black.
+    shown = [pictures[0], 255 - pictures[-1], np.zeros_like(pictures[0])]
     batch = original.batch_declared or BATCH_TRIED
     canvases = [shown[at % len(shown)] for at in range(batch)]
     try:
         together = original.run(canvases, how)
-        expected = subject.one_by_one(size_px)
+        expected = subject.one_by_one(size_px, shown)
         expected = [expected[at % len(shown)] for at in range(batch)]
         _check_first_axis(subject, together, batch)
         got = decoded(subject.found, subject.decoding, together, size_px, batch)
@@ -142,6 +145,8 @@ def check_served(
         ModelError: they do not find the same.
     """
     shown = subject.canvases(size_px)
+    # Served boxes are clipped to the input.
+    expected = [found.scaled(1.0, 1.0, *size_px) for found in expected]
     run = _runner(subject, session, size_px)
     compared = 0
     for size in (batch,) if batch else (1, BATCH_TRIED):
@@ -171,6 +176,6 @@ def _runner(
                 f"{subject.original.source.path}: the imported graph fails on {len(canvases)} "
                 f"pictures of {size_px[0]} x {size_px[1]} px: {brief(error)}"
             ) from error
-        return decode_boxes_scores_labels(outputs, *size_px, 0.0)
+        return decode_boxes_scores_labels(outputs, *size_px, SCORE_MIN)
 
     return run

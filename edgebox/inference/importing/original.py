@@ -109,11 +109,23 @@ class Original:
         )
 
     def run(self, canvases: Sequence[Canvas], how: Preprocessing) -> Arrays:
-        """Run a batch of (h, w, 3) RGB canvases, prepared in plain numpy.
+        """Run a batch of (h, w, 3) RGB canvases.
 
         Raises:
             ModelError: ONNX Runtime fails.
         """
+        batch, (height, width) = len(canvases), canvases[0].shape[:2]
+        try:
+            outputs: Arrays = self._session.run(None, self.feed(canvases, how))
+        except Exception as error:  # as above
+            raise ModelError(
+                f"{self.source.path}: fails on {batch} pictures of {width} x {height} px: "
+                f"{brief(error)}"
+            ) from error
+        return outputs
+
+    def feed(self, canvases: Sequence[Canvas], how: Preprocessing) -> dict[str, NDArray[Any]]:
+        """Return all inputs for a batch of (h, w, 3) RGB canvases, prepared in plain numpy."""
         stacked = np.stack(canvases)
         batch, height, width = stacked.shape[:3]
         feed = {self.pictures.name: self._prepared(stacked, how)}
@@ -123,14 +135,7 @@ class Original:
             else:
                 sides = (extra.axes[1] or height, extra.axes[2] or width)
                 feed[extra.name] = np.ones((batch, *sides), extra.dtype)
-        try:
-            outputs: Arrays = self._session.run(None, feed)
-        except Exception as error:  # as above
-            raise ModelError(
-                f"{self.source.path}: fails on {batch} pictures of {width} x {height} px: "
-                f"{brief(error)}"
-            ) from error
-        return outputs
+        return feed
 
     def _prepared(self, pictures: NDArray[np.uint8], how: Preprocessing) -> NDArray[Any]:
         ordered = pictures if how.order == "rgb" else pictures[..., ::-1]

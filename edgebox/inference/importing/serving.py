@@ -9,6 +9,7 @@ from onnx import GraphProto, ModelProto, TensorProto, helper
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.files import graphs_of
+from edgebox.inference.importing.folding import fold
 from edgebox.inference.importing.layouts import Layout
 from edgebox.inference.importing.operators import FLOAT, Operators
 from edgebox.inference.importing.original import Original
@@ -52,7 +53,8 @@ def served_model(
     graph = model.graph
     ops = Operators(original.source.opset, _names_in(model))
     pictures = ops.name("pictures")
-    _feed(ops, original, layout, pictures, fixed_px)
+    _feed_pictures(ops, model, original, layout, pictures)
+    _feed_extras(ops, original, pictures, fixed_px)
     before = len(ops.nodes)
     canvas = Canvas(pictures, fixed_px)
     writer = HeadWriter(ops, decoding, list(outputs), canvas, rows)
@@ -78,28 +80,25 @@ def served_model(
     return model
 
 
-def _feed(
-    ops: Operators,
-    original: Original,
-    layout: Layout,
-    pictures: str,
-    fixed_px: tuple[int, int] | None,
+def _feed_pictures(
+    ops: Operators, model: ModelProto, original: Original, layout: Layout, pictures: str
 ) -> None:
-    """Make what the model wants to be fed, under the names it knows, from the pictures."""
+    """Make the pictures a model wants to be fed, under the name it knows."""
     how, wanted = layout.preprocessing, original.pictures
+    dtype = np.dtype(wanted.dtype)
+    gain = how.scale / np.array(how.std)
+    shift = np.array(how.mean) / np.array(how.std)
+    channels = 3 if original.channels_last else 1
+    folded = channels == 1 and dtype == np.float32 and not shift.any()
+    folded = folded and fold(model, wanted.name, gain, reverse=how.order == "bgr")
     value = pictures
     # Axes and colours first, while a colour is one byte.
-    channels = 3
-    if not original.channels_last:
+    if channels == 1:
         value = ops.add("Transpose", value, perm=[0, 3, 1, 2])
-        channels = 1
-    if how.order == "bgr":
+    if how.order == "bgr" and not folded:
         value = ops.add("Gather", value, ops.ints(2, 1, 0), axis=channels)
-    dtype = np.dtype(wanted.dtype)
-    if dtype != np.uint8:
+    if dtype != np.uint8 and not folded:
         value = ops.cast(value, FLOAT)
-        gain = how.scale / np.array(how.std)
-        shift = np.array(how.mean) / np.array(how.std)
         dims = (1, 3, 1, 1) if channels == 1 else (1, 1, 1, 3)
         if (gain != 1.0).any():
             alike = (gain == gain[0]).all()
@@ -107,6 +106,12 @@ def _feed(
         if shift.any():
             value = ops.add("Sub", value, ops.floats(shift.reshape(dims)))
     ops.cast(value, int(_ONNX_TYPES[dtype]), result=wanted.name)
+
+
+def _feed_extras(
+    ops: Operators, original: Original, pictures: str, fixed_px: tuple[int, int] | None
+) -> None:
+    """Make the other inputs a model wants, from the pictures' shape."""
     for extra in original.extras:
         kind = int(_ONNX_TYPES[np.dtype(extra.dtype)])
         shape = ops.add("Shape", pictures)

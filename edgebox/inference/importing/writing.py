@@ -20,8 +20,11 @@ from edgebox.inference.importing.reading import (
     cells_of,
 )
 
-_APART = 4.0
-"""Times the longer side: how far the boxes of one class are moved from those of the next."""
+_REACH = (-2.0, 3.0)
+"""Times the longer side: what lies beyond counts as lying there when boxes are compared."""
+_APART = 6.0
+"""Times the longer side: how far the boxes of one class are moved from those of the next. More than
+the reach, or classes would meet; not much more, or float32 would round small boxes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +262,7 @@ class HeadWriter:
         """
         ops = self._ops
         longest = ops.largest(self._sides(), 0)
-        low, high = ops.add("Neg", longest), ops.add("Mul", longest, ops.floats(2.0))
+        low, high = (ops.add("Mul", longest, ops.floats(times)) for times in _REACH)
         step = ops.add("Mul", longest, ops.floats(_APART))
         shift = ops.add("Mul", ops.unsqueeze(ops.cast(labels, FLOAT), 2), step)
         apart = ops.add("Add", ops.add("Clip", boxes, low, high), shift)

@@ -168,7 +168,7 @@ def _ask(path: Path, possible: "Sequence[Candidate]") -> "Layout | None":
     """Show what each layout would find, and let a person choose."""
     err.print(f"The layout of {path.name} is not certain. What each would find:", markup=False)
     for number, each in enumerate(possible, 1):
-        doubts = f" ({'; '.join(each.doubts)})" if each.doubts else ""
+        doubts = f" ({each.objections})" if each.doubts else ""
         line = f"  {number} {each.name}, {each.match.layout.title}{doubts}: {each.summary(())}"
         err.print(line, markup=False)
     number = click.prompt("Which (0: none)", type=click.IntRange(0, len(possible)), err=True)

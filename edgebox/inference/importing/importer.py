@@ -52,6 +52,8 @@ from edgebox.vision.detections import Detections
 SIZES_PX: tuple[SizePx, ...] = ((320, 320), (416, 416), (512, 512), (640, 640))
 """What one file with free sides is offered at, unless sizes are asked for."""
 
+CLASSIFIER_SIZES_PX: tuple[SizePx, ...] = ((224, 224),)
+
 _ACCURACY_LIMIT = 0.6
 _ACCURACY_SIDE_PX = 400.0
 
@@ -216,9 +218,8 @@ def _recognised(
     size_px = trial_size_px(original, Preprocessing())
     possible = candidates(original, pictures, size_px, names, wishes.layout)
     if wishes.layout is not None:
-        chosen, by = possible[0], "asked for"
-        doubts = "; ".join(chosen.doubts)
-        return chosen, f"the layout {chosen.name} was {by}, although {doubts}" if doubts else ""
+        chosen = possible[0]
+        return chosen, _although(chosen)
     try:
         chosen = decide(original, possible)
     except UncertainLayoutError as error:
@@ -226,13 +227,21 @@ def _recognised(
         if layout is None:
             raise
         return next(each for each in possible if each.match.layout is layout), ""
-    others = [each.name for each in possible if each is not chosen and not each.doubts]
+    others = [
+        each.name
+        for each in possible
+        if each is not chosen and each.possible and len(each.doubts) <= len(chosen.doubts)
+    ]
     if not others:
-        return chosen, ""
+        return chosen, _although(chosen)
     return chosen, (
         f"taken to be {chosen.name}; {' or '.join(others)} would fit as well but found no more on "
         "the pictures: --layout names another"
     )
+
+
+def _although(chosen: Candidate) -> str:
+    return f"taken to be {chosen.name}, although {chosen.objections}" if chosen.doubts else ""
 
 
 def _labels(
@@ -265,7 +274,8 @@ def _sizes(
             )
         wanted = ((width, height),)
     elif not wanted:
-        wanted = tuple(dict.fromkeys((width or w, height or h) for w, h in SIZES_PX))
+        usual = SIZES_PX if subject.found.layout.task == "detect" else CLASSIFIER_SIZES_PX
+        wanted = tuple(dict.fromkeys((width or w, height or h) for w, h in usual))
         tried = {size: _tried(subject, size) for size in wanted}
         good = {size: found for size, found in tried.items() if isinstance(found, list)}
         if not good:

@@ -107,7 +107,8 @@ def _axes_fit(output: Output, shape: tuple[int, ...], found: dict[str, int]) -> 
             continue
         more, _, letter = axis.rpartition("+")
         value = length - int(more or 0)
-        if value < 1 or found.setdefault(letter, value) != value:
+        # No rows at all is what a model with NMS inside gives where nothing is.
+        if value < (letter != "q") or found.setdefault(letter, value) != value:
             return False
     return True
 
@@ -116,51 +117,55 @@ def _is_whole(array: NDArray[Any]) -> bool:
     return bool(np.issubdtype(array.dtype, np.integer) or (np.round(array) == array).all())
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Something that speaks against a layout."""
+
+    text: str
+    grave: bool = True
+    """Rules it out; otherwise it is only unusual, as an untrained model may be."""
+
+
 def doubts(
     found: Match, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
-) -> list[str]:
+) -> list[Doubt]:
     """Return what speaks against a layout in the outputs of one picture."""
     head = found.layout.head
     chosen = [arrays[at] for at in found.outputs]
     if head.pictures is None:
         chosen = [array[0] for array in chosen]
     if not all(np.isfinite(array).all() for array in chosen):
-        return ["not all numbers are finite"]
-    against = [] if found.named else ["the outputs have other names"]
-    against += _doubts_of_scores(head, chosen, found.classes)
+        return [Doubt("not all numbers are finite")]
+    against = [] if found.named else [Doubt("the outputs have other names", grave=False)]
+    if not any(array.size for array in chosen):
+        return against
+    against += _doubts_of_scores(head, chosen)
+    against += _unusual(head, chosen, found.classes)
     if head.labels is not None:
         labels = part_of(head, chosen, head.labels)
         if not _is_whole(labels) or (labels < -1).any():
-            against.append("the labels are no whole numbers")
+            against.append(Doubt("the labels are no whole numbers"))
     if head.box_form != "whole picture":
         against += _doubts_of_boxes(head, chosen, width_px, height_px)
     return against
 
 
-def _doubts_of_scores(head: Head, arrays: Sequence[NDArray[Any]], classes: int | None) -> list[str]:
+def _doubts_of_scores(head: Head, arrays: Sequence[NDArray[Any]]) -> list[Doubt]:
     raw = part_of(head, arrays, head.scores)
     against = []
     if head.activation == "none":
         if raw.size and (raw.min() < -_SLACK or raw.max() > 1.0 + _SLACK):
-            against.append("the scores are not from 0 to 1")
+            against.append(Doubt("the scores are not from 0 to 1"))
         elif head.box_form == "whole picture" and abs(raw.sum() - 1.0) > 0.01:
-            against.append("the probabilities do not add up to 1")
-    elif raw.min() >= 0.0 and raw.max() <= 1.0 and head.box_form == "whole picture":
-        if abs(raw.sum() - 1.0) < 0.01:
-            against.append("the scores are probabilities already")
-    elif _too_sure(head, raw):
-        against.append("every other row would be sure of something")
-    if classes is not None and head.pick != "given":
-        kept = classes - head.background
-        other = classes - (not head.background)
-        if kept not in _CLASSES_OF_COCO and other in _CLASSES_OF_COCO and head.activation != "none":
-            against.append(f"it would score {kept} classes, not {other}")
+            against.append(Doubt("the probabilities do not add up to 1"))
+    elif head.box_form == "whole picture" and raw.min() >= 0.0 and abs(raw.sum() - 1.0) < 0.01:
+        against.append(Doubt("the scores are probabilities already"))
     if head.objectness is not None:
         objectness = part_of(head, arrays, head.objectness)
         if objectness.min() < -_SLACK or objectness.max() > 1.0 + _SLACK:
-            against.append("the objectness is not from 0 to 1")
+            against.append(Doubt("the objectness is not from 0 to 1"))
         elif bool((objectness == 1.0).all()) != head.objectness_is_one:
-            against.append("the objectness says another thing")
+            against.append(Doubt("the objectness says another thing"))
     return against
 
 
@@ -170,9 +175,21 @@ def _too_sure(head: Head, raw: Floats) -> bool:
     return head.background and bool(np.mean(raw.argmax(axis=-1) == raw.shape[-1] - 1) < 0.5)
 
 
+def _unusual(head: Head, arrays: Sequence[NDArray[Any]], classes: int | None) -> list[Doubt]:
+    """Return what a trained model of the layout would hardly do."""
+    against = []
+    if _too_sure(head, part_of(head, arrays, head.scores)):
+        against.append(Doubt("every other row would be sure of something", grave=False))
+    if classes is not None and head.activation != "none":
+        kept, other = classes - head.background, classes - (not head.background)
+        if kept not in _CLASSES_OF_COCO and other in _CLASSES_OF_COCO:
+            against.append(Doubt(f"it would score {kept} classes, not {other}", grave=False))
+    return against
+
+
 def _doubts_of_boxes(
     head: Head, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
-) -> list[str]:
+) -> list[Doubt]:
     assert head.boxes is not None
     raw = part_of(head, arrays, head.boxes)
     if not len(raw):
@@ -182,14 +199,14 @@ def _doubts_of_boxes(
     against = []
     sides = boxes[:, 2:] - boxes[:, :2]
     if head.pick != "given" and (sides < -_SLACK).mean() > 0.05:
-        against.append("boxes have negative sides")
+        against.append(Doubt("boxes have negative sides"))
     if head.pick == "given":
         scored = part_of(head, arrays, head.scores).reshape(-1) > 0.05
         against += _doubts_of_corners(boxes[scored], width_px, height_px)
     elif head.box_form == "bins" and raw[:, 0].min() >= 0.0 and raw[:, 0].max() <= 1.0:
-        against.append("some of what should be distributions are scores")
+        against.append(Doubt("some of what should be distributions are scores"))
     elif head.relative and (raw.min() < -0.5 or raw.max() > 1.5):
-        against.append("the boxes are no shares of the picture's sides")
+        against.append(Doubt("the boxes are no shares of the picture's sides"))
     rows = len(boxes)
     strides = strides_of(head, rows, width_px, height_px) if _is_dense(head) else None
     if strides is not None and head.box_form != "bins":
@@ -198,16 +215,16 @@ def _doubts_of_boxes(
     return against
 
 
-def _doubts_of_corners(boxes: Floats, width_px: int, height_px: int) -> list[str]:
+def _doubts_of_corners(boxes: Floats, width_px: int, height_px: int) -> list[Doubt]:
     if not len(boxes):
         return []
     sides = boxes[:, 2:] - boxes[:, :2]
     if (sides < -_SLACK).any():
-        return ["boxes have negative sides"]
+        return [Doubt("boxes have negative sides")]
     if boxes.max() <= 2.0:
-        return ["the boxes are shares of the picture's sides, not pixels"]
+        return [Doubt("the boxes are shares of the picture's sides, not pixels")]
     if boxes.max() > 3.0 * max(width_px, height_px):
-        return ["the boxes lie outside the picture"]
+        return [Doubt("the boxes lie outside the picture")]
     return []
 
 
@@ -215,7 +232,7 @@ def _is_dense(head: Head) -> bool:
     return any("a" in output.axes for output in head.outputs)
 
 
-def _doubts_of_centres(centres: Floats, cells: Floats, anchors: int) -> list[str]:
+def _doubts_of_centres(centres: Floats, cells: Floats, anchors: int) -> list[Doubt]:
     """Say whether boxes are not where their cells are; several anchors come in either order."""
     places = (cells[:, :2] + 0.5) * cells[:, 2:]
     strides = cells[:, 2]
@@ -223,7 +240,7 @@ def _doubts_of_centres(centres: Floats, cells: Floats, anchors: int) -> list[str
         away = np.abs(centres - expected).max(axis=1) / stride
         if np.median(away) <= _CELLS_AWAY_MAX:
             return []
-    return ["the boxes are not where their cells are"]
+    return [Doubt("the boxes are not where their cells are")]
 
 
 def _orders(places: Floats, strides: Floats, anchors: int) -> list[tuple[Floats, Floats]]:
@@ -248,7 +265,10 @@ def why_not(names: Sequence[str], arrays: Sequence[NDArray[Any]], height_px: int
     return ""
 
 
-def segments(arrays: Sequence[NDArray[Any]], height_px: int) -> bool:
-    """Say whether one output is a map of masks beside boxes, as segmentation models have it."""
-    maps = [a for a in arrays if a.ndim == 4 and a.shape[2] * 8 >= height_px and a.shape[1] >= 8]
-    return bool(maps) and any(array.ndim == 3 for array in arrays)
+def segments(names: Sequence[str], arrays: Sequence[NDArray[Any]], height_px: int) -> bool:
+    """Say whether masks come beside the boxes, as segmentation models have it."""
+    if any(re.search(r"mask|proto", name, re.IGNORECASE) for name in names):
+        return True
+    # Transformers of Hugging Face give their feature maps, too.
+    maps = [a for a in arrays if a.ndim == 4 and a.shape[2] * 4 >= height_px and a.shape[1] >= 8]
+    return bool(maps) and any(a.ndim == 3 for a in arrays) and "pred_boxes" not in names

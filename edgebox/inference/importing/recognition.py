@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.labels import decoding_for
 from edgebox.inference.importing.layouts import LAYOUTS, Layout, Preprocessing
-from edgebox.inference.importing.matching import Match, doubts, match, segments, why_not
+from edgebox.inference.importing.matching import Doubt, Match, doubts, match, segments, why_not
 from edgebox.inference.importing.original import Arrays, Original
 from edgebox.inference.importing.reading import Decoding, read
 from edgebox.inference.tensors import Canvas
@@ -33,7 +33,7 @@ class Candidate:
     """A layout the model may have."""
 
     match: Match
-    doubts: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
     found: tuple[Detections, ...]
     """What it would detect on each picture, in input px."""
 
@@ -41,6 +41,16 @@ class Candidate:
     def name(self) -> str:
         """The layout's name."""
         return self.match.layout.name
+
+    @property
+    def possible(self) -> bool:
+        """Whether nothing rules it out."""
+        return not any(doubt.grave for doubt in self.doubts)
+
+    @property
+    def objections(self) -> str:
+        """What speaks against it, in words."""
+        return "; ".join(doubt.text for doubt in self.doubts)
 
     @cached_property
     def evidence(self) -> float:
@@ -139,7 +149,7 @@ def candidates(
         )
     plain = Preprocessing()
     first = run_one(original, on_canvas(pictures[0], plain, size_px), plain)
-    if segments(first, size_px[1]):
+    if segments(original.outputs, first, size_px[1]):
         raise ModelError(
             f"{original.source.path}: is a segmentation model (its outputs are "
             f"{_shapes(original.outputs, first)}); edgebox serves detectors and classifiers"
@@ -163,7 +173,7 @@ def candidates(
             canvases = [on_canvas(picture, how, size_px) for picture in pictures]
             runs[how] = [run_one(original, canvas, how) for canvas in canvases]
         out.append(_candidate(each, runs[how], size_px))
-    return sorted(out, key=lambda c: (len(c.doubts), -c.evidence))
+    return sorted(out, key=lambda c: (not c.possible, len(c.doubts), -c.evidence))
 
 
 def _candidate(found: Match, runs: Sequence[Arrays], size_px: tuple[int, int]) -> Candidate:
@@ -203,7 +213,9 @@ def decide(original: Original, possible: Sequence[Candidate]) -> Candidate:
     Raises:
         UncertainLayoutError: it may have one of several, or one with doubts.
     """
-    clean = [each for each in possible if not each.doubts]
+    clean = [each for each in possible if each.possible]
+    fewest = min((len(each.doubts) for each in clean), default=0)
+    clean = [each for each in clean if len(each.doubts) == fewest]
     by_name = {each.name: each for each in clean}
     likely = []
     for each in clean:
@@ -222,7 +234,7 @@ def decide(original: Original, possible: Sequence[Candidate]) -> Candidate:
         return likely[0]
     shown = likely or list(possible)
     if len(shown) == 1:
-        problem = f"it could be {shown[0].match.layout.name!r}, but {'; '.join(shown[0].doubts)}"
+        problem = f"it could be {shown[0].match.layout.name!r}, but {shown[0].objections}"
     else:
         names = ", ".join(each.name for each in shown)
         problem = f"it could be any of {names}"

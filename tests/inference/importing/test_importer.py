@@ -180,6 +180,39 @@ def test_what_is_not_certain_is_asked(tmp_path: Path) -> None:
     assert found.summary(LABELS).startswith("person 0.8")
 
 
+def test_what_an_untrained_model_does_is_unusual_not_impossible(tmp_path: Path) -> None:
+    tiny = tiny_of("rfdetr")
+    tiny.outputs[1].values[:] += 9.0
+    result = import_family([written(tmp_path, tiny)], tmp_path / "models", NAMED)
+    assert result.candidate.name == "rfdetr"
+    assert any("although every other row would be sure" in remark for remark in result.remarks)
+
+
+def test_a_model_that_finds_nothing_is_taken_with_a_warning(tmp_path: Path) -> None:
+    tiny = tiny_of("nms_rows")
+    tiny.outputs[0].values = np.zeros((0, 7), np.float32)
+    tiny.outputs[0].follows = None
+    result = import_family([written(tmp_path, tiny)], tmp_path / "models", NAMED)
+    assert (result.candidate.name, result.compared) == ("nms_rows", 0)
+    assert any("nothing was found on the pictures" in remark for remark in result.remarks)
+
+
+def test_feature_maps_beside_boxes_are_no_masks(tmp_path: Path) -> None:
+    tiny = with_output(tiny_of("hf_rtdetr"), "encoder_last_hidden_state", (256, 16, 24))
+    result = import_family([written(tmp_path, tiny)], tmp_path / "models", NAMED)
+    assert result.candidate.name == "hf_rtdetr"
+    masks = with_output(tiny_of("rfdetr"), "masks", (20, 4, 6))
+    assert "is a segmentation model" in refused(tmp_path, NAMED, masks)
+
+
+def test_a_classifier_with_free_sides_gets_the_usual_one(tmp_path: Path) -> None:
+    values = np.array([0.0, 2.0, 1.0], np.float32)
+    raw = Raw("logits", values)
+    tiny = Tiny([raw], layout("classifier").preprocessing, width="w", height="h")
+    family = import_family([written(tmp_path, tiny)], tmp_path / "models", NAMED).family
+    assert [(v.name, v.width_px, v.height_px) for v in family.variants] == [("tiny-224", 224, 224)]
+
+
 # -- what is taken --------------------------------------------------------------------------
 
 

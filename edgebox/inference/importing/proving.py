@@ -57,6 +57,10 @@ class Subject:
             out += decoded(self.found, self.decoding, run, size_px, batch=1)
         return out
 
+    def disagreement(self, one: Detections, other: Detections) -> str:
+        """Say in what two lists of detections of one picture differ."""
+        return disagreement(one, other, self.found.layout.head.nms_iou)
+
     def _check_shapes(self, run: Arrays, size_px: SizePx) -> None:
         original = self.original
         roles = frozenset(extra.role for extra in original.extras)
@@ -89,7 +93,7 @@ def check_batch_axis(subject: Subject, size_px: SizePx) -> None:
         expected = [expected[at % len(shown)] for at in range(batch)]
         _check_first_axis(subject, together, batch)
         got = decoded(subject.found, subject.decoding, together, size_px, batch)
-        wrong = next(filter(None, map(disagreement, expected, got)), "")
+        wrong = next(filter(None, map(subject.disagreement, expected, got)), "")
     except (ModelError, IndexError, ValueError) as error:
         wrong = str(error)
     if wrong:
@@ -153,7 +157,7 @@ def check_served(
         for start in range(0, len(shown), size):
             at = [(start + step) % len(shown) for step in range(size)]
             for index, got in zip(at, run([shown[index] for index in at]), strict=True):
-                wrong = disagreement(expected[index], got)
+                wrong = subject.disagreement(expected[index], got)
                 if wrong:
                     raise ModelError(
                         f"{subject.original.source.path}: the imported graph does not find what "

@@ -119,7 +119,9 @@ def _read_one(
     else:
         scores = scores[:, list(decoding.kept_columns)]
         if head.objectness is not None:
-            scores = scores * part_of(head, arrays, head.objectness)
+            # Rounded as the model's numbers are, or what is equal there would have an order here.
+            objectness = part_of(head, arrays, head.objectness)
+            scores = (scores.astype(np.float32) * objectness.astype(np.float32)).astype(float)
         rows = np.arange(len(scores))
         if head.pick == "every":
             rows = np.repeat(rows, scores.shape[1])

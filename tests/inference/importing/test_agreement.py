@@ -40,3 +40,14 @@ def test_the_message_names_what_is_missing() -> None:
     assert f"3 of the best 20 detections differ: label {label}, score {score:.2f}" in disagreement(
         FOUND, missing
     )
+
+
+def test_where_overlaps_are_removed_one_of_two_equals_stays() -> None:
+    shift = np.zeros((30, 4), np.float32)
+    shift[::3] = 0.2 * (FOUND.boxes[::3, 2:] - FOUND.boxes[::3, :2]).min(axis=1, keepdims=True)
+    other = Detections(FOUND.boxes + shift, FOUND.scores, FOUND.labels)
+    assert "differ" in disagreement(FOUND, other)
+    assert disagreement(FOUND, other, nms_iou=0.45) == ""
+    everywhere = 0.2 * (FOUND.boxes[:, 2:] - FOUND.boxes[:, :2]).min(axis=1, keepdims=True)
+    moved = Detections(FOUND.boxes + everywhere, FOUND.scores, FOUND.labels)
+    assert "differ" in disagreement(FOUND, moved, nms_iou=0.45)

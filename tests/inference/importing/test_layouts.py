@@ -80,6 +80,14 @@ def test_every_layout_is_tried() -> None:
     assert set(DETECTORS) | classifiers == {each.name for each in LAYOUTS}
 
 
+def test_the_page_lists_them_all() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
+    for each in LAYOUTS:
+        assert f"| `{each.name}` | " in page
+    assert len({each.name for each in LAYOUTS}) == len(LAYOUTS)
+    assert {each.rather for each in LAYOUTS} - {""} <= {each.name for each in LAYOUTS}
+
+
 @pytest.mark.parametrize("name", DETECTORS)
 def test_a_detector_finds_what_was_planted(tmp_path: Path, name: str) -> None:
     build, scored = DETECTORS[name]

@@ -7,20 +7,27 @@ import pytest
 
 from edgebox.inference.importing.importer import Wishes, import_family
 from edgebox.media.jpeg import encode
-from tests.end_to_end.running import post, running
+from tests.end_to_end.running import post, running, streaming
 from tests.inference.importing.planted import HEIGHT, LABELS, OBJECTS, WIDTH, write
 from tests.inference.importing.zoo_of_layouts import DETECTORS
 
 
-async def test_what_was_imported_is_served(database: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch", ["batch", 1, 2])
+async def test_what_was_imported_is_served(
+    database: Path, tmp_path: Path, batch: int | str
+) -> None:
     path = tmp_path / "gate.onnx"
-    path.write_bytes(write(DETECTORS["nanodet_plus"][0]()))
+    tiny = DETECTORS["nanodet_plus"][0]()
+    tiny.batch = batch
+    path.write_bytes(write(tiny))
     models = tmp_path / "mine"
     import_family([path], models, Wishes(labels=LABELS))
     picture = encode(np.full((2 * HEIGHT, 2 * WIDTH, 3), 120, np.uint8))
     async with running(database, inference__models=str(models)) as app:
         assert list(app.box.families) == ["street", "gate"]
         status, answer = await post(app, picture, {"family": "gate", "deadline_ms": 5000})
+        async with streaming(app, family="gate") as camera:
+            assert camera.summary().on_time >= 1
     assert status == 200, answer
     assert answer["variant"] == f"gate-{WIDTH}x{HEIGHT}"
     found = sorted((row["label"], row["box"]) for row in answer["detections"])

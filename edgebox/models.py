@@ -169,7 +169,7 @@ def _ask(path: Path, possible: "Sequence[Candidate]") -> "Layout | None":
     err.print(f"The layout of {path.name} is not certain. What each would find:", markup=False)
     for number, each in enumerate(possible, 1):
         doubts = f" ({each.objections})" if each.doubts else ""
-        line = f"  {number} {each.name}, {each.match.layout.title}{doubts}: {each.summary(())}"
+        line = f"  {number} {each.name}, {each.match.layout.title}{doubts}: {each.summary()}"
         err.print(line, markup=False)
     number = click.prompt("Which (0: none)", type=click.IntRange(0, len(possible)), err=True)
     return possible[number - 1].match.layout if number else None
@@ -223,7 +223,7 @@ def _import_document(
         "licence": family.licence,
         "labels": list(family.labels),
         "batch_size_fixed": family.batch_size_fixed,
-        "found": imported.candidate.summary(family.labels),
+        "found": imported.candidate.summary(),
         "compared": imported.compared,
         "remarks": list(imported.remarks),
         "variants": _variant_documents(family, profiles),

@@ -83,7 +83,8 @@ async def test_what_cannot_be_asked_without_a_terminal_is_said(tmp_path: Path) -
     ended = await edgebox(tmp_path, "models", "import", str(path))
     message = " ".join(ended.err.split())
     assert ended.code == 1
-    assert "its layout is not certain: it could be any of" in message
+    assert "its layout is not certain: it could be any of these: " in message
+    assert "rfdetr (would find class 0 0.8" in message
     assert "name it with --layout" in message
     unknown = await edgebox(tmp_path, "models", "import", str(path), "--layout", "yolo99")
     assert "there is no layout 'yolo99'; there are yolov5," in " ".join(unknown.err.split())

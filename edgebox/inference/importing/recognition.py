@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
-from edgebox.inference.importing.labels import decoding_for
+from edgebox.inference.importing.labels import decoding_for, labels_for, scored_classes
 from edgebox.inference.importing.layouts import LAYOUTS, Layout, Preprocessing
 from edgebox.inference.importing.matching import Doubt, Match, doubts, match, segments, why_not
 from edgebox.inference.importing.original import Arrays, Original
@@ -36,6 +36,8 @@ class Candidate:
     doubts: tuple[Doubt, ...]
     found: tuple[Detections, ...]
     """What it would detect on each picture, in input px."""
+    labels: tuple[str, ...] = ()
+    """What its labels would be called, as far as that is known."""
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class Candidate:
             sum(np.maximum(each.scores.astype(float) - _SURE, 0.0).sum() for each in self.found)
         )
 
-    def summary(self, labels: Sequence[str]) -> str:
+    def summary(self) -> str:
         """Say what would be detected, in a few words."""
         sure = [
             (float(score), int(label))
@@ -68,7 +70,7 @@ class Candidate:
             if score >= _SURE
         ]
         names = [
-            f"{labels[label] if label < len(labels) else label} {score:.2f}"
+            f"{self.labels[label] if label < len(self.labels) else label} {score:.2f}"
             for score, label in sorted(sure, reverse=True)[:4]
         ]
         more = f" and {len(sure) - 4} more" if len(sure) > 4 else ""
@@ -172,20 +174,27 @@ def candidates(
         if how not in runs:
             canvases = [on_canvas(picture, how, size_px) for picture in pictures]
             runs[how] = [run_one(original, canvas, how) for canvas in canvases]
-        out.append(_candidate(each, runs[how], size_px))
+        out.append(_candidate(each, runs[how], size_px, labels))
     return sorted(out, key=lambda c: (not c.possible, len(c.doubts), -c.evidence))
 
 
-def _candidate(found: Match, runs: Sequence[Arrays], size_px: tuple[int, int]) -> Candidate:
+def _candidate(
+    found: Match,
+    runs: Sequence[Arrays],
+    size_px: tuple[int, int],
+    labels: Sequence[str] | None,
+) -> Candidate:
     against = dict.fromkeys(doubt for run in runs for doubt in doubts(found, run, *size_px))
-    decoding = decoding_for(found, None)
+    names = labels if labels is not None and decoding_for(found, labels) else None
+    names, _ = labels_for(found, names, -1)
+    decoding = decoding_for(found, None if scored_classes(found) is None else names)
     assert decoding is not None
     detections = []
     for run in runs:
         chosen = [run[at] for at in found.outputs]
         with np.errstate(all="ignore"):
             detections += read(decoding, chosen, *size_px, batch=1)
-    return Candidate(found, tuple(against), tuple(detections))
+    return Candidate(found, tuple(against), tuple(detections), names)
 
 
 def _nothing_fits(
@@ -236,8 +245,8 @@ def decide(original: Original, possible: Sequence[Candidate]) -> Candidate:
     if len(shown) == 1:
         problem = f"it could be {shown[0].match.layout.name!r}, but {shown[0].objections}"
     else:
-        names = ", ".join(each.name for each in shown)
-        problem = f"it could be any of {names}"
+        each_finds = "; ".join(f"{each.name} (would find {each.summary()})" for each in shown)
+        problem = f"it could be any of these: {each_finds}"
     raise UncertainLayoutError(
         f"{original.source.path}: its layout is not certain: {problem}; name it with --layout",
         shown,

@@ -177,7 +177,8 @@ def test_what_is_not_certain_is_asked(tmp_path: Path) -> None:
     )
     assert result.candidate.name == "rfdetr"
     found = next(each for each in caught.value.candidates if each.name == "rfdetr")
-    assert found.summary(LABELS).startswith("person 0.8")
+    assert found.summary().startswith("person 0.8")
+    assert "rfdetr (would find person 0.8" in str(caught.value)
 
 
 def test_what_an_untrained_model_does_is_unusual_not_impossible(tmp_path: Path) -> None:
@@ -275,7 +276,7 @@ def test_cocos_91_columns_are_its_80_labels(tmp_path: Path) -> None:
     tiny.outputs[1] = Raw("labels", values, follows)
     result = import_family([written(tmp_path, tiny)], tmp_path / "models", Wishes())
     assert result.family.labels == COCO80
-    assert result.candidate.summary(COCO80)
+    assert result.candidate.summary().startswith(f"{COCO80[79]} 0.8")
     assert any("91 classes are taken to be COCO's" in remark for remark in result.remarks)
 
 

@@ -166,7 +166,7 @@ def _prove(path: Path, wishes: Wishes, ask: Asking | None, progress: Progress) -
     subject = Subject(original, found, decoding, pictures)
     progress("trying sizes of", 0.3)
     expected, left_out = _sizes(subject, wishes.sizes_px)
-    batch = wishes.batch or original.batch_declared
+    batch = original.batch_declared or wishes.batch
     if batch != 1:
         progress("checking batches of", 0.5)
         check_batch_axis(subject, min(expected, key=math.prod))

@@ -26,6 +26,13 @@ from edgebox.vision.detections import Detections
 SizePx = tuple[int, int]
 BATCH_TRIED = 3
 
+_WAY_OUT = {
+    True: "--batch 1 imports the model for single pictures: correct, but without what batches "
+    "gain on a GPU",
+    False: "Export the model for single pictures",
+}
+"""By whether it says it takes any batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -83,8 +90,8 @@ def check_batch_axis(subject: Subject, size_px: SizePx) -> None:
     """
     original, how = subject.original, subject.found.layout.preprocessing
     pictures = subject.canvases(size_px)
-    # Three that could hardly be more different: a picture, another one's negative, and black.
-    shown = [pictures[0], 255 - pictures[-1], np.zeros_like(pictures[0])]
+    # Three that could hardly be more different: a picture, black, and another one's negative.
+    shown = [pictures[0], np.zeros_like(pictures[0]), 255 - pictures[-1]]
     batch = original.batch_declared or BATCH_TRIED
     canvases = [shown[at % len(shown)] for at in range(batch)]
     try:
@@ -99,8 +106,7 @@ def check_batch_axis(subject: Subject, size_px: SizePx) -> None:
     if wrong:
         raise ModelError(
             f"{original.source.path}: the batch axis lies: {batch} pictures at once are not what "
-            f"they are one by one ({wrong}). --batch 1 imports the model for single pictures: "
-            "correct, but without what batches gain on a GPU"
+            f"they are one by one ({wrong}). {_WAY_OUT[original.batch_declared is None]}"
         )
 
 

@@ -88,6 +88,12 @@ def test_a_batch_axis_that_lies(tmp_path: Path) -> None:
     assert "--batch 1 imports" in message
 
 
+def test_a_fixed_batch_whose_pictures_are_not_kept_apart(tmp_path: Path) -> None:
+    message = refused(tmp_path, NAMED, tiny_of("yolov8", lies=True, batch=2))
+    assert "2 pictures at once are not what they are one by one" in message
+    assert "Export the model for single pictures" in message
+
+
 def test_a_batch_that_is_merged_into_one(tmp_path: Path) -> None:
     path = written(tmp_path, tiny_of("yolox"))
     model = ModelProto.FromString(path.read_bytes())

@@ -106,6 +106,8 @@ class Layout:
     """Further inputs it must have, by role: "sizes", "mask"."""
     rather: str = ""
     """Another layout of the same shape, which is believed unless this one finds far more."""
+    coco_classes: int | None = None
+    """How many classes its models trained on COCO score, if always the same: 80 or 91."""
 
     @property
     def task(self) -> Literal["detect", "classify"]:
@@ -304,6 +306,7 @@ LAYOUTS: tuple[Layout, ...] = (
         "RT-DETR, D-FINE of Hugging Face",
         _STRETCH,
         _hugging_face("sigmoid"),
+        coco_classes=80,
     ),
     Layout(
         "hf_deformable",
@@ -311,6 +314,7 @@ LAYOUTS: tuple[Layout, ...] = (
         _STRETCH_IMAGENET,
         _hugging_face("sigmoid"),
         rather="hf_rtdetr",
+        coco_classes=91,
     ),
     Layout(
         "rfdetr",

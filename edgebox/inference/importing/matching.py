@@ -5,7 +5,7 @@ Pure. A shape that does not fit rules a layout out; numbers that make no sense s
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
@@ -140,7 +140,7 @@ def doubts(
     if not any(array.size for array in chosen):
         return against
     against += _doubts_of_scores(head, chosen)
-    against += _unusual(head, chosen, found.classes)
+    against += _unusual(found, chosen, width_px, height_px)
     if head.labels is not None:
         labels = part_of(head, chosen, head.labels)
         if not _is_whole(labels) or (labels < -1).any():
@@ -175,16 +175,28 @@ def _too_sure(head: Head, raw: Floats) -> bool:
     return head.background and bool(np.mean(raw.argmax(axis=-1) == raw.shape[-1] - 1) < 0.5)
 
 
-def _unusual(head: Head, arrays: Sequence[NDArray[Any]], classes: int | None) -> list[Doubt]:
+def _unusual(
+    found: Match, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
+) -> list[Doubt]:
     """Return what a trained model of the layout would hardly do."""
-    against = []
+    head, classes, texts = found.layout.head, found.classes, []
     if _too_sure(head, part_of(head, arrays, head.scores)):
-        against.append(Doubt("every other row would be sure of something", grave=False))
+        texts.append("every other row would be sure of something")
     if classes is not None and head.activation != "none":
         kept, other = classes - head.background, classes - (not head.background)
         if kept not in _CLASSES_OF_COCO and other in _CLASSES_OF_COCO:
-            against.append(Doubt(f"it would score {kept} classes, not {other}", grave=False))
-    return against
+            texts.append(f"it would score {kept} classes, not {other}")
+    usual = found.layout.coco_classes
+    if classes in _CLASSES_OF_COCO and usual not in (None, classes):
+        texts.append(f"such models score {usual} classes, not {classes}")
+    if found.strides is None and found.rows is not None:
+        dense = any(
+            strides_of(replace(head, anchors=anchors), found.rows, width_px, height_px)
+            for anchors in (1, 3)
+        )
+        if dense:
+            texts.append("it has one row for every cell of a grid")
+    return [Doubt(text, grave=False) for text in texts]
 
 
 def _doubts_of_boxes(
@@ -220,7 +232,7 @@ def _doubts_of_corners(boxes: Floats, width_px: int, height_px: int) -> list[Dou
         return []
     sides = boxes[:, 2:] - boxes[:, :2]
     if (sides < -_SLACK).any():
-        return [Doubt("boxes have negative sides")]
+        return [Doubt("boxes have negative sides", grave=False)]
     if boxes.max() <= 2.0:
         return [Doubt("the boxes are shares of the picture's sides, not pixels")]
     if boxes.max() > 3.0 * max(width_px, height_px):

@@ -286,6 +286,19 @@ def test_cocos_91_columns_are_its_80_labels(tmp_path: Path) -> None:
     assert any("91 classes are taken to be COCO's" in remark for remark in result.remarks)
 
 
+@pytest.mark.parametrize(("classes", "name"), [(91, "hf_deformable"), (80, "hf_rtdetr")])
+def test_the_number_of_cocos_classes_tells_two_layouts_apart(
+    tmp_path: Path, classes: int, name: str
+) -> None:
+    tiny = tiny_of("hf_rtdetr")
+    values = np.full((20, classes), -8.0, np.float32)
+    values[0, 3] = 2.0
+    tiny.outputs[0] = Raw("logits", values)
+    result = import_family([written(tmp_path, tiny)], tmp_path / "models", Wishes())
+    assert result.candidate.name == name
+    assert result.family.labels == COCO80
+
+
 def test_labels_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "names.txt"
     file.write_text("car\n\nbus \n\n\n")

@@ -232,7 +232,8 @@ def measure_overlaps(objects: int, times: int) -> dict[str, Any]:
 
     def in_numpy() -> Any:
         found = read(outside)
-        return found.select(class_aware_nms(found.boxes, found.scores, found.labels, 0.45))
+        kept = class_aware_nms(found.boxes, found.scores, found.labels, layout.head.nms_iou or 0.0)
+        return found.select(kept)
 
     inside_ms, outside_ms, never_ms = medians_ms(
         [lambda: read(inside), in_numpy, lambda: read(outside)], times

@@ -219,7 +219,7 @@ LAYOUTS: tuple[Layout, ...] = (
             (Output(("n", "4+c", "a"), columns_first=True),),
             boxes=Part(0, 0, 4),
             scores=Part(0, 4),
-            nms_iou=0.45,
+            nms_iou=0.7,
         ),
     ),
     Layout(

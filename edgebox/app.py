@@ -29,8 +29,9 @@ from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
+from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
-from edgebox.runtime.box import Box, BoxEvent
+from edgebox.runtime.box import Admission, Box, BoxEvent
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.journal import Journal
@@ -133,6 +134,7 @@ class App:
             bandwidth=Rule(config.planner.bandwidth),
             on_event=self._store_event,
             on_camera=self._store_camera,
+            admission=self._admission(),
         )
         self._server = Server(self._box, config.limits, self.lag, self.journal)
         try:
@@ -141,6 +143,11 @@ class App:
             await storage.close()
             raise
         self.lag.start()
+
+    def _admission(self) -> Admission | None:
+        if self.config.planner.admission != "refuse":
+            return None
+        return functools.partial(refusal, parameters=self.config.planning_parameters())
 
     async def start(self) -> None:
         """Do all that `listen` does, then load, profile and warm the models.
@@ -272,6 +279,7 @@ class App:
                     "width_px": camera.width_px,
                     "height_px": camera.height_px,
                     "min_accuracy": camera.min_accuracy,
+                    "min_rate_hz": camera.min_rate_hz,
                     "agent": record.agent,
                 },
             )

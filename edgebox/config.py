@@ -142,7 +142,7 @@ class SchedulerSection:
     """What runs next, decided at every event."""
 
     batching: str = _key(
-        "edf",
+        "adaptive",
         "The policy that forms batches; docs/scheduling.md compares them",
         choices=tuple(POLICIES),
     )
@@ -198,6 +198,12 @@ class PlannerSection:
         "No camera is told to send fewer frames a second than this, or than it asked for",
         low=0.01,
         high=1000,
+    )
+    admission: str = _key(
+        "best_effort",
+        "A new camera whose service would take that of cameras already served: best_effort takes "
+        "it on, and some become best effort; refuse turns it away",
+        choices=("best_effort", "refuse"),
     )
 
 

@@ -173,6 +173,17 @@ def test_cameras_for_a_person(scenario: Path) -> None:
         assert text in result.output
 
 
+def test_who_was_refused_is_named(tmp_path: Path) -> None:
+    wish = "slo_ms = 200\nrate_hz = 450\nmin_rate_hz = 450\nmbps = 100"
+    cameras = (f'name = "first"\n{wish}', f'name = "second"\n{wish}\njoins_s = 1')
+    path = tmp_path / "full.toml"
+    top = 'duration_s = 3\nplanner = { admission = "refuse" }'
+    path.write_text(scenario_text(*cameras, top=top), "utf-8")
+    result = run("cameras", path)
+    assert result.exit_code == 0, result.output
+    assert "refused 1 times: second" in result.output
+
+
 def test_a_wrong_scenario_is_one_line(scenario: Path) -> None:
     (scenario.parent / "weak.txt").write_text("3\nmany\n", "utf-8")
     result = run("cameras", scenario)

@@ -121,6 +121,9 @@ def _finite(text: str) -> float:
 @click.option("--app", default="default", show_default=True, help="Application of the frames.")
 @click.option("--family", default=None, help="Model family.  [default: the box's]")
 @click.option("--min-accuracy", default=0.0, show_default=True, help="Run nothing below it.")
+@click.option(
+    "--min-rate-hz", default=0.0, show_default=True, help="Fewer frames per second are of no use."
+)
 @click.option("--loop/--no-loop", default=True, show_default=True, help="Start files over.")
 @click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
 def camera(
@@ -136,6 +139,7 @@ def camera(
     app: str,
     family: str | None,
     min_accuracy: float,
+    min_rate_hz: float,
     loop: bool,
     as_json: bool,
 ) -> None:
@@ -160,6 +164,7 @@ def camera(
             app=app,
             family=family,
             min_accuracy=min_accuracy,
+            min_rate_hz=min_rate_hz,
             link=shaped,
             on_remark=None if live else lambda remark: click.echo(remark, err=True),
         )

@@ -43,7 +43,7 @@ IN_USE_PATIENCE_S = 45.0
 AFTER_SLO_S = 1.0
 """How much longer than the last deadline the last answers are waited for."""
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
-_WORTH_ANOTHER_TRY = frozenset(("camera_in_use", "box_full", "silent", "too_slow"))
+_WORTH_ANOTHER_TRY = frozenset(("camera_in_use", "box_full", "no_capacity", "silent", "too_slow"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class Camera:
         app: the application the frames belong to.
         family: the model family; None: the box's default.
         min_accuracy: run no variant below this accuracy.
+        min_rate_hz: fewer frames per second than this are of no use.
         link: sends no faster than this trace; None: as fast as the network goes.
         size_px: of pushed frames, (width, height); sources know theirs.
         on_result: called with each result, in the event loop.
@@ -104,6 +105,7 @@ class Camera:
         app: str = "default",
         family: str | None = None,
         min_accuracy: float = 0.0,
+        min_rate_hz: float = 0.0,
         link: BandwidthTrace | None = None,
         size_px: tuple[int, int] | None = None,
         on_result: Callable[[Result], None] | None = None,
@@ -129,6 +131,7 @@ class Camera:
             app=app,
             family=family,
             min_accuracy=min_accuracy,
+            min_rate_hz=min_rate_hz,
             agent=f"edgebox-camera/{__version__}",
         )
         decode_from_camera(self.hello.encode())  # refuses what the box would refuse

@@ -62,6 +62,8 @@ class Camera:
     width_px: int
     height_px: int
     min_accuracy: float = 0.0
+    min_rate_hz: float = 0.0
+    """Fewer frames per second than this are of no use to it."""
     steps: tuple[Step, ...] = ()
     """Later deadlines, counted like `slo_ns` from the capture: rising, their worth falling."""
 
@@ -96,6 +98,8 @@ class Request:
     """Run on exactly this variant (one-shot use), else the plan decides."""
     steps: tuple[Step, ...] = ()
     """Later deadlines, rising, their worth falling."""
+    advised: VariantName | None = None
+    """What its camera had been told to send for when it sent this frame; None: not known."""
 
     @property
     def last_deadline_ns(self) -> int:

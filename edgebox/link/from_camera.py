@@ -29,6 +29,8 @@ SKIP_REASONS_MAX = 16
 SLO_MS = 300.0
 SLO_MIN_MS = 1
 SLO_MAX_MS = 60_000
+RATE_HZ = 10.0
+RATE_MAX_HZ = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,11 @@ class Hello:
     instance: str | None = None
     slo_ms: float = SLO_MS
     """The deadline; of several, the first."""
-    rate_hz: float = 10.0
+    rate_hz: float = RATE_HZ
     app: str = "default"
     family: str | None = None
     min_accuracy: float = 0.0
+    min_rate_hz: float = 0.0
     agent: str = ""
     later: LaterDeadlines = ()
     """On the wire all deadlines are in `slo_ms`."""
@@ -149,10 +152,11 @@ class Hello:
             versions=numbers,
             instance=read.text("instance", "", length_min=1) or None,
             slo_ms=(deadlines := _deadlines(read, fields))[0],
-            rate_hz=read.number("rate_hz", 0, 1_000, 10.0, above=True),
+            rate_hz=(rate_hz := read.number("rate_hz", 0, RATE_MAX_HZ, RATE_HZ, above=True)),
             app=read.text("app", "default", pattern=NAME_PATTERN, expected=NAME_WANTED),
             family=read.text("family", "", length_min=1) or None,
             min_accuracy=read.number("min_accuracy", 0, 1, 0.0),
+            min_rate_hz=_least_rate(read, rate_hz),
             agent=read.text("agent", "", length_max=128),
             later=deadlines[1],
         )
@@ -174,6 +178,16 @@ def _deadlines(read: FieldReader, fields: dict[str, object]) -> tuple[float, Lat
     except InvalidInputError as error:
         read.errors.append(str(error))
         return SLO_MS, ()
+
+
+def _least_rate(read: FieldReader, rate_hz: float) -> float:
+    """Read `min_rate_hz`, which may not be above what the camera would like to send."""
+    least_hz = read.number("min_rate_hz", 0, RATE_MAX_HZ, 0.0)
+    if 0 < rate_hz < least_hz:  # a rate_hz that is wrong itself reads as 0
+        read.errors.append(
+            f"hello.min_rate_hz must not be above rate_hz ({rate_hz:g}), not {least_hz:g}"
+        )
+    return least_hz
 
 
 def split_slo(slo_ms: float | Sequence[object]) -> tuple[float, LaterDeadlines]:

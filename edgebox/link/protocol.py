@@ -56,6 +56,7 @@ ERROR_CODES = {
         ErrorCode("box_full", 4008, "as many cameras as the box is configured for"),
         ErrorCode("silent", 4009, "nothing was heard from the camera for 30 s"),
         ErrorCode("replaced", 4010, "a newer connection of the same camera took over"),
+        ErrorCode("no_capacity", 4011, "to serve this camera would take the service of others"),
     )
 }
 

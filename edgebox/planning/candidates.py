@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from edgebox.domain.models import Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
-from edgebox.domain.requests import LinkState
+from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.budgets import Budget, budget
 from edgebox.planning.capacity import Timing
 from edgebox.planning.parameters import PlanningParameters
@@ -53,8 +53,12 @@ class Candidates:
     """The family's smallest variant, whatever accuracy was asked for."""
     has_px: int | None
     """Input pixels of the variant it has now; None: a new camera."""
+    least_hz: float = 0.0
+    """Below this rate it is not served."""
     held: bool = False
     """It was lowered so lately that it is not raised yet."""
+    crowded: bool = False
+    """Not served because the executors' time does not suffice for everybody's least rate."""
 
     @property
     def current(self) -> int:
@@ -68,6 +72,18 @@ class Candidates:
         """Return what remains when this camera cannot be served beside the others."""
         return replace(self, levels=(self.smallest,), served=False)
 
+    def crowded_out(self, rate_hz: float) -> "Candidates":
+        """Return what remains when the others need the time: best effort at this rate at most."""
+        least = replace(self.smallest, rate_hz=min(rate_hz, self.smallest.rate_hz))
+        return replace(self, levels=(least,), served=False, crowded=True)
+
+    def slowed(self, factor: float, rate_min_hz: float) -> "Candidates":
+        """Return this camera at its smallest level only, its rate lowered as far as it may be."""
+        level = self.levels[0]
+        least_hz = self.least_hz if self.served else min(rate_min_hz, level.rate_hz)
+        rate_hz = max(least_hz, round_rate(level.rate_hz * factor))
+        return replace(self, levels=(replace(level, rate_hz=rate_hz),))
+
 
 def candidates(
     camera: CameraSnapshot,
@@ -80,7 +96,10 @@ def candidates(
     if not family:
         return None
     smallest = _level(camera, family[0], snapshot.fixed_ns, timing, parameters)
-    smallest = replace(smallest, rate_hz=_reduced(camera, smallest, parameters))
+    # Best effort is what is left when its least rate is out of reach: only the box's counts then.
+    box_least_hz = min(parameters.rate_min_hz, camera.camera.rate_hz)
+    smallest = replace(smallest, rate_hz=_reduced(camera, smallest, box_least_hz))
+    least_hz = least_rate(camera.camera, parameters)
     rungs = tuple(
         _level(camera, variant, snapshot.fixed_ns, timing, parameters)
         for variant in _sensible(camera, family)
@@ -98,12 +117,17 @@ def candidates(
         ):
             levels.append(rung)
     if levels:
-        return Candidates(camera, tuple(levels), True, rungs, smallest, has_px, held)
+        return Candidates(camera, tuple(levels), True, rungs, smallest, has_px, least_hz, held)
     for rung in rungs:
-        if rung.fits and rung.budget.rate_hz >= _rate_floor(camera, parameters):
-            slower = replace(rung, rate_hz=_reduced(camera, rung, parameters))
-            return Candidates(camera, (slower,), True, rungs, smallest, has_px)
-    return Candidates(camera, (smallest,), False, rungs, smallest, has_px)
+        if rung.fits and rung.budget.rate_hz >= least_hz:
+            slower = replace(rung, rate_hz=_reduced(camera, rung, least_hz))
+            return Candidates(camera, (slower,), True, rungs, smallest, has_px, least_hz)
+    return Candidates(camera, (smallest,), False, rungs, smallest, has_px, least_hz)
+
+
+def least_rate(camera: Camera, parameters: PlanningParameters) -> float:
+    """Return the rate below which a camera is not served: its own least, or the box's."""
+    return min(camera.rate_hz, max(parameters.rate_min_hz, camera.min_rate_hz))
 
 
 def _held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters) -> bool:
@@ -171,15 +195,11 @@ def _pixels_now(camera: CameraSnapshot, family: Sequence[Variant]) -> int | None
     return next((v.pixels for v in family if now is not None and v.name == now.variant), None)
 
 
-def _rate_floor(camera: CameraSnapshot, parameters: PlanningParameters) -> float:
-    return min(parameters.rate_min_hz, camera.camera.rate_hz)
-
-
-def _reduced(camera: CameraSnapshot, level: Level, parameters: PlanningParameters) -> float:
+def _reduced(camera: CameraSnapshot, level: Level, least_hz: float) -> float:
     """Return the rate that the uplink carries at this level, a round figure."""
     if level.budget.rate_hz >= camera.camera.rate_hz:
         return camera.camera.rate_hz
-    return max(_rate_floor(camera, parameters), round_rate(level.budget.rate_hz))
+    return max(least_hz, round_rate(level.budget.rate_hz))
 
 
 def round_rate(rate_hz: float) -> float:

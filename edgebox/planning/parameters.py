@@ -28,7 +28,8 @@ class PlanningParameters:
     guard_ns: int = 2_000_000
     """Time kept back from every deadline for what no model covers."""
     rate_min_hz: float = 1.0
-    """No camera is told to send fewer frames than this (or than it asked for)."""
+    """No camera is told to send fewer frames than this (or than it asked for); a camera that is
+    served not fewer than it said are of use to it either."""
     better_by: float = 1.01
     """A new distribution over all cameras must be worth this many times the one in force."""
     bytes_per_pixel: float = 0.3

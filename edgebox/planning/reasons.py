@@ -1,6 +1,7 @@
 """Owns the sentence that tells a person what holds a camera at its size. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from edgebox.domain.models import ExecutorId, Variant
 from edgebox.planning.budgets import bandwidth_needed_bps
@@ -39,9 +40,13 @@ def reason(
     of = selection.cameras[camera]
     level = selection.levels[camera]
     size = size_text(level.variant)
+    wanted_hz = of.snapshot.camera.rate_hz
+    if of.crowded:
+        least = f"{of.least_hz:g} Hz of {size_text(of.rungs[0].variant)}"
+        why = f"{_sharing(selection, executors)}, too many for {least}, the least that is of use"
+        return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz, best effort: {why}"
     if not of.served:
         return f"{size}, best effort: {_unserved(of, fixed_ns, parameters)}"
-    wanted_hz = of.snapshot.camera.rate_hz
     if level.rate_hz < wanted_hz:
         if level.budget.rate_hz < wanted_hz:
             bandwidth_bps = of.snapshot.link.bandwidth_bps
@@ -96,7 +101,12 @@ def _unserved(of: Candidates, fixed_ns: int, parameters: PlanningParameters) -> 
     size = size_text(least.variant)
     if least.variant.name != of.smallest.variant.name:
         size += f" (for an accuracy of {camera.min_accuracy:g})"
-    if least.fits and least.budget.rate_hz >= min(parameters.rate_min_hz, camera.rate_hz):
+    if camera.min_rate_hz > 0:
+        # What would get it served, not all it would like.
+        size += f" at {of.least_hz:g} Hz, the least that is of use,"
+        least_camera = replace(of.snapshot.camera, rate_hz=of.least_hz)
+        of = replace(of, snapshot=replace(of.snapshot, camera=least_camera))
+    if least.fits and least.budget.rate_hz >= of.least_hz:
         return f"frames of {size} would wait too long behind those of other cameras"
     needed_bps = _needed_bps(of, least, fixed_ns, parameters)
     if needed_bps is not None and link.bandwidth_bps is not None:

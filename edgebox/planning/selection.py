@@ -7,11 +7,10 @@ time from a start that satisfies them.
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from edgebox.domain.models import VariantName
-from edgebox.planning.candidates import Candidates, Level, round_rate
+from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 from edgebox.planning.parameters import PlanningParameters
 
@@ -29,7 +28,8 @@ class Selection:
         self.cameras = cameras
         self.at = list(at)
         self._timing = timing
-        self._window_ns = window_ns
+        self.window_ns = window_ns
+        """The time in which batches gather."""
         self._rates: dict[VariantName, float] = {}
         for level in self.levels:
             name = level.variant.name
@@ -98,7 +98,7 @@ class Selection:
         # What is left of a sum of floats after all its terms are gone is not a rate.
         if rate_hz < 1e-9:
             return 0.0
-        return self._timing[variant].share(rate_hz, self._window_ns)
+        return self._timing[variant].share(rate_hz, self.window_ns)
 
 
 def select(
@@ -111,10 +111,12 @@ def select(
 
     First, cameras that could not be served even if all had their smallest level become best
     effort. Then the plan in force is repaired (lowered where the executors' time no longer
-    suffices) and raised where there is room; beside it one is built from the ground up, and one
-    from the highest level that all can have together; the better of these replaces the repaired
-    one only if it is better by a margin, so that nobody is moved for nothing. Where not even the
-    smallest levels fit the executors' time, all rates are lowered by the same factor.
+    suffices) and raised where there is room; beside it one is built from the ground up, one from
+    the highest level that all can have together, and one from what the best choice of a longest
+    batch allows; the best of these replaces the repaired one only if it is better by a margin, so
+    that nobody is moved for nothing. Where not even the smallest levels fit the executors' time,
+    all rates are lowered by the same factor, none below what its camera can use; where not even
+    these fit, the fewest cameras become best effort.
 
     Steps are taken in the order of accuracy per time (gained or lost). The rates cancel out, so
     a family's cameras are treated alike: where larger variants gain ever less, the worst-off is
@@ -124,17 +126,19 @@ def select(
         cameras: what each could be given; at least one camera.
         timing: what batches take.
         parameters: the tunables.
-        iterations_max: bound on the steps considered in each of the two ways.
+        iterations_max: bound on the steps considered from each start.
     """
-    cameras, window_ns = _grounded(_serviceable(cameras), timing, parameters)
-    ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
-    if ground.utilisation > max(parameters.utilisation_slow, parameters.utilisation_max):
-        return _slow_down(ground, timing, window_ns, parameters)
-    level = _level_start(ground, timing, window_ns, parameters)
-    best = _raise(ground, parameters, iterations_max)
-    if level is not None:
-        level = _raise(level, parameters, iterations_max)
-        best = max(best, level, key=lambda selection: selection.accuracy_rate)
+    ground = on_the_ground(cameras, timing, parameters)
+    cameras, window_ns = ground.cameras, ground.window_ns
+    if ground.utilisation > time_limit(parameters):
+        return _slow_down(cameras, timing, parameters)
+    starts = (
+        ground,
+        _level_start(ground, timing, window_ns, parameters),
+        _longest_batch_start(ground, timing, parameters),
+    )
+    raised = (_raise(start, parameters, iterations_max) for start in starts if start is not None)
+    best = max(raised, key=lambda selection: selection.accuracy_rate)
     kept = _lower(Selection(cameras, [c.current for c in cameras], timing, window_ns), parameters)
     if kept is not None:
         # Lowering leaves the longest batch and the least slack out of date: take them anew.
@@ -144,6 +148,23 @@ def select(
             if best.accuracy_rate <= kept.accuracy_rate * parameters.better_by:
                 return kept
     return best
+
+
+def on_the_ground(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> Selection:
+    """Decide who is served at all: all at their smallest levels, who cannot be as best effort.
+
+    Rates are those wished for; where these take too much time, they can all be lowered enough.
+    """
+    cameras, window_ns = _grounded(_serviceable(cameras), timing, parameters)
+    ground = Selection(cameras, [0] * len(cameras), timing, window_ns)
+    if ground.utilisation <= time_limit(parameters) * _spare(parameters):
+        return ground
+    cameras = _affordable(cameras, timing, parameters)
+    return Selection(cameras, [0] * len(cameras), timing, _window_ns(cameras))
 
 
 def _serviceable(cameras: Sequence[Candidates]) -> list[Candidates]:
@@ -187,8 +208,9 @@ def _grounded(
         return [c.best_effort() if at in given_up else c for at, c in enumerate(cameras)]
 
     def used(count: int) -> float:
-        left = without(count)
-        return Selection(left, [0] * len(left), timing, _window_ns(left)).utilisation
+        # What longer batches bring, not what the cameras that are given up would save.
+        window_ns = _window_ns(without(count))
+        return Selection(cameras, [0] * len(cameras), timing, window_ns).utilisation
 
     count = 0
     for limit in (parameters.utilisation_max, parameters.utilisation_slow):
@@ -219,6 +241,39 @@ def _level_start(
         if fits and level.blocker_ns <= level.slack_ns:
             return level
     return None
+
+
+def _longest_batch_start(
+    ground: Selection, timing: Mapping[VariantName, Timing], parameters: PlanningParameters
+) -> Selection | None:
+    """Return the best of the starts that are made for each batch that could be the longest.
+
+    With the longest batch given, cameras no longer depend on each other but for the executors'
+    time: each takes the largest level that neither is longer nor waits too little, and all step
+    down until the time suffices. Step by step from the ground, a camera that rises early, for
+    little, can keep others from rising for much. O(V n log n) for V variants, n cameras.
+    """
+    cameras, window_ns = ground.cameras, ground.window_ns
+    longest = {level.single_ns for c in cameras if c.served for level in c.levels}
+    best: Selection | None = None
+    for batch_ns in sorted(longest):
+        if batch_ns < ground.blocker_ns:
+            continue
+        if batch_ns > ground.slack_ns:
+            break
+        at = [
+            max(
+                n
+                for n, level in enumerate(c.levels)
+                if n == 0 or (level.single_ns <= batch_ns <= level.slack_ns)
+            )
+            for c in cameras
+        ]
+        start = _lower(Selection(cameras, at, timing, window_ns), parameters)
+        if start is not None and (best is None or start.accuracy_rate > best.accuracy_rate):
+            best = start
+    # Lowering leaves the longest batch and the least slack out of date: take them anew.
+    return None if best is None else Selection(cameras, best.at, timing, window_ns)
 
 
 def _worth(low: Level, high: Level) -> float:
@@ -300,29 +355,82 @@ def _lower(selection: Selection, parameters: PlanningParameters) -> Selection | 
     return selection
 
 
-def _slow_down(
-    ground: Selection,
+def time_limit(parameters: PlanningParameters) -> float:
+    """Return the share of the executors' time above which frames are given up."""
+    return max(parameters.utilisation_slow, parameters.utilisation_max)
+
+
+def _spare(parameters: PlanningParameters) -> float:
+    """Return the share of a limit above which there is no time to spare for those who wait."""
+    return parameters.utilisation_upgrade / parameters.utilisation_max
+
+
+def at_least_rates(
+    cameras: Sequence[Candidates],
     timing: Mapping[VariantName, Timing],
-    window_ns: int,
+    parameters: PlanningParameters,
+    factor: float = 0.0,
+) -> Selection:
+    """Return all cameras at their smallest levels, rates lowered by a factor, 0: to the least."""
+    slowed = [c.slowed(factor, parameters.rate_min_hz) for c in cameras]
+    return Selection(slowed, [0] * len(slowed), timing, _window_ns(slowed))
+
+
+def _affordable(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> list[Candidates]:
+    """Make the fewest cameras best effort that lets the others have their least rates.
+
+    Two orders are tried: those first that free most time, which takes the fewest where batches
+    bring nothing, and those first whose deadlines make everybody's batches small. Of equals, who
+    came last goes first. Who is best effort now stays so until there is time to spare: a load at
+    the limit would else swing. O(n log n) for n cameras.
+    """
+
+    def freed_ns(at: int) -> float:
+        level, least = cameras[at].levels[0], crowded[at].levels[0]
+        return cameras[at].least_hz * level.single_ns - least.rate_hz * least.single_ns
+
+    def waits(at: int) -> bool:
+        current = cameras[at].snapshot.current
+        return current is not None and not current.served
+
+    crowded = [c.crowded_out(parameters.rate_min_hz) for c in cameras]
+    movable = [at for at, c in enumerate(cameras) if c.served and freed_ns(at) > 0]
+    by_time = sorted(movable, key=lambda at: (-freed_ns(at), not waits(at), -at))
+    by_deadline = sorted(movable, key=lambda at: cameras[at].levels[0].budget.compute_ns)
+
+    def without(order: Sequence[int], count: int) -> list[Candidates]:
+        given_up = set(order[:count])
+        return [crowded[at] if at in given_up else c for at, c in enumerate(cameras)]
+
+    def fewest(order: Sequence[int], limit: float) -> int:
+        def fits(count: int) -> bool:
+            left = at_least_rates(without(order, count), timing, parameters)
+            return left.utilisation <= limit
+
+        return bisect_left(range(len(order)), True, key=fits)
+
+    limit = time_limit(parameters)
+    order = min(by_time, by_deadline, key=lambda of: fewest(of, limit))
+    least = fewest(order, limit)
+    most = fewest(order, limit * _spare(parameters))
+    return without(order, min(max(least, sum(map(waits, movable))), most))
+
+
+def _slow_down(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
 ) -> Selection:
-    """Lower all rates by the same factor, none below its floor, until the time suffices."""
-
-    def at(factor: float) -> Selection:
-        cameras = []
-        for c in ground.cameras:
-            level = c.levels[0]
-            floor_hz = min(parameters.rate_min_hz, level.rate_hz)
-            rate_hz = max(floor_hz, round_rate(level.rate_hz * factor))
-            cameras.append(replace(c, levels=(replace(level, rate_hz=rate_hz),)))
-        return Selection(cameras, [0] * len(cameras), timing, window_ns)
-
-    limit = max(parameters.utilisation_slow, parameters.utilisation_max)
+    """Lower all rates by the same factor, none below its least, until the time suffices."""
     low, high = 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
-        if at(middle).utilisation > limit:
+        if at_least_rates(cameras, timing, parameters, middle).utilisation > time_limit(parameters):
             high = middle
         else:
             low = middle
-    return at(low)
+    return at_least_rates(cameras, timing, parameters, low)

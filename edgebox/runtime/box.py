@@ -4,6 +4,7 @@ Lives on the event loop. Sessions (web/) hand in what cameras send; the core's o
 through the driver.
 """
 
+import asyncio
 import logging
 import time
 from collections import deque
@@ -14,7 +15,7 @@ import numpy as np
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, VariantName
-from edgebox.domain.plans import Plan
+from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, Rule
@@ -23,6 +24,14 @@ from edgebox.runtime.cameras import CameraRecord, Session
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Refusal
 from edgebox.runtime.metrics import Metrics
+from edgebox.runtime.refusals import (
+    REFUSALS,
+    RETRY_S,
+    BoxFullError,
+    CameraInUseError,
+    NoCapacityError,
+    Refusals,
+)
 from edgebox.scheduling.events import Advise, CameraClosed, CameraOpened, LinkMeasured
 from edgebox.storage.rows import Level
 
@@ -38,20 +47,8 @@ _EVENTS_KEPT = 200
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[FrameAtBox, Ending], None]
-
-
-class CameraInUseError(EdgeboxError):
-    """Another camera with this name is connected."""
-
-    http_status = 409
-    code = "camera_in_use"
-
-
-class BoxFullError(EdgeboxError):
-    """As many cameras are connected as the box is configured for."""
-
-    http_status = 503
-    code = "box_full"
+Admission = Callable[[PlanningSnapshot, Camera], str | None]
+"""Says whom a new camera would take its service; None: nobody. Pure, runs in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +96,7 @@ class Box:
         bandwidth: Rule,
         on_event: Callable[[BoxEvent], None],
         on_camera: Callable[[CameraRecord], None],
+        admission: Admission | None = None,
     ) -> None:
         """Start without cameras and without a driver; `attach` makes it ready.
 
@@ -109,6 +107,8 @@ class Box:
             bandwidth: how throughputs of frames become a link's bandwidth.
             on_event: called with each event, to be stored.
             on_camera: called with each camera that says hello, to be stored.
+            admission: who would suffer from a new camera, which is then refused; None: no
+                camera is refused for that.
         """
         self.name = name
         self.version = version
@@ -129,6 +129,11 @@ class Box:
         self._cameras_max = cameras_max
         self._on_event = on_event
         self._on_camera = on_camera
+        self._admission = admission
+        self._opening = asyncio.Lock()
+        self.refusals = Refusals(
+            lambda text, camera: self.note("warning", text, camera), time.monotonic_ns
+        )
         self._driver: Driver | None = None
         self._frames_shown = 0
 
@@ -166,30 +171,65 @@ class Box:
 
     # -- cameras ----------------------------------------------------------------------------
 
-    def open_camera(
+    async def open_camera(
         self, camera: Camera, agent: str, instance: str | None, session: Session
     ) -> CameraRecord:
         """Take a camera on; its first advice is in the record.
 
+        One at a time: of cameras that come together, each is judged beside those before it.
+
         Raises:
             CameraInUseError: another one with this name is connected.
             BoxFullError: no more cameras fit.
+            NoCapacityError: others would lose their service.
         """
+        async with self._opening:
+            try:
+                self._check_place(camera, instance)
+                await self._check_capacity(camera)
+            except REFUSALS as error:
+                self.refusals.add(camera.id, error)
+                raise
+            return self._take_on(camera, agent, instance, session)
+
+    def _check_place(self, camera: Camera, instance: str | None) -> None:
         old = self.cameras.get(camera.id)
+        others = self.connected
         if old is not None and old.session is not None:
             if instance is None or instance != old.instance:
                 raise CameraInUseError(
                     f"a camera named {camera.id} is connected from {old.session.address}; give "
                     "this one another name, or wait until the other has gone"
                 )
-            before = old.session
-            self.close_camera(old, "connected anew")
-            before.replaced()
-        if self.connected >= self._cameras_max:
+            others -= 1
+        if others >= self._cameras_max:
             raise BoxFullError(
                 f"{self._cameras_max} cameras are connected, the most this box is configured for "
                 "(limits.cameras_max)"
             )
+
+    async def _check_capacity(self, camera: Camera) -> None:
+        if self._admission is None:
+            return
+        snapshot = self.driver.scheduler.snapshot(self.driver.clock_ns())
+        # Off the loop, like planning: it takes milliseconds where there are many cameras.
+        why = await asyncio.to_thread(self._admission, snapshot, camera)
+        if why is not None:
+            raise NoCapacityError(
+                f"this box takes no camera on that takes the service of others "
+                f'(planner.admission = "refuse"): with {camera.id}, {why}. Ask for a lower '
+                f"rate_hz or min_rate_hz, or a longer slo_ms; or try again in {RETRY_S} s or "
+                "when another camera has left"
+            )
+
+    def _take_on(
+        self, camera: Camera, agent: str, instance: str | None, session: Session
+    ) -> CameraRecord:
+        old = self.cameras.get(camera.id)
+        if old is not None and old.session is not None:
+            before = old.session
+            self.close_camera(old, "connected anew")
+            before.replaced()
         estimate = BandwidthEstimate(rule=self._bandwidth)
         record = CameraRecord(camera, agent, instance, session, bandwidth=estimate)
         self.cameras[camera.id] = record
@@ -262,6 +302,7 @@ class Box:
             height_px=height_px,
             size_bytes=arrived.size_bytes,
             steps=record.camera.steps_after(hop.deadline_ns),
+            advised=hop.advised,
         )
 
         def ended(frame: FrameAtBox, ending: Ending) -> None:

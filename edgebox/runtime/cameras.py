@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from edgebox.domain.models import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
@@ -21,6 +22,8 @@ _RETURN_ALLOWANCE_NS = 2_000_000
 _NETWORK_MAX_NS = 30 * _SECOND_NS
 """A frame that seems to have travelled longer says that the clock is wrong, not the link."""
 _FUTURE_MAX_NS = 50_000_000
+_TOLD_KEPT = 16
+"""More changes than this never happen while a frame is on its way: plans take longer."""
 
 
 class Session(Protocol):
@@ -48,6 +51,8 @@ class Hop:
     """Frames captured before this one that were never sent."""
     suspicious: bool
     """The camera's clock contradicts the link: ask for it again."""
+    advised: VariantName | None
+    """The variant that the camera had been told of when it sent the frame, by these estimates."""
 
 
 @dataclass(slots=True)
@@ -67,6 +72,8 @@ class CameraRecord:
     link_history: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
     width_history: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
     """(instant, advised width px), at each change."""
+    _told: deque[tuple[int, VariantName]] = field(default_factory=lambda: deque(maxlen=_TOLD_KEPT))
+    """(instant, advised variant), at each change."""
     _received: int = 0
     _skipped: int = 0
     _news: LinkNews = field(default_factory=LinkNews)
@@ -80,6 +87,8 @@ class CameraRecord:
         """Take on new advice."""
         if self.advice is None or self.advice.width_px != advice.width_px:
             self.width_history.append((now_ns, advice.width_px))
+        if self.advice is None or self.advice.variant != advice.variant:
+            self._told.append((now_ns, advice.variant))
         self.advice = advice
 
     def pong(self, sent_ns: int, camera_ns: int, received_ns: int) -> bool:
@@ -116,7 +125,17 @@ class CameraRecord:
         self._received += 1
         skipped = self.skipped_news(header.captured_total - self._received)
         deadline_ns = captured_ns + self.camera.slo_ns - return_ns - _RETURN_ALLOWANCE_NS
-        return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious)
+        if sent_ns is None or suspicious:
+            sent_ns = captured_ns
+        advised = self._advised_at(sent_ns - return_ns)
+        return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious, advised)
+
+    def _advised_at(self, at_ns: int) -> VariantName | None:
+        """Return what had left for the camera by this instant; before the welcome: the first."""
+        if not self._told:
+            return None
+        earlier = (variant for told_ns, variant in reversed(self._told) if told_ns <= at_ns)
+        return next(earlier, self._told[0][1])
 
     def skipped_news(self, skipped_total: int) -> int:
         """Return how many of the frames skipped since hello were not counted yet; count them.

@@ -394,7 +394,8 @@ class Driver:
         )
         self._canvases.give_back(frame)
         worth = request.worth_at(now_ns)
-        self._tell(frame, Answer(outcome, order.variant, detections, timing, worth))
+        mismatched = request.advised is not None and request.advised != order.variant
+        self._tell(frame, Answer(outcome, order.variant, detections, timing, worth, mismatched))
 
     def _batch_of(self, request_id: RequestId) -> tuple[Infer, BatchResult]:
         for order, result in self._running.values():

@@ -34,6 +34,8 @@ class Answer:
     timing: Timing
     worth: float
     """1 on time, less by a later deadline of the camera, else 0."""
+    mismatched: bool = False
+    """It ran on another variant than its camera had been advised of when it sent it."""
 
 
 @dataclass(frozen=True, slots=True)

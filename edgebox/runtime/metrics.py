@@ -32,6 +32,8 @@ class Counts:
     dropped: Counter[str] = field(default_factory=Counter)
     worth_late: float = 0.0
     """Of the late answers; exact counts and a sum of shares are not mixed."""
+    mismatches: int = 0
+    """Answers from another variant than their camera had been advised of when it sent them."""
 
     @property
     def worth(self) -> float:
@@ -51,6 +53,7 @@ class Counts:
         self.late += other.late
         self.dropped.update(other.dropped)
         self.worth_late += other.worth_late
+        self.mismatches += other.mismatches
 
     def minus(self, earlier: "Counts") -> "Counts":
         """Return what has come since an earlier copy."""
@@ -61,6 +64,7 @@ class Counts:
             self.late - earlier.late,
             self.dropped - earlier.dropped,
             self.worth_late - earlier.worth_late,
+            self.mismatches - earlier.mismatches,
         )
 
     def copy(self) -> "Counts":
@@ -79,6 +83,7 @@ class Counts:
             "pending": self.pending,
             "dropped": dict(self.dropped),
             "worth": round(self.worth, 3),
+            "mismatches": self.mismatches,
         }
 
 
@@ -111,7 +116,9 @@ class CameraMetrics:
         for counts in (self.counts, self._second(now_ns)):
             if not isinstance(ending, Answer):
                 counts.dropped[ending.reason.value] += 1
-            elif ending.outcome is Outcome.ON_TIME:
+                continue
+            counts.mismatches += ending.mismatched
+            if ending.outcome is Outcome.ON_TIME:
                 counts.on_time += 1
             else:
                 counts.late += 1

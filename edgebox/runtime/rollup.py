@@ -49,6 +49,7 @@ class MinuteRollup:
                     latency_ms=metrics.latency_ms(now_ns, _QUANTILES) or {},
                     mean_px=width_sum_px / answered if answered else None,
                     variants=variants,
+                    mismatches=news.mismatches,
                 )
             )
         return rows

@@ -31,6 +31,8 @@ class ConnectedCamera:
     advice: Advice | None = None
     advised_ns: int = 0
     lowered_ns: int | None = None
+    planned_bps: float | None = None
+    """The bandwidth that the last plan reckoned with."""
 
 
 class Adaptation:
@@ -52,7 +54,10 @@ class Adaptation:
         self.cameras: dict[CameraId, ConnectedCamera] = {}
         self._in_snapshot: dict[CameraId, Camera] | None = None
         self._wanted = False
+        self._link_broke = False
         self._due_ns = 0
+        self._planned_ns = 0
+        self._took_ns = 0
 
     def open(self, camera: Camera, now_ns: int) -> list[Advise]:
         """Take in a camera and tell it what to start with."""
@@ -71,9 +76,13 @@ class Adaptation:
         return min((c.camera.slo_ns for c in self.cameras.values()), default=None)
 
     def link_measured(self, camera: CameraId, link: LinkState) -> None:
-        """Note what is now known of a link."""
-        if (connected := self.cameras.get(camera)) is not None:
-            connected.link = link
+        """Note what is now known of a link; one that broke its estimate is a reason to plan."""
+        if (connected := self.cameras.get(camera)) is None:
+            return
+        connected.link = link
+        if connected.planned_bps is not None and link.bandwidth_bps is not None:
+            enough_bps = (1 - self._parameters.link_break) * connected.planned_bps
+            self._link_broke = self._link_broke or link.bandwidth_bps < enough_bps
 
     def resources_changed(
         self, profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]], now_ns: int
@@ -92,6 +101,8 @@ class Adaptation:
     def planned(self, plan: Plan, now_ns: int) -> list[Advise]:
         """Put a plan into force; what it says of cameras that changed meanwhile is void."""
         asked, self._in_snapshot = self._in_snapshot, None
+        if asked is not None:
+            self._took_ns = now_ns - self._planned_ns
         out: list[Advise] = []
         for camera, assignment in plan.assignments.items():
             connected = self.cameras.get(camera)
@@ -117,25 +128,36 @@ class Adaptation:
         """Return when the next plan is to be asked for; None: not before something happens."""
         if self._in_snapshot is not None or not self.cameras or not self._profiles:
             return None
-        return 0 if self._wanted else self._due_ns
+        if self._wanted:
+            return 0
+        if self._link_broke:
+            rest_ns = round(self._took_ns / self._parameters.replan_share)
+            rest_ns = max(rest_ns, self._parameters.replan_min_ns)
+            return min(self._due_ns, self._planned_ns + rest_ns)
+        return self._due_ns
 
     def compute_plan(self, now_ns: int) -> ComputePlan:
         """Take a snapshot; until its answer comes no other plan is asked for."""
-        self._wanted = False
+        self._wanted = self._link_broke = False
+        self._planned_ns = now_ns
         self._due_ns = now_ns + self._parameters.planning_interval_ns
         self._in_snapshot = {camera: c.camera for camera, c in self.cameras.items()}
-        return ComputePlan(
-            PlanningSnapshot(
-                taken_ns=now_ns,
-                cameras=tuple(
-                    CameraSnapshot(c.camera, c.link, c.assignment, c.lowered_ns)
-                    for c in self.cameras.values()
-                ),
-                variants=self._ladders.offered,
-                profiles=self._profiles,
-                slowdown=self._latencies.slowdowns,
-                fixed_ns=self._calibration.fixed_ns,
-            )
+        for connected in self.cameras.values():
+            connected.planned_bps = connected.link.bandwidth_bps
+        return ComputePlan(self.snapshot(now_ns))
+
+    def snapshot(self, now_ns: int) -> PlanningSnapshot:
+        """Return all that planning may know now."""
+        return PlanningSnapshot(
+            taken_ns=now_ns,
+            cameras=tuple(
+                CameraSnapshot(c.camera, c.link, c.assignment, c.lowered_ns)
+                for c in self.cameras.values()
+            ),
+            variants=self._ladders.offered,
+            profiles=self._profiles,
+            slowdown=self._latencies.slowdowns,
+            fixed_ns=self._calibration.fixed_ns,
         )
 
     def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:

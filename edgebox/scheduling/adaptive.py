@@ -1,8 +1,9 @@
 """Decides the next batch from distributions of execution time, per application.
 
 Pure; randomness, for the look-ahead, comes from the generator passed in. Of all candidate batches
-(`candidates`) the one that is expected to answer most requests on time per time it takes is
-dispatched; nobody is dropped before it is hopeless. An answer that is late by some of a request's
+(`candidates`) of one variant the one that is expected to answer most requests on time per time it
+takes is best; of the variants' best, the one whose running first costs the others least is
+dispatched. Nobody is dropped before it is hopeless. An answer that is late by some of a request's
 deadlines but not by the last counts for what it is still worth.
 
 Source: Orloj (arXiv 2209.00159), from which it takes empirical distributions per application, the
@@ -12,7 +13,9 @@ the hopeless, and in never waiting for a batch to fill.
 """
 
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +23,15 @@ from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request, Step, single_deadlines
 from edgebox.scheduling import lookahead
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.candidates import Candidates, Pricing, Waiters, likeliest, propose
+from edgebox.scheduling.candidates import (
+    Candidates,
+    Pricing,
+    Waiters,
+    answered_after,
+    likeliest,
+    propose,
+)
+from edgebox.scheduling.distributions import Floats
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
@@ -49,6 +60,12 @@ class _Best:
     places: list[int]
     batch_size: int
     score: float
+    """Of the kind of `Candidates.score`."""
+    expected_ns: float = 0.0
+    first_ns: float = 0.0
+    """Time to the earliest deadline of its members."""
+    answered_after: Callable[[Floats], Floats] | None = None
+    """What it is expected to answer if it runs so much later; None: hardly anything even now."""
 
 
 class DistributionAware(QueueingPolicy):
@@ -95,28 +112,34 @@ class DistributionAware(QueueingPolicy):
 
     def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
         """Give away the batch with the best score; None: nobody waits for this executor."""
-        best: _Best | None = None
-        for variant, queue in self._waiting.queues.items():
-            times = self._learning.times(executor, variant) if len(queue) else None
-            if times is not None:
-                found = self._best(variant, times, now_ns)
-                if found is not None and (best is None or found.score > best.score):
-                    best = found
-        if best is None:
+        queues = [item for item in self._waiting.queues.items() if len(item[1])]
+        alone = len(queues) == 1 and len(queues[0][1]) == 1
+        bests = []
+        for variant, _ in queues:
+            times = self._learning.times(executor, variant)
+            found = None if times is None else self._best(variant, times, now_ns, alone)
+            if found is not None:
+                bests.append(found)
+        if not bests:
             return None
+        best = _least_regretted(bests, len(self._latencies.slowdowns))
         members = self._waiting.take(best.variant, best.places)
         self._learning.started(executor, [member.app for member in members])
         ids = tuple(member.id for member in members)
         return Batch(best.variant, ids, best.batch_size)
 
-    def _best(self, variant: VariantName, times: BatchTimes, now_ns: int) -> _Best | None:
+    def _best(
+        self, variant: VariantName, times: BatchTimes, now_ns: int, alone: bool
+    ) -> _Best | None:
+        """Return a variant's best batch; `alone`: nobody else waits, so there is no choice."""
         columns = self._waiting.queues[variant].columns
         table = self._learning.table(variant)
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
         steps = None if columns.steps is None else columns.steps.left(now_ns)
         waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
         pricing = self._pricing(times, table)
-        found = propose(waiters, table, pricing)
+        alone = alone and len(table.rank) == 1  # with several applications waiting may be better
+        found = None if alone else propose(waiters, table, pricing)
         if found is None:
             single = likeliest(waiters, table, pricing)
             return (
@@ -128,7 +151,16 @@ class DistributionAware(QueueingPolicy):
         if at is None:
             return None
         size = times.sizes[int(found.size[at])]
-        return _Best(variant, found.batch(at), size, float(found.score[at]))
+        places = found.batch(at)
+        return _Best(
+            variant,
+            places,
+            size,
+            float(found.score[at]),
+            float(found.expected_ns[at]),
+            float(slack_ns[places].min()),
+            partial(answered_after, found, at, waiters=waiters, table=table, pricing=pricing),
+        )
 
     def _is_worth_looking_ahead(
         self, variant: VariantName, waiters: Waiters, expected_ns: float
@@ -182,6 +214,27 @@ class DistributionAware(QueueingPolicy):
             urgency=URGENCY if len(table.rank) > 1 else 0.0,
             urgency_slos=URGENCY_SLOS,
         )
+
+
+def _least_regretted(bests: Sequence[_Best], executors: int) -> _Best:
+    """Return the variant's batch that costs the other variants' least if it runs first.
+
+    Its cost is what those are expected to answer less when they run after it, of several executors
+    a share later. Of equals the earliest deadline comes first, which is what is right while there
+    is time for all; answers per time would let quick variants starve slow ones.
+    """
+    likely = [best for best in bests if best.answered_after is not None]
+    if len(likely) <= 1:
+        return likely[0] if likely else max(bests, key=lambda best: best.score)
+    delays_ns = np.array([0.0, *(best.expected_ns / executors for best in likely)])
+    lost = np.zeros(len(likely))
+    for at, best in enumerate(likely):
+        assert best.answered_after is not None
+        answered = best.answered_after(delays_ns)
+        answered[at + 1] = answered[0]
+        lost += answered[0] - answered[1:]
+    # A tenth of an answer is no reason to leave the order of the deadlines.
+    return min(zip(lost.round(1), likely, strict=True), key=lambda of: (of[0], of[1].first_ns))[1]
 
 
 def _singles_after(request: Request, now_ns: int) -> tuple[Step, ...]:

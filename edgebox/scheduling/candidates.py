@@ -17,6 +17,7 @@ A request's part of the score is the sum over its single deadlines of gain times
 urgency likewise (Orloj, appendix B). Cost: about twice as much with two deadlines.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -215,6 +216,110 @@ def _members(
     return place[at * present], present
 
 
+def answered_after(
+    found: Candidates,
+    at: int,
+    delays_ns: Floats,
+    *,
+    waiters: Waiters,
+    table: WorkTable,
+    pricing: Pricing,
+) -> Floats:
+    """Return what one candidate is expected to answer if it runs so much later.
+
+    Args:
+        found: the candidates that `propose` made of these waiters, table and pricing.
+        at: the one.
+        delays_ns: (D,).
+        waiters: as they were.
+        table: as it was.
+        pricing: as it was.
+
+    Returns:
+        (D,): answers, later ones by their worth.
+    """
+    present = found.present[at : at + 1]
+    members = found.members[at : at + 1]
+    counts = _counts(members, present, waiters, table)
+    cdfs = np.exp(counts @ table.log_cdf).repeat(len(delays_ns), axis=0)
+    members = members.repeat(len(delays_ns), axis=0)
+    slope_ns = np.full(len(delays_ns), pricing.slope_ns[found.size[at]])
+    worth = _worth(
+        members,
+        cdfs,
+        slope_ns,
+        waiters=waiters,
+        table=table,
+        fixed_ns=pricing.fixed_ns,
+        delays_ns=delays_ns,
+    )
+    answered: Floats = (worth * present).sum(axis=1)
+    return answered
+
+
+def _counts(
+    members: Places, present: npt.NDArray[np.bool_], waiters: Waiters, table: WorkTable
+) -> Singles:
+    """Return how many members of each application a candidate has, (C, J)."""
+    applications = len(table.log_cdf)
+    if applications == 1:
+        filled: Singles = present.sum(axis=1)[:, None].astype(np.float32)
+        return filled
+    column = np.where(present, waiters.rank[members], applications)
+    column += (np.arange(len(members)) * (applications + 1))[:, None]
+    counted = np.bincount(column.ravel(), minlength=len(members) * (applications + 1))
+    per_row: Singles = counted.reshape(len(members), -1)[:, :-1].astype(np.float32)
+    return per_row
+
+
+def _worth(
+    members: Places,
+    cdfs: Singles,
+    slope_ns: Floats,
+    *,
+    waiters: Waiters,
+    table: WorkTable,
+    fixed_ns: float,
+    delays_ns: Floats | None = None,
+) -> Singles | Floats:
+    """Return what each member's answer is expected to be worth, (C, n)."""
+
+    def chances(slack_ns: Floats) -> Singles:
+        left_ns = slack_ns[members]
+        if delays_ns is not None:
+            left_ns = left_ns - delays_ns[:, None]
+        work = (left_ns - fixed_ns) / slope_ns[:, None]
+        made: Singles = table.chances(cdfs, work.astype(np.float32))
+        return made
+
+    if waiters.steps is None:
+        return chances(waiters.slack_ns)
+    each = zip(waiters.steps.slack_ns, waiters.steps.gain, strict=True)
+    return _summed(chances(slack_ns) * gain[members] for slack_ns, gain in each)
+
+
+def _urgency(
+    members: Places, expected_ns: Floats, waiters: Waiters, pricing: Pricing
+) -> Singles | Floats:
+    """Return how much would be missed of each member if it were left, (C, n)."""
+
+    def urgencies(slack_ns: Floats, slo_ns: Floats) -> Singles:
+        spare_ns = slack_ns[members] - expected_ns[:, None]
+        fade = -spare_ns / (slo_ns * pricing.urgency_slos)[members]
+        faded: Singles = np.exp(np.minimum(fade, 0).astype(np.float32)) * (fade <= 0)
+        return faded * np.float32(pricing.urgency)
+
+    if waiters.steps is None:
+        return urgencies(waiters.slack_ns, waiters.slo_ns)
+    steps = zip(waiters.steps.slack_ns, waiters.steps.slo_ns, waiters.steps.gain, strict=True)
+    return _summed(urgencies(slack, slo) * gain[members] for slack, slo, gain in steps)
+
+
+def _summed(terms: Iterable[Floats]) -> Floats:
+    total: Floats = np.stack(tuple(terms)).sum(axis=0)
+    return total
+
+
 def _scored(
     members: Places,
     present: npt.NDArray[np.bool_],
@@ -222,37 +327,12 @@ def _scored(
     table: WorkTable,
     pricing: Pricing,
 ) -> Candidates:
-    applications = len(table.log_cdf)
-    filled = present.sum(axis=1)
-    size = np.array(pricing.sizes).searchsorted(filled)
+    size = np.array(pricing.sizes).searchsorted(present.sum(axis=1))
     slope_ns = pricing.slope_ns[size]
-    if applications == 1:
-        counts = filled[:, None].astype(np.float32)
-    else:
-        column = np.where(present, waiters.rank[members], applications)
-        column += (np.arange(len(members)) * (applications + 1))[:, None]
-        counted = np.bincount(column.ravel(), minlength=len(members) * (applications + 1))
-        counts = counted.reshape(len(members), -1)[:, :-1].astype(np.float32)
-    cdfs = np.exp(counts @ table.log_cdf)
+    cdfs = np.exp(_counts(members, present, waiters, table) @ table.log_cdf)
     expected_ns = pricing.fixed_ns + slope_ns * (table.greatest - cdfs @ table.weights)
-
-    def worth_of(slack_ns: Floats, slo_ns: Floats) -> Singles:
-        """Return the members' chances to make a deadline each, (C, n), and their urgency."""
-        slack_ns = slack_ns[members]
-        work = (slack_ns - pricing.fixed_ns) / slope_ns[:, None]
-        worth = table.chances(cdfs, work.astype(np.float32))
-        if pricing.urgency > 0:
-            spare_ns = slack_ns - expected_ns[:, None]
-            fade = -spare_ns / (slo_ns * pricing.urgency_slos)[members]
-            worth += np.exp(np.minimum(fade, 0).astype(np.float32)) * (fade <= 0) * pricing.urgency
-        return worth
-
-    if waiters.steps is None:
-        worth: Singles | Floats = worth_of(waiters.slack_ns, waiters.slo_ns)
-    else:
-        worth = np.zeros(members.shape)
-        steps = waiters.steps
-        for slack_ns, slo_ns, gain in zip(steps.slack_ns, steps.slo_ns, steps.gain, strict=True):
-            worth += worth_of(slack_ns, slo_ns) * gain[members]
+    worth = _worth(members, cdfs, slope_ns, waiters=waiters, table=table, fixed_ns=pricing.fixed_ns)
+    if pricing.urgency > 0:
+        worth = worth + _urgency(members, expected_ns, waiters, pricing)
     score = (worth * present).sum(axis=1) / expected_ns
     return Candidates(members, present, size, score, expected_ns)

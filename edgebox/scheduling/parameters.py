@@ -9,6 +9,13 @@ class SchedulerParameters:
 
     planning_interval_ns: int = 500_000_000
     """Between two plans. Faster hardly helps: links are estimated over about a second."""
+    link_break: float = 0.3
+    """A link that lost this share of its bandwidth since the last plan is planned for at once."""
+    replan_min_ns: int = 100_000_000
+    """But not sooner than this after the last plan, so that links that swing cost no more."""
+    replan_share: float = 0.2
+    """Nor so soon that planning took more than this share of the time: with dozens of cameras a
+    plan takes tens of milliseconds of a thread that shares the interpreter with the loop."""
     camera_pending_max: int = 8
     """Frames of one camera that may wait; beyond it the oldest makes room for the newest."""
     box_pending_max: int = 256

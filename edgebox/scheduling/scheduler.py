@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.plans import Advice, Assignment
+from edgebox.domain.plans import Advice, Assignment, PlanningSnapshot
 from edgebox.domain.requests import (
     BatchId,
     CameraId,
@@ -144,6 +144,10 @@ class Scheduler:
         """How much slower than its profile each executor lately is, at least 1."""
         return self._latencies.slowdowns
 
+    def snapshot(self, now_ns: int) -> PlanningSnapshot:
+        """Return what planning may know now, for questions beside its plans."""
+        return self._adaptation.snapshot(now_ns)
+
     # Requests
 
     def _request_arrived(self, event: events.RequestArrived) -> None:
@@ -180,15 +184,23 @@ class Scheduler:
     def _variant_for(
         self, request: Request, connected: ConnectedCamera, ready_ns: int
     ) -> VariantName | None:
-        """Choose the variant for the first of the deadlines that any variant fits; None: none."""
+        """Choose the variant for the first of the deadlines that any variant fits; None: none.
+
+        A frame that left before its camera knew of the plan in force finishes on the variant it
+        was made for, if that is still there.
+        """
         if connected.assignment is None:
             return None
+        ladder = self._ladders.of(connected.camera.family)
+        assigned = connected.assignment.variant
+        if any(variant.name == request.advised for variant in ladder):
+            assigned = request.advised or assigned
         for deadline_ns in (request.deadline_ns, *(step.by_ns for step in request.steps)):
             variant = choose_variant(
                 request,
                 connected.camera,
-                connected.assignment.variant,
-                self._ladders.of(connected.camera.family),
+                assigned,
+                ladder,
                 latencies=self._latencies,
                 time_left_ns=deadline_ns - ready_ns,
             )

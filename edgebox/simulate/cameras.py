@@ -133,6 +133,9 @@ def _print(path: Path, found: dict[str, Any]) -> None:
     out.print(table(f"{path.name}: frames by camera", headings, [*rows, _row("all", everything)]))
     reasons = ", ".join(f"{count} {reason}" for reason, count in everything["dropped"].items())
     out.print(f"dropped: {reasons or 'none'}; left before their answer: {everything['departed']}")
+    if everything["refused"]:
+        waiting = [name for name, of in found["cameras"].items() if of["refused"]]
+        out.print(f"refused {everything['refused']} times: {', '.join(waiting)}")
     parts = everything["latency_ms"]
     times = [(part, f"{ms['mean']:.1f}", f"{ms['p99']:.1f}") for part, ms in parts.items()]
     out.print(table("where the time of answered frames went", ("part", "mean ms", "P99 ms"), times))

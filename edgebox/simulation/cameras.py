@@ -83,8 +83,6 @@ class Sending:
     frame: int
     request: Request
     sent_ns: int
-    advised: VariantName | None
-    """The variant that its camera had been told of."""
 
 
 class CameraEnd:
@@ -171,9 +169,9 @@ class CameraEnd:
                 height_px=send.height_px,
                 size_bytes=size_bytes,
                 steps=camera.steps_after(deadline_ns),
+                advised=self._advised,
             ),
             sent_ns,
-            self._advised,
         )
         self.flying[send.frame] = sending
         return sending

@@ -36,6 +36,7 @@ class Tally:
     accuracy_sum: float = 0.0
     mismatches: int = 0
     changes: int = 0
+    refused: int = 0
     connected_s: float = 0.0
     parts_ms: dict[str, list[float]] = field(default_factory=lambda: {part: [] for part in PARTS})
 
@@ -49,6 +50,7 @@ class Tally:
         self.accuracy_sum += other.accuracy_sum
         self.mismatches += other.mismatches
         self.changes += other.changes
+        self.refused += other.refused
         self.connected_s += other.connected_s
         for part, values in other.parts_ms.items():
             self.parts_ms[part] += values
@@ -69,6 +71,7 @@ class Tally:
             "mismatches": self.mismatches,
             "mismatch_rate": _share(self.mismatches, answered),
             "changes_per_camera_minute": round(_share(60 * self.changes, self.connected_s), 3),
+            "refused": self.refused,
             "latency_ms": {part: _spread(values) for part, values in self.parts_ms.items()},
         }
 
@@ -96,6 +99,7 @@ def tallies(report: Report, scenario: Scenario) -> dict[CameraId, Tally]:
         closes_ns = min(spec.closes_ns or scenario.duration_ns, scenario.duration_ns)
         tally_of[camera].connected_s = max(0, closes_ns - spec.opens_ns) / 1e9
         tally_of[camera].changes = report.changes[camera]
+        tally_of[camera].refused = report.refused[camera]
     return tally_of
 
 
@@ -136,7 +140,7 @@ def _count(tally: Tally, ended: Ended, way_back_ns: int, ladder: "_Ladder") -> N
     assert ended.variant is not None
     assert ended.started_ns is not None
     request = ended.request
-    tally.mismatches += ended.variant != ended.advised
+    tally.mismatches += ended.variant != request.advised
     if ended.outcome is Outcome.ON_TIME:
         tally.on_time += 1
         tally.accuracy_sum += ladder.accuracy(ended.variant, request.width_px, request.height_px)

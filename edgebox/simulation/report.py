@@ -20,8 +20,6 @@ class Ended:
     at_ns: int
     started_ns: int | None = None
     """When its batch started; None if it never ran."""
-    advised: VariantName | None = None
-    """What its camera had been told of when it sent the frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +61,8 @@ class Report:
     """The same frames one by one; complete once the run is closed."""
     changes: Counter[CameraId] = field(default_factory=Counter)
     """How often a camera was advised of another variant than before."""
+    refused: Counter[CameraId] = field(default_factory=Counter)
+    """How often a camera was turned away at its hello."""
     busy_ns: Counter[ExecutorId] = field(default_factory=Counter)
     plans: int = 0
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.link.bandwidth import Rule
+from edgebox.planning.admission import refusal
 from edgebox.planning.planner import Planner, plan
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
@@ -63,6 +64,7 @@ def run_scenario(
             keep_journal=keep_journal,
             sender=sender or make_sender(policy.sender),
             estimate=_estimate(policy.bandwidth),
+            admission=partial(refusal, parameters=scenario.planning) if scenario.refuses else None,
             known_ahead_ns=scenario.scheduling.planning_interval_ns if perfect else 0,
         ),
     )

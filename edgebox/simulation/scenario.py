@@ -41,7 +41,7 @@ ReadFile = Callable[[str], str]
 class Policy:
     """What is compared: how batches form, what is believed of links, what cameras send."""
 
-    batching: str = "edf"
+    batching: str = "adaptive"
     bandwidth: str = str(Rule.CAUTIOUS)
     sender: SenderKind = SenderKind.WINDOW
 
@@ -80,6 +80,8 @@ class Scenario:
     planning: PlanningParameters = field(default_factory=PlanningParameters)
     scheduling: SchedulerParameters = field(default_factory=SchedulerParameters)
     costs: BoxCosts = BoxCosts()
+    refuses: bool = False
+    """Whether a camera is refused whose service would take that of others."""
 
 
 def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None) -> Scenario:
@@ -99,7 +101,7 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
     seed = own_seed if seed is None else seed
     duration_s = top.number("duration_s", above=True, high=86_400)
     warmup_s = top.number("warmup_s", 0.0, high=duration_s)
-    planning, scheduling = _planner(top.table("planner"))
+    planning, scheduling, refuses = _planner(top.table("planner"))
     if top.choice("profiles", ("inline", DATABASE), "inline") == DATABASE:
         hardware, families = None, None
     else:
@@ -125,6 +127,7 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
         planning,
         scheduling,
         _costs(top.table("box")),
+        refuses,
     )
     top.finish()
     return scenario
@@ -141,7 +144,7 @@ def _policy(table: Table) -> Policy:
     return policy
 
 
-def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters]:
+def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters, bool]:
     plain, core = PlanningParameters(), SchedulerParameters()
     used = table.number("utilisation_max", plain.utilisation_max, low=0.05, high=1)
     upgrade = used * plain.utilisation_upgrade / plain.utilisation_max
@@ -160,8 +163,9 @@ def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters]:
     scheduling = replace(
         core, planning_interval_ns=_ns(table, "interval_ms", core.planning_interval_ns, low=50)
     )
+    refuses = table.choice("admission", ("best_effort", "refuse"), "best_effort") == "refuse"
     table.finish()
-    return planning, scheduling
+    return planning, scheduling, refuses
 
 
 def _costs(table: Table) -> BoxCosts:
@@ -287,6 +291,7 @@ def _cameras(
             width_px,
             entry.whole("height_px", 720, low=16, high=65_536),
             entry.number("min_accuracy", 0.0, high=1),
+            entry.number("min_rate_hz", 0.0, high=rate_hz),
         ),
         _trace(entry, read),
         rtt_ns=_ns(entry, "rtt_ms", 2 * MS),

@@ -16,7 +16,8 @@ from itertools import count
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
-from edgebox.domain.requests import CameraId, DropReason, Outcome, RequestId
+from edgebox.domain.plans import PlanningSnapshot
+from edgebox.domain.requests import Camera, CameraId, DropReason, Outcome, RequestId
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import ShapedLink
 from edgebox.planning.planner import Planner
@@ -46,6 +47,9 @@ from edgebox.simulation.cameras import CameraEnd, EstimateFactory, Sending, Simu
 from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, Step, Unsent
 from edgebox.simulation.senders import SenderFactory, knowing
 
+ASKS_AGAIN_NS = 15_000_000_000
+"""So long a refused camera waits: the longest wait of the camera daemon."""
+
 
 @dataclass(frozen=True, slots=True)
 class SimulationParameters:
@@ -69,6 +73,9 @@ class SimulationParameters:
     """What decides at the cameras; None: edgebox's window."""
     estimate: EstimateFactory | None = None
     """What both ends believe of a link; None: edgebox's estimate."""
+    admission: Callable[[PlanningSnapshot, Camera], str | None] | None = None
+    """Says who would suffer from a camera, which is then refused and asks again; None: nobody
+    is refused."""
     known_ahead_ns: int = 0
     """Above 0: the planner knows what every link will carry for so long."""
 
@@ -230,9 +237,7 @@ class Simulator:
             raise InvariantViolation(f"request {request} ended twice or never began")
         known = sending.request
         variant, started_ns = self._ran.pop(request, (None, None))
-        self.report.ended.append(
-            Ended(known, variant, outcome, reason, self._now_ns, started_ns, sending.advised)
-        )
+        self.report.ended.append(Ended(known, variant, outcome, reason, self._now_ns, started_ns))
         end = self._ends.get(known.camera)
         if end is not None and reason is None:
             took_ns = self._now_ns - known.arrival_ns
@@ -243,6 +248,11 @@ class Simulator:
 
     def _open(self, spec: SimulatedCamera) -> None:
         parameters = self._parameters
+        if parameters.admission is not None:
+            snapshot = self._scheduler.snapshot(self._now_ns)
+            if parameters.admission(snapshot, spec.camera) is not None:
+                self._refuse(spec)
+                return
         end = self._ends[spec.camera.id] = CameraEnd(
             spec, random.Random(self._rng.random()), parameters.sender, parameters.estimate
         )
@@ -253,6 +263,12 @@ class Simulator:
         # The welcome, with the first advice, is back before the first picture is taken.
         first_ns = self._now_ns + spec.rtt_ns + spec.phase_ns
         self._at(first_ns, lambda: self._capture(end))
+
+    def _refuse(self, spec: SimulatedCamera) -> None:
+        self.report.refused[spec.camera.id] += 1
+        again_ns = self._now_ns + ASKS_AGAIN_NS
+        if spec.closes_ns is None or again_ns < spec.closes_ns:
+            self._at(again_ns, lambda: self._open(spec))
 
     def _close(self, end: CameraEnd) -> None:
         self._lose(end, DEPARTED)

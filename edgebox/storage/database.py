@@ -170,10 +170,11 @@ class Storage:
         for row in rows:
             self._record(
                 "INSERT OR REPLACE INTO metrics_minute (camera, minute_ms, captured, accepted,"
-                " on_time, late, dropped, latency_ms, mean_px, variants)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " on_time, late, dropped, latency_ms, mean_px, variants, mismatches)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row.camera, row.minute_ms, row.captured, row.accepted, row.on_time, row.late,
                 _json(row.dropped), _json(row.latency_ms), row.mean_px, _json(row.variants),
+                row.mismatches,
             )  # fmt: skip
 
     def record_event(self, level: Level, text: str, camera: CameraId | None = None) -> None:
@@ -222,7 +223,7 @@ class Storage:
         """Return a camera's minutes that begin in [since, until), oldest first."""
         rows = await self._rows(
             "SELECT camera, minute_ms, captured, accepted, on_time, late, dropped, latency_ms,"
-            " mean_px, variants FROM metrics_minute"
+            " mean_px, variants, mismatches FROM metrics_minute"
             " WHERE camera = ? AND minute_ms >= ? AND minute_ms < ? ORDER BY minute_ms",
             camera, since_ms, until_ms,
         )  # fmt: skip
@@ -379,7 +380,8 @@ def _mend(error: sqlite3.Error | StorageError) -> str:
 
 
 def _minute(row: Sequence[Any]) -> CameraMinute:
-    camera, minute_ms, captured, accepted, on_time, late, dropped, latency, mean_px, variants = row
+    camera, minute_ms, captured, accepted, on_time, late, *rest = row
+    dropped, latency, mean_px, variants, mismatches = rest
     return CameraMinute(
         camera=CameraId(camera),
         minute_ms=minute_ms,
@@ -391,6 +393,7 @@ def _minute(row: Sequence[Any]) -> CameraMinute:
         latency_ms=orjson.loads(latency),
         mean_px=mean_px,
         variants=orjson.loads(variants),
+        mismatches=mismatches,
     )
 
 

@@ -39,6 +39,8 @@ class CameraMinute:
     """Mean input width of the answered frames."""
     variants: Mapping[str, int] = field(default_factory=dict)
     """Answered frames by variant."""
+    mismatches: int = 0
+    """Of the answered frames: on another variant than their camera had been advised of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         "loop_lag_ms": _rounded(lag.quantiles_ms()),
         "window_s": WINDOW_S,
         "counts": box.metrics.total().to_json(),
+        "refused": dict(box.refusals.counts),
         "events": [
             {"at_ms": e.at_ms, "level": e.level, "camera": e.camera, "text": e.text}
             for e in list(box.events)[-_EVENTS_SHOWN:]

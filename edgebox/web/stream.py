@@ -41,9 +41,10 @@ from edgebox.link.messages import (
     decode_from_camera,
 )
 from edgebox.media.jpeg import probe
-from edgebox.runtime.box import ArrivedFrame, Box, BoxFullError, CameraInUseError
+from edgebox.runtime.box import ArrivedFrame, Box
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.runtime.refusals import REFUSALS
 from edgebox.web.camera_socket import CameraSocket
 from edgebox.web.documents import wire_detections
 from edgebox.web.outbox import Outbox
@@ -61,11 +62,12 @@ _TEXT_BYTES_MAX = 65_536
 
 
 class _FatalError(Exception):
-    """Ends the session after telling the camera why."""
+    """Ends the session after telling the camera why; `noted`: people know already."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *, noted: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.noted = noted
 
 
 class CameraSession:
@@ -154,7 +156,8 @@ class CameraSession:
             if row is not None and row.close_code is not None:
                 code = row.close_code
             self._outbox.put(ErrorMessage(fatal.code, str(fatal), True).encode())
-            self._box.note("warning", f"{self._name}: {fatal}", self._camera_name)
+            if not fatal.noted:
+                self._box.note("warning", f"{self._name}: {fatal}", self._camera_name)
         self._outbox.close()
         try:
             async with asyncio.timeout(1.0):
@@ -204,9 +207,9 @@ class CameraSession:
             raise _FatalError("bad_hello", str(error)) from None
         if not isinstance(hello, Hello):
             raise _FatalError("bad_hello", f"the first message must be a hello, not {hello.TYPE}")
-        self._open(hello)
+        await self._open(hello)
 
-    def _open(self, hello: Hello) -> None:
+    async def _open(self, hello: Hello) -> None:
         box = self._box
         version = hello.common_version()
         if version is None:
@@ -230,12 +233,13 @@ class CameraSession:
             width_px=hello.width_px,
             height_px=hello.height_px,
             min_accuracy=hello.min_accuracy,
+            min_rate_hz=hello.min_rate_hz,
             steps=to_steps(hello.later),
         )
         try:
-            self._record = box.open_camera(camera, hello.agent, hello.instance, self)
-        except (CameraInUseError, BoxFullError) as error:
-            raise _FatalError(error.code, str(error)) from None
+            self._record = await box.open_camera(camera, hello.agent, hello.instance, self)
+        except REFUSALS as error:
+            raise _FatalError(error.code, str(error), noted=True) from None
         self._family = family
         self._outbox.put(
             Welcome(

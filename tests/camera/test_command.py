@@ -69,12 +69,13 @@ async def test_a_signal_ends_it_with_the_summary(folder: Path, number: signal.Si
 
 async def test_a_fatal_refusal_is_one_line(folder: Path) -> None:
     async with Box(refuse=ErrorMessage("unknown_family", "no family called x", True)) as box:
-        program = await start(box, str(folder), "--family", "x", "--json")
+        program = await start(box, str(folder), "--family", "x", "--min-rate-hz", "4", "--json")
         out, err = await program.communicate()
     assert program.returncode == 1
     assert out == b""
     assert err == b"edgebox camera: no family called x\n"
     assert box.hellos[0].family == "x"
+    assert box.hellos[0].min_rate_hz == 4
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ async def test_a_fatal_refusal_is_one_line(folder: Path) -> None:
             ["scene:", "--slo-ms", "100,90:0.5", "--size", "64x64"],
             "hello.slo_ms[1][0] must be above",
         ),
+        (["scene:", "--min-rate-hz", "11", "--size", "64x64"], "must not be above rate_hz (10)"),
         (["scene:", "--server", "ftp://x", "--size", "64x64"], "must be an address"),
     ],
 )

@@ -159,7 +159,7 @@ async def test_comes_back_after_the_box_was_restarted() -> None:
     box = Box()
     await box.start()
     run = asyncio.create_task(camera(box, source(rate_hz=50.0)).run(duration_s=2.2))
-    await asyncio.sleep(0.3)
+    await box.first_frame.wait()
     await box.stop(bye="shutdown")
     before = len(box.headers)
     await asyncio.sleep(0.2)
@@ -250,14 +250,15 @@ async def test_a_fatal_refusal_ends_with_the_boxs_message(code: str) -> None:
     assert len(box.hellos) == 1
 
 
-async def test_a_name_in_use_is_tried_again() -> None:
-    refusal = ErrorMessage("camera_in_use", "gate is connected", fatal=True)
+@pytest.mark.parametrize("code", ["camera_in_use", "box_full", "no_capacity"])
+async def test_a_refusal_for_now_is_shown_and_tried_again(code: str) -> None:
+    refusal = ErrorMessage(code, "not beside gate", fatal=True)
     remarks: list[str] = []
     async with Box(refuse=refusal, refusals_left=1) as box:
         summary = await camera(box, source(count=5), on_remark=remarks.append).run()
     assert summary.on_time == 5
     assert len(box.hellos) == 2
-    assert any("gate is connected" in remark for remark in remarks)
+    assert any("not beside gate" in remark for remark in remarks)
 
 
 async def test_survives_messages_it_does_not_understand() -> None:

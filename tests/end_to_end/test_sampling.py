@@ -65,18 +65,20 @@ async def samples_so_far(app: App, folder: Path) -> int:
 async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -> None:
     async with learning(database, policy) as app:
         driver = app.box.driver
-        for _ in range(4):
+        asked = completed = 0
+        while not completed and asked < 400:  # on busy cores pictures may come one by one
             await burst(app)
+            asked += 8
             await asyncio.sleep(0.3)
-        completed = await samples_so_far(app, tmp_path)
+            completed = await samples_so_far(app, tmp_path)
         assert completed >= 1
         (executor,) = driver.executors
         known = driver.scheduler.policy.known(executor.id, SMALL, "http")
         assert known is not None
         assert known.samples >= completed
-        # They count beside the 32 pictures that were asked for, and are nobody's frames.
+        # They count beside the pictures that were asked for, and are nobody's frames.
         (times,) = driver.applications.times(app.box.profiles)
-        assert times.count >= 32 + completed
+        assert times.count >= asked + completed
         assert driver.frames_pending == 0
         check_invariants(driver.scheduler)
 

@@ -10,7 +10,7 @@ from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.config import load
 from edgebox.domain.requests import CameraId
-from edgebox.link.messages import Result
+from edgebox.link.messages import Ack, AdviceMessage, DropNotice, Result, Welcome
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.media.sources import open_source
 from edgebox.runtime.journal import Journal
@@ -26,6 +26,7 @@ from tests.end_to_end.running import (
     streaming,
     texts,
 )
+from tests.end_to_end.wire import WireCamera
 
 SCENE_PX = (640, 360)
 DURATION_S = 3.5
@@ -122,6 +123,25 @@ async def check_database(database: Path, summaries: list[Summary]) -> None:
     assert any(text.startswith("good connected from 127.0.0.1") for text in told)
     assert "good left: done" in told
     assert seen[CameraId("slow")]["slo_ms"] == 800
+
+
+async def test_every_ack_and_result_carries_the_advice_in_force(database: Path) -> None:
+    async with running(database) as app:
+        async with WireCamera(app) as camera:
+            await camera.wait_for(Welcome)
+            while not any(isinstance(heard, AdviceMessage) for heard in camera.heard):
+                await camera.result(await camera.frame())
+            for _ in range(3):
+                await camera.result(await camera.frame())
+            await camera.drop(await camera.frame(b"no picture"))
+        in_force, told = None, 0
+        for heard in camera.heard:
+            if isinstance(heard, Welcome | AdviceMessage):
+                in_force = heard.advice
+            elif isinstance(heard, Ack | Result | DropNotice):
+                assert heard.advice == in_force
+                told += 1
+        assert told >= 8
 
 
 async def test_a_second_start_measures_nothing(database: Path) -> None:

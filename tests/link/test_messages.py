@@ -1,6 +1,7 @@
 """The wire, literally: what docs/protocol.md shows is what is read and written."""
 
 import math
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -102,12 +103,13 @@ GOLDEN_CAMERA: list[tuple[CameraMessage, str]] = [
         ),
         '{"type":"hello","camera":"gate-2","width_px":1280,"height_px":720,"versions":[1],'
         '"instance":"6f1c2a","slo_ms":300.0,"rate_hz":10.0,"app":"default","family":"street",'
-        '"min_accuracy":0.0,"agent":"my-camera/1.0"}',
+        '"min_accuracy":0.0,"min_rate_hz":0.0,"agent":"my-camera/1.0"}',
     ),
     (
         Hello("gate-2", 1280, 720, slo_ms=100.0, later=((300.0, 0.3),)),
         '{"type":"hello","camera":"gate-2","width_px":1280,"height_px":720,"versions":[1],'
-        '"slo_ms":[[100.0,1.0],[300.0,0.3]],"rate_hz":10.0,"app":"default","min_accuracy":0.0}',
+        '"slo_ms":[[100.0,1.0],[300.0,0.3]],"rate_hz":10.0,"app":"default","min_accuracy":0.0,'
+        '"min_rate_hz":0.0}',
     ),
     (Pong(5, 5512345), '{"type":"pong","id":5,"camera_ns":5512345}'),
     (
@@ -150,7 +152,7 @@ def test_the_smallest_hello_takes_the_defaults_of_the_table() -> None:
     hello = decode_from_camera(
         '{"type":"hello","versions":[1,2],"camera":"a","width_px":1,"height_px":1,"new":[]}'
     )
-    assert hello == Hello("a", 1, 1, (1, 2), None, 300.0, 10.0, "default", None, 0.0, "")
+    assert hello == Hello("a", 1, 1, (1, 2), None, 300.0, 10.0, "default", None, 0.0, 0.0, "")
     assert isinstance(hello, Hello)
     assert hello.common_version() == 1
 
@@ -158,7 +160,7 @@ def test_the_smallest_hello_takes_the_defaults_of_the_table() -> None:
 def test_all_errors_of_a_hello_come_at_once() -> None:
     text = (
         '{"type":"hello","versions":[true],"camera":"a b","slo_ms":"fast","rate_hz":0,'
-        '"width_px":1280.0,"min_accuracy":1.5,"instance":""}'
+        '"width_px":1280.0,"min_accuracy":1.5,"min_rate_hz":-1,"instance":""}'
     )
     with pytest.raises(InvalidInputError) as caught:
         decode_from_camera(text)
@@ -171,7 +173,16 @@ def test_all_errors_of_a_hello_come_at_once() -> None:
         'hello.slo_ms must be a number from 1 to 60000, not "fast"',
         "hello.rate_hz must be a number above 0 and at most 1000, not 0",
         "hello.min_accuracy must be a number from 0 to 1, not 1.5",
+        "hello.min_rate_hz must be a number from 0 to 1000, not -1",
     ]
+
+
+def test_a_least_rate_above_the_rate_is_refused() -> None:
+    hello = Hello("a", 1, 1, rate_hz=5.0, min_rate_hz=5.0)
+    assert decode_from_camera(hello.encode()) == hello
+    with pytest.raises(InvalidInputError) as caught:
+        decode_from_camera(replace(hello, min_rate_hz=6.0).encode())
+    assert str(caught.value) == "hello.min_rate_hz must not be above rate_hz (5), not 6"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, 10**400, "300", [], {}])

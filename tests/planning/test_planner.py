@@ -204,6 +204,52 @@ def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
     assert reason == "128 px at 24 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
 
 
+def test_nobody_is_slowed_below_what_is_of_use_to_it() -> None:
+    # 0.95 of the time at 3 ms a frame is 317 frames/s: 12 of 13 at 25 Hz and one at 1.
+    cameras = [seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(13)]
+    answer = plan(snapshot(cameras), random.Random(1), 1000)
+    served = [a for a in answer.assignments.values() if a.served]
+    assert [a.rate_hz for a in served] == [26.0] * 12
+    [given_up] = [a for a in answer.assignments.values() if not a.served]
+    assert (given_up.variant, given_up.rate_hz) == (name(128), 1.0)
+    assert given_up.reason == (
+        "128 px at 1 of 30 Hz, best effort: "
+        "13 cameras share cpu/0, too many for 25 Hz of 128 px, the least that is of use"
+    )
+    assert served[0].reason == "128 px at 26 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
+
+
+def test_who_was_given_up_waits_until_there_is_time_to_spare() -> None:
+    def unserved(slowdown: float, waits: str | None) -> list[str]:
+        def now(of: str) -> Assignment:
+            return Assignment(CameraId(of), name(128), 20, 85, of != waits, "")
+
+        cameras = [
+            replace(seen(camera(of, rate_hz=20, min_rate_hz=20)), current=now(of)) for of in "abcde"
+        ]
+        answer = plan(snapshot(cameras, slowdown=slowdown), random.Random(1), 1000)
+        return [a.camera for a in answer.assignments.values() if not a.served]
+
+    # Five cameras of 20 Hz at 3 ms are 30 % of the time.
+    assert unserved(3.2, None) == ["e"]
+    assert unserved(3.2, "d") == ["d"]
+    assert unserved(3.1, "d") == ["d"]
+    assert unserved(3.1, None) == []
+    assert unserved(2.9, "d") == []
+
+
+def test_a_link_that_cannot_carry_the_least_rate_says_what_would() -> None:
+    # 128x72 px are 34,393 bits: at 80 % of 390 kbit/s 9 Hz, for 10 Hz it takes 430.
+    enough = only(seen(camera(rate_hz=30, min_rate_hz=9), link(0.39)))
+    assert (enough.served, enough.rate_hz) == (True, 9.0)
+    short = only(seen(camera(rate_hz=30, min_rate_hz=10), link(0.39)))
+    assert (short.variant, short.served, short.rate_hz) == (name(128), False, 9.0)
+    assert short.reason == (
+        "128 px, best effort: the uplink carries 390 kbit/s; "
+        "128 px at 10 Hz, the least that is of use, would need 430 kbit/s"
+    )
+
+
 def test_without_variants_there_is_nothing_to_assign() -> None:
     assert plan(snapshot([seen()], variants=()), random.Random(1), 1000).assignments == {}
     assert plan(snapshot([]), random.Random(1), 1000).assignments == {}

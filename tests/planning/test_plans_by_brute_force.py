@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import combinations, product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,14 +20,15 @@ P = PlanningParameters()
 EXECUTORS = (CPU, ExecutorId("cpu/1"))
 
 cameras = st.builds(
-    lambda slo_ms, rate_hz, size, mbps, accuracy, has_px: seen(
-        camera("?", slo_ms, rate_hz, size, accuracy), link(mbps), has_px
+    lambda slo_ms, rate_hz, size, mbps, accuracy, least, has_px: seen(
+        camera("?", slo_ms, rate_hz, size, accuracy, least * rate_hz), link(mbps), has_px
     ),
     st.sampled_from([20, 60, 100, 300, 1000]),
     st.sampled_from([0.5, 2, 10, 30]),
     st.sampled_from([(1280, 720), (320, 240), (100, 100), (480, 640)]),
     st.sampled_from([None, 0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 100.0]),
     st.sampled_from([0.0, 0.0, 0.0, 0.5, 0.58]),
+    st.sampled_from([0.0, 0.0, 0.3, 1.0]),
     st.sampled_from([None, *MEDIAN_MS]),
 )
 
@@ -41,6 +42,7 @@ def named(of: list[CameraSnapshot]) -> list[CameraSnapshot]:
                 c.camera.rate_hz,
                 (c.camera.width_px, c.camera.height_px),
                 c.camera.min_accuracy,
+                c.camera.min_rate_hz,
             ),
             c.link,
             None if c.current is None else replace(c.current, camera=camera(f"gate-{at}").id),
@@ -119,6 +121,7 @@ def test_what_is_promised_is_feasible(of: PlanningSnapshot) -> None:
         rate_hz = assignment.rate_hz
         assert min(1.0, c.camera.rate_hz) <= rate_hz <= c.camera.rate_hz
         if assignment.served:
+            assert rate_hz >= c.camera.min_rate_hz
             assert blocker_ns <= slack_ns(of, c, variant) + 2
             assert rate_hz <= carried_hz(c, variant) * (1 + 1e-9)
             assert variant.accuracy >= c.camera.min_accuracy
@@ -145,6 +148,69 @@ def test_the_executors_are_not_overbooked_unless_all_send_as_little_as_they_may(
         assert variant.pixels <= min(v.pixels for v in good)
         if answer.utilisation > P.utilisation_slow + 1e-9:
             assert assignment.rate_hz <= min(1.0, c.camera.rate_hz)
+            assert not assignment.served or variant == FAMILY[0]
+
+
+least_wanted = st.lists(
+    st.builds(
+        lambda rate_hz, least, accuracy, waits: (rate_hz, least * rate_hz, accuracy, waits),
+        st.sampled_from([2, 10, 30]),
+        st.sampled_from([0.0, 0.4, 0.7, 1.0]),
+        st.sampled_from([0.0, 0.0, 0.4]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(least_wanted, st.sampled_from([1.0, 2.0, 4.0]))
+def test_the_fewest_cameras_are_given_up_that_let_the_rest_have_their_least_rates(
+    drawn: list[tuple[float, float, float, bool]], slowdown: float
+) -> None:
+    """Where batches bring nothing and links are ample, loads are sums and subsets can be tried."""
+    of = snapshot(
+        (
+            seen(camera(f"gate-{at}", 1000, rate, (1280, 720), accuracy, least))
+            for at, (rate, least, accuracy, _) in enumerate(drawn)
+        ),
+        slowdown=slowdown,
+    )
+
+    def load(at: int, served: bool) -> float:
+        rate, least, accuracy, _ = drawn[at]
+        variant = next(v for v in FAMILY if not served or v.accuracy >= accuracy)
+        least_hz = max(1.0, least) if served else 1.0
+        return min(rate, least_hz) * p99_ns(of, variant) / 1e9
+
+    def fewest_within(limit: float) -> int | None:
+        cameras = range(len(drawn))
+        subsets = (set(s) for k in (*cameras, len(drawn)) for s in combinations(cameras, k))
+        fit = (s for s in subsets if sum(load(at, at not in s) for at in cameras) <= limit)
+        return next(map(len, fit), None)
+
+    fewest = fewest_within(P.utilisation_slow)
+    answer = planned(of)
+    unserved = [a for a in answer.assignments.values() if not a.served]
+    if fewest is not None:
+        assert len(unserved) == fewest
+        assert answer.utilisation <= P.utilisation_slow + 1e-9
+    assert all(a.rate_hz == 1.0 and "the least that is of use" in a.reason for a in unserved)
+    # Who is best effort already is not called back while there is hardly any time to spare.
+    waiting = replace(
+        of,
+        cameras=tuple(
+            replace(c, current=replace(answer.assignments[c.camera.id], served=not waits))
+            for c, (_, _, _, waits) in zip(of.cameras, drawn, strict=True)
+        ),
+    )
+    again = planned(waiting)
+    count = sum(not a.served for a in again.assignments.values())
+    assert count >= len(unserved)
+    spare = P.utilisation_slow * P.utilisation_upgrade / P.utilisation_max
+    if (most := fewest_within(spare)) is not None:
+        assert count <= most
 
 
 @settings(max_examples=300, deadline=None)

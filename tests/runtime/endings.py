@@ -14,6 +14,8 @@ def answer(
     variant: str = "street-256",
     ms: int = 10,
     worth: float | None = None,
+    *,
+    mismatched: bool = False,
 ) -> Answer:
     """Return an answer whose parts take 1, 2, 3, 4 times `ms`, and all together 10 times.
 
@@ -22,7 +24,7 @@ def answer(
     timing = Timing(ms * MS, 2 * ms * MS, 3 * ms * MS, 4 * ms * MS, 10 * ms * MS, 1)
     if worth is None:
         worth = float(outcome is Outcome.ON_TIME)
-    return Answer(outcome, VariantName(variant), Detections.empty(), timing, worth)
+    return Answer(outcome, VariantName(variant), Detections.empty(), timing, worth, mismatched)
 
 
 def refusal(reason: DropReason = DropReason.QUEUE) -> Refusal:

@@ -55,6 +55,36 @@ def test_the_deadline_leaves_time_for_the_way_back(age_ns: int, rtt_ns: int) -> 
     assert hop.return_ns == rtt_ns // 2
 
 
+def told(known: CameraRecord, px: int, at_ns: int, reason: str = "because") -> None:
+    variant = VariantName(f"street-{px}")
+    known.advised(Advice(variant, px, px * 9 // 16, 10, 85, 0, reason), at_ns)
+
+
+def test_a_frame_was_made_for_what_its_camera_knew_when_it_sent_it() -> None:
+    known = with_clock()
+    told(known, 256, NOW_NS - 300 * MS)
+    told(known, 608, NOW_NS - 100 * MS)
+    told(known, 608, NOW_NS - 50 * MS, "for another reason")
+
+    def made_for(sent_ns: int) -> VariantName | None:
+        sent_camera_ns = sent_ns - OFFSET_NS
+        head = header(sent_camera_ns - 20 * MS, sent_camera_ns)
+        return known.frame_arrived(head, 10_000, 90_000, NOW_NS).advised
+
+    # The advice is half a round trip on its way.
+    assert made_for(NOW_NS - 95 * MS) == VariantName("street-608")
+    assert made_for(NOW_NS - 96 * MS) == VariantName("street-256")
+    assert made_for(NOW_NS - 400 * MS) == VariantName("street-256")
+    assert arrive(with_clock(), NOW_NS - OFFSET_NS).advised is None
+
+
+def test_without_a_clock_what_a_frame_was_made_for_is_told_by_its_journey() -> None:
+    known = record()
+    told(known, 256, NOW_NS - 300 * MS)
+    told(known, 608, NOW_NS - 100 * MS)
+    assert arrive(known, 1).advised == VariantName("street-608")
+
+
 @given(st.integers(1, 50 * MS))
 def test_a_little_in_the_future_is_now(ahead_ns: int) -> None:
     hop = arrive(with_clock(), NOW_NS - OFFSET_NS + ahead_ns)

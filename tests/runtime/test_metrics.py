@@ -15,8 +15,8 @@ from tests.runtime.endings import MS, SECOND, answer, refusal
 
 ENDINGS: list[Ending] = [
     answer(Outcome.ON_TIME),
-    answer(Outcome.ON_TIME, "street-608", ms=40),
-    answer(Outcome.LATE, ms=90),
+    answer(Outcome.ON_TIME, "street-608", ms=40, mismatched=True),
+    answer(Outcome.LATE, ms=90, mismatched=True),
     answer(Outcome.LATE, ms=50, worth=0.25),
     refusal(DropReason.QUEUE),
     refusal(DropReason.INVALID),
@@ -83,7 +83,9 @@ class Told:
                 continue
             if not isinstance(ending, Answer):
                 counts.dropped[ending.reason.value] += 1
-            elif ending.outcome is Outcome.ON_TIME:
+                continue
+            counts.mismatches += ending.mismatched
+            if ending.outcome is Outcome.ON_TIME:
                 counts.on_time += 1
             else:
                 counts.late += 1

@@ -34,7 +34,7 @@ def test_rows_add_up_to_the_counts(minutes: list[list[str]]) -> None:
                 camera.accepted(now_ns)
                 camera.ended(answer(), now_ns)
             elif fact == "late":
-                camera.ended(answer(Outcome.LATE), now_ns)
+                camera.ended(answer(Outcome.LATE, mismatched=True), now_ns)
             elif fact == "drop":
                 camera.ended(refusal(DropReason.OVERLOAD), now_ns)
         taken = rollup.take(number * MINUTE_MS, now_ns)
@@ -44,7 +44,7 @@ def test_rows_add_up_to_the_counts(minutes: list[list[str]]) -> None:
     assert sum(row.captured for row in rows) == counts.captured
     assert sum(row.accepted for row in rows) == counts.accepted
     assert sum(row.on_time for row in rows) == counts.on_time
-    assert sum(row.late for row in rows) == counts.late
+    assert sum(row.late for row in rows) == sum(row.mismatches for row in rows) == counts.late
     assert sum(row.dropped.get("overload", 0) for row in rows) == counts.dropped["overload"]
     assert all(row.minute_ms % MINUTE_MS == 0 for row in rows)
 

@@ -49,15 +49,24 @@ def profile(
     return LatencyProfile(name(px), executor, rows)
 
 
-def camera(
+def camera(  # noqa: PLR0917
     of: str = "gate-1",
     slo_ms: int = 300,
     rate_hz: float = 10,
     size: tuple[int, int] = (1280, 720),
     min_accuracy: float = 0.0,
+    min_rate_hz: float = 0.0,
 ) -> Camera:
     return Camera(
-        CameraId(of), "default", STREET, slo_ms * MS, rate_hz, size[0], size[1], min_accuracy
+        CameraId(of),
+        "default",
+        STREET,
+        slo_ms * MS,
+        rate_hz,
+        size[0],
+        size[1],
+        min_accuracy,
+        min_rate_hz,
     )
 
 
@@ -71,6 +80,7 @@ def request(
     variant: VariantName | None = None,
     later: Iterable[tuple[float, float]] = (),
     app: str = "default",
+    advised: VariantName | None = None,
 ) -> Request:
     """Make a request; `later`: further deadlines in ms, and what an answer by them is worth."""
     arrival_ns, deadline_ns = round(arrival_ms * MS), round(deadline_ms * MS)
@@ -86,6 +96,7 @@ def request(
         9000,
         variant,
         tuple(Step(round(by_ms * MS), worth) for by_ms, worth in later),
+        advised,
     )
 
 

@@ -88,6 +88,34 @@ def test_plans_come_at_their_interval_and_at_once_after_changes() -> None:
     assert bench.scheduler.next_wakeup_ns() is None
 
 
+def test_a_link_that_broke_its_estimate_is_planned_for_at_once() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    bench(planned(256), 1)
+
+    def measured(mbps: float, at_ms: float) -> int:
+        return len(snapshots(bench(LinkMeasured(GATE, LinkState(mbps * 1e6)), at_ms)))
+
+    assert measured(10, 10) == 0  # the first estimate is no break
+    assert len(snapshots(bench(None, 500))) == 1
+    bench(planned(256), 505)
+    assert measured(30, 600) == 0  # a rise has time
+    assert measured(7.1, 700) == 0
+    assert measured(6.9, 710) == 1
+    bench(planned(256), 715)
+    # Not again for less than another fall, nor within 100 ms.
+    assert measured(6.5, 750) == 0
+    assert measured(2, 760) == 0
+    assert bench.scheduler.next_wakeup_ns() == 810 * MS
+    assert snapshots(bench(None, 809)) == []
+    assert len(snapshots(bench(None, 810))) == 1
+    # A plan that takes 40 ms is repeated after 200 ms at the earliest.
+    bench(planned(256), 850)
+    assert bench.scheduler.next_wakeup_ns() == 1310 * MS
+    assert measured(1, 900) == 0
+    assert bench.scheduler.next_wakeup_ns() == 1010 * MS
+
+
 def test_a_snapshot_holds_what_is_known() -> None:
     bench = Bench()
     bench(CameraOpened(camera()), 0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.scheduling.candidates import Pricing, Waiters, likeliest, propose
+from edgebox.scheduling.candidates import Pricing, Waiters, answered_after, likeliest, propose
 from edgebox.scheduling.distributions import EmpiricalDistribution, cdf_of_max, mean_of_max
 from edgebox.scheduling.work import MEMBERSHIP, tabulate
 
@@ -50,6 +50,32 @@ def test_every_candidate_is_formed_and_scored_as_by_hand(
         expected_ns, score = scored(places, slack, rank, ranked, urgency)
         assert found.expected_ns[at] == pytest.approx(expected_ns, rel=1e-4)
         assert found.score[at] == pytest.approx(score, rel=1e-3, abs=1e-6)
+
+
+@given(
+    st.lists(VALUES, min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(1, 150), st.integers(0, 2)), min_size=1, max_size=6),
+    st.lists(st.integers(0, 100).map(float), min_size=1, max_size=3),
+)
+def test_what_a_batch_answers_later_is_what_it_would_answer_with_less_time(
+    apps: list[list[float]], waiting: list[tuple[int, int]], delays: list[float]
+) -> None:
+    distributions = [EmpiricalDistribution(values) for values in apps]
+    table = tabulate(distributions)
+    slack = np.array(sorted(float(at) for at, _ in waiting))
+    rank = table.rank[np.array([app % len(apps) for _, app in waiting])]
+    ranked = sorted(distributions, key=lambda d: d.mean)
+    waiters = Waiters(slack, np.full(len(slack), SLO_NS), rank)
+    found = propose(waiters, table, pricing(0))
+    if found is None:
+        return
+    at = int(np.argmax(found.score))
+    answered = answered_after(
+        found, at, np.array(delays), waiters=waiters, table=table, pricing=pricing(0.3)
+    )
+    for delay, value in zip(delays, answered, strict=True):
+        expected_ns, score = scored(found.batch(at), slack - delay, rank, ranked, 0)
+        assert value == pytest.approx(expected_ns * score, rel=1e-3, abs=1e-4)
 
 
 def formed(

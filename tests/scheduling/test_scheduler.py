@@ -3,6 +3,7 @@
 import pytest
 
 from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, RequestId
 from edgebox.scheduling.events import (
     Action,
@@ -15,6 +16,7 @@ from edgebox.scheduling.events import (
     ExecutorStopped,
     Finish,
     Infer,
+    PlanComputed,
     Prepare,
     RequestArrived,
     RequestPrepared,
@@ -103,6 +105,38 @@ def test_no_smaller_variant_than_the_asked_accuracy_allows() -> None:
     assert actions == [Drop(TWO, DropReason.INFEASIBLE)]
     small = bench(RequestArrived(request(3, 250, size=(100, 100))), 0)
     assert small == [Prepare(THREE, name(320))]
+
+
+@pytest.mark.parametrize(
+    ("advised", "plan", "size", "deadline_ms", "runs_on"),
+    [
+        (608, 256, (608, 342), 250, 608),  # lowered: what was on its way still gets all it is for
+        (256, 608, (256, 144), 250, 256),  # raised: the picture has no more to show
+        (608, 256, (608, 342), 30, 416),  # unless there is no time for it
+        (608, 256, (256, 144), 250, 256),  # or it was sent smaller
+        (999, 256, (608, 342), 250, 256),  # or the variant is gone
+        (None, 256, (608, 342), 250, 256),  # nothing is known of what it was made for
+    ],
+)
+def test_frames_in_flight_finish_on_the_variant_they_were_made_for(
+    advised: int | None, plan: int, size: tuple[int, int], deadline_ms: int, runs_on: int
+) -> None:
+    bench = opened()
+    assignment = Assignment(CameraId("gate-1"), name(plan), 10, 85, True, "because")
+    bench(PlanComputed(Plan(0, {assignment.camera: assignment})), 0)
+    told = None if advised is None else name(advised)
+    frame = request(1, deadline_ms, size=size, advised=told)
+    assert decisions(bench(RequestArrived(frame), 0)) == [Prepare(ONE, name(runs_on))]
+
+
+def test_a_plan_changes_nothing_for_frames_that_are_at_the_box() -> None:
+    bench = opened()
+    bench(RequestArrived(request(1, 250, size=(608, 342))), 0)
+    assignment = Assignment(CameraId("gate-1"), name(128), 10, 85, True, "because")
+    bench(PlanComputed(Plan(0, {assignment.camera: assignment})), 1)
+    assert infers(bench(RequestPrepared(ONE, MS), 2)) == [
+        Infer(CPU, BatchId(1), name(608), (ONE,), 1)
+    ]
 
 
 def test_one_shot_requests_need_no_camera_and_run_on_exactly_their_variant() -> None:

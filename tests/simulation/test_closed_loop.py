@@ -1,12 +1,15 @@
 """Adaptation from end to end under virtual time: links, senders, planner and scheduler together."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.requests import Outcome
+from edgebox.domain.plans import Advice
+from edgebox.domain.requests import CameraId, Outcome
+from edgebox.scheduling.events import Advise, CameraOpened, ComputePlan, PlanComputed
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Ended, Report
 from edgebox.simulation.run import run_scenario
@@ -74,6 +77,84 @@ def test_a_link_that_stands_still_costs_what_it_must_and_no_more() -> None:
     assert on_time_share(between(report, 8.5, 20)) == 1
 
 
+def advice_of(report: Report) -> list[tuple[float, CameraId, Advice]]:
+    """Return (instant in s, camera, advice), in order."""
+    return [
+        (step.now_ns / S, action.camera, action.advice)
+        for step in report.journal
+        for action in step.actions
+        if isinstance(action, Advise)
+    ]
+
+
+def plans_at_s(report: Report) -> list[float]:
+    """Return when plans were asked for."""
+    return [
+        step.now_ns / S
+        for step in report.journal
+        if any(isinstance(action, ComputePlan) for action in step.actions)
+    ]
+
+
+def test_a_link_that_breaks_its_estimate_is_planned_for_at_once() -> None:
+    # Plans come every 5 s only, unless something happens.
+    top = "duration_s = 20\nplanner = { interval_ms = 5000 }"
+    mbps = [8] * 12 + [4] * 30
+    report = run_scenario(scenario_of(gate(mbps=mbps, slo_ms=250), top=top), keep_journal=True)
+    # At the latest with the first frame that is through after the fall.
+    assert [at_s for at_s in plans_at_s(report) if 12 <= at_s < 12.5]
+    after = [advice for at_s, _, advice in advice_of(report) if 12 <= at_s < 13]
+    [before] = [advice for at_s, _, advice in advice_of(report) if at_s < 12][-1:]
+    assert after[-1].width_px < before.width_px
+    assert mean_width(between(report, 13, 15)) < mean_width(between(report, 10, 12))
+    assert on_time_share(between(report, 12.5, 20)) == 1
+
+
+def test_a_link_that_swings_does_not_make_the_box_plan_all_the_time() -> None:
+    mbps = [10, 3, 1, 0.5, 6] * 100
+    lines = gate("swing", mbps=mbps, rate_hz=30) + "\nstep_s = 0.1\ncount = 10"
+    report = run_scenario(scenario_of(lines, top="duration_s = 10"), keep_journal=True)
+    plans = [at_s for at_s in plans_at_s(report) if at_s > 1]
+    assert min(later - earlier for earlier, later in pairwise(plans)) > 0.099
+
+
+def test_cameras_obey_from_the_next_frame_on() -> None:
+    lines = gate(mbps=[9, 2, 5, 1], rate_hz=15) + "\ncount = 2\nstep_s = 3\nrtt_ms = 20"
+    report = run_scenario(scenario_of(lines), keep_journal=True)
+    told = advice_of(report)
+    frames = 0
+    for end in report.ended:
+        request = end.request
+        # What was known all the while from the capture on; advice travels for 10 ms.
+        heard = [(at_s + 0.01, advice) for at_s, camera, advice in told if camera == request.camera]
+        known = [advice for at_s, advice in heard if at_s <= request.captured_ns / S]
+        if any(request.captured_ns / S < at_s <= request.arrival_ns / S for at_s, _ in heard):
+            continue
+        frames += 1
+        assert request.width_px <= known[-1].width_px
+        assert request.advised == known[-1].variant
+    assert frames > 400
+    assert len(told) > 20
+
+
+def test_a_camera_that_joins_a_full_box_is_advised_at_once_and_planned_for() -> None:
+    residents = [gate(f"gate-{at}", slo_ms=300, rate_hz=12) for at in range(10)]
+    newcomer = gate("new", slo_ms=300, rate_hz=12) + "\njoins_s = 10.2\nleaves_s = 15.2"
+    report = run_scenario(scenario_of(*residents, newcomer), keep_journal=True)
+    [opened] = [
+        step
+        for step in report.journal
+        if isinstance(step.event, CameraOpened) and step.event.camera.id == "new"
+    ]
+    assert [a.camera for a in opened.actions if isinstance(a, Advise)] == ["new"]
+    for changed_s in (10.2, 15.2):  # it comes, it goes
+        assert [at_s for at_s in plans_at_s(report) if changed_s <= at_s < changed_s + 0.01]
+    assert on_time_share(between(report, 10, 12)) > 0.99
+    first = between(report, 10, 11, "new")
+    assert len(first) >= 8
+    assert on_time_share(first) > 0.9
+
+
 def test_a_camera_that_joins_a_full_box_finds_a_place() -> None:
     residents = [gate(f"gate-{at}", slo_ms=300, rate_hz=12) for at in range(5)]
     newcomer = gate("new", slo_ms=300, rate_hz=12) + "\njoins_s = 10\ncount = 5"
@@ -85,17 +166,71 @@ def test_a_camera_that_joins_a_full_box_finds_a_place() -> None:
     assert len(new) >= 5 * 118
 
 
+def test_a_box_with_too_little_time_gives_up_a_camera_rather_than_slow_all() -> None:
+    # 4 ms alone, 1.4 ms each in batches of 8: some 660 of the 1200 frames/s asked for.
+    crowd = gate("crowd", slo_ms=200, rate_hz=60) + "\ncount = 20\nmin_rate_hz = 40"
+    report = run_scenario(scenario_of(crowd, top="duration_s = 8"), keep_journal=True)
+    given = [
+        (step.now_ns, assignment)
+        for step in report.journal
+        if isinstance(step.event, PlanComputed)
+        for assignment in step.event.plan.assignments.values()
+    ]
+    assert all(of.rate_hz >= 40 for _, of in given if of.served)
+    last = {of.camera: of for _, of in given}
+    unserved = [camera for camera, of in last.items() if not of.served]
+    assert 0 < len(unserved) < 10
+    # They are the same ones all the time, and the others are served as promised.
+    settled = [(of.camera, of.served) for at, of in given if at > 2 * S]
+    assert all(served != (camera in unserved) for camera, served in settled)
+    ends = [end for end in between(report, 3, 8, "crowd") if end.request.camera not in unserved]
+    assert on_time_share(ends) > 0.97
+
+
+def test_a_box_that_shall_refuse_keeps_serving_those_it_has_until_one_leaves() -> None:
+    # Ten have their 40 Hz; with twenty some would be given up.
+    residents = gate("old", slo_ms=200, rate_hz=60) + "\ncount = 10\nmin_rate_hz = 40"
+    late = gate("late", slo_ms=200, rate_hz=60) + "\ncount = 10\nmin_rate_hz = 40\njoins_s = 3"
+    leaving = gate("leaving", slo_ms=200, rate_hz=30) + "\nmin_rate_hz = 30\nleaves_s = 10"
+    top = 'duration_s = 24\nplanner = { admission = "refuse" }'
+    scenario = scenario_of(residents, leaving, late, top=top)
+    report = run_scenario(scenario, keep_journal=True)
+    found = figures(report, scenario)["cameras"]
+    refused = {name for name, of in found.items() if of["refused"]}
+    assert refused
+    assert all(name.startswith("late") for name in refused)
+    given = [
+        assignment
+        for step in report.journal
+        if isinstance(step.event, PlanComputed)
+        for assignment in step.event.plan.assignments.values()
+    ]
+    assert all(of.served and of.rate_hz >= 30 for of in given)
+    assert on_time_share(between(report, 1, 24, "old")) > 0.98
+    # One that was refused has the place of the one that left; the others ask again in vain.
+    came = {name for name in refused if found[name]["captured"]}
+    assert len(came) == 1
+    assert all(found[name]["refused"] == (1 if name in came else 2) for name in refused)
+
+
 @pytest.mark.parametrize("slo_ms", [200, 500])
 def test_fifty_cameras_that_join_at_once_are_served_within_three_seconds(slo_ms: int) -> None:
     crowd = gate("crowd", slo_ms=slo_ms, rate_hz=10) + "\ncount = 50\nphase_ms = 0"
     scenario = scenario_of(crowd, top="duration_s = 8")
-    report = run_scenario(scenario)
+    report = run_scenario(scenario, keep_journal=True)
+    # Each is advised in the very call that takes it in, and again by the first plan that knows it.
+    first = advice_of(report)[:50]
+    assert {camera for at_s, camera, _ in first if at_s == 0} == set(report.captured)
+    assert report.plans <= 2 + 2 * 10.5 + 10  # two for the arrival, two a second, links measured
     settled = between(report, 3, 8, "crowd")
     assert on_time_share(settled) > 0.97
     cameras = {end.request.camera for end in settled if end.outcome is Outcome.ON_TIME}
     assert len(cameras) == 50
     found = figures(report, scenario)
     assert found["all"]["captured"] == report.captured.total() == 50 * 80
+    for of in (found["all"], *found["cameras"].values()):
+        ended = of["on_time"] + of["late"] + sum(of["dropped"].values()) + of["departed"]
+        assert of["captured"] == ended
 
 
 def test_the_seed_decides_the_run_and_nothing_else_does() -> None:

@@ -33,12 +33,12 @@ def ended(
     request = Request(
         RequestId(captured_ns), GATE, "default", captured_ns, captured_ns + 20 * MS,
         captured_ns + 198 * MS, px, px * 9 // 16, 10_000,
+        advised=VariantName(f"s-{advised}"),
     )  # fmt: skip
     if reason is not None:
         return Ended(request, None, outcome, reason, captured_ns + 30 * MS)
     started_ns, at_ns = captured_ns + 25 * MS, captured_ns + 60 * MS
-    variant, told = VariantName(f"s-{ran_on}"), VariantName(f"s-{advised}")
-    return Ended(request, variant, outcome, None, at_ns, started_ns, told)
+    return Ended(request, VariantName(f"s-{ran_on}"), outcome, None, at_ns, started_ns)
 
 
 def test_a_miss_is_whatever_was_not_answered_in_time() -> None:

@@ -56,6 +56,7 @@ sender = "obedient"
 interval_ms = 250
 utilisation_max = 0.6
 link_share = 0.7
+admission = "refuse"
 raise_after_ms = 1000
 [box]
 prepare_ms = [1, 2]
@@ -66,6 +67,7 @@ planning_ms = 3
             "mbps = [4, 2]", "step_s = 5", "count = 3", "joins_s = 1", "joins_apart_s = 0.5",
             "leaves_s = 20", "rtt_ms = 30", "jitter_ms = 4", "phase_ms = 7", "trace_start_s = 6",
             "width_px = 640", "height_px = 480", "min_accuracy = 0.4", 'app = "doors"',
+            "min_rate_hz = 2",
             "bytes_per_pixel = 0.5", "bytes_exponent = 0.2", "bytes_spread = 0.1",
             top=top,
         )
@@ -76,11 +78,13 @@ planning_ms = 3
     assert (last.phase_ns, last.trace_start_ns, last.closes_ns) == (7 * MS, 6 * S, 20 * S)
     assert last.trace.period_ns == 10 * S
     assert (last.rtt_ns, last.jitter_ns) == (30 * MS, 4 * MS)
+    assert (last.camera.min_accuracy, last.camera.min_rate_hz) == (0.4, 2)
     assert (scenario.policy.batching, scenario.policy.sender) == ("adaptive", SenderKind.OBEDIENT)
     assert scenario.scheduling.planning_interval_ns == 250 * MS
     assert (scenario.planning.utilisation_max, scenario.planning.link_share) == (0.6, 0.7)
     assert scenario.planning.utilisation_upgrade == pytest.approx(0.56)
     assert scenario.costs.prepare_ns == (MS, 2 * MS)
+    assert scenario.refuses
 
 
 def test_traces_come_from_files_in_three_formats_or_are_made_up() -> None:

@@ -215,6 +215,11 @@ def test_overload_drops_early_and_still_answers_what_there_is_time_for(
         check=check_invariants,
     )
     counts = simulator.run(10 * S).outcomes()
+    # Where batches bring nothing, what runs next is always the earliest deadline that is at least
+    # the median batch away; 150 frames/s have deadlines 7 ms apart. The profile's quantiles make
+    # that 0.2 of the batches late, 0.25 of those on time. Over 48 seeds it is 0.23 (standard
+    # deviation 0.036; 240 batches a run). Cameras that skip frames which only luck could save
+    # leave wider gaps, and so had 0.20: fewer late, but no more on time.
     assert counts["late"] < 0.3 * counts["on_time"]
     assert counts["on_time"] > 0.75 * 10 * capacity_hz
     assert counts["on_time"] + counts["late"] > 0.9 * 10 * capacity_hz

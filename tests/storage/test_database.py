@@ -52,7 +52,7 @@ def minute(minute_ms: int, **changes: Any) -> CameraMinute:
         "camera": GATE, "minute_ms": minute_ms, "captured": 600, "accepted": 590, "on_time": 580,
         "late": 3, "dropped": {"sender": 10, "queue": 7},
         "latency_ms": {"p50": {"network": 21.0, "total": 33.5}, "p99": {"total": 80.0}},
-        "mean_px": 301.5, "variants": {"street-256": 400, "street-320": 183},
+        "mean_px": 301.5, "variants": {"street-256": 400, "street-320": 183}, "mismatches": 4,
     }  # fmt: skip
     return CameraMinute(**(values | changes))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from edgebox.storage.schema import migrate
+from edgebox.storage.schema import MIGRATIONS, migrate
 
 ONE = ("CREATE TABLE a (x)", "INSERT INTO a VALUES (1)")
 TWO = ("CREATE TABLE b (x)", "INSERT INTO b SELECT x + 1 FROM a")
@@ -37,3 +37,17 @@ async def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> N
         with pytest.raises(sqlite3.OperationalError, match="nowhere"):
             await migrate(connection, (ONE, BROKEN))
     assert await contents(path) == (1, ["a"])
+
+
+async def test_minutes_of_the_first_version_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite3"
+    async with aiosqlite.connect(path, isolation_level=None) as connection:
+        await migrate(connection, MIGRATIONS[:1])
+        await connection.execute(
+            "INSERT INTO metrics_minute VALUES ('gate', 60000, 9, 9, 8, 1, '{}', '{}', NULL, '{}')"
+        )
+        await migrate(connection)
+        rows = await connection.execute_fetchall(
+            "SELECT camera, on_time, mismatches FROM metrics_minute"
+        )
+    assert [tuple(row) for row in rows] == [("gate", 8, 0)]

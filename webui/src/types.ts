@@ -13,6 +13,8 @@ export interface Counts {
   dropped: ByReason
   /** Of the answers: 1 each on time, less by a later deadline. */
   worth: number
+  /** Answers from another variant than the one the camera had been advised of when it sent them. */
+  mismatches: number
 }
 
 /** Milliseconds of one percentile, per stage of a frame's way; each is that stage's own percentile. */

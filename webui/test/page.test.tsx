@@ -54,7 +54,7 @@ describe('the documented state', () => {
   test('shows the box', () => {
     expect(text(html, 'connection')).toBe('Live')
     expect(text(html, 'box-state')).toContain('Ready')
-    expect(text(html, 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up')
+    expect(text(html, 'counts')).toBe('9,000 captured = 8,940 on time + 4 late + 53 dropped + 3 pending adds up 14 not as advised')
     expect(text(html, 'events')).toContain('gate-2 moved from 320 to 256 px')
   })
 
@@ -82,7 +82,7 @@ test('a camera of which nothing is known yet has its place', () => {
     link: null,
     variant_history: [],
     dropped_in_window: {},
-    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, worth: 0 },
+    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, worth: 0, mismatches: 0 },
   }
   const html = page({ ...state, cameras: [camera] })
   expect(text(html, 'on-time')).toBe('–')
@@ -104,6 +104,14 @@ test('with several deadlines the later ones and the worth of the answers are sho
   const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, counts, later: [[500, 0.6]] })) })
   expect(text(html, 'latency')).toContain('worth 0.6 until 500 ms')
   expect(html).toContain('worth 2,942')
+})
+
+test('answers that did not run on what the camera had been advised of are counted', () => {
+  const state = documented()
+  expect(text(page(state), 'counts')).toContain('not as advised')
+  const counts = { ...(state.cameras[0] as Camera).counts, mismatches: 0 }
+  const as_advised = { ...state, box: { ...state.box, counts }, cameras: state.cameras.map((camera) => ({ ...camera, counts })) }
+  expect(page(as_advised)).not.toContain('not as advised')
 })
 
 test('what was dropped lately stands beside what was dropped ever', () => {

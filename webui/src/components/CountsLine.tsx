@@ -24,6 +24,11 @@ export function CountsLine({ counts }: { counts: Counts }) {
           worth {count(counts.worth)}
         </span>
       )}
+      {counts.mismatches > 0 && (
+        <span title="Answered by another variant than the camera had been advised of when it sent them: it sent a smaller picture, or there was too little time left">
+          {count(counts.mismatches)} not as advised
+        </span>
+      )}
     </p>
   )
 }

@@ -1,0 +1,38 @@
+"""Answers that did not run on what their camera had been advised of, counted on a real box."""
+
+from pathlib import Path
+
+import numpy as np
+
+from edgebox.domain.requests import CameraId
+from edgebox.link.messages import Welcome
+from edgebox.media.jpeg import encode
+from edgebox.storage.database import Storage
+from tests.end_to_end.running import counts_of, get_json, gone, running
+from tests.end_to_end.wire import WireCamera
+
+TINY = encode(np.full((36, 64, 3), 90, np.uint8))
+
+
+async def test_a_smaller_picture_than_advised_is_a_mismatch_and_one_as_advised_is_none(
+    database: Path,
+) -> None:
+    async with running(database) as app:
+        async with WireCamera(app) as camera:
+            advised = (await camera.wait_for(Welcome)).advice.variant
+            small = await camera.result(await camera.frame(TINY))
+            assert small.variant != advised
+            assert counts_of(app, "gate").mismatches == 1
+            full = await camera.result(await camera.frame())
+            assert counts_of(app, "gate").mismatches == 1 + (full.variant != small.advice.variant)
+            _, state = await get_json(app, "/v1/state")
+            counted = counts_of(app, "gate").mismatches
+            assert state["box"]["counts"]["mismatches"] == counted
+            assert state["cameras"][0]["counts"]["mismatches"] == counted
+        await gone(app, "gate")
+    storage = await Storage.open(database)
+    try:
+        minutes = await storage.minutes(CameraId("gate"), 0, 2**60)
+        assert sum(minute.mismatches for minute in minutes) == counted
+    finally:
+        await storage.close()

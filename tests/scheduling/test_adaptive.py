@@ -1,0 +1,55 @@
+"""What `adaptive` runs first when several variants have requests waiting."""
+
+import random
+
+from edgebox.domain.models import VariantName
+from edgebox.domain.requests import RequestId
+from edgebox.scheduling.adaptive import DistributionAware
+from edgebox.scheduling.events import BatchCompleted, CameraOpened, RequestArrived, RequestPrepared
+from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, camera, infers, request
+
+SMALL, LARGE = VariantName("street-128"), VariantName("street-608")
+FREE_MS = 50.0
+"""When the executor falls free and everybody below waits."""
+
+
+def order(waiting: list[tuple[VariantName, float]]) -> list[VariantName]:
+    """Let requests wait, each with a variant and what it has left; return which variants run."""
+    bench = Bench(policy=DistributionAware(random.Random(1), look_ahead=False))
+    bench(CameraOpened(camera(slo_ms=2000)), 0)
+    coming = [(SMALL, 1000.0), *((variant, FREE_MS + left_ms) for variant, left_ms in waiting)]
+    started = []
+    for at, (variant, deadline_ms) in enumerate(coming):
+        bench(RequestArrived(request(at, deadline_ms, variant=variant)), 0)
+        started += infers(bench(RequestPrepared(RequestId(at), MS), 0))
+    at_ms, took_ms = FREE_MS, FREE_MS
+    for _ in range(len(coming)):
+        if not (running := bench.scheduler.running.get(CPU)):
+            break
+        started += infers(bench(BatchCompleted(CPU, running.batch, round(took_ms * MS)), at_ms))
+        took_ms = MEDIAN_MS[608 if started[-1].variant == LARGE else 128]
+        at_ms += took_ms
+    return [infer.variant for infer in started[1:]]
+
+
+def test_the_earliest_deadline_comes_first_while_there_is_time_for_all() -> None:
+    assert order([(LARGE, 300), *[(SMALL, 400)] * 4]) == [LARGE, SMALL]
+    assert order([(LARGE, 400), *[(SMALL, 300)] * 4]) == [SMALL, LARGE]
+
+
+def test_many_quick_ones_do_not_starve_a_slow_one() -> None:
+    # Per time the quick ones are worth more by far, but they can wait and the slow one cannot.
+    slow_ms = MEDIAN_MS[608]
+    assert order([(LARGE, 1.5 * slow_ms), *[(SMALL, 5 * slow_ms)] * 4])[0] == LARGE
+
+
+def test_who_would_cost_others_more_waits_although_its_deadline_is_earlier() -> None:
+    slow_ms = MEDIAN_MS[608]
+    in_time_only_if_first = [(SMALL, 1.15 * slow_ms)] * 4
+    assert order([(LARGE, 1.125 * slow_ms), *in_time_only_if_first])[0] == SMALL
+    assert order([(LARGE, 1.125 * slow_ms), (SMALL, 2 * slow_ms)])[0] == LARGE
+
+
+def test_who_is_hardly_in_time_alone_waits_for_those_who_are() -> None:
+    slow_ms = MEDIAN_MS[608]
+    assert order([(LARGE, 0.85 * slow_ms), (SMALL, 5 * slow_ms)])[0] == SMALL

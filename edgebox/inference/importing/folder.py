@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,6 +21,8 @@ from edgebox.inference.importing.layouts import Layout
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _UNFINISHED = ".importing-"
+_FORGOTTEN_S = 3600.0
+"""An unfinished folder of this age is of an import that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ def unfinished(models: Path) -> Iterator[Path]:
     missing = [folder for folder in (models, *models.parents) if not folder.exists()]
     try:
         models.mkdir(parents=True, exist_ok=True)
+        _remove_forgotten(models)
         folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=models))
     except OSError as error:
         raise ModelError(f"{models}: cannot be written: {error.strerror}") from None
@@ -85,6 +89,12 @@ def unfinished(models: Path) -> Iterator[Path]:
         for made in missing:
             with contextlib.suppress(OSError):  # a family is in it by now
                 made.rmdir()
+
+
+def _remove_forgotten(models: Path) -> None:
+    for folder in models.glob(f"{_UNFINISHED}*"):
+        if time.time() - folder.stat().st_mtime > _FORGOTTEN_S:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_family(folder: Path, family: ImportedFamily) -> None:

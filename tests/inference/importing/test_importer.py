@@ -1,5 +1,7 @@
 """Importing as a whole: what is refused leaves nothing behind, what is taken can be served."""
 
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -271,6 +273,18 @@ def test_a_name_is_given_once(tmp_path: Path) -> None:
         wishes = Wishes(name="street", labels=LABELS)
         import_family([path], tmp_path / "models", wishes, taken=["street"])
     assert (tmp_path / "models" / "tiny" / "family.toml").read_bytes() == before
+
+
+def test_what_a_killed_import_left_goes_with_the_next(tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    for name, age_s in ((".importing-old", 7200), (".importing-now", 0)):
+        (models / name).mkdir(parents=True)
+        (models / name / "family.toml").write_text("")
+        then_s = time.time() - age_s
+        os.utime(models / name, (then_s, then_s))
+    assert imported_folders(models) == []
+    import_family([written(tmp_path, tiny_of("yolov8"))], models, NAMED)
+    assert sorted(each.name for each in models.iterdir()) == [".importing-now", "tiny"]
 
 
 def test_cocos_91_columns_are_its_80_labels(tmp_path: Path) -> None:

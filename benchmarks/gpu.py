@@ -89,7 +89,7 @@ class Bench:
         """
         self.family = family
         self.executor = OnnxExecutor(ExecutorId("bench/0"), [family], providers=providers)
-        self._bare = open_session(family.path, providers, self.executor.cpu_threads)
+        self._bare = open_session(family.model_files[0].path, providers, self.executor.cpu_threads)
         self._tensors = InputTensors()
         self._runs = runs
         self._point_s = point_s
@@ -191,7 +191,7 @@ def main() -> int:
     parser.add_argument("--point-s", type=float, default=3.0, help="seconds of each point, at most")
     arguments = parser.parse_args()
     console = Console()
-    findings = examine()
+    findings = examine(families=bundled_folders())
     show_findings(console, findings)
     try:
         family = load_zoo(bundled_folders()).family("street")

@@ -26,7 +26,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
 from edgebox.inference.sessions import CPU
-from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.planning.admission import refusal
@@ -364,13 +364,19 @@ class App:
             self._storage = None
 
 
+def family_folders(inference: InferenceParameters) -> list[Path]:
+    """Return every folder with a family: bundled, named in the configuration, imported."""
+    named = [Path(folder) for folder in inference.families]
+    return [*bundled_folders(), *named, *imported_folders(inference.models_folder)]
+
+
 def load_families(inference: InferenceParameters) -> tuple[list[Family], list[ModelError]]:
     """Return the families that can be served, and what is wrong with those that cannot.
 
     Raises:
         ModelError: none can, or not the default one.
     """
-    zoo = load_zoo([*bundled_folders(), *map(Path, inference.families)])
+    zoo = load_zoo(family_folders(inference))
     problems = list(zoo.problems)
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
@@ -421,9 +427,14 @@ def measure(
 
 
 async def measure_and_store(
-    config: Config, on_progress: Progress | None = None
+    config: Config, on_progress: Progress | None = None, families: Sequence[Family] = ()
 ) -> list[tuple[Family, OnnxExecutor, list[LatencyProfile]]]:
-    """Measure every family on every executor anew and keep the profiles for the next start.
+    """Measure families on every executor anew and keep the profiles for the next start.
+
+    Args:
+        config: of the box.
+        on_progress: told what is measured, and the share done.
+        families: which; none: all that can be served.
 
     Raises:
         EdgeboxError: the models or the database cannot be used.
@@ -432,7 +443,8 @@ async def measure_and_store(
     executors: list[OnnxExecutor] = []
     measured = []
     try:
-        families, _ = await asyncio.to_thread(load_families, config.inference)
+        if not families:
+            families, _ = await asyncio.to_thread(load_families, config.inference)
         executors = await asyncio.to_thread(open_executors, config.inference, families)
         for executor in executors:
             for family in families:

@@ -24,6 +24,8 @@ from edgebox.console import (
     set_up_logging,
     table,
 )
+from edgebox.detect import detect
+from edgebox.models import models
 from edgebox.plan import plan
 from edgebox.simulate import simulate
 
@@ -45,6 +47,8 @@ def main() -> None:
 
 
 main.add_command(camera)
+main.add_command(detect)
+main.add_command(models)
 main.add_command(plan)
 main.add_command(simulate)
 
@@ -178,6 +182,7 @@ def demo(
 @_JSON
 def doctor(config_file: Path | None, as_json: bool) -> None:
     """Say what was found on this machine, what is missing, and how to mend it."""
+    from edgebox.app import family_folders
     from edgebox.config import load
     from edgebox.inference.doctor import Health, examine, to_json
     from edgebox.web.server import PAGE
@@ -185,7 +190,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     with clear_errors("doctor"):
         config = load(config_file)
     findings = examine(
-        families=[Path(folder) for folder in config.inference.families],
+        families=family_folders(config.inference),
         page_built=(PAGE / "index.html").is_file(),
         storage_file=config.storage.file,
         host=config.server.host,

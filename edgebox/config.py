@@ -43,6 +43,11 @@ def _key(
     )  # fmt: skip
 
 
+def _data_folder() -> Path:
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data).expanduser() / "edgebox"
+
+
 @dataclass(frozen=True, slots=True)
 class ServerParameters:
     """Where the box listens."""
@@ -92,8 +97,7 @@ class StorageParameters:
         """The database file with the default filled in, or ":memory:"."""
         if self.path:
             return self.path
-        data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-        return str(Path(data).expanduser() / "edgebox" / "edgebox.sqlite3")
+        return str(_data_folder() / "edgebox.sqlite3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,12 @@ class InferenceParameters:
 
     families: tuple[str, ...] = _key(
         (), "Folders of further model families, relative to this file; each has a family.toml"
+    )
+    models: str = _key(
+        "",
+        "Where edgebox models import puts families and serve finds them, relative to this file; "
+        "empty: edgebox/models in $XDG_DATA_HOME or ~/.local/share",
+        may_be_empty=True,
     )
     family: str = _key("street", "The family of cameras that name none")
     providers: ProviderChoice = _key(  # noqa: RUF009 - dataclasses.field in disguise
@@ -120,6 +130,11 @@ class InferenceParameters:
     profile_s: float = _key(
         10.0, "Seconds a machine is measured for, the first time it is seen", low=1, high=3600
     )
+
+    @property
+    def models_folder(self) -> Path:
+        """The folder of imported families with the default filled in."""
+        return Path(self.models) if self.models else _data_folder() / "models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +382,9 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     path = storage.get("path")
     if isinstance(path, str) and path not in ("", ":memory:"):
         storage["path"] = str(folder / Path(path).expanduser())
+    models = inference.get("models")
+    if isinstance(models, str) and models:
+        inference["models"] = str(folder / Path(models).expanduser())
     families = inference.get("families")
     if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
         inference["families"] = [str(folder / Path(entry).expanduser()) for entry in families]

@@ -18,6 +18,7 @@ def settings(database: Path, **overrides: Any) -> dict[str, Any]:
     return {
         "server.port": 0,
         "storage.path": str(database),
+        "inference.models": str(database.parent / "models"),
         "inference.providers": "cpu",
         "inference.profile_s": PROFILE_S,
         **overrides,

@@ -102,8 +102,9 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             "inferense: there is no such section; did you mean inference?",
             'inference.providers: must be one of "auto", "cuda", "cpu", not "gpu"',
             'inference.families: must be a list of texts, not ["a", 1]',
-            "inference.xyzzy: there is no such key (there are: families, family, providers, "
-            "cpu_threads, executors_per_device, batch_size_max, decode_threads, profile_s)",
+            "inference.xyzzy: there is no such key (there are: families, models, family, "
+            "providers, cpu_threads, executors_per_device, batch_size_max, decode_threads, "
+            "profile_s)",
         ]
     )
 
@@ -153,11 +154,13 @@ def test_overrides_win_and_are_checked_alike(tmp_path: Path) -> None:
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     path = written(
         tmp_path,
-        '[storage]\npath = "data/box.sqlite3"\n[inference]\nfamilies = ["mine", "/opt/theirs"]\n',
+        '[storage]\npath = "data/box.sqlite3"\n[inference]\nfamilies = ["mine", "/opt/theirs"]\n'
+        'models = "imported"\n',
     )
     config = load(path)
     assert config.storage.file == str(tmp_path / "data/box.sqlite3")
     assert config.inference.families == (str(tmp_path / "mine"), "/opt/theirs")
+    assert config.inference.models_folder == tmp_path / "imported"
     assert load(path, {"storage.path": "here.sqlite3"}).storage.file == "here.sqlite3"
     assert load(written(tmp_path, '[storage]\npath = ":memory:"')).storage.file == ":memory:"
 
@@ -165,6 +168,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 def test_the_default_database_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     assert Config().storage.file == "/data/edgebox/edgebox.sqlite3"
+    assert Config().inference.models_folder == Path("/data/edgebox/models")
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", "/home/me")
     assert Config().storage.file == "/home/me/.local/share/edgebox/edgebox.sqlite3"

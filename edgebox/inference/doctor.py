@@ -33,7 +33,7 @@ from edgebox.inference.sessions import (
     available_providers,
     runtime_version,
 )
-from edgebox.inference.zoo import Zoo, bundled_folders, load_zoo
+from edgebox.inference.zoo import Zoo, load_zoo
 
 _GIB = 1 << 30
 _SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -82,7 +82,7 @@ def to_json(findings: Sequence[Finding]) -> list[dict[str, str]]:
 
 def examine(
     *,
-    families: Sequence[Path] = (),
+    families: Sequence[Path],
     storage_file: str | None = None,
     page_built: bool | None = None,
     host: str = "127.0.0.1",
@@ -91,13 +91,13 @@ def examine(
     """Look at everything edgebox needs.
 
     Args:
-        families: configured folders, beside the bundled ones.
+        families: folders of families, the bundled ones among them.
         storage_file: where the database is to be; None: not asked about.
         page_built: whether the page's files are there; None: not asked about.
         host: address the port is tried on.
         port: to be listened on; None: not asked about.
     """
-    zoo = load_zoo([*bundled_folders(), *families])
+    zoo = load_zoo(families)
     gpus = find_gpus()
     findings = [
         check_python(),

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -139,7 +140,7 @@ def _model_error(variant: VariantName, error: Exception) -> ModelError:
 
 
 class OnnxExecutor:
-    """Runs families with ONNX Runtime; one session per family serves all its variants."""
+    """Runs families with ONNX Runtime; one session per file serves all its variants."""
 
     def __init__(
         self,
@@ -228,7 +229,7 @@ class OnnxExecutor:
                 f"not {job.batch_size}"
             )
         tensor = self._tensors.fill(family.input, variant, job.canvases, job.batch_size)
-        outputs = run_bound(self._sessions[family.name], tensor)
+        outputs = run_bound(self._sessions[family.files[variant.name].path], tensor)
         for output in outputs:
             # A graph whose batch axis was only relaxed on paper merges pictures silently.
             if output.ndim == 0 or output.shape[0] != job.batch_size:
@@ -244,35 +245,43 @@ class OnnxExecutor:
 
 def _open_sessions(
     families: Sequence[Family], choice: ProviderChoice, cpu_threads: int, device_index: int
-) -> tuple[dict[str, Session], str]:
+) -> tuple[dict[Path, Session], str]:
     """Open all families on one device: on the GPU if all of them run there, else on the CPU.
 
     Returns:
-        The sessions by family, and why they are not where they were hoped to be.
+        The sessions by file, and why they are not where they were hoped to be.
     """
     note = ""
     if choice != "cpu":
         try:
-            return {
-                family.name: _open_and_try(family, cpu_threads, device_index) for family in families
-            }, ""
+            sessions: dict[Path, Session] = {}
+            for family in families:
+                sessions.update(_open_and_try(family, cpu_threads, device_index))
+            return sessions, ""
         except ModelError as error:
             if choice == "cuda":
                 raise ModelError(f'{error} (providers = "cuda" was asked for)') from error
             note = str(error)
-    return {family.name: open_session(family.path, "cpu", cpu_threads) for family in families}, note
+    paths = [file.path for family in families for file in family.model_files]
+    return {path: open_session(path, "cpu", cpu_threads) for path in paths}, note
 
 
-def _open_and_try(family: Family, cpu_threads: int, device_index: int) -> Session:
+def _open_and_try(family: Family, cpu_threads: int, device_index: int) -> dict[Path, Session]:
     """Open a family on a GPU and run it once: one too old for it opens, and fails only then."""
-    session = open_session(family.path, "cuda", cpu_threads, device_index)
-    variant, spec = family.variants[0], family.input
-    shape = spec.shape(family.batch_size_fixed or 1, variant.width_px, variant.height_px)
-    try:
-        run_bound(session, np.zeros(shape, spec.dtype))
-    except Exception as error:  # ONNX Runtime's exception classes share no base but Exception
-        raise ModelError(f"CUDA cannot run {family.name}: {brief(error)}") from error
-    return session
+    sessions: dict[Path, Session] = {}
+    for variant in family.variants:
+        path = family.files[variant.name].path
+        if path in sessions:
+            continue
+        sessions[path] = open_session(path, "cuda", cpu_threads, device_index)
+        shape = family.input.shape(
+            family.batch_size_fixed or 1, variant.width_px, variant.height_px
+        )
+        try:
+            run_bound(sessions[path], np.zeros(shape, family.input.dtype))
+        except Exception as error:  # ONNX Runtime's exception classes share no base but Exception
+            raise ModelError(f"CUDA cannot run {family.name}: {brief(error)}") from error
+    return sessions
 
 
 def run_bound(session: Session, tensor: NDArray[Any]) -> list[NDArray[Any]]:

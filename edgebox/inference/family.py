@@ -6,6 +6,7 @@ Limits: reads the manifest and weighs it against itself; zoo.py looks at the mod
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,13 +21,23 @@ MANIFEST = "family.toml"
 _LABEL_SETS = {"coco80": COCO80}
 _TOP_KEYS = {
     "name", "task", "file", "sha256", "licence", "description", "labels",
-    "input", "output", "variants",
+    "input", "output", "import", "variants",
 }  # fmt: skip
 _INPUT_KEYS = {
     "layout", "dtype", "order", "fit", "fill", "size_multiple_px", "scale", "mean", "std",
 }  # fmt: skip
-_VARIANT_KEYS = {"name", "width_px", "height_px", "accuracy", "map50", "map75"}
-_FITS = ("letterbox_top_left", "letterbox_centre")
+_IMPORT_KEYS = {"layout", "sources", "remarks"}
+_VARIANT_KEYS = {
+    "name", "width_px", "height_px", "accuracy", "accuracy_assumed", "map50", "map75",
+    "file", "sha256",
+}  # fmt: skip
+FITS: Mapping[str, Fit] = {
+    "letterbox_top_left": "top_left",
+    "letterbox_centre": "centre",
+    "stretch": "stretch",
+    "cover": "cover",
+}
+"""By the name a manifest uses."""
 _PLAIN = (1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _SIDE_MAX_PX = 8192
 
@@ -56,13 +67,32 @@ class InputSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelFile:
+    """One ONNX file of a family."""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an imported family came from."""
+
+    layout: str
+    """Its row in the importer's table of layouts."""
+    sources: tuple[str, ...]
+    """Names of the files it was made from."""
+    remarks: tuple[str, ...]
+    """What the importer had to say about them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
-    """One network and the input sizes it is offered at."""
+    """Networks that find the same things, and the input sizes they are offered at."""
 
     name: FamilyName
-    path: Path
-    """The ONNX file."""
-    sha256: str
+    task: Literal["detect", "classify"]
+    """A classifier's answers are boxes around the whole picture."""
     licence: str
     description: str
     labels: tuple[str, ...]
@@ -70,8 +100,25 @@ class Family:
     decoder: str
     variants: tuple[Variant, ...]
     """In rising order of pixels."""
+    files: Mapping[VariantName, ModelFile]
+    """What each variant runs on; variants of one file share its session and weights."""
+    accuracy_assumed: frozenset[VariantName] = frozenset()
+    """Variants whose accuracy was never measured: its order is a guess from their cost."""
+    origin: Origin | None = None
+    """None: the manifest was written by hand."""
     batch_size_fixed: int | None = None
-    """The only batch size the graph takes; None: any."""
+    """The only batch size the graphs take; None: any."""
+
+    @property
+    def model_files(self) -> tuple[ModelFile, ...]:
+        """Every file once, in the order of the variants."""
+        return tuple(dict.fromkeys(self.files[variant.name] for variant in self.variants))
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of the file, or of the checksums of several."""
+        digests = [file.sha256 for file in self.model_files]
+        return digests[0] if len(digests) == 1 else sha256("".join(digests).encode()).hexdigest()
 
     def batch_sizes(self, largest: int) -> tuple[int, ...]:
         """Return the batch sizes worth offering: powers of two up to `largest`, or the fixed."""
@@ -138,6 +185,18 @@ class _Table:
             raise self.wrong(key, f"must be {expected}, not {value:g}")
         return value
 
+    def flag(self, key: str) -> bool:
+        value = self.values.get(key, False)
+        if not isinstance(value, bool):
+            raise self.wrong(key, f"must be true or false, not {value!r}")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self._get(key, list, "a list of texts", [])
+        if not all(isinstance(value, str) for value in values):
+            raise self.wrong(key, f"must be a list of texts, not {values!r}")
+        return tuple(values)
+
     def triple(self, key: str, low: float, default: float) -> tuple[float, float, float]:
         expected = f"three numbers of at least {low:g}"
         values = self._get(key, list, expected, [default] * 3)
@@ -169,30 +228,50 @@ def read_manifest(file: Path) -> Family:
         raise ModelError(f"{file}: is not valid TOML: {error}") from None
     top = _Table(file, "", values, _TOP_KEYS)
     name = FamilyName(top.text("name"))
-    top.choice("task", ("detect",))
+    task = top.choice("task", ("detect", "classify"))
     spec = _read_input(top.table("input", _INPUT_KEYS))
     output = top.table("output", {"decoder"})
-    path = file.parent / top.text("file")
-    if path.parent != file.parent:
-        raise top.wrong("file", f"must name a file in the same folder, not {path.name!r} elsewhere")
+    variants, tables = _read_variants(top, name, spec.size_multiple_px)
+    common = (
+        _read_file(top) if any("file" not in table.values for table in tables.values()) else None
+    )
     return Family(
         name=name,
-        path=path,
-        sha256=_read_sha256(top),
+        task="detect" if task == "detect" else "classify",
         licence=top.text("licence"),
         description=top.text("description", ""),
         labels=_read_labels(top),
         input=spec,
         decoder=output.choice("decoder", tuple(DECODERS)),
-        variants=_read_variants(top, name, spec.size_multiple_px),
+        variants=variants,
+        files={
+            variant: _read_file(table) if common is None or "file" in table.values else common
+            for variant, table in tables.items()
+        },
+        accuracy_assumed=frozenset(
+            v for v, table in tables.items() if table.flag("accuracy_assumed")
+        ),
+        origin=_read_origin(top),
     )
 
 
-def _read_sha256(top: _Table) -> str:
-    digest = top.text("sha256").lower()
+def _read_file(table: _Table) -> ModelFile:
+    path = table.file.parent / table.text("file")
+    if path.parent != table.file.parent or path.name in ("", ".", ".."):
+        raise table.wrong(
+            "file", f"must name a file in the same folder, not {path.name!r} elsewhere"
+        )
+    digest = table.text("sha256").lower()
     if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise top.wrong("sha256", f"must be 64 hexadecimal digits, not {digest!r}")
-    return digest
+        raise table.wrong("sha256", f"must be 64 hexadecimal digits, not {digest!r}")
+    return ModelFile(path, digest)
+
+
+def _read_origin(top: _Table) -> Origin | None:
+    if "import" not in top.values:
+        return None
+    table = top.table("import", _IMPORT_KEYS)
+    return Origin(table.text("layout"), table.texts("sources"), table.texts("remarks"))
 
 
 def _read_labels(top: _Table) -> tuple[str, ...]:
@@ -209,12 +288,11 @@ def _read_labels(top: _Table) -> tuple[str, ...]:
 
 
 def _read_input(table: _Table) -> InputSpec:
-    fit: Fit = "top_left" if table.choice("fit", _FITS, _FITS[0]) == _FITS[0] else "centre"
     spec = InputSpec(
         layout="nhwc" if table.choice("layout", ("nhwc", "nchw")) == "nhwc" else "nchw",
         dtype="uint8" if table.choice("dtype", ("uint8", "float32")) == "uint8" else "float32",
         order="rgb" if table.choice("order", ("rgb", "bgr")) == "rgb" else "bgr",
-        fit=fit,
+        fit=FITS[table.choice("fit", tuple(FITS), "letterbox_top_left")],
         fill=table.whole("fill", 0, 255, 114),
         size_multiple_px=table.whole("size_multiple_px", 1, 1024, 32),
         scale=table.number("scale", 1e-6, 1e6, 1.0),
@@ -226,11 +304,15 @@ def _read_input(table: _Table) -> InputSpec:
     return spec
 
 
-def _read_variants(top: _Table, family: FamilyName, multiple_px: int) -> tuple[Variant, ...]:
+def _read_variants(
+    top: _Table, family: FamilyName, multiple_px: int
+) -> tuple[tuple[Variant, ...], dict[VariantName, _Table]]:
+    """Return the variants in rising order of pixels, and each one's table."""
     entries = top.values.get("variants")
     if not isinstance(entries, list) or not entries:
         raise top.wrong("variants", "is missing; at least one [[variants]] table is needed")
     variants: list[Variant] = []
+    tables: dict[VariantName, _Table] = {}
     for index, entry in enumerate(entries):
         prefix = f"variants[{index}]"
         if not isinstance(entry, dict):
@@ -251,4 +333,5 @@ def _read_variants(top: _Table, family: FamilyName, multiple_px: int) -> tuple[V
         if any(variant.name == other.name for other in variants):
             raise table.wrong("name", f"is used twice: {variant.name!r}")
         variants.append(variant)
-    return tuple(sorted(variants, key=lambda v: (v.pixels, v.width_px, v.name)))
+        tables[variant.name] = table
+    return tuple(sorted(variants, key=lambda v: (v.pixels, v.width_px, v.name))), tables

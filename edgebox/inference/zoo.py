@@ -13,7 +13,7 @@ import onnxruntime as ort
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.models import FamilyName, VariantName
-from edgebox.inference.family import MANIFEST, Family, read_manifest
+from edgebox.inference.family import MANIFEST, Family, ModelFile, read_manifest
 from edgebox.inference.sessions import brief
 
 _DTYPES = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}
@@ -50,6 +50,15 @@ def bundled_folders() -> list[Path]:
         if folders:
             return folders
     return []
+
+
+def imported_folders(models: Path) -> list[Path]:
+    """Return the family folders in the folder that imports go to; hidden ones are unfinished."""
+    return sorted(
+        manifest.parent
+        for manifest in models.glob(f"*/{MANIFEST}")
+        if not manifest.parent.name.startswith(".")
+    )
 
 
 def load_zoo(folders: Sequence[Path]) -> Zoo:
@@ -92,61 +101,77 @@ def load_family(folder: Path) -> Family:
     """
     manifest = folder / MANIFEST
     family = read_manifest(manifest)
+    fixed = None
+    for file in family.model_files:
+        _check_content(manifest, file)
+        fixed = _check_graph(manifest, family, file, fixed)
+    return replace(family, batch_size_fixed=fixed)
+
+
+def _check_content(manifest: Path, file: ModelFile) -> None:
+    name = file.path.name
     try:
-        content = family.path.read_bytes()
+        content = file.path.read_bytes()
     except FileNotFoundError:
-        raise ModelError(f"{manifest}: file names {family.path.name!r}, which is missing") from None
+        raise ModelError(f"{manifest}: file names {name!r}, which is missing") from None
     except OSError as error:
         raise ModelError(f"{manifest}: file: {error}") from None
     digest = hashlib.sha256(content).hexdigest()
-    if digest != family.sha256:
+    if digest != file.sha256:
         raise ModelError(
-            f"{manifest}: sha256 does not match {family.path.name} (its sha256 is {digest}): "
+            f"{manifest}: sha256 does not match {name} (its sha256 is {digest}): "
             "the file is damaged, incomplete or not the one the manifest describes"
         )
-    return _checked_against_graph(manifest, family)
 
 
-def _checked_against_graph(manifest: Path, family: Family) -> Family:
-    """Compare a manifest with the graph; return the family with what only the graph knows."""
-    inputs, outputs = _read_graph(family.path)
+def _check_graph(manifest: Path, family: Family, file: ModelFile, fixed: int | None) -> int | None:
+    """Compare a manifest with a graph; return the only batch size it and those before it take."""
+    path = file.path
+    inputs, outputs = _read_graph(path)
     if len(inputs) != 1:
-        raise ModelError(f"{family.path}: has {len(inputs)} inputs; edgebox feeds exactly one")
+        raise ModelError(f"{path}: has {len(inputs)} inputs; edgebox feeds exactly one")
     tensor = inputs[0]
     if tensor.type != _DTYPES[family.input.dtype]:
         raise ModelError(
             f"{manifest}: input.dtype is {family.input.dtype!r}, but {tensor.name!r} of "
-            f"{family.path.name} is {tensor.type}"
+            f"{path.name} is {tensor.type}"
         )
     shape = list(tensor.shape)
     if len(shape) != 4:
-        raise ModelError(f"{family.path}: input {tensor.name!r} has shape {shape}, not 4 axes")
+        raise ModelError(f"{path}: input {tensor.name!r} has shape {shape}, not 4 axes")
     for variant in family.variants:
+        if family.files[variant.name] != file:
+            continue
         wanted = family.input.shape(1, variant.width_px, variant.height_px)
         for axis in (1, 2, 3):
             if isinstance(shape[axis], int) and shape[axis] != wanted[axis]:
                 raise ModelError(
                     f"{manifest}: variant {variant.name!r} ({variant.width_px} x "
                     f"{variant.height_px} px, {family.input.layout}) does not fit the input "
-                    f"{shape} of {family.path.name}"
+                    f"{shape} of {path.name}"
                 )
-    _check_outputs(manifest, family, outputs)
-    fixed = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
-    return replace(family, batch_size_fixed=fixed)
+    _check_outputs(manifest, family, path, outputs)
+    if not isinstance(shape[0], int) or shape[0] < 1:
+        return fixed
+    if fixed not in (None, shape[0]):
+        raise ModelError(
+            f"{manifest}: {path.name} only takes batches of {shape[0]}, another file of {fixed}"
+        )
+    return int(shape[0])
 
 
-def _check_outputs(manifest: Path, family: Family, outputs: Sequence[Any]) -> None:
+def _check_outputs(manifest: Path, family: Family, path: Path, outputs: Sequence[Any]) -> None:
     wanted = _OUTPUTS[family.decoder]
     if len(outputs) != wanted:
         raise ModelError(
             f"{manifest}: output.decoder {family.decoder!r} reads {wanted} outputs, but "
-            f"{family.path.name} has {len(outputs)} ({', '.join(o.name for o in outputs)})"
+            f"{path.name} has {len(outputs)} ({', '.join(o.name for o in outputs)})"
         )
     before = _LABELS_COLUMN.get(family.decoder)
     columns = outputs[0].shape[-1] if outputs[0].shape else None
     if before is not None and isinstance(columns, int) and columns != before + len(family.labels):
         raise ModelError(
-            f"{manifest}: labels has {len(family.labels)} names, but {family.path.name} scores "
+            f"{manifest}: labels has {len(family.labels)} names, but {path.name} scores "
             f"{columns - before} classes"
         )
 

@@ -5,7 +5,9 @@ all of it may run in many threads at once. Nothing is allocated for a picture be
 was found acceptable, so a header that promises 30,000 x 30,000 px costs a few microseconds.
 """
 
+import contextlib
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,6 +32,9 @@ _STANDALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # TEM and RSTn carry no len
 
 _RESAMPLING = Image.Resampling.BILINEAR
 
+Fit = Literal["top_left", "centre", "stretch", "cover"]
+"""As `edgebox.vision.letterbox` explains; a test compares its arithmetic with this one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -38,10 +43,11 @@ class Placement:
     width_px: int
     """Of the picture as it was sent."""
     height_px: int
-    scale: float
-    """Canvas pixels per sent pixel."""
+    placed_width_px: int
+    """Of the picture on the canvas; more than the canvas has for "cover"."""
+    placed_height_px: int
     left_px: int
-    """Canvas column of the picture's left edge."""
+    """Canvas column of the picture's left edge; below 0 where it juts out."""
     top_px: int
 
 
@@ -104,9 +110,9 @@ def decode_into(
     jpeg: bytes | memoryview,
     canvas: NDArray[np.uint8],
     fill: int = 114,
-    fit: Literal["top_left", "centre"] = "top_left",
+    fit: Fit = "top_left",
 ) -> Placement:
-    """Decode a picture, scale it to fit the canvas with its aspect kept, fill what it leaves.
+    """Decode a picture, scale it to its place on the canvas, fill what it leaves.
 
     A picture much larger than the canvas is scaled by the codec's own power-of-two reduction
     first, which saves most of the decoding. Bytes after the picture's end are ignored.
@@ -120,23 +126,60 @@ def decode_into(
     Raises:
         InvalidInputError: not a JPEG, truncated, broken, or too large in pixels.
     """
-    width, height = probe(jpeg)
+    size = probe(jpeg)
+    place = _placed(size, canvas, fit)
+    target = (place.placed_width_px, place.placed_height_px)
+    with _opened(jpeg, size, target) as picture:
+        _lay(picture, canvas, fill, place)
+    return place
+
+
+def lay_into(
+    rgb: NDArray[np.uint8], canvas: NDArray[np.uint8], fill: int = 114, fit: Fit = "top_left"
+) -> Placement:
+    """Scale a decoded picture (height, width, 3) to its place on a canvas, like `decode_into`."""
+    place = _placed((rgb.shape[1], rgb.shape[0]), canvas, fit)
+    _lay(Image.fromarray(rgb), canvas, fill, place)
+    return place
+
+
+def _placed(size: tuple[int, int], canvas: NDArray[np.uint8], fit: Fit) -> Placement:
+    width, height = size
     canvas_height, canvas_width = canvas.shape[:2]
-    scale = min(canvas_width / width, canvas_height / height)
-    fitted = (
-        max(1, min(canvas_width, round(width * scale))),
-        max(1, min(canvas_height, round(height * scale))),
+    if fit == "stretch":
+        return Placement(width, height, canvas_width, canvas_height, 0, 0)
+    scales = (canvas_width / width, canvas_height / height)
+    scale = max(scales) if fit == "cover" else min(scales)
+    placed_width, placed_height = max(1, round(width * scale)), max(1, round(height * scale))
+    if fit == "top_left":
+        return Placement(width, height, placed_width, placed_height, 0, 0)
+    left, top = (canvas_width - placed_width) // 2, (canvas_height - placed_height) // 2
+    return Placement(width, height, placed_width, placed_height, left, top)
+
+
+def _lay(picture: Image.Image, canvas: NDArray[np.uint8], fill: int, place: Placement) -> None:
+    """Scale what the canvas shows of a picture, and fill the rest."""
+    height, width = canvas.shape[:2]
+    left, top = max(0, place.left_px), max(0, place.top_px)
+    right = min(width, place.left_px + place.placed_width_px)
+    bottom = min(height, place.top_px + place.placed_height_px)
+    # What juts out is cut off before scaling: a thin picture would become a huge one.
+    x, y = picture.width / place.placed_width_px, picture.height / place.placed_height_px
+    box = (
+        (left - place.left_px) * x,
+        (top - place.top_px) * y,
+        min(picture.width, (right - place.left_px) * x),
+        min(picture.height, (bottom - place.top_px) * y),
     )
-    pixels = _decode(jpeg, (width, height), fitted)
-    left = (canvas_width - fitted[0]) // 2 if fit == "centre" else 0
-    top = (canvas_height - fitted[1]) // 2 if fit == "centre" else 0
+    size = (right - left, bottom - top)
+    whole = (0.0, 0.0, float(picture.width), float(picture.height))
+    if picture.size != size or box != whole:
+        picture = picture.resize(size, _RESAMPLING, box)
     canvas[:top] = fill
-    canvas[top + fitted[1] :] = fill
-    middle = canvas[top : top + fitted[1]]
-    middle[:, :left] = fill
-    middle[:, left + fitted[0] :] = fill
-    middle[:, left : left + fitted[0]] = pixels
-    return Placement(width, height, scale, left, top)
+    canvas[bottom:] = fill
+    canvas[top:bottom, :left] = fill
+    canvas[top:bottom, right:] = fill
+    canvas[top:bottom, left:right] = np.asarray(picture, dtype=np.uint8)
 
 
 def decode(jpeg: bytes | memoryview) -> NDArray[np.uint8]:
@@ -146,20 +189,21 @@ def decode(jpeg: bytes | memoryview) -> NDArray[np.uint8]:
         InvalidInputError: as `decode_into`.
     """
     size = probe(jpeg)
-    return _decode(jpeg, size, size)
+    with _opened(jpeg, size, size) as picture:
+        return np.asarray(picture, dtype=np.uint8)
 
 
-def _decode(
+@contextlib.contextmanager
+def _opened(
     jpeg: bytes | memoryview, size: tuple[int, int], target: tuple[int, int]
-) -> NDArray[np.uint8]:
+) -> Iterator[Image.Image]:
+    """Open a picture in RGB, reduced by the codec as far as a target size allows."""
     try:
         with Image.open(io.BytesIO(jpeg), formats=("JPEG",)) as picture:
             if picture.size != size:
                 raise InvalidInputError("a broken JPEG: its size is given twice, differently")
             picture.draft("RGB", target)
-            rgb = picture.convert("RGB") if picture.mode != "RGB" else picture
-            rgb = rgb.resize(target, _RESAMPLING) if rgb.size != target else rgb
-            return np.asarray(rgb, dtype=np.uint8)
+            yield picture.convert("RGB") if picture.mode != "RGB" else picture
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError) as error:
         raise InvalidInputError(f"a broken or truncated JPEG: {error}") from None
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.media.pacing import Pacer
@@ -143,23 +143,30 @@ def _open_folder(path: Path, rate_hz: float, loop: bool) -> FrameSource:
 
 
 def _open_pictures(names: list[Path], rate_hz: float, loop: bool) -> FrameSource:
-    size = _read_picture(names[0], None).shape
+    size = read_picture(names[0]).shape
 
     def picture(number: int) -> Frame:
-        return _read_picture(names[number % len(names)], (size[1], size[0]))
+        return read_picture(names[number % len(names)], (size[1], size[0]))
 
     count = None if loop else len(names)
     return PictureSource((size[1], size[0]), rate_hz, picture, count)
 
 
-def _read_picture(path: Path, size_px: tuple[int, int] | None) -> Frame:
+def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
+    """Read a picture file, scaled to a width and height if they are given.
+
+    Raises:
+        InvalidInputError: it is missing or no picture.
+    """
     try:
         with Image.open(path) as image:
             rgb = image.convert("RGB")
             if size_px is not None and rgb.size != size_px:
                 rgb = rgb.resize(size_px)
             return np.asarray(rgb, dtype=np.uint8)
-    except (OSError, UnidentifiedImageError, ValueError) as error:
+    except FileNotFoundError:
+        raise InvalidInputError(f"{path}: there is no such file") from None
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise InvalidInputError(f"{path}: not a picture that can be read: {error}") from None
 
 

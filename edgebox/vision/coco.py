@@ -12,3 +12,8 @@ COCO80 = (
     "keyboard", "cell phone", "microwave", "oven", "toaster", "sink", "refrigerator", "book",
     "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush",
 )  # fmt: skip
+
+_UNUSED = frozenset((12, 26, 29, 30, 45, 66, 68, 69, 71, 83))
+
+COCO80_IDS = tuple(number for number in range(1, 91) if number not in _UNUSED)
+"""The numbers of the same labels in COCO's own files, which leave some out."""

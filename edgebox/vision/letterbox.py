@@ -8,12 +8,14 @@ from typing import Literal
 
 from edgebox.vision.detections import Detections
 
-Fit = Literal["top_left", "centre"]
+Fit = Literal["top_left", "centre", "stretch", "cover"]
+"""The aspect kept and the rest grey, at the right and below or all around; the canvas filled
+whatever the aspect; the aspect kept and what juts out cut off, equally on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The rectangle of a canvas, in canvas px, that a picture fills; the rest is grey."""
+    """The rectangle in canvas px that a picture fills; it juts out of the canvas for "cover"."""
 
     left_px: int
     top_px: int
@@ -29,7 +31,7 @@ class Placement:
         canvas_height_px: int,
         fit: Fit = "top_left",
     ) -> "Placement":
-        """Scale a picture to touch two sides of a canvas, its aspect kept.
+        """Scale a picture to fit into a canvas, to fill it, or to cover it.
 
         Each side is at least 1 px, so a very long and thin picture may lose its aspect.
 
@@ -38,9 +40,12 @@ class Placement:
         """
         if min(width_px, height_px, canvas_width_px, canvas_height_px) < 1:
             raise ValueError("sizes must be at least 1 px")
-        scale = min(canvas_width_px / width_px, canvas_height_px / height_px)
-        placed_width_px = max(1, min(canvas_width_px, round(width_px * scale)))
-        placed_height_px = max(1, min(canvas_height_px, round(height_px * scale)))
+        if fit == "stretch":
+            return cls(0, 0, canvas_width_px, canvas_height_px)
+        scales = (canvas_width_px / width_px, canvas_height_px / height_px)
+        scale = max(scales) if fit == "cover" else min(scales)
+        placed_width_px = max(1, round(width_px * scale))
+        placed_height_px = max(1, round(height_px * scale))
         if fit == "top_left":
             return cls(0, 0, placed_width_px, placed_height_px)
         return cls(

@@ -41,7 +41,12 @@ def bad(finding: Finding, health: Health, *words: str) -> bool:
 
 
 def test_this_installation_is_examined_whole(tmp_path: Path) -> None:
-    findings = examine(storage_file=str(tmp_path / "x.sqlite3"), page_built=True, port=0)
+    findings = examine(
+        families=bundled_folders(),
+        storage_file=str(tmp_path / "x.sqlite3"),
+        page_built=True,
+        port=0,
+    )
     checks = [finding.check for finding in findings]
     assert checks == sorted(set(checks), key=checks.index)
     assert {"Python", "ONNX Runtime", "Provider", "Model families", "Database", "Port"} <= set(
@@ -52,7 +57,7 @@ def test_this_installation_is_examined_whole(tmp_path: Path) -> None:
 
 
 def test_what_the_caller_does_not_ask_about_is_left_out() -> None:
-    checks = {finding.check for finding in examine()}
+    checks = {finding.check for finding in examine(families=bundled_folders())}
     assert not checks & {"Page", "Database", "Port"}
 
 

@@ -67,7 +67,7 @@ def test_results_are_those_of_bare_onnx_runtime(executor: OnnxExecutor, street: 
     variant = street.variants[0]
     picture = noise(variant, 1)
     (found,) = executor.submit(variant.name, [picture], 1).result().detections
-    session = ort.InferenceSession(str(street.path), providers=[CPU])
+    session = ort.InferenceSession(str(street.model_files[0].path), providers=[CPU])
     boxes, scores, labels = session.run(None, {"images": picture[None]})
     limits = (variant.width_px, variant.height_px) * 2
     clipped = np.clip(boxes[0], 0, limits)
@@ -225,7 +225,7 @@ def test_an_executor_without_families_is_refused() -> None:
 
 def test_a_file_that_vanished_since_it_was_loaded(tmp_path: Path) -> None:
     family = load_family(write_family(tmp_path, YOLOX_32))
-    family.path.unlink()
+    family.model_files[0].path.unlink()
     with pytest.raises(ModelError, match=r"tiny\.onnx: ONNX Runtime cannot open it"):
         OnnxExecutor(CPU_0, [family], providers="cpu")
 

@@ -47,7 +47,7 @@ def written(tmp_path: Path, text: str) -> Path:
 def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
     family = read_manifest(written(tmp_path, MANIFEST))
     assert (family.name, family.labels) == ("street", ("person", "car"))
-    assert family.path == tmp_path / "street.onnx"
+    assert family.model_files[0].path == tmp_path / "street.onnx"
     assert (family.input.layout, family.input.fit, family.input.fill) == ("nchw", "centre", 114)
     assert family.input.shape(2, 160, 96) == (2, 3, 96, 160)
     assert [(v.name, v.pixels, v.accuracy) for v in family.variants] == [
@@ -75,7 +75,7 @@ def test_coco_is_known_by_name(tmp_path: Path) -> None:
     [
         ('name = "street"\n', "", "name is missing; it must be a text"),
         ('name = "street"\n', "name = 3\n", "name must be a text, not 3"),
-        ('task = "detect"', 'task = "dream"', "task must be one of \"detect\", not 'dream'"),
+        ('task = "detect"', 'task = "dream"', 'task must be one of "detect", "classify"'),
         ('file = "street.onnx"', 'file = "../x.onnx"', "file must name a file in the same folder"),
         ("sha256 = ", 'sha256 = "abc" # ', "sha256 must be 64 hexadecimal digits"),
         ("labels = ", "labels = [] # ", "labels must be a list of names"),
@@ -91,6 +91,10 @@ def test_coco_is_known_by_name(tmp_path: Path) -> None:
         ("width_px = 128", "width_px = -32", "variants[1].width_px must be a whole number from 1"),
         ("accuracy = ", "accuracy = 1.5 # ", "variants[0].accuracy must be a number from 0 to 1"),
         ("street-160", "street-128", "variants[1].name is used twice: 'street-128'"),
+        ("map50 = ", "accuracy_assumed = 1 # ", "accuracy_assumed must be true or false, not 1"),
+        ("map50 = ", 'file = ".." # ', "variants[0].file must name a file in the same folder"),
+        ("map50 = ", 'file = "a.onnx" # ', "variants[0].sha256 is missing"),
+        ("[input]\n", "[import]\nlayout = 3\n[input]\n", "import.layout must be a text"),
         ("map50 = ", 'weight = "x" # ', "variants[0].weight is not a known key"),
         ("[input]", "[input", "is not valid TOML"),
     ],
@@ -102,6 +106,25 @@ def test_a_wrong_manifest_names_the_key(tmp_path: Path, old: str, new: str, expe
         read_manifest(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert expected in str(caught.value)
+
+
+def test_variants_may_have_files_of_their_own(tmp_path: Path) -> None:
+    own = f'accuracy = 1\naccuracy_assumed = true\nfile = "small.onnx"\nsha256 = "{"1b" * 32}"\n'
+    text = MANIFEST.replace("accuracy = 1\n", own)
+    family = read_manifest(written(tmp_path, text))
+    small, large = (family.files[v.name] for v in family.variants)
+    assert (small.path.name, large.path.name) == ("small.onnx", "street.onnx")
+    assert family.model_files == (small, large)
+    assert family.accuracy_assumed == {"street-128"}
+    assert len(family.sha256) == 64
+    assert family.sha256 not in (small.sha256, large.sha256)
+
+
+def test_an_import_leaves_its_trace(tmp_path: Path) -> None:
+    text = MANIFEST.replace("[input]", '[import]\nlayout = "yolox"\nsources = ["a.onnx"]\n[input]')
+    origin = read_manifest(written(tmp_path, text)).origin
+    assert origin is not None
+    assert (origin.layout, origin.sources, origin.remarks) == ("yolox", ("a.onnx",), ())
 
 
 def test_a_manifest_without_variants(tmp_path: Path) -> None:

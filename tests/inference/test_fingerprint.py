@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from edgebox.domain.models import ExecutorId
 from edgebox.inference.executor import OnnxExecutor
-from edgebox.inference.family import Family
+from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.zoo import bundled_folders, load_zoo
 
@@ -22,9 +22,10 @@ def test_only_what_matters_changes_it() -> None:
     assert base == taken(street, executor_id="cpu/1")
     assert base == taken(replace(street, description="another text"))
     resized = replace(street.variants[0], width_px=160)
+    other_files = {name: ModelFile(file.path, "0" * 64) for name, file in street.files.items()}
     changed = [
         taken(street, threads=2),
-        taken(replace(street, sha256="0" * 64)),
+        taken(replace(street, files=other_files)),
         taken(replace(street, variants=(resized, *street.variants[1:]))),
     ]
     assert len({base, *changed}) == 4

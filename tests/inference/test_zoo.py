@@ -142,9 +142,39 @@ def test_names_are_given_once(tmp_path: Path) -> None:
     same = write_family(tmp_path / "2", YOLOX_32, variant="other")
     overlapping = write_family(tmp_path / "3", YOLOX_32, name="other")
     zoo = load_zoo([first, same, overlapping])
-    assert [family.path.parent for family in zoo.families] == [first]
+    assert [family.model_files[0].path.parent for family in zoo.families] == [first]
     by_family, by_variant = (str(problem) for problem in zoo.problems)
     assert "name 'tiny' is already taken by" in by_family
     assert "the name 'tiny-32' is already taken by" in by_variant
     assert str(first) in by_family
     assert str(first) in by_variant
+
+
+def test_files_of_one_family_share_a_batch_size(tmp_path: Path) -> None:
+    any_batch = reshaping_model(["b", 3, 64, 64], ["b", 2048, 6], [-1, 2048, 6])
+    only = {n: reshaping_model([n, 3, 64, 64], [n, 2048, 6], [n, 2048, 6]) for n in (1, 4)}
+    folder = write_family(tmp_path, reshaping_model([1, 3, 32, 32], [1, 512, 6], [1, 512, 6]))
+    for name, content in (("any", any_batch), ("one", only[1]), ("four", only[4])):
+        (folder / f"{name}.onnx").write_bytes(content)
+    manifest = folder / "family.toml"
+    text = manifest.read_text()
+    own = """[[variants]]
+name = "tiny-64"
+width_px = 64
+height_px = 64
+accuracy = 0.6
+file = "{name}.onnx"
+sha256 = "{digest}"
+"""
+
+    def beside(name: str, content: bytes) -> None:
+        digest = hashlib.sha256(content).hexdigest()
+        manifest.write_text(text + own.format(name=name, digest=digest))
+
+    for name, content in (("any", any_batch), ("one", only[1])):
+        beside(name, content)
+        family = load_family(folder)
+        assert [file.path.name for file in family.model_files] == ["tiny.onnx", f"{name}.onnx"]
+        assert family.batch_sizes(8) == (1,)
+    beside("four", only[4])
+    assert "four.onnx only takes batches of 4, another file of 1" in refused(folder)

@@ -144,17 +144,51 @@ def test_a_picture_fits_its_canvas_with_its_aspect_and_the_rest_is_filled(
     canvas = np.zeros((canvas_height, canvas_width, 3), np.uint8)
     placement = jpeg.decode_into(data, canvas, FILL, "centre" if centred else "top_left")
     assert (placement.width_px, placement.height_px) == (width, height)
-    assert placement.scale == min(canvas_width / width, canvas_height / height)
+    scale = min(canvas_width / width, canvas_height / height)
     covered = canvas[..., 0] > 200
     rows, columns = np.flatnonzero(covered.any(1)), np.flatnonzero(covered.any(0))
     shown = (columns[-1] - columns[0] + 1, rows[-1] - rows[0] + 1)
     assert shown[0] == canvas_width or shown[1] == canvas_height
-    assert abs(shown[0] - width * placement.scale) <= 1
-    assert abs(shown[1] - height * placement.scale) <= 1
+    assert abs(shown[0] - width * scale) <= 1
+    assert abs(shown[1] - height * scale) <= 1
     assert (columns[0], rows[0]) == (placement.left_px, placement.top_px)
     assert (canvas[~covered] == FILL).all()
     if not centred:
         assert (placement.left_px, placement.top_px) == (0, 0)
+
+
+@given(
+    width=st.integers(1, 300),
+    height=st.integers(1, 300),
+    canvas_width=st.integers(1, 120),
+    canvas_height=st.integers(1, 120),
+    fit=st.sampled_from(["stretch", "cover"]),
+)
+def test_a_picture_can_fill_its_canvas_whole(
+    width: int, height: int, canvas_width: int, canvas_height: int, fit: jpeg.Fit
+) -> None:
+    canvas = np.zeros((canvas_height, canvas_width, 3), np.uint8)
+    white = np.full((height, width, 3), 250, np.uint8)
+    decoded = jpeg.decode_into(jpeg.encode(white), canvas, FILL, fit)
+    assert (canvas > 200).all()
+    canvas[:] = 0
+    assert jpeg.lay_into(white, canvas, FILL, fit) == decoded
+    assert (canvas > 200).all()
+
+
+def test_what_covers_is_cut_off_equally_on_both_sides() -> None:
+    picture = gradient(300, 100)
+    canvas = np.zeros((100, 100, 3), np.uint8)
+    jpeg.lay_into(picture, canvas, FILL, "cover")
+    assert np.array_equal(canvas, picture[:, 100:200])
+
+
+def test_a_thin_picture_that_covers_costs_no_memory() -> None:
+    canvas = np.zeros((512, 512, 3), np.uint8)
+    started_s = time.perf_counter()
+    placement = jpeg.decode_into(jpeg.encode(np.zeros((1, 8192, 3), np.uint8)), canvas, 0, "cover")
+    assert time.perf_counter() - started_s < 1.0
+    assert placement.placed_width_px == 8192 * 512
 
 
 @pytest.mark.parametrize("size", [(320, 180), (1280, 720), (100, 56)])

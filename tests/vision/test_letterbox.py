@@ -51,7 +51,7 @@ def test_boxes_on_the_fill_alone_vanish() -> None:
     assert len(placed.to_source(on_fill, 200, 100)) == 0
 
 
-@pytest.mark.parametrize("fit", ["top_left", "centre"])
+@pytest.mark.parametrize("fit", ["top_left", "centre", "stretch", "cover"])
 @pytest.mark.parametrize("size", [(64, 36), (30, 90), (33, 33), (200, 150), (500, 7)])
 def test_the_decoder_puts_the_pixels_where_the_arithmetic_says(
     size: tuple[int, int], fit: Fit
@@ -63,11 +63,24 @@ def test_the_decoder_puts_the_pixels_where_the_arithmetic_says(
     rows, columns = np.nonzero(canvas[:, :, 0] > 200)
     covered = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
     assert covered == (
-        placed.left_px,
-        placed.top_px,
-        placed.left_px + placed.width_px,
-        placed.top_px + placed.height_px,
+        max(0, placed.left_px),
+        max(0, placed.top_px),
+        min(96, placed.left_px + placed.width_px),
+        min(64, placed.top_px + placed.height_px),
     )
+
+
+@pytest.mark.parametrize("fit", ["stretch", "cover"])
+@pytest.mark.parametrize("size", [(64, 36), (30, 90), (500, 7)])
+def test_boxes_come_back_from_a_canvas_that_is_filled(size: tuple[int, int], fit: Fit) -> None:
+    width, height = size
+    placed = Placement.on_canvas(width, height, 96, 64, fit)
+    middle = np.array([[47.0, 31.0, 49.0, 33.0]], np.float32)
+    found = Detections(middle, np.ones(1, np.float32), np.zeros(1, np.int64))
+    x1, y1, x2, y2 = placed.to_source(found, width, height).boxes[0]
+    assert (x1 + x2) / 2 == pytest.approx(width / 2, abs=0.02 * width)
+    assert (y1 + y2) / 2 == pytest.approx(height / 2, abs=0.02 * height)
+    assert x2 - x1 == pytest.approx(2 * width / placed.width_px, rel=1e-3)
 
 
 def test_a_picture_without_a_side_is_refused() -> None:

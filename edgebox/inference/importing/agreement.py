@@ -1,0 +1,54 @@
+"""Decides whether two ways to run a model found the same.
+
+Pure. The best detections of each must be among the other's: same label, nearly the same box and
+score. The rest is left alone, since there rounding decides which of many equals is listed. Rounding
+may also decide which of two equally good boxes of an object stays where overlaps are removed.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.vision.detections import Detections
+from edgebox.vision.overlap import iou_matrix
+
+COMPARED_MAX = 20
+_IOU_MIN = 0.9
+_NEAR_PX = 1.0
+_SCORE_DIFFERENCE_MAX = 0.01
+_SHARE_MIN = 0.9
+"""A pair of boxes that overlap as much as is just allowed may lose either of them by rounding."""
+_EXACT_SHARE_MIN = 0.5
+"""So many must be the very same, however many boxes may stand for each other."""
+
+
+def disagreement(one: Detections, other: Detections, nms_iou: float | None = None) -> str:
+    """Say in what two lists of detections of one picture differ; empty: in nothing that counts.
+
+    Args:
+        one, other: the lists.
+        nms_iou: the overlap above which one of two boxes was removed; None: none was.
+    """
+    for these, those in ((one, other), (other, one)):
+        best = these.select(np.argsort(-these.scores, kind="stable")[:COMPARED_MAX])
+        found = _found_in(best, those, _IOU_MIN)
+        if nms_iou is not None and found.sum() >= _EXACT_SHARE_MIN * len(best):
+            found = _found_in(best, those, nms_iou)
+        if found.sum() < _SHARE_MIN * len(best):
+            at = int(np.flatnonzero(~found)[0])
+            box = ", ".join(f"{side:.0f}" for side in best.boxes[at])
+            return (
+                f"{len(best) - int(found.sum())} of the best {len(best)} detections differ: label "
+                f"{best.labels[at]}, score {best.scores[at]:.2f}, box ({box}) is missing"
+            )
+    return ""
+
+
+def _found_in(these: Detections, those: Detections, iou_min: float) -> NDArray[np.bool_]:
+    if not len(these) or not len(those):
+        return np.zeros(len(these), dtype=bool)
+    apart = np.abs(these.boxes[:, None] - those.boxes[None]).max(axis=2)
+    near = (iou_matrix(these.boxes, those.boxes) >= iou_min) | (apart <= _NEAR_PX)
+    alike = these.labels[:, None] == those.labels[None]
+    scored = np.abs(these.scores[:, None] - those.scores[None]) <= _SCORE_DIFFERENCE_MAX
+    out: NDArray[np.bool_] = (near & alike & scored).any(axis=1)
+    return out

@@ -1,0 +1,385 @@
+"""Decides whether files become a model family: recognises, rewrites, proves, writes.
+
+Blocks for seconds; run it off any event loop. What it finds out is in the manifest it writes.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.errors import ModelError
+from edgebox.inference.executor import SCORE_FLOOR
+from edgebox.inference.family import Family
+from edgebox.inference.importing.files import read_source
+from edgebox.inference.importing.folder import (
+    ImportedFamily,
+    ImportedVariant,
+    family_name,
+    move_in,
+    unfinished,
+    write_family,
+)
+from edgebox.inference.importing.labels import decoding_for, labels_for
+from edgebox.inference.importing.layouts import Layout, Preprocessing
+from edgebox.inference.importing.matching import Match
+from edgebox.inference.importing.original import Original
+from edgebox.inference.importing.proving import (
+    SizePx,
+    Subject,
+    check_batch_axis,
+    check_served,
+    open_served,
+)
+from edgebox.inference.importing.reading import cells_of
+from edgebox.inference.importing.recognition import (
+    Candidate,
+    UncertainLayoutError,
+    candidates,
+    decide,
+    trial_size_px,
+)
+from edgebox.inference.importing.serving import served_model, written
+from edgebox.inference.importing.writing import Rows
+from edgebox.inference.zoo import load_family
+from edgebox.media.scene import Scene
+from edgebox.vision.detections import Detections
+
+SIZES_PX: tuple[SizePx, ...] = ((320, 320), (416, 416), (512, 512), (640, 640))
+"""What one file with free sides is offered at, unless sizes are asked for."""
+
+CLASSIFIER_SIZES_PX: tuple[SizePx, ...] = ((224, 224),)
+
+_ACCURACY_LIMIT = 0.6
+_ACCURACY_SIDE_PX = 400.0
+
+_SCENES = ((3, 2.0), (5, 4.0), (11, 1.0))
+"""Seed and moment of the made-up streets that models are tried on."""
+
+Progress = Callable[[str, float], None]
+Asking = Callable[[Path, Sequence[Candidate]], Layout | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the caller asks for; all of it may be left out."""
+
+    name: str | None = None
+    labels: tuple[str, ...] | None = None
+    sizes_px: tuple[SizePx, ...] | None = None
+    layout: Layout | None = None
+    licence: str | None = None
+    batch: int | None = None
+    """1: the batch axis is not to be believed, whatever it says."""
+    pictures: tuple[NDArray[np.uint8], ...] = ()
+    """(h, w, 3) RGB; none: made-up streets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What came of an import."""
+
+    family: Family
+    folder: Path
+    candidate: Candidate
+    """The layout of the first file, and what it found at first sight."""
+    compared: int
+    """Detections that the served graphs and the originals were found to agree on."""
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Proven:
+    """One file, rewritten and compared."""
+
+    source: Path
+    candidate: Candidate
+    labels: tuple[str, ...]
+    licence: str
+    content: bytes
+    size_bytes: int
+    batch: int | None
+    sizes_px: tuple[SizePx, ...]
+    compared: int
+    remarks: tuple[str, ...]
+
+
+def import_family(
+    paths: Sequence[Path],
+    models: Path,
+    wishes: Wishes,
+    *,
+    taken: Sequence[str] = (),
+    ask: Asking | None = None,
+    progress: Progress = lambda text, share: None,
+) -> Imported:
+    """Make a family out of model files.
+
+    Args:
+        paths: one file whose sides are free, or any number of files that find the same things.
+        models: the folder of imported families.
+        wishes: what the caller knows better.
+        taken: names of families there are.
+        ask: chooses between layouts where that is not certain; None: an error says so.
+        progress: told what is being done, and the share done.
+
+    Raises:
+        ModelError: what is wrong with which file; nothing was written then.
+    """
+    name = family_name(wishes.name, paths[0])
+    if name in taken or (models / name).exists():
+        raise ModelError(f"there is a family {name!r} already; choose another --name")
+    proven = []
+    for at, path in enumerate(paths):
+
+        def report(text: str, share: float, at: int = at, path: Path = path) -> None:
+            progress(f"{text} {path.name}", (at + share) / len(paths))
+
+        proven.append(_prove(path, wishes, ask, report))
+    family = _family(name, proven)
+    with unfinished(models) as folder:
+        write_family(folder, family)
+        load_family(folder)
+        target = move_in(folder, models, name)
+        loaded = load_family(target)
+    return Imported(
+        loaded, target, proven[0].candidate, sum(each.compared for each in proven), family.remarks
+    )
+
+
+def _prove(path: Path, wishes: Wishes, ask: Asking | None, progress: Progress) -> _Proven:
+    """Recognise one file, rewrite it, and compare it with itself at every size."""
+    progress("reading", 0.0)
+    original = Original(read_source(path))
+    pictures = wishes.pictures or _streets()
+    names = wishes.labels or original.source.names
+    progress("recognising", 0.1)
+    candidate, alternatives = _recognised(original, pictures, wishes, names, ask)
+    found = candidate.match
+    labels, assumed = _labels(path, candidate, names)
+    decoding = decoding_for(found, labels)
+    assert decoding is not None
+    subject = Subject(original, found, decoding, pictures)
+    progress("trying sizes of", 0.3)
+    expected, left_out = _sizes(subject, wishes.sizes_px)
+    batch = original.batch_declared or wishes.batch
+    if batch != 1:
+        progress("checking batches of", 0.5)
+        check_batch_axis(subject, min(expected, key=math.prod))
+    progress("comparing", 0.6)
+    fixed = next(iter(expected)) if len(expected) == 1 else None
+    model = served_model(
+        original,
+        found.layout,
+        decoding,
+        tuple(original.outputs[at] for at in found.outputs),
+        batch=batch,
+        fixed_px=fixed,
+        rows=Rows(_row_count(found, fixed), found.strides),
+    )
+    content = written(model, str(path))
+    session = open_served(content, str(path))
+    compared = sum(
+        check_served(subject, session, size, batch, found_there)
+        for size, found_there in expected.items()
+    )
+    remarks = [alternatives, assumed, *left_out, *_costs(original, batch, compared)]
+    return _Proven(
+        source=path,
+        candidate=candidate,
+        labels=labels,
+        licence=wishes.licence or original.source.licence or "unknown",
+        content=content,
+        size_bytes=original.source.size_bytes,
+        batch=batch,
+        sizes_px=tuple(expected),
+        compared=compared,
+        remarks=tuple(filter(None, remarks)),
+    )
+
+
+@cache
+def _streets() -> tuple[NDArray[np.uint8], ...]:
+    return tuple(Scene(seed).render(at_s).rgb for seed, at_s in _SCENES)
+
+
+def _recognised(
+    original: Original,
+    pictures: Sequence[NDArray[np.uint8]],
+    wishes: Wishes,
+    names: Sequence[str] | None,
+    ask: Asking | None,
+) -> tuple[Candidate, str]:
+    """Return the layout, and a remark where another one was possible."""
+    size_px = trial_size_px(original, Preprocessing())
+    possible = candidates(original, pictures, size_px, names, wishes.layout)
+    if wishes.layout is not None:
+        chosen = possible[0]
+        return chosen, _although(chosen)
+    try:
+        chosen = decide(original, possible)
+    except UncertainLayoutError as error:
+        layout = ask(original.source.path, error.candidates) if ask is not None else None
+        if layout is None:
+            raise
+        return next(each for each in possible if each.match.layout is layout), ""
+    others = [
+        each.name
+        for each in possible
+        if each is not chosen and each.possible and len(each.doubts) <= len(chosen.doubts)
+    ]
+    if not others:
+        return chosen, _although(chosen)
+    return chosen, (
+        f"taken to be {chosen.name}; {' or '.join(others)} would fit as well but found no more on "
+        "the pictures: --layout names another"
+    )
+
+
+def _although(chosen: Candidate) -> str:
+    return f"taken to be {chosen.name}, although {chosen.objections}" if chosen.doubts else ""
+
+
+def _labels(
+    path: Path, candidate: Candidate, names: Sequence[str] | None
+) -> tuple[tuple[str, ...], str]:
+    sure = [each.above(SCORE_FLOOR).labels for each in candidate.found]
+    seen = max((int(labels.max()) for labels in sure if len(labels)), default=-1)
+    try:
+        return labels_for(candidate.match, names, seen)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _sizes(
+    subject: Subject, wanted: Sequence[SizePx] | None
+) -> tuple[dict[SizePx, list[Detections]], list[str]]:
+    """Return what the original finds at each size it runs at, and remarks about the others.
+
+    Raises:
+        ModelError: a size that was asked for cannot be had, or none of the usual ones.
+    """
+    original = subject.original
+    path = original.source.path
+    width, height = original.size_declared_px
+    if width is not None and height is not None:
+        if wanted and set(wanted) != {(width, height)}:
+            raise ModelError(
+                f"{path}: takes {width} x {height} px only, as it was exported; leave --sizes out, "
+                "or export it with free height and width"
+            )
+        wanted = ((width, height),)
+    elif not wanted:
+        usual = SIZES_PX if subject.found.layout.task == "detect" else CLASSIFIER_SIZES_PX
+        wanted = tuple(dict.fromkeys((width or w, height or h) for w, h in usual))
+        tried = {size: _tried(subject, size) for size in wanted}
+        good = {size: found for size, found in tried.items() if isinstance(found, list)}
+        if not good:
+            good = {(w, h): subject.one_by_one((w, h)) for w, h in [_trial(original)]}
+        left_out = [f"{w} x {h} px left out: it does not run there" for w, h in wanted]
+        return good, [text for text, s in zip(left_out, wanted, strict=True) if s not in good]
+    return {size: subject.one_by_one(size) for size in wanted}, []
+
+
+def _trial(original: Original) -> SizePx:
+    return trial_size_px(original, Preprocessing())
+
+
+def _tried(subject: Subject, size_px: SizePx) -> list[Detections] | ModelError:
+    try:
+        return subject.one_by_one(size_px)
+    except ModelError as error:
+        return error
+
+
+def _row_count(found: Match, fixed_px: SizePx | None) -> int | None:
+    """Return how many rows the outputs always have; None: that changes."""
+    if found.strides is None or fixed_px is None:
+        return None
+    return len(cells_of(found.strides, *fixed_px)) * found.layout.head.anchors
+
+
+def _costs(original: Original, batch: int | None, compared: int) -> list[str]:
+    """Say what the file's limits cost, and what the comparison was worth."""
+    remarks = []
+    if batch is not None:
+        remarks.append(
+            f"takes batches of {batch} only: correct, but without what other batches gain on a "
+            "GPU; an export with a free batch axis would have it"
+        )
+    width, height = original.size_declared_px
+    if width is not None and height is not None:
+        remarks.append(
+            f"takes {width} x {height} px only: one variant, nothing smaller for a weak link or a "
+            "busy box; an export with free sides, or several files, would have more"
+        )
+    if not compared:
+        remarks.append(
+            "nothing was found on the pictures, so that comparing proves little; --picture names "
+            "one with something on it"
+        )
+    return remarks
+
+
+def _family(name: str, proven: Sequence[_Proven]) -> ImportedFamily:
+    """Put proven files together.
+
+    Raises:
+        ModelError: they do not find the same things in the same way.
+    """
+    first = proven[0]
+    layout = first.candidate.match.layout
+    for other in proven[1:]:
+        how, same = other.candidate.match.layout.preprocessing, layout.preprocessing
+        if other.labels != first.labels:
+            problem = "finds other labels"
+        elif (how.fit, how.fill) != (same.fit, same.fill):
+            problem = f"lays pictures into its input in another way ({how.fit}, not {same.fit})"
+        elif None not in (other.batch, first.batch) and other.batch != first.batch:
+            problem = f"takes batches of {other.batch}, not of {first.batch}"
+        else:
+            continue
+        raise ModelError(f"{other.source}: {problem} than {first.source}: no family of both")
+    several = len(proven) > 1
+    files: dict[str, bytes] = {}
+    variants: dict[str, ImportedVariant] = {}
+    smallest_bytes = min(each.size_bytes for each in proven)
+    for number, each in enumerate(proven, 1):
+        file = f"{name}-{number}.onnx" if several else f"{name}.onnx"
+        files[file] = each.content
+        for width, height in each.sizes_px:
+            plain = f"{name}-{width}" if width == height else f"{name}-{width}x{height}"
+            called = plain if plain not in variants else f"{plain}-{number}"
+            accuracy = assumed_accuracy(width * height, each.size_bytes / smallest_bytes)
+            variants[called] = ImportedVariant(called, width, height, file, accuracy)
+    remarks = dict.fromkeys(
+        f"{each.source.name}: {text}" if several else text
+        for each in proven
+        for text in each.remarks
+    )
+    return ImportedFamily(
+        name=name,
+        layout=layout,
+        licence=", ".join(dict.fromkeys(each.licence for each in proven)),
+        description=layout.title,
+        labels=first.labels,
+        sources=tuple(each.source.name for each in proven),
+        remarks=tuple(remarks),
+        files=files,
+        variants=tuple(variants.values()),
+    )
+
+
+def assumed_accuracy(pixels: int, weights_ratio: float) -> float:
+    """Return a guess that rises with what a variant costs: only its order means anything.
+
+    Args:
+        pixels: of the input.
+        weights_ratio: bytes of the file by those of the smallest one of the family.
+    """
+    side_px = math.sqrt(pixels) * weights_ratio**0.25
+    return _ACCURACY_LIMIT * (1.0 - math.exp(-side_px / _ACCURACY_SIDE_PX))

@@ -1,0 +1,156 @@
+"""Decides what the served graph is: uint8 RGB pictures in, a few detections out, all else inside.
+
+What stands before the model (cast, order of colours, scale, normalisation, axes) and behind it
+(decoding, overlap removal) runs where the model runs, outside of Python.
+"""
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, helper
+
+from edgebox.domain.errors import ModelError
+from edgebox.inference.importing.files import graphs_of
+from edgebox.inference.importing.folding import fold
+from edgebox.inference.importing.layouts import Layout
+from edgebox.inference.importing.operators import FLOAT, Operators
+from edgebox.inference.importing.original import Original
+from edgebox.inference.importing.reading import Decoding
+from edgebox.inference.importing.writing import Canvas, HeadWriter, Rows
+
+_IR_VERSION_MIN = 8
+_ONNX_TYPES = {
+    np.dtype(np.float32): TensorProto.FLOAT,
+    np.dtype(np.float16): TensorProto.FLOAT16,
+    np.dtype(np.uint8): TensorProto.UINT8,
+    np.dtype(np.int64): TensorProto.INT64,
+    np.dtype(np.int32): TensorProto.INT32,
+    np.dtype(np.bool_): TensorProto.BOOL,
+}
+
+
+def served_model(
+    original: Original,
+    layout: Layout,
+    decoding: Decoding,
+    outputs: tuple[str, ...],
+    *,
+    batch: int | None,
+    fixed_px: tuple[int, int] | None,
+    rows: Rows,
+) -> ModelProto:
+    """Return the graph that is served.
+
+    Args:
+        original: the model as it came.
+        layout: how it is fed.
+        decoding: what its outputs mean.
+        outputs: their names, in the head's order.
+        batch: the only batch size it takes; None: any.
+        fixed_px: the only width and height it takes; None: any.
+        rows: what is known of its outputs.
+    """
+    model = ModelProto()
+    model.CopyFrom(original.source.model)
+    graph = model.graph
+    ops = Operators(original.source.opset, _names_in(model))
+    pictures = ops.name("pictures")
+    _feed_pictures(ops, model, original, layout, pictures)
+    _feed_extras(ops, original, pictures, fixed_px)
+    before = len(ops.nodes)
+    canvas = Canvas(pictures, fixed_px)
+    writer = HeadWriter(ops, decoding, list(outputs), canvas, rows)
+    found = writer.write()
+    results = [ops.name(name) for name in ("boxes", "scores", "labels")]
+    for value, name, kind in zip(found, results, (FLOAT, FLOAT, TensorProto.INT64), strict=True):
+        ops.cast(value, int(kind), result=name)
+    nodes = [*ops.nodes[:before], *graph.node, *ops.nodes[before:]]
+    del graph.node[:], graph.input[:], graph.output[:]
+    # What was said about shapes may not hold any more, and some files lie about them.
+    del graph.value_info[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(ops.constants)
+    width, height = fixed_px or ("width", "height")
+    first = batch or "batch"
+    dims = [first, height, width, 3]
+    graph.input.append(helper.make_tensor_value_info(pictures, TensorProto.UINT8, dims))
+    boxes = helper.make_tensor_value_info(results[0], TensorProto.FLOAT, [first, "found", 4])
+    scores = helper.make_tensor_value_info(results[1], TensorProto.FLOAT, [first, "found"])
+    labels = helper.make_tensor_value_info(results[2], TensorProto.INT64, [first, "found"])
+    graph.output.extend((boxes, scores, labels))
+    model.ir_version = max(model.ir_version, _IR_VERSION_MIN)
+    return model
+
+
+def _feed_pictures(
+    ops: Operators, model: ModelProto, original: Original, layout: Layout, pictures: str
+) -> None:
+    """Make the pictures a model wants to be fed, under the name it knows."""
+    how, wanted = layout.preprocessing, original.pictures
+    dtype = np.dtype(wanted.dtype)
+    gain = how.scale / np.array(how.std)
+    shift = np.array(how.mean) / np.array(how.std)
+    channels = 3 if original.channels_last else 1
+    folded = channels == 1 and dtype == np.float32 and not shift.any()
+    folded = folded and fold(model, wanted.name, gain, reverse=how.order == "bgr")
+    value = pictures
+    # Axes and colours first, while a colour is one byte.
+    if channels == 1:
+        value = ops.add("Transpose", value, perm=[0, 3, 1, 2])
+    if how.order == "bgr" and not folded:
+        value = ops.add("Gather", value, ops.ints(2, 1, 0), axis=channels)
+    if dtype != np.uint8 and not folded:
+        value = ops.cast(value, FLOAT)
+        dims = (1, 3, 1, 1) if channels == 1 else (1, 1, 1, 3)
+        if (gain != 1.0).any():
+            alike = (gain == gain[0]).all()
+            value = ops.add("Mul", value, ops.floats(gain[0] if alike else gain.reshape(dims)))
+        if shift.any():
+            value = ops.add("Sub", value, ops.floats(shift.reshape(dims)))
+    ops.cast(value, int(_ONNX_TYPES[dtype]), result=wanted.name)
+
+
+def _feed_extras(
+    ops: Operators, original: Original, pictures: str, fixed_px: tuple[int, int] | None
+) -> None:
+    """Make the other inputs a model wants, from the pictures' shape."""
+    for extra in original.extras:
+        kind = int(_ONNX_TYPES[np.dtype(extra.dtype)])
+        shape = ops.add("Shape", pictures)
+        batch = ops.slice(shape, 0, 0, 1)
+        if extra.role == "sizes":
+            if fixed_px is not None:
+                sides = ops.ints(*fixed_px)
+            else:
+                sides = ops.add("Gather", shape, ops.ints(2, 1), axis=0)
+            sides = ops.expand(ops.unsqueeze(sides, 0), ops.concat(0, batch, ops.ints(1)))
+            ops.cast(sides, kind, result=extra.name)
+            continue
+        lengths = [
+            ops.slice(shape, 0, axis, axis + 1) if length is None else ops.ints(length)
+            for axis, length in ((1, extra.axes[1]), (2, extra.axes[2]))
+        ]
+        ones = ops.filled(ops.concat(0, batch, *lengths), 1, np.int64)
+        ops.cast(ones, kind, result=extra.name)
+
+
+def _names_in(model: ModelProto) -> set[str]:
+    graph = model.graph
+    taken = {value.name for value in (*graph.input, *graph.output)}
+    for each in graphs_of(model):
+        for node in each.node:
+            taken |= {node.name, *node.input, *node.output}
+        if isinstance(each, GraphProto):
+            taken |= {tensor.name for tensor in each.initializer}
+    return taken
+
+
+def written(model: ModelProto, path: str) -> bytes:
+    """Return a model as a file's content.
+
+    Raises:
+        ModelError: it is too large for one file.
+    """
+    try:
+        content: bytes = model.SerializeToString()
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(f"{path}: the graph to be served does not fit one file: {error}") from None
+    return content

@@ -282,8 +282,16 @@ class Simulator:
                 camera = end.spec.camera.id
                 self.report.lost.append(Unsent(camera, captured_ns, decision.reason))
                 continue
-            sending = end.send(decision, RequestId(next(self._request_ids)), self._now_ns)
-            self._at(sending.request.arrival_ns, lambda s=sending: self._arrive(end, s))  # type: ignore[misc]
+            at_ns = end.encoded_at(self._now_ns)
+            if at_ns > self._now_ns:
+                self._at(at_ns, lambda send=decision: self._send(end, send))  # type: ignore[misc]
+            else:
+                self._send(end, decision)
+
+    def _send(self, end: CameraEnd, send: Send) -> None:
+        if end.connected:
+            sending = end.send(send, RequestId(next(self._request_ids)), self._now_ns)
+            self._at(sending.request.arrival_ns, lambda: self._arrive(end, sending))
 
     def _arrive(self, end: CameraEnd, sending: Sending) -> None:
         if not end.connected:

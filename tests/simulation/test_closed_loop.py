@@ -111,6 +111,23 @@ def test_the_seed_decides_the_run_and_nothing_else_does() -> None:
     assert one["cameras"] != run(2)["cameras"]
 
 
+def test_encoding_delays_frames_one_after_the_other() -> None:
+    at_once = scenario_of(gate())
+    sending_ms = {}
+    for encode_ms in ([0, 0], [9, 11], [120, 120]):
+        scenario = scenario_of(f"{gate()}\nencode_ms = {encode_ms}")
+        found = figures(run_scenario(scenario), scenario)["all"]
+        sending_ms[encode_ms[0]] = found["latency_ms"]["sending"]["mean"]
+    assert (
+        sending_ms[0]
+        == figures(run_scenario(at_once), at_once)["all"]["latency_ms"]["sending"]["mean"]
+    )
+    assert sending_ms[9] == pytest.approx(sending_ms[0] + 10, abs=1.5)
+    # Pictures that come faster than they can be encoded wait for each other, within the window.
+    assert found["dropped"]["sender:window"] > 0
+    assert found["on_time"] > 0
+
+
 def test_knowing_the_link_is_at_least_as_good_as_guessing() -> None:
     lines = gate(mbps=[9, 3, 12, 1.5, 6, 2], slo_ms=150, rate_hz=15) + "\nstep_s = 4"
     accuracy = {}
@@ -122,9 +139,9 @@ def test_knowing_the_link_is_at_least_as_good_as_guessing() -> None:
 
 
 cameras = st.builds(
-    lambda slo_ms, rate_hz, mbps, joins_s, stays_s, spread: (
+    lambda slo_ms, rate_hz, mbps, joins_s, stays_s, spread, encode_ms: (
         f"slo_ms = {slo_ms}\nrate_hz = {rate_hz}\nmbps = {mbps}\njoins_s = {joins_s}\n"
-        f"bytes_spread = {spread}"
+        f"bytes_spread = {spread}\nencode_ms = {encode_ms}"
         + ("" if stays_s is None else f"\nleaves_s = {joins_s + stays_s}")
     ),
     st.sampled_from([30, 80, 200, 600]),
@@ -133,6 +150,7 @@ cameras = st.builds(
     st.floats(0, 2),
     st.one_of(st.none(), st.floats(0.1, 2)),
     st.sampled_from([0.0, 0.5]),
+    st.sampled_from([[0, 0], [5, 20], [40, 40]]),
 )
 
 

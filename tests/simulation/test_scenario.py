@@ -66,6 +66,7 @@ planning_ms = 3
             "mbps = [4, 2]", "step_s = 5", "count = 3", "joins_s = 1", "joins_apart_s = 0.5",
             "leaves_s = 20", "rtt_ms = 30", "jitter_ms = 4", "phase_ms = 7", "trace_start_s = 6",
             "width_px = 640", "height_px = 480", "min_accuracy = 0.4", 'app = "doors"',
+            "encode_ms = [3, 6]",
             "bytes_per_pixel = 0.5", "bytes_exponent = 0.2", "bytes_spread = 0.1",
             top=top,
         )
@@ -76,6 +77,7 @@ planning_ms = 3
     assert (last.phase_ns, last.trace_start_ns, last.closes_ns) == (7 * MS, 6 * S, 20 * S)
     assert last.trace.period_ns == 10 * S
     assert (last.rtt_ns, last.jitter_ns) == (30 * MS, 4 * MS)
+    assert last.encode_ns == (3 * MS, 6 * MS)
     assert (scenario.policy.batching, scenario.policy.sender) == ("adaptive", SenderKind.OBEDIENT)
     assert scenario.scheduling.planning_interval_ns == 250 * MS
     assert (scenario.planning.utilisation_max, scenario.planning.link_share) == (0.6, 0.7)
@@ -147,6 +149,8 @@ variants = ["s-128"]
         (with_camera("mbps = 3", 'family = "x"'), r"family: there is no variant of a family named"),
         (scenario_text(gate("a"), gate("a")), r"cameras: there are two cameras named 'a'"),
         (scenario_text(top="duration_s = 5"), r"cameras: there must be at least one \[\[cameras"),
+        (with_camera("mbps = 3", "encode_ms = [5, 4]"),
+         r"^plan.toml:\d+: cameras\[1\].encode_ms: the first must not be above the second"),
         (with_camera("mbps = 3", "count = 2.5"), r"count: must be a whole number from 1 to 10000"),
         (with_camera("mbps = 3").replace("{ 1 = 4,", "{ 0 = 4,"),
          r"^plan.toml:\d+: variants\[1\].batch_ms.0: a batch size must be a whole number from 1"),

@@ -233,13 +233,27 @@ def mean_ns(profile: LatencyProfile, batch_size: int) -> float:
 
 def _costs(records: Sequence[Record], spec: SimulatedCamera, began_ns: int) -> CameraCosts:
     encode_ns = [round(of["encode_ms"] * 1e6) for of in records if of["encode_ms"] is not None]
-    first_ns = min((of["captured_ns"] for of in records), default=0)
-    phase_ns = first_ns - began_ns - spec.opens_ns - spec.rtt_ns
+    first_ns = began_ns + spec.opens_ns + spec.rtt_ns
     return CameraCosts(
         _range(encode_ns) or spec.encode_ns,
         weight_of(records, spec.weight),
-        max(0, phase_ns) if records else spec.phase_ns,
+        phase_ns([of["captured_ns"] - first_ns for of in records], spec),
     )
+
+
+def phase_ns(captured_ns: Sequence[int], spec: SimulatedCamera) -> int:
+    """Return the phase of pictures that come once a period, most of them.
+
+    Args:
+        captured_ns: counted from where a camera without a phase takes its first picture.
+        spec: the camera.
+    """
+    if not captured_ns:
+        return spec.phase_ns
+    period_ns = 1e9 / spec.camera.rate_hz
+    whole = [round((at - captured_ns[0]) / period_ns) for at in captured_ns]
+    offsets_ns = [at - n * period_ns for at, n in zip(captured_ns, whole, strict=True)]
+    return max(0, round(statistics.median(offsets_ns)))
 
 
 def weight_of(records: Iterable[Record], otherwise: PictureBytes) -> PictureBytes:

@@ -27,11 +27,15 @@ from edgebox.link.shaping import BandwidthTrace
 _PREFIX = "edgebox-links-"
 _FOLDER = Path("/run/netns")
 _TIMEOUT_S = 10.0
-_WIRE_SHARE = 1514 / 1448
+_MTU_BYTES = 576
+"""A token bucket lets the first packet of a frame through at once, so packets are small."""
+_ETHERNET_BYTES, _TCP_BYTES = 14, 52
+_PACKET_BYTES = _MTU_BYTES + _ETHERNET_BYTES
+_WIRE_SHARE = _PACKET_BYTES / (_MTU_BYTES - _TCP_BYTES)
 """Bytes on the wire for one of TCP's load: a trace says what a link carries of frames, so tbf gets
 this much more."""
-_BURST_BYTES = 3100
-"""Two packets: a link saves up nothing while idle, and tbf must let one through."""
+_BURST_BYTES = _PACKET_BYTES + 10
+"""What a link saves up while idle: tbf drops packets above it, and rounds."""
 _LIMIT_BYTES = 8_000_000
 """More than a camera's window ever holds: nothing is lost."""
 _RATE_MIN_BPS = 1000
@@ -111,12 +115,15 @@ class Namespaces:
         yield f"-n {self.box} link set lo up"
         for camera, space in self.of.items():
             at = self._number[camera]
-            yield f"link add cam{at} netns {self.box} type veth peer name up netns {space}"
+            yield (
+                f"link add cam{at} mtu {_MTU_BYTES} netns {self.box} type veth "
+                f"peer name uplink mtu {_MTU_BYTES} netns {space}"
+            )
             yield f"-n {self.box} addr add {self.relay_host(camera)}/24 dev cam{at}"
-            yield f"-n {space} addr add 10.201.{at}.2/24 dev up"
+            yield f"-n {space} addr add 10.201.{at}.2/24 dev uplink"
             yield f"-n {self.box} link set cam{at} up"
             yield f"-n {space} link set lo up"
-            yield f"-n {space} link set up up"
+            yield f"-n {space} link set uplink up"
 
     def at_box(self, command: Sequence[str]) -> list[str]:
         """Return the command within the box's namespace."""
@@ -159,9 +166,7 @@ def _tbf(verb: str, bps: float) -> str:
     rate_bps = max(_RATE_MIN_BPS, round(bps * _WIRE_SHARE))
     # A bucket holds at least what the kernel's clock lets through between two of its looks.
     burst_bytes = max(_BURST_BYTES, rate_bps // 8 // 1000)
-    return (
-        f"qdisc {verb} dev up root tbf rate {rate_bps}bit burst {burst_bytes} limit {_LIMIT_BYTES}"
-    )
+    return f"qdisc {verb} dev uplink root tbf rate {rate_bps}bit burst {burst_bytes} limit {_LIMIT_BYTES}"
 
 
 def _socket_within(space: str) -> socket.socket:
@@ -206,7 +211,7 @@ def why_not() -> str | None:
     probe = f"{_PREFIX}{os.getpid()}-probe"
     try:
         _ip("netns", "add", probe)
-        _ip("-n", probe, "link", "add", "up", "type", "veth", "peer", "name", "down")
+        _ip("-n", probe, "link", "add", "uplink", "type", "veth", "peer", "name", "other")
         _run("tc", "-n", probe, *_tbf("add", 1e6).split())
     except EdgeboxError as error:
         return str(error)

@@ -99,9 +99,10 @@ def write_config(scenario: Scenario, network: Network, folder: Path, profile_s: 
     of_box = load(file).planning_parameters()
     # It follows utilisation_max at both places, to the last bit but one.
     same_upgrade = math.isclose(of_box.utilisation_upgrade, planning.utilisation_upgrade)
-    if not same_upgrade or replace(
-        of_box, utilisation_upgrade=planning.utilisation_upgrade
-    ) != planning:
+    if (
+        not same_upgrade
+        or replace(of_box, utilisation_upgrade=planning.utilisation_upgrade) != planning
+    ):
         raise InvalidInputError(
             "planner: a box's configuration has only interval_ms, utilisation_max, link_share and "
             "rate_min_hz of these keys"
@@ -282,7 +283,7 @@ async def _relay(
             "host": network.relay_host(spec.camera.id),
             "port": 0,
             "delay_ns": spec.rtt_ns // 2,
-            "opens_ns": began_ns + joins_ns(spec),
+            "opens_ns": began_ns + let_in_ns(spec),
         }
         for spec in scenario.cameras
     ]
@@ -298,9 +299,9 @@ async def _relay(
         yield {camera: (host, port) for camera, (host, port) in orjson.loads(said).items()}
 
 
-def joins_ns(spec: SimulatedCamera) -> int:
-    """Return when a camera is let in: its first picture follows at once."""
-    return spec.opens_ns + spec.phase_ns
+def let_in_ns(spec: SimulatedCamera) -> int:
+    """Return when a camera is let in: two round trips later it takes its first picture."""
+    return spec.opens_ns + spec.phase_ns - spec.rtt_ns
 
 
 def counted_until_ns(spec: SimulatedCamera, scenario: Scenario) -> int:
@@ -312,15 +313,15 @@ async def _camera(
     spec: SimulatedCamera, at: int, scenario: Scenario, run: "_Run"
 ) -> list[dict[str, Any]]:
     """Run one camera from before its joining to its end; return what it wrote of its frames."""
-    let_in_ns = run.began_ns + joins_ns(spec)
-    await asyncio.sleep(max(0.0, (let_in_ns - time.monotonic_ns()) / 1e9 - LEAD_S))
+    in_ns = run.began_ns + let_in_ns(spec)
+    await asyncio.sleep(max(0.0, (in_ns - time.monotonic_ns()) / 1e9 - LEAD_S))
     spare_ns = spec.camera.slo_ns + round(AFTER_S * 1e9)
     until_ns = run.began_ns + counted_until_ns(spec, scenario) + spare_ns
     course = Course(spec.trace, spec.trace_start_ns, run.began_ns + spec.opens_ns, until_ns)
     following = asyncio.create_task(run.network.follow(spec.camera.id, course))
     written = run.folder / f"{spec.camera.id}.jsonl"
     log = run.folder / f"{spec.camera.id}.log"
-    command = _camera_command(spec, at, run, written, (until_ns - let_in_ns) / 1e9)
+    command = _camera_command(spec, at, run, written, (until_ns - in_ns) / 1e9)
     try:
         async with _program(run.network.at_camera(spec.camera.id, command), log) as process:
             ending = asyncio.create_task(process.wait())
@@ -351,8 +352,9 @@ def _camera_command(
     )  # fmt: skip
     if not run.network.shapes:
         trace = run.folder / f"{camera.id}.csv"
-        # The daemon's link begins with the box's welcome.
-        trace.write_text(as_csv(begun_at(spec.trace, spec.trace_start_ns + spec.phase_ns)), "utf-8")
+        # The daemon's link begins with the box's welcome, that is with the first picture.
+        welcome_ns = spec.trace_start_ns + spec.phase_ns + spec.rtt_ns
+        trace.write_text(as_csv(begun_at(spec.trace, welcome_ns)), "utf-8")
         command += ["--link", str(trace)]
     return command
 

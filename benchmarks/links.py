@@ -31,7 +31,7 @@ from benchmarks.links_run import RealRun, Tell, run_for_real, write_config
 from edgebox.camera.ending import on_end_signals
 from edgebox.config import load
 from edgebox.console import clear_errors, err, out, print_json, progress_bar, table
-from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.models import FamilyName
 from edgebox.inference.machine import processor_name, usable_cores
 from edgebox.simulate.cameras import read_scenario
@@ -173,7 +173,12 @@ def _tell(progress: Tell, name: str, text: str, share: float) -> None:
 def show(run: dict[str, Any]) -> None:
     """Print one scenario's columns side by side, then its misses by camera."""
     columns = [run[column] for column in COLUMNS]
+    reasons = sorted({reason for of in columns for reason in of["all"]["dropped"]})
     rows = [(label, *(of(column) for column in columns)) for label, of in _ROWS.items()]
+    rows[_REASONS_AT:_REASONS_AT] = [
+        (f"  dropped, {why}", *(str(of["all"]["dropped"].get(why, 0)) for of in columns))
+        for why in reasons
+    ]
     busy = run["cores_busy"]
     out.print(
         table(
@@ -205,31 +210,22 @@ def _latency(part: str, of: dict[str, Any]) -> str:
     return f"{spread['mean']:.1f} / {spread['p99']:.1f}"
 
 
-def _dropped(of: dict[str, Any]) -> str:
-    reasons = ", ".join(f"{count} {reason}" for reason, count in of["all"]["dropped"].items())
-    return reasons or "none"
-
-
 _ROWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "captured": lambda of: str(of["all"]["captured"]),
     "on time": lambda of: str(of["all"]["on_time"]),
     "late": lambda of: str(of["all"]["late"]),
-    "dropped": _dropped,
     "misses": lambda of: _percent(of["all"]["miss_rate"]),
     "accuracy, misses 0": lambda of: f"{of['all']['accuracy']:.4f}",
     "accuracy on time": lambda of: f"{of['all']['accuracy_on_time']:.4f}",
-    "changes per camera and minute": lambda of: f"{of['all']['changes_per_camera_minute']:.1f}",
-    "on another variant than advised": lambda of: _percent(of["all"]["mismatch_rate"]),
-    **{
-        f"{part}, mean / P99 ms" if part != "all" else "all, mean / P99 ms": functools.partial(
-            _latency, part
-        )
-        for part in PARTS
-    },
+    "changes a camera and minute": lambda of: f"{of['all']['changes_per_camera_minute']:.1f}",
+    "not on the advised variant": lambda of: _percent(of["all"]["mismatch_rate"]),
+    **{f"{part}, mean / P99 ms": functools.partial(_latency, part) for part in PARTS},
     "busy": lambda of: ", ".join(
         f"{name} {share:.0%}" for name, share in of["utilisation"].items()
     ),
 }
+_REASONS_AT = 3
+"""Rows before those of the reasons of drops."""
 
 
 # -- the command --------------------------------------------------------------------------------
@@ -247,6 +243,18 @@ async def _until_stopped(work: Any) -> Any:
         raise SystemExit(_INTERRUPTED) from None
 
 
+def _check_writable(path: Path) -> None:
+    """Complain now rather than after minutes of measuring.
+
+    Raises:
+        InvalidInputError: the file cannot be written.
+    """
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise InvalidInputError(f"--out {path}: cannot be written: {error.strerror}") from None
+
+
 @click.command()
 @click.argument("scenarios", nargs=-1, type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
@@ -259,7 +267,7 @@ async def _until_stopped(work: Any) -> Any:
 @click.option("--seed", type=click.IntRange(0), help="Instead of the scenarios' own.")
 @click.option(
     "--profile-s",
-    type=click.FloatRange(1, 600),
+    type=click.FloatRange(1, 60),
     default=10.0,
     show_default=True,
     help="Seconds for which the box measures this machine first.",
@@ -286,6 +294,8 @@ def main(
     """
     paths = scenarios or tuple(sorted(FOLDER.glob("links-*.toml")))
     with clear_errors("links"):
+        if out_file is not None:
+            _check_writable(out_file)
         work = measure(paths, shaping, seed, profile_s, as_json)
         document = asyncio.run(_until_stopped(work))
         if out_file is not None:

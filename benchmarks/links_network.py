@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.links_traces import rate_changes
-from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.shaping import BandwidthTrace
 
 _PREFIX = "edgebox-links-"
@@ -40,6 +40,7 @@ _LIMIT_BYTES = 8_000_000
 """More than a camera's window ever holds: nothing is lost."""
 _RATE_MIN_BPS = 1000
 """Stands for 0, which tbf does not know."""
+_CAMERAS_MAX = 256
 _CLONE_NEWNET = 0x40000000
 
 
@@ -104,7 +105,15 @@ class Namespaces:
     box_host, box_port, shapes = "127.0.0.1", 8787, True
 
     def __init__(self, cameras: Sequence[str]) -> None:
-        """Name everything; `namespaces` makes it."""
+        """Name everything; `namespaces` makes it.
+
+        Raises:
+            InvalidInputError: there are more cameras than networks.
+        """
+        if len(cameras) > _CAMERAS_MAX:
+            raise InvalidInputError(
+                f"tc can shape at most {_CAMERAS_MAX} uplinks here, not {len(cameras)}"
+            )
         own = f"{_PREFIX}{os.getpid()}"
         self.box = f"{own}-box"
         self.of = {camera: f"{own}-{at}" for at, camera in enumerate(cameras)}
@@ -166,7 +175,8 @@ def _tbf(verb: str, bps: float) -> str:
     rate_bps = max(_RATE_MIN_BPS, round(bps * _WIRE_SHARE))
     # A bucket holds at least what the kernel's clock lets through between two of its looks.
     burst_bytes = max(_BURST_BYTES, rate_bps // 8 // 1000)
-    return f"qdisc {verb} dev uplink root tbf rate {rate_bps}bit burst {burst_bytes} limit {_LIMIT_BYTES}"
+    bucket = f"rate {rate_bps}bit burst {burst_bytes} limit {_LIMIT_BYTES}"
+    return f"qdisc {verb} dev uplink root tbf {bucket}"
 
 
 def _socket_within(space: str) -> socket.socket:

@@ -9,8 +9,6 @@ then is not counted, so that nothing is cut off at its end.
 import asyncio
 import contextlib
 import math
-import os
-import resource
 import signal
 import sys
 import time
@@ -21,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from benchmarks.links_machine import Machine, Usage
 from benchmarks.links_network import Course, Network
 from benchmarks.links_traces import as_csv, begun_at
 from edgebox.config import load
@@ -40,20 +39,12 @@ _READY_S = 120.0
 _END_S = 20.0
 _JOURNAL_S = 15.0
 _TELL_S = 0.5
+_BOX_LOG = "box.log"
+_ROOT = Path(__file__).resolve().parents[1]
+"""Where `benchmarks` can be imported from."""
 
 Tell = Callable[[str, float], None]
 """Told what is being done, and which share of it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """How busy the machine was while cameras streamed, in cores."""
-
-    ours: float
-    """By the box, its cameras, the relay and what measures them."""
-    others: float
-    load_before: float
-    load_after: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +132,32 @@ async def run_for_real(
         began_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         async with _relay(scenario, network, folder, began_ns, address) as ports:
             run = _Run(network, folder, began_ns, ports)
-            usage = _Usage()
-            async with asyncio.TaskGroup() as tasks:
-                watching = tasks.create_task(_tell_time(scenario, began_ns, tell))
-                cameras = {
-                    spec.camera.id: tasks.create_task(_camera(spec, at, scenario, run))
-                    for at, spec in enumerate(scenario.cameras)
-                }
-                await asyncio.gather(*cameras.values())
-                watching.cancel()
+            usage = Usage()
+            frames = await _all_cameras(scenario, run, tell)
             machine = usage.since()
         entries = await asyncio.to_thread(_read_journal, await _journal(box, folder))
-    frames = {camera: task.result() for camera, task in cameras.items()}
     return RealRun(began_ns, frames, entries, machine)
+
+
+async def _all_cameras(
+    scenario: Scenario, run: _Run, tell: Tell
+) -> dict[CameraId, list[dict[str, Any]]]:
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(_tell_time(scenario, run.began_ns, tell))
+            cameras = {
+                spec.camera.id: tasks.create_task(_camera(spec, at, scenario, run))
+                for at, spec in enumerate(scenario.cameras)
+            }
+            await asyncio.wait(cameras.values())
+            watching.cancel()
+    except ExceptionGroup as group:
+        # One that failed is enough to say.
+        failures, others = group.split(EdgeboxError)
+        if failures is None or others is not None:
+            raise
+        raise failures.exceptions[0] from None
+    return {camera: task.result() for camera, task in cameras.items()}
 
 
 async def _tell_time(scenario: Scenario, began_ns: int, tell: Tell) -> None:
@@ -163,54 +167,6 @@ async def _tell_time(scenario: Scenario, began_ns: int, tell: Tell) -> None:
         done = (time.monotonic_ns() - began_ns) / scenario.duration_ns
         tell(what, min(1.0, max(0.0, done)))
         await asyncio.sleep(_TELL_S)
-
-
-class _Usage:
-    """Processor time since it was made."""
-
-    def __init__(self) -> None:
-        self._then = time.monotonic(), _busy_s(), _own_s()
-        self._load = os.getloadavg()[0]
-
-    def since(self) -> Machine:
-        """Return how busy the machine was; of our programs, those that have ended count."""
-        began_s, busy_s, own_s = self._then
-        took_s = time.monotonic() - began_s
-        ours = (_own_s() - own_s) / took_s
-        others = max(0.0, (_busy_s() - busy_s) / took_s - ours)
-        return Machine(ours, others, self._load, os.getloadavg()[0])
-
-
-def _busy_s() -> float:
-    """Return the processor time of everybody since the machine started."""
-    user, nice, system, _, _, interrupts, soft, steal, *_ = (
-        int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:]
-    )
-    return (user + nice + system + interrupts + soft + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def _own_s() -> float:
-    """Return the processor time of this process and of all below it, the living included."""
-    usages = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    ended_s = sum(usage.ru_utime + usage.ru_stime for usage in usages)
-    return ended_s + sum(_living_s(pid) for pid in _children(os.getpid()))
-
-
-def _children(pid: int) -> list[int]:
-    with contextlib.suppress(OSError):
-        return [
-            int(child)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
-    return []
-
-
-def _living_s(pid: int) -> float:
-    with contextlib.suppress(OSError, IndexError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return 0.0
 
 
 # -- the programs -------------------------------------------------------------------------------
@@ -227,6 +183,7 @@ async def _program(command: Sequence[str], log: Path) -> AsyncIterator[asyncio.s
             stderr=complaints,
             # Ctrl-C reaches the whole terminal; these are ended here alone.
             start_new_session=True,
+            cwd=_ROOT,
         )
     try:
         yield process
@@ -257,18 +214,21 @@ async def _box(
     network: Network, config: Path, folder: Path
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, tuple[str, int]]]:
     command = network.at_box(_edgebox("serve", "--config", str(config), "--json"))
-    log = folder / "box.log"
+    log = folder / _BOX_LOG
     async with _program(command, log) as process:
         assert process.stdout is not None
         said = b""
-        async with asyncio.timeout(_READY_S):
-            # The document is indented, so its last line is the only one that is a brace.
-            while not said.endswith(b"\n}\n"):
-                line = await process.stdout.readline()
-                if not line:
-                    await process.wait()
-                    raise _failed("the box", process, log)
-                said += line
+        try:
+            async with asyncio.timeout(_READY_S):
+                # The document is indented, so its last line is the only one that is a brace.
+                while not said.endswith(b"\n}\n"):
+                    line = await process.stdout.readline()
+                    if not line:
+                        await process.wait()
+                        raise _failed("the box", process, log)
+                    said += line
+        except TimeoutError:
+            raise EdgeboxError(f"the box was not ready within {_READY_S:g} s") from None
         host, _, port = orjson.loads(said)["url"].rpartition("/")[2].partition(":")
         yield process, (host, int(port))
 
@@ -319,8 +279,7 @@ async def _camera(
     until_ns = run.began_ns + counted_until_ns(spec, scenario) + spare_ns
     course = Course(spec.trace, spec.trace_start_ns, run.began_ns + spec.opens_ns, until_ns)
     following = asyncio.create_task(run.network.follow(spec.camera.id, course))
-    written = run.folder / f"{spec.camera.id}.jsonl"
-    log = run.folder / f"{spec.camera.id}.log"
+    written, log = run.folder / f"camera-{at}.jsonl", run.folder / f"camera-{at}.log"
     command = _camera_command(spec, at, run, written, (until_ns - in_ns) / 1e9)
     try:
         async with _program(run.network.at_camera(spec.camera.id, command), log) as process:
@@ -351,7 +310,7 @@ def _camera_command(
         "--duration", f"{duration_s:.3f}", "--frames", str(written), "--json",
     )  # fmt: skip
     if not run.network.shapes:
-        trace = run.folder / f"{camera.id}.csv"
+        trace = run.folder / f"camera-{at}.csv"
         # The daemon's link begins with the box's welcome, that is with the first picture.
         welcome_ns = spec.trace_start_ns + spec.phase_ns + spec.rtt_ns
         trace.write_text(as_csv(begun_at(spec.trace, welcome_ns)), "utf-8")
@@ -360,7 +319,13 @@ def _camera_command(
 
 
 async def _journal(box: asyncio.subprocess.Process, folder: Path) -> Path:
-    """Let the box write its journal, and return the file."""
+    """Let the box write its journal, and return the file.
+
+    Raises:
+        EdgeboxError: it did not, or it has ended.
+    """
+    if box.returncode is not None:
+        raise _failed("the box", box, folder / _BOX_LOG)
     box.send_signal(signal.SIGUSR1)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_JOURNAL_S):

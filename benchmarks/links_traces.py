@@ -57,7 +57,7 @@ def as_csv(trace: BandwidthTrace) -> str:
     """Return a trace as a file that `edgebox camera --link` reads.
 
     The format makes the last step as long as the one before it, so the last one is cut into two
-    halves.
+    halves: a period of an odd number of nanoseconds becomes one shorter.
     """
     ends_ns = (*trace.starts_ns, trace.period_ns)
     half_ns = (ends_ns[-2] + ends_ns[-1]) // 2

@@ -1,0 +1,400 @@
+"""A real run beside a simulated one: traces, the relay, the books, and what is refused."""
+
+import asyncio
+import random
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import links_network
+from benchmarks.links_books import (
+    Batch,
+    CameraCosts,
+    Measured,
+    batches,
+    busy_share,
+    fed,
+    measured,
+    phase_ns,
+    report_of,
+    slowdown,
+    weight_of,
+)
+from benchmarks.links_machine import Machine
+from benchmarks.links_network import Loopback, Namespaces
+from benchmarks.links_relay import Port, listen
+from benchmarks.links_run import RealRun, let_in_ns, write_config
+from benchmarks.links_traces import STEP_MIN_NS, as_csv, begun_at, rate_changes
+from edgebox.config import load
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.requests import BatchId, RequestId
+from edgebox.link.bandwidth import OVERHEAD_BYTES
+from edgebox.link.shaping import BandwidthTrace, ShapedLink, parse_trace
+from edgebox.runtime.entries import JournalEntry
+from edgebox.scheduling.events import (
+    Action,
+    BatchCompleted,
+    ComputePlan,
+    Event,
+    Infer,
+    PlanComputed,
+    RequestPrepared,
+)
+from edgebox.simulation.cameras import PictureBytes
+from edgebox.simulation.figures import figures
+from edgebox.simulation.run import run_scenario
+from edgebox.simulation.scenario import Scenario, parse_scenario
+from tests.simulation.scenes import gate, scenario_text
+
+MS = 1_000_000
+S = 1000 * MS
+GPU = ExecutorId("gpu/0")
+SMALL, LARGE = VariantName("s-128"), VariantName("s-256")
+
+traces = st.lists(
+    st.tuples(st.integers(1, 3 * S), st.sampled_from([0.0, 1e5, 3e5, 2e6, 5e7])),
+    min_size=1,
+    max_size=6,
+).filter(lambda steps: any(bps for _, bps in steps))
+
+
+def trace_of(steps: list[tuple[int, float]]) -> BandwidthTrace:
+    starts, at_ns = [], 0
+    for length_ns, _ in steps:
+        starts.append(at_ns)
+        at_ns += length_ns
+    return BandwidthTrace(tuple(starts), tuple(bps for _, bps in steps), at_ns)
+
+
+def scenario(*cameras: str, top: str = "duration_s = 20") -> Scenario:
+    return parse_scenario(scenario_text(*cameras, top=top), "test.toml", lambda name: name)
+
+
+# -- traces --------------------------------------------------------------------------------------
+
+
+@given(traces, st.integers(0, 20 * S), st.lists(st.integers(0, 20 * S), min_size=1))
+def test_a_trace_that_begins_elsewhere_is_the_same_from_there_on(
+    steps: list[tuple[int, float]], start_ns: int, instants: list[int]
+) -> None:
+    trace = trace_of(steps)
+    moved = begun_at(trace, start_ns)
+    assert moved.period_ns == trace.period_ns
+    for at_ns in instants:
+        assert moved.bps_at(at_ns) == trace.bps_at(start_ns + at_ns)
+
+
+@given(traces.map(lambda steps: [(2 * length, bps) for length, bps in steps]))
+def test_a_trace_file_is_the_trace(steps: list[tuple[int, float]]) -> None:
+    trace = trace_of(steps)
+    read = parse_trace(as_csv(trace), "a.csv")
+    assert read.period_ns == trace.period_ns
+    for start_ns, end_ns in pairwise((*trace.starts_ns, trace.period_ns)):
+        assert read.bps_at(start_ns) == read.bps_at(end_ns - 1) == trace.bps_at(start_ns)
+
+
+@given(traces, st.integers(0, 20 * S), st.sampled_from([1, 20 * MS, S]))
+def test_a_real_link_carries_what_its_trace_says(
+    steps: list[tuple[int, float]], start_ns: int, step_min_ns: int
+) -> None:
+    trace, until_ns = trace_of(steps), 8 * S
+    if step_min_ns == 1:  # every step of its own
+        until_ns = min(until_ns, 40 * trace.period_ns)
+    changes = list(rate_changes(trace, start_ns, until_ns, step_min_ns))
+    instants = [at_ns for at_ns, _ in changes]
+    assert instants[0] == 0
+    assert all(b - a >= step_min_ns for a, b in pairwise(instants))
+    link = ShapedLink(trace, -start_ns)
+    for (at_ns, bps), (end_ns, _) in pairwise(changes):
+        assert bps == pytest.approx(link.mean_bps(at_ns, end_ns), rel=1e-3, abs=1)
+
+
+def test_rates_change_when_the_trace_does_and_not_otherwise() -> None:
+    trace = BandwidthTrace.per_second([4, 4, 1])
+    assert list(rate_changes(trace, 0, 6 * S)) == [
+        (0, 4e6), (2 * S, 1e6), (3 * S, 4e6), (5 * S, 1e6),
+    ]  # fmt: skip
+    assert list(rate_changes(trace, 1500 * MS, 2 * S))[:2] == [(0, 4e6), (500 * MS, 1e6)]
+    assert list(rate_changes(BandwidthTrace.constant(3), 0, 60 * S)) == [(0, 3e6)]
+    fine = BandwidthTrace.stepwise([1, 3] * 50, 0.001)
+    [(at_ns, bps)] = rate_changes(fine, 0, S, STEP_MIN_NS)
+    assert at_ns == 0
+    assert bps == pytest.approx(2e6)
+
+
+# -- the relay -----------------------------------------------------------------------------------
+
+
+async def test_the_relay_delays_both_ways_keeps_the_order_and_lets_in_at_its_moment() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+        writer.close()
+
+    box = await asyncio.start_server(echo, "127.0.0.1", 0)
+    opens_ns = time.monotonic_ns() + 150 * MS
+    port = Port("gate", "127.0.0.1", 0, 40 * MS, opens_ns)
+    relay = await listen(port, box.sockets[0].getsockname()[:2])
+    reader, writer = await asyncio.open_connection(*relay.sockets[0].getsockname()[:2])
+    sent = random.Random(1).randbytes(300_000)
+    writer.write(sent[:1])
+    assert await reader.readexactly(1) == sent[:1]
+    assert time.monotonic_ns() >= opens_ns + 80 * MS
+    began_ns = time.monotonic_ns()
+    writer.write(sent)
+    writer.write_eof()
+    assert await reader.read(-1) == sent
+    assert time.monotonic_ns() - began_ns >= 80 * MS
+    writer.close()
+    relay.close()
+    box.close()
+
+
+# -- the books -----------------------------------------------------------------------------------
+
+
+def record(frame: int, captured_ms: float, **more: Any) -> dict[str, Any]:
+    """Return a line of `edgebox camera --frames`: of a frame that was skipped, if no more."""
+    nothing = ("width_px", "height_px", "size_bytes", "encode_ms", "sent_ns", "advised",
+               "acked_ns", "variant", "timing_ms")  # fmt: skip
+    return {
+        "frame": frame, "captured_ns": round(captured_ms * MS), "ended_ns": round(captured_ms * MS),
+        "outcome": "dropped", "reason": "sender:window", **dict.fromkeys(nothing), **more,
+    }  # fmt: skip
+
+
+def answered(
+    frame: int, captured_ms: float, outcome: str = "on_time", **more: Any
+) -> dict[str, Any]:
+    """Return the line of a frame that was answered 100 ms after its capture."""
+    timing = {"network": 40.0, "queue": 10.0, "inference": 30.0, "return": 5.0, "total": 85.0,
+              "batch_size": 1}  # fmt: skip
+    fields = {
+        "width_px": 256, "height_px": 256, "size_bytes": 20_000, "encode_ms": 4.0,
+        "ended_ns": round((captured_ms + 100) * MS), "outcome": outcome, "reason": None,
+        "variant": LARGE, "advised": LARGE, "timing_ms": timing,
+    }  # fmt: skip
+    return record(frame, captured_ms, **(fields | more))
+
+
+def run_of(*records: dict[str, Any], journal: tuple[JournalEntry, ...] = ()) -> RealRun:
+    return RealRun(1000 * MS, {"gate": list(records)}, journal, Machine(0.5, 0.1, 1.0, 1.0))  # type: ignore[dict-item]
+
+
+def test_a_real_run_is_counted_as_a_simulated_one() -> None:
+    asked = scenario(gate(slo_ms=150) + "\nrtt_ms = 10", top="duration_s = 10\nwarmup_s = 1")
+    dropped: dict[str, Any] = {"outcome": "dropped", "variant": None, "timing_ms": None}
+    run = run_of(
+        answered(1, 1500),  # warming up
+        answered(2, 2500),
+        answered(3, 2600, "late", advised=SMALL),
+        answered(4, 2700, reason="infeasible", **dropped),
+        record(5, 2800),
+        answered(6, 2900, reason="lost", **dropped),
+        answered(7, 3000, variant=SMALL, advised=SMALL),
+        answered(8, 11_000),  # captured when it was over
+    )
+    found = figures(report_of(run, asked), asked)["all"]
+    assert (found["captured"], found["on_time"], found["late"]) == (6, 2, 1)
+    assert found["dropped"] == {"infeasible": 1, "sender:undelivered": 1, "sender:window": 1}
+    assert found["miss_rate"] == round(4 / 6, 6)
+    assert found["accuracy"] == round((0.45 + 0.3) / 6, 6)
+    assert found["mismatches"] == 1
+    assert found["latency_ms"]["all"] == {"mean": 100.0, "p99": 100.0}
+    assert found["latency_ms"]["sending"]["mean"] == 40
+    assert found["latency_ms"]["waiting"]["mean"] == 10
+    # large, small (late), large (dropped), large (lost), small
+    assert found["changes_per_camera_minute"] == 6 * 3
+
+
+reasons = st.sampled_from(["sender:window", "sender:rate", "lost", "queue", "infeasible", None])
+
+
+@given(st.lists(st.tuples(st.integers(0, 30_000), reasons, st.booleans()), max_size=60))
+def test_every_counted_frame_ends_in_exactly_one_way(
+    drawn: list[tuple[int, str | None, bool]],
+) -> None:
+    asked = scenario(gate(), top="duration_s = 20\nwarmup_s = 2")
+    records = []
+    for frame, (at_ms, reason, in_time) in enumerate(drawn):
+        if reason is None:
+            records.append(answered(frame, at_ms, "on_time" if in_time else "late"))
+        elif reason.startswith("sender"):
+            records.append(record(frame, at_ms, reason=reason))
+        else:
+            records.append(answered(frame, at_ms, "dropped", reason=reason, timing_ms=None))
+    found = figures(report_of(run_of(*records), asked), asked)["all"]
+    counted = [of for of in drawn if 3000 <= of[0] < 21_000]
+    assert found["captured"] == len(counted)
+    assert found["on_time"] == sum(reason is None and in_time for _, reason, in_time in counted)
+    assert found["captured"] == (
+        found["on_time"] + found["late"] + sum(found["dropped"].values()) + found["departed"]
+    )
+
+
+def entry(at_ms: float, event: Event | None, *actions: Action) -> JournalEntry:
+    return JournalEntry(round(at_ms * MS), event, actions)
+
+
+def infer(batch: int, variant: VariantName, size: int = 1) -> Infer:
+    return Infer(GPU, BatchId(batch), variant, (RequestId(batch),), size)
+
+
+def completed(batch: int, took_ms: float) -> BatchCompleted:
+    return BatchCompleted(GPU, BatchId(batch), round(took_ms * MS))
+
+
+JOURNAL = (
+    entry(900, completed(1, 5)),  # began before
+    entry(1000, RequestPrepared(RequestId(2), 2 * MS), infer(2, SMALL)),
+    entry(1010, completed(2, 9), infer(3, LARGE, 2)),
+    entry(1040, completed(3, 29)),
+    entry(1100, None, ComputePlan(PlanningSnapshot(0, (), (), {}, {}, 0))),
+    entry(1104, PlanComputed(Plan(0))),
+    entry(1200, RequestPrepared(RequestId(4), 6 * MS), infer(4, SMALL)),
+)
+
+
+def test_the_journal_says_what_ran_and_for_how_long() -> None:
+    assert batches(JOURNAL) == [
+        Batch(GPU, SMALL, 1, 1000 * MS, 9 * MS, 1010 * MS),
+        Batch(GPU, LARGE, 2, 1010 * MS, 29 * MS, 1040 * MS),
+    ]
+    # It is known from 1,000 to 1,200 ms, of which 40 were busy; of 1,005 to 1,025 ms all.
+    assert busy_share(JOURNAL, GPU, 1000 * MS, S) == pytest.approx(0.2)
+    assert busy_share(JOURNAL, GPU, 1005 * MS, 20 * MS) == 1.0
+    assert busy_share((), GPU, 0, S) == 0.0
+
+
+def test_slowdown_is_of_all_time_against_the_profiles() -> None:
+    steady = [LatencyProfile(of, GPU, {1: (ms * MS,) * 9}) for of, ms in ((SMALL, 4), (LARGE, 8))]
+    ran = [Batch(GPU, SMALL, 1, 0, 10 * MS, 0), Batch(GPU, LARGE, 1, 0, 8 * MS, 0)]
+    assert slowdown(ran, steady) == pytest.approx(18 / 12)
+    assert slowdown([], steady) == 1.0
+
+
+def test_a_run_tells_the_simulator_what_it_cannot_know() -> None:
+    asked = scenario(gate(rate_hz=10) + "\nrtt_ms = 20\nphase_ms = 50")
+    # Its first picture came late, those after it every 100 ms.
+    shots = [1200, *(1190 + 100 * at for at in range(1, 30))]
+    run = run_of(*(answered(n, at) for n, at in enumerate(shots)), journal=JOURNAL)
+    assert asked.hardware is not None
+    found = measured(run, asked, asked.hardware)
+    assert found.prepare_ns == (2 * MS, 6 * MS)
+    assert (found.overhead_ns, found.planning_ns) == (1 * MS, 4 * MS)
+    costs = found.cameras[asked.cameras[0].camera.id]
+    assert costs.encode_ns == (4 * MS, 4 * MS)
+    assert costs.phase_ns == 170 * MS
+    told = fed(asked, found)
+    assert told.costs.prepare_ns == (2 * MS, 6 * MS)
+    assert told.costs.timer_early_ns == asked.costs.timer_early_ns
+    assert told.cameras[0].encode_ns == (4 * MS, 4 * MS)
+    assert told.hardware is not None
+    assert told.hardware.slowdown == found.slowdown
+    assert found.to_json()["box"] == {
+        "prepare_ms": [2.0, 6.0], "overhead_ms": 1.0, "planning_ms": 4.0,
+    }  # fmt: skip
+
+
+def test_a_run_that_says_nothing_changes_nothing() -> None:
+    asked = scenario(gate())
+    assert asked.hardware is not None
+    nothing = measured(run_of(), asked, asked.hardware)
+    plain = asked.cameras[0]
+    costs = CameraCosts(plain.encode_ns, plain.weight, plain.phase_ns)
+    assert nothing == Measured(None, None, None, {GPU: 1.0}, {plain.camera.id: costs})
+    told = fed(asked, nothing)
+    assert told.costs == asked.costs
+    assert run_scenario(told).ended == run_scenario(asked).ended
+
+
+@given(st.floats(0.05, 1), st.floats(0.01, 0.5))
+def test_weights_are_found_again(per_pixel: float, exponent: float) -> None:
+    weight = PictureBytes(per_pixel, exponent)
+    records = [
+        {"width_px": side, "height_px": side,
+         "size_bytes": OVERHEAD_BYTES + weight.median_bytes(side * side)}
+        for side in (128, 256, 416, 608) * 2
+    ]  # fmt: skip
+    found = weight_of(records, PictureBytes(9, 0.9, 9))
+    assert found.per_pixel == pytest.approx(per_pixel)
+    assert found.exponent == pytest.approx(exponent, abs=1e-6)
+    assert found.spread == pytest.approx(0, abs=1e-6)
+    alike = weight_of([records[0]] * 10, PictureBytes(9, exponent))
+    assert alike.median_bytes(128 * 128) == pytest.approx(weight.median_bytes(128 * 128))
+    assert weight_of(records[:4], PictureBytes(9, 0.9)) == PictureBytes(9, 0.9)
+
+
+@given(st.integers(0, 199), st.lists(st.integers(-20, 20), min_size=9, max_size=9))
+def test_a_phase_is_what_most_pictures_have(phase_ms: int, early_ms: list[int]) -> None:
+    spec = scenario(gate(rate_hz=5)).cameras[0]
+    middle = sorted(early_ms)[4]
+    shots = [(phase_ms + 200 * n + late) * MS for n, late in enumerate(early_ms)]
+    assert phase_ns(shots, spec) == max(0, phase_ms + middle) * MS
+    assert phase_ns([], spec) == spec.phase_ns
+
+
+# -- what a real run cannot be -------------------------------------------------------------------
+
+
+def test_a_box_is_configured_as_the_scenario_says(tmp_path: Path) -> None:
+    top = """
+duration_s = 5
+[policy]
+batching = "adaptive"
+bandwidth = "least"
+[planner]
+interval_ms = 250
+utilisation_max = 0.6
+link_share = 0.7
+rate_min_hz = 2
+"""
+    asked = scenario(gate(), top=top)
+    config = load(write_config(asked, Loopback(), tmp_path, 2.5))
+    assert (config.scheduler.batching, config.planner.bandwidth) == ("adaptive", "least")
+    assert config.scheduler_parameters().planning_interval_ns == 250 * MS
+    assert config.planning_parameters().link_share == 0.7
+    assert (config.inference.executors_per_device, config.inference.profile_s) == (1, 2.5)
+    assert Path(config.storage.file).parent == tmp_path
+    assert (config.server.host, config.server.port) == ("127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(
+    ("top", "complaint"),
+    [
+        ('[policy]\nbandwidth = "perfect"', "nobody knows a real link perfectly"),
+        ('[policy]\nsender = "obedient"', "edgebox camera has no sender obedient"),
+        ("[planner]\nguard_ms = 9", "a box's configuration has only interval_ms,"),
+        ("[planner]\nutilisation_upgrade = 0.5", "a box's configuration has only interval_ms,"),
+    ],
+)
+def test_what_no_real_box_has_is_refused(top: str, complaint: str, tmp_path: Path) -> None:
+    asked = scenario(gate(), top=f"duration_s = 5\n{top}")
+    with pytest.raises(InvalidInputError, match=complaint):
+        write_config(asked, Loopback(), tmp_path, 1)
+
+
+def test_a_camera_is_let_in_so_that_its_first_picture_is_in_time() -> None:
+    asked = scenario(gate() + "\njoins_s = 2\nphase_ms = 30\nrtt_ms = 8")
+    # Two round trips later, for the upgrade and the hello, it is where the simulator's is.
+    assert let_in_ns(asked.cameras[0]) + 2 * 8 * MS == 2 * S + 8 * MS + 30 * MS
+
+
+def test_without_the_tools_tc_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    why = links_network.why_not()
+    assert why in ("network namespaces need root", "ip and tc of iproute2 cannot be found")
+
+
+def test_there_are_not_networks_for_everybody() -> None:
+    with pytest.raises(EdgeboxError, match="at most 256 uplinks"):
+        Namespaces([f"gate-{at}" for at in range(257)])
+    most = Namespaces([f"gate-{at}" for at in range(256)])
+    assert most.relay_host("gate-255") == "10.201.255.1"

@@ -16,6 +16,7 @@ from edgebox.camera.accounting import LOST
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.bandwidth import OVERHEAD_BYTES, REFERENCE_PX
+from edgebox.link.shaping import ShapedLink
 from edgebox.runtime.entries import JournalEntry
 from edgebox.scheduling.events import (
     BatchCompleted,
@@ -153,6 +154,8 @@ class CameraCosts:
     weight: PictureBytes
     phase_ns: int
     """From its joining to its first picture."""
+    jitter_ns: int
+    """Up to so much later than a perfect link had it was a frame noticed at the box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,7 @@ class Measured:
                     "bytes_exponent": round(costs.weight.exponent, 3),
                     "bytes_spread": round(costs.weight.spread, 3),
                     "phase_ms": _ms(costs.phase_ns),
+                    "jitter_ms": _ms(costs.jitter_ns),
                 }
                 for camera, costs in self.cameras.items()
             },
@@ -238,7 +242,27 @@ def _costs(records: Sequence[Record], spec: SimulatedCamera, began_ns: int) -> C
         _range(encode_ns) or spec.encode_ns,
         weight_of(records, spec.weight),
         phase_ns([of["captured_ns"] - first_ns for of in records], spec),
+        jitter_ns(records, spec, began_ns),
     )
+
+
+def jitter_ns(records: Sequence[Record], spec: SimulatedCamera, began_ns: int) -> int:
+    """Return what makes frames as late as they were, were it drawn evenly from 0 to it.
+
+    That is twice the mean of what they came later than by a perfect link. The most extreme are
+    left out: those that a change of the link met half-way, and those that met a busy machine.
+    """
+    link = ShapedLink(spec.trace, began_ns + spec.opens_ns - spec.trace_start_ns)
+    late_ns = []
+    for of in sorted((of for of in records if of["sent_ns"]), key=lambda of: int(of["sent_ns"])):
+        there_ns = link.leaves_ns(of["sent_ns"], of["size_bytes"]) + spec.rtt_ns // 2
+        if of["timing_ms"]:
+            arrival_ns = of["captured_ns"] + of["timing_ms"]["network"] * 1e6
+            late_ns.append(arrival_ns - there_ns)
+    if len(late_ns) < _SAMPLES_MIN:
+        return spec.jitter_ns
+    ordered, cut = sorted(late_ns), round(len(late_ns) * _LEAST)
+    return max(0, round(2 * statistics.mean(ordered[cut : len(ordered) - cut])))
 
 
 def phase_ns(captured_ns: Sequence[int], spec: SimulatedCamera) -> int:
@@ -295,7 +319,13 @@ def fed(scenario: Scenario, found: Measured) -> Scenario:
     for spec in scenario.cameras:
         of = found.cameras[spec.camera.id]
         cameras.append(
-            replace(spec, encode_ns=of.encode_ns, weight=of.weight, phase_ns=of.phase_ns)
+            replace(
+                spec,
+                encode_ns=of.encode_ns,
+                weight=of.weight,
+                phase_ns=of.phase_ns,
+                jitter_ns=of.jitter_ns,
+            )
         )
     hardware = replace(scenario.hardware, slowdown=dict(found.slowdown))
     return replace(scenario, costs=costs, cameras=tuple(cameras), hardware=hardware)

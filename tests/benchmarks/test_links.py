@@ -19,6 +19,7 @@ from benchmarks.links_books import (
     batches,
     busy_share,
     fed,
+    jitter_ns,
     measured,
     phase_ns,
     report_of,
@@ -308,7 +309,7 @@ def test_a_run_that_says_nothing_changes_nothing() -> None:
     assert asked.hardware is not None
     nothing = measured(run_of(), asked, asked.hardware)
     plain = asked.cameras[0]
-    costs = CameraCosts(plain.encode_ns, plain.weight, plain.phase_ns)
+    costs = CameraCosts(plain.encode_ns, plain.weight, plain.phase_ns, plain.jitter_ns)
     assert nothing == Measured(None, None, None, {GPU: 1.0}, {plain.camera.id: costs})
     told = fed(asked, nothing)
     assert told.costs == asked.costs
@@ -339,6 +340,20 @@ def test_a_phase_is_what_most_pictures_have(phase_ms: int, early_ms: list[int]) 
     shots = [(phase_ms + 200 * n + late) * MS for n, late in enumerate(early_ms)]
     assert phase_ns(shots, spec) == max(0, phase_ms + middle) * MS
     assert phase_ns([], spec) == spec.phase_ns
+
+
+@given(st.integers(0, 30), st.integers(0, 2))
+def test_jitter_is_twice_what_frames_are_late_by(late_ms: int, outliers: int) -> None:
+    spec = scenario(gate(mbps=2, rate_hz=5) + "\nrtt_ms = 20").cameras[0]
+    records = []
+    for frame in range(60):
+        # 20,000 bytes take 80 ms at 2 Mbit/s, and 10 ms on their way.
+        network_ms = 4 + 80 + 10 + (400 if frame < outliers else late_ms)
+        at_ms = 1000 + 500 * frame
+        timing = {"network": float(network_ms), "queue": 1.0}
+        records.append(answered(frame, at_ms, sent_ns=(at_ms + 4) * MS, timing_ms=timing))
+    assert jitter_ns(records, spec, 1000 * MS) == 2 * late_ms * MS
+    assert jitter_ns(records[:3], spec, 1000 * MS) == spec.jitter_ns
 
 
 # -- what a real run cannot be -------------------------------------------------------------------

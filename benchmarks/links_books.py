@@ -253,7 +253,7 @@ def jitter_ns(records: Sequence[Record], spec: SimulatedCamera, began_ns: int) -
     left out: those that a change of the link met half-way, and those that met a busy machine.
     """
     link = ShapedLink(spec.trace, began_ns + spec.opens_ns - spec.trace_start_ns)
-    late_ns = []
+    late_ns: list[float] = []
     for of in sorted((of for of in records if of["sent_ns"]), key=lambda of: int(of["sent_ns"])):
         there_ns = link.leaves_ns(of["sent_ns"], of["size_bytes"]) + spec.rtt_ns // 2
         if of["timing_ms"]:

@@ -120,7 +120,7 @@ class Namespaces:
         self._number = {camera: at for at, camera in enumerate(cameras)}
 
     def commands(self) -> Iterator[str]:
-        """Yield what `ip -batch` has to do, the namespaces themselves being there."""
+        """Yield what `ip` has to do once the namespaces themselves are there."""
         yield f"-n {self.box} link set lo up"
         for camera, space in self.of.items():
             at = self._number[camera]
@@ -150,9 +150,13 @@ class Namespaces:
         """Change tbf's rate at each step of the trace."""
         space = self.of[camera]
         process = await asyncio.create_subprocess_exec(
-            "tc", "-n", space, "-batch", "-", stdin=asyncio.subprocess.PIPE, start_new_session=True
-        )
+            "tc", "-n", space, "-batch", "-",
+            stdin=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
         assert process.stdin is not None
+        assert process.stderr is not None
         knocking = _socket_within(space)
         try:
             verb = "add"
@@ -160,6 +164,9 @@ class Namespaces:
             for at_ns, bps in rate_changes(course.trace, course.start_ns, span_ns):
                 wait_ns = course.from_ns + at_ns - time.monotonic_ns()
                 await asyncio.sleep(max(0, wait_ns) / 1e9)
+                if process.returncode is not None:
+                    said = (await process.stderr.read()).decode().strip()
+                    raise EdgeboxError(f"tc does not change the uplink of {camera}: {said}")
                 process.stdin.write(f"{_tbf(verb, bps)}\n".encode())
                 verb = "change"
                 # tbf does not look at a new rate before the next packet comes.

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from benchmarks.links_network import why_not
+from benchmarks.links_network import remove_leftovers, why_not
 from tests.end_to_end.program import SOURCE_TREE
 
 NO_TC = why_not()
@@ -129,6 +129,29 @@ async def test_nothing_is_left_of_a_run_that_is_stopped(
     assert running(os.getpid()) == []
     assert names_in(tmp_path) == ["yard.toml"]
     assert not [name for name in names_in(Path("/run/netns")) if f"-{process.pid}-" in name]
+
+
+@pytest.mark.skipif(NO_TC is not None, reason=f"{NO_TC}")
+async def test_what_a_killed_run_left_is_removed_and_the_living_stay() -> None:
+    killed = await asyncio.create_subprocess_exec("true")
+    await killed.wait()
+    left, own = f"edgebox-links-{killed.pid}-0", f"edgebox-links-{os.getpid()}-test"
+    for space in (left, own):
+        await (await asyncio.create_subprocess_exec("ip", "netns", "add", space)).wait()
+    inside = await asyncio.create_subprocess_exec(
+        "ip", "netns", "exec", left, "sh", "-c", "echo inside; exec sleep 60",
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert inside.stdout is not None
+    try:
+        assert await asyncio.wait_for(inside.stdout.readline(), 10) == b"inside\n"
+        remove_leftovers()
+        assert await asyncio.wait_for(inside.wait(), 10) == -signal.SIGKILL
+        spaces = names_in(Path("/run/netns"))
+        assert left not in spaces
+        assert own in spaces
+    finally:
+        await (await asyncio.create_subprocess_exec("ip", "netns", "del", own)).wait()
 
 
 @pytest.mark.parametrize(

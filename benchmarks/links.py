@@ -28,24 +28,20 @@ import orjson
 from benchmarks.links_books import fed, measured, report_of
 from benchmarks.links_network import Loopback, Network, namespaces, why_not
 from benchmarks.links_run import RealRun, Tell, run_for_real, write_config
+from benchmarks.links_tables import points, show, show_summary, summary
 from edgebox.camera.ending import on_end_signals
 from edgebox.config import load
-from edgebox.console import clear_errors, err, out, print_json, progress_bar, table
+from edgebox.console import clear_errors, err, print_json, progress_bar
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.models import FamilyName
 from edgebox.inference.machine import processor_name, usable_cores
 from edgebox.simulate.cameras import read_scenario
 from edgebox.simulate.stored import stored_profiles
-from edgebox.simulation.figures import PARTS, figures
+from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Hardware, Scenario
 
 FOLDER = Path(__file__).with_name("scenarios")
-COLUMNS = {
-    "simulated": "simulated",
-    "as_measured": "as measured",
-    "real": "real",
-}
 _INTERRUPTED = 130
 
 
@@ -95,6 +91,7 @@ def _document(name: str, network: Network, scenario: Scenario, run: RealRun) -> 
     missed = {column: of["all"]["miss_rate"] for column, of in columns.items()}
     return {
         "scenario": name,
+        "seed": scenario.seed,
         "shaping": "tc" if network.shapes else "daemon",
         "cores_busy": {
             "by_this_benchmark": round(run.machine.ours, 2),
@@ -102,10 +99,7 @@ def _document(name: str, network: Network, scenario: Scenario, run: RealRun) -> 
         },
         "load_before": round(run.machine.load_before, 2),
         "load_after": round(run.machine.load_after, 2),
-        "misses_real_less_simulated_points": {
-            column: round(100 * (missed["real"] - missed[column]), 2)
-            for column in ("simulated", "as_measured")
-        },
+        "misses_real_less_simulated_points": points(missed),
         "measured": found.to_json(),
         **columns,
     }
@@ -138,19 +132,26 @@ async def network_for(
 
 
 async def measure(
-    paths: Sequence[Path], shaping: str, seed: int | None, profile_s: float, quiet: bool
+    paths: Sequence[Path], shaping: str, seeds: Sequence[int], profile_s: float, quiet: bool
 ) -> dict[str, Any]:
     """Run scenarios one after the other; return the whole document.
+
+    Args:
+        paths: of the scenarios.
+        shaping: see `network_for`.
+        seeds: a run for each; none: with the scenario's own.
+        profile_s: seconds for which each box measures this machine first.
+        quiet: show nothing.
 
     Raises:
         EdgeboxError: a file is wrong, or a run failed.
     """
-    scenarios = [(path, read_scenario(path, seed)) for path in paths]
+    scenarios = [(path, read_scenario(path, seed)) for path in paths for seed in seeds or (None,)]
     say = functools.partial(err.print, markup=False, soft_wrap=True)
     runs = []
     for path, scenario in scenarios:
         with progress_bar(quiet) as progress:
-            tell = functools.partial(_tell, progress, path.stem)
+            tell = functools.partial(_tell, progress, f"{path.stem}, seed {scenario.seed}")
             async with network_for(scenario, shaping, say) as network:
                 runs.append(await compare(path, scenario, network, profile_s, tell))
         if not quiet:
@@ -159,73 +160,13 @@ async def measure(
         "date": date.today().isoformat(),
         "machine": f"{processor_name()}, {usable_cores()} cores, {platform.machine()}, "
         f"Python {platform.python_version()}",
+        "summary": summary(runs),
         "runs": runs,
     }
 
 
 def _tell(progress: Tell, name: str, text: str, share: float) -> None:
     progress(f"{name}: {text}", share)
-
-
-# -- what a person sees -------------------------------------------------------------------------
-
-
-def show(run: dict[str, Any]) -> None:
-    """Print one scenario's columns side by side, then its misses by camera."""
-    columns = [run[column] for column in COLUMNS]
-    reasons = sorted({reason for of in columns for reason in of["all"]["dropped"]})
-    rows = [(label, *(of(column) for column in columns)) for label, of in _ROWS.items()]
-    rows[_REASONS_AT:_REASONS_AT] = [
-        (f"  dropped, {why}", *(str(of["all"]["dropped"].get(why, 0)) for of in columns))
-        for why in reasons
-    ]
-    busy = run["cores_busy"]
-    out.print(
-        table(
-            f"{run['scenario']}, uplinks shaped by {run['shaping']}", ("", *COLUMNS.values()), rows
-        )
-    )
-    names = list(run["real"]["cameras"])
-    rows = [
-        (name, *(_percent(of["cameras"][name]["miss_rate"]) for of in columns),
-         *(f"{of['cameras'][name]['accuracy']:.3f}" for of in columns))
-        for name in names
-    ]  # fmt: skip
-    headings = ("camera", *(f"misses {name}" for name in COLUMNS.values()), *COLUMNS.values())
-    out.print(table("misses and accuracy by camera", headings, rows))
-    out.print(
-        f"cores busy: {busy['by_this_benchmark']:.2f} by this, {busy['by_others']:.2f} by others; "
-        f"misses of the real run less those simulated: "
-        f"{run['misses_real_less_simulated_points']['simulated']:+.2f} points",
-        soft_wrap=True,
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
-
-
-def _latency(part: str, of: dict[str, Any]) -> str:
-    spread = of["all"]["latency_ms"][part]
-    return f"{spread['mean']:.1f} / {spread['p99']:.1f}"
-
-
-_ROWS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "captured": lambda of: str(of["all"]["captured"]),
-    "on time": lambda of: str(of["all"]["on_time"]),
-    "late": lambda of: str(of["all"]["late"]),
-    "misses": lambda of: _percent(of["all"]["miss_rate"]),
-    "accuracy, misses 0": lambda of: f"{of['all']['accuracy']:.4f}",
-    "accuracy on time": lambda of: f"{of['all']['accuracy_on_time']:.4f}",
-    "changes a camera and minute": lambda of: f"{of['all']['changes_per_camera_minute']:.1f}",
-    "not on the advised variant": lambda of: _percent(of["all"]["mismatch_rate"]),
-    **{f"{part}, mean / P99 ms": functools.partial(_latency, part) for part in PARTS},
-    "busy": lambda of: ", ".join(
-        f"{name} {share:.0%}" for name, share in of["utilisation"].items()
-    ),
-}
-_REASONS_AT = 3
-"""Rows before those of the reasons of drops."""
 
 
 # -- the command --------------------------------------------------------------------------------
@@ -264,7 +205,13 @@ def _check_writable(path: Path) -> None:
     show_default=True,
     help="What shapes uplinks: tc in network namespaces (root), or the camera daemon.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Instead of the scenarios' own.")
+@click.option(
+    "--seed",
+    "seeds",
+    type=click.IntRange(0),
+    multiple=True,
+    help="Instead of the scenarios' own; several: a run with each.",
+)
 @click.option(
     "--profile-s",
     type=click.FloatRange(1, 60),
@@ -283,7 +230,7 @@ def main(
     *,
     scenarios: tuple[Path, ...],
     shaping: str,
-    seed: int | None,
+    seeds: tuple[int, ...],
     profile_s: float,
     out_file: Path | None,
     as_json: bool,
@@ -296,12 +243,14 @@ def main(
     with clear_errors("links"):
         if out_file is not None:
             _check_writable(out_file)
-        work = measure(paths, shaping, seed, profile_s, as_json)
+        work = measure(paths, shaping, seeds, profile_s, as_json)
         document = asyncio.run(_until_stopped(work))
         if out_file is not None:
             out_file.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
     if as_json:
         print_json(document)
+    elif len(document["runs"]) > 1:
+        show_summary(document["summary"])
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from benchmarks.links_machine import Machine
 from benchmarks.links_network import Loopback, Namespaces
 from benchmarks.links_relay import Port, listen
 from benchmarks.links_run import RealRun, let_in_ns, write_config
+from benchmarks.links_tables import summary
 from benchmarks.links_traces import STEP_MIN_NS, as_csv, begun_at, rate_changes
 from edgebox.config import load
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
@@ -354,6 +355,30 @@ def test_jitter_is_twice_what_frames_are_late_by(late_ms: int, outliers: int) ->
         records.append(answered(frame, at_ms, sent_ns=(at_ms + 4) * MS, timing_ms=timing))
     assert jitter_ns(records, spec, 1000 * MS) == 2 * late_ms * MS
     assert jitter_ns(records[:3], spec, 1000 * MS) == spec.jitter_ns
+
+
+def figures_of(captured: int, departed: int, miss_rate: float, accuracy: float) -> dict[str, Any]:
+    return {"all": {"captured": captured, "departed": departed, "miss_rate": miss_rate,
+                    "accuracy": accuracy}}  # fmt: skip
+
+
+def test_runs_are_summed_up_by_their_frames() -> None:
+    simulated, real = figures_of(100, 0, 0.02, 0.5), figures_of(110, 10, 0.05, 0.4)
+    longer = {
+        "simulated": simulated,
+        "as_measured": simulated,
+        "real": figures_of(300, 0, 0.01, 0.6),
+    }
+    runs = [
+        {"scenario": "a", "simulated": simulated, "as_measured": real, "real": real},
+        {"scenario": "b", **longer},
+        {"scenario": "a", **longer},
+    ]
+    both, single = summary(runs)
+    assert (both["scenario"], both["runs"], both["frames"]) == ("a", 2, 400)
+    assert both["miss_rate"] == {"simulated": 0.02, "as_measured": 0.035, "real": 0.02}
+    assert both["accuracy"]["real"] == 0.55
+    assert single["misses_real_less_simulated_points"] == {"simulated": -1.0, "as_measured": -1.0}
 
 
 # -- what a real run cannot be -------------------------------------------------------------------

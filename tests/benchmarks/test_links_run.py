@@ -104,7 +104,8 @@ async def test_the_same_scenario_simulated_and_for_real(
     assert process.returncode == 0, err
     document = orjson.loads(out)
     assert document == orjson.loads(written.read_bytes())
-    [run] = document["runs"]
+    [run], [summed] = document["runs"], document["summary"]
+    assert summed["miss_rate"]["real"] == run["real"]["all"]["miss_rate"]
     assert run["scenario"] == "yard.toml"
     check(run, shaping)
     assert names_in(tmp_path) == ["links.json", "yard.toml"]

@@ -311,6 +311,7 @@ def fed(scenario: Scenario, found: Measured) -> Scenario:
     plain = scenario.costs
     costs = replace(
         plain,
+        slowdown=1.0,  # the executors' own, as measured, say it all
         prepare_ns=found.prepare_ns or plain.prepare_ns,
         overhead_ns=plain.overhead_ns if found.overhead_ns is None else found.overhead_ns,
         planning_ns=plain.planning_ns if found.planning_ns is None else found.planning_ns,

@@ -54,6 +54,8 @@ class BoxCosts:
     overhead_ns: int = 300_000
     planning_ns: int = 5 * MS
     timer_early_ns: int = 500_000
+    slowdown: float = 1.0
+    """How much slower all executors really are than they are told to be, beside their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,7 @@ def _costs(table: Table) -> BoxCosts:
         _ns(table, "overhead_ms", plain.overhead_ns),
         _ns(table, "planning_ms", plain.planning_ns),
         _ns(table, "timer_early_ms", plain.timer_early_ns),
+        table.number("slowdown", plain.slowdown, low=0.01, high=1000),
     )
     table.finish()
     return costs

@@ -111,6 +111,17 @@ def test_the_seed_decides_the_run_and_nothing_else_does() -> None:
     assert one["cameras"] != run(2)["cameras"]
 
 
+def test_a_slowdown_of_the_box_is_each_executors_own() -> None:
+    running = {}
+    for name, box, own in (("plain", 1, 1), ("box", 1.5, 1), ("both", 1.5, 2), ("own", 1, 3)):
+        text = scenario_text(gate(), top=f"duration_s = 20\nbox = {{ slowdown = {box} }}")
+        text = text.replace('name = "gpu/0"', f'name = "gpu/0"\nslowdown = {own}')
+        scenario = parse_scenario(text, "test.toml", lambda name: name)
+        running[name] = figures(run_scenario(scenario), scenario)["all"]["latency_ms"]["running"]
+    assert running["box"]["mean"] == pytest.approx(1.5 * running["plain"]["mean"], rel=0.05)
+    assert running["both"] == running["own"]
+
+
 def test_encoding_delays_frames_one_after_the_other() -> None:
     at_once = scenario_of(gate())
     sending_ms = {}

@@ -60,6 +60,7 @@ raise_after_ms = 1000
 [box]
 prepare_ms = [1, 2]
 planning_ms = 3
+slowdown = 1.5
 """
     scenario = parse(
         with_camera(
@@ -83,6 +84,7 @@ planning_ms = 3
     assert (scenario.planning.utilisation_max, scenario.planning.link_share) == (0.6, 0.7)
     assert scenario.planning.utilisation_upgrade == pytest.approx(0.56)
     assert scenario.costs.prepare_ns == (MS, 2 * MS)
+    assert scenario.costs.slowdown == 1.5
 
 
 def test_traces_come_from_files_in_three_formats_or_are_made_up() -> None:

@@ -13,6 +13,7 @@ shaped by tc in network namespaces where that works, else by the camera daemon i
 import asyncio
 import contextlib
 import functools
+import os
 import platform
 import signal
 import tempfile
@@ -190,10 +191,8 @@ def _check_writable(path: Path) -> None:
     Raises:
         InvalidInputError: the file cannot be written.
     """
-    try:
-        path.open("ab").close()
-    except OSError as error:
-        raise InvalidInputError(f"--out {path}: cannot be written: {error.strerror}") from None
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidInputError(f"--out {path}: cannot be written")
 
 
 @click.command()

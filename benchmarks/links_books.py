@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.links_run import RealRun, counted_until_ns
 from edgebox.camera.accounting import LOST
-from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.bandwidth import OVERHEAD_BYTES, REFERENCE_PX
 from edgebox.link.shaping import ShapedLink
@@ -36,6 +36,8 @@ _SENDER = f"{DropReason.SENDER}:"
 _LEAST, _MOST = 0.05, 0.95
 """Quantiles that stand for the least and the most that something takes."""
 _SAMPLES_MIN = 5
+_BATCHES_MIN = 100
+"""Fewer tell nothing of a P99; then the slowdown alone counts."""
 
 
 def report_of(run: RealRun, scenario: Scenario) -> Report:
@@ -167,6 +169,8 @@ class Measured:
     planning_ns: int | None
     slowdown: Mapping[ExecutorId, float]
     """Of the mean of its batches against the profile's."""
+    spread: Mapping[ExecutorId, tuple[float, ...]]
+    """Quantiles of its batches' times against their profiles' medians; only if enough ran."""
     cameras: Mapping[CameraId, CameraCosts]
 
     def to_json(self) -> dict[str, Any]:
@@ -178,6 +182,7 @@ class Measured:
                 "planning_ms": self.planning_ns and _ms(self.planning_ns),
             },
             "slowdown": {str(e): round(by, 3) for e, by in self.slowdown.items()},
+            "spread": {str(e): [round(by, 3) for by in of] for e, of in self.spread.items()},
             "cameras": {
                 str(camera): {
                     "encode_ms": [_ms(ns) for ns in costs.encode_ns],
@@ -196,6 +201,12 @@ def measured(run: RealRun, scenario: Scenario, hardware: Hardware) -> Measured:
     """Return what a run says of the limbs of box and cameras."""
     prepared = [e.event.took_ns for e in run.journal if isinstance(e.event, RequestPrepared)]
     ran = batches(run.journal)
+    ratios = {
+        executor: sorted(
+            against_median(batch, profiles) for batch in ran if batch.executor == executor
+        )
+        for executor, profiles in hardware.profiles.items()
+    }
     return Measured(
         _range(prepared),
         _median([batch.known_ns - batch.started_ns - batch.took_ns for batch in ran]),
@@ -203,6 +214,11 @@ def measured(run: RealRun, scenario: Scenario, hardware: Hardware) -> Measured:
         {
             executor: slowdown([b for b in ran if b.executor == executor], profiles)
             for executor, profiles in hardware.profiles.items()
+        },
+        {
+            executor: tuple(of[round(q * (len(of) - 1))] for q in QUANTILES)
+            for executor, of in ratios.items()
+            if len(of) >= _BATCHES_MIN
         },
         {
             spec.camera.id: _costs(run.frames[spec.camera.id], spec, run.began_ns)
@@ -227,6 +243,24 @@ def slowdown(ran: Sequence[Batch], profiles: Sequence[LatencyProfile]) -> float:
     of = {profile.variant: profile for profile in profiles}
     expected_ns = sum(mean_ns(of[batch.variant], batch.batch_size) for batch in ran)
     return sum(batch.took_ns for batch in ran) / expected_ns if expected_ns else 1.0
+
+
+def against_median(batch: Batch, profiles: Sequence[LatencyProfile]) -> float:
+    """Return what a batch took in units of its profile's median."""
+    of = next(profile for profile in profiles if profile.variant == batch.variant)
+    return batch.took_ns / of.quantile_ns(batch.batch_size, 0.5)
+
+
+def spread_by(profile: LatencyProfile, ratios: Sequence[float]) -> LatencyProfile:
+    """Return the profile with other quantiles, in units of its medians."""
+    return LatencyProfile(
+        profile.variant,
+        profile.executor,
+        {
+            size: tuple(round(profile.quantile_ns(size, 0.5) * ratio) for ratio in ratios)
+            for size in profile.batch_sizes
+        },
+    )
 
 
 def mean_ns(profile: LatencyProfile, batch_size: int) -> float:
@@ -311,7 +345,7 @@ def fed(scenario: Scenario, found: Measured) -> Scenario:
     plain = scenario.costs
     costs = replace(
         plain,
-        slowdown=1.0,  # the executors' own, as measured, say it all
+        slowdown=1.0,  # the executors' own, as measured, is all of it
         prepare_ns=found.prepare_ns or plain.prepare_ns,
         overhead_ns=plain.overhead_ns if found.overhead_ns is None else found.overhead_ns,
         planning_ns=plain.planning_ns if found.planning_ns is None else found.planning_ns,
@@ -328,7 +362,15 @@ def fed(scenario: Scenario, found: Measured) -> Scenario:
                 jitter_ns=of.jitter_ns,
             )
         )
-    hardware = replace(scenario.hardware, slowdown=dict(found.slowdown))
+    profiles = scenario.hardware.profiles
+    hardware = replace(
+        scenario.hardware,
+        slowdown={e: by for e, by in found.slowdown.items() if e not in found.spread},
+        taken={
+            executor: tuple(spread_by(profile, ratios) for profile in profiles[executor])
+            for executor, ratios in found.spread.items()
+        },
+    )
     return replace(scenario, costs=costs, cameras=tuple(cameras), hardware=hardware)
 
 

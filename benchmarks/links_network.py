@@ -230,6 +230,7 @@ def why_not() -> str | None:
         _ip("netns", "add", probe)
         _ip("-n", probe, "link", "add", "uplink", "type", "veth", "peer", "name", "other")
         _run("tc", "-n", probe, *_tbf("add", 1e6).split())
+        _ip("netns", "exec", probe, "true")
     except EdgeboxError as error:
         return str(error)
     finally:

@@ -51,6 +51,7 @@ def run_scenario(
         planner or partial(plan, parameters=scenario.planning),
         variants=hardware.variants,
         profiles=hardware.profiles,
+        taken=hardware.taken,
         cameras=scenario.cameras,
         rng=random.Random(scenario.seed),
         parameters=SimulationParameters(

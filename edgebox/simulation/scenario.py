@@ -65,6 +65,8 @@ class Hardware:
     variants: tuple[Variant, ...]
     profiles: Mapping[ExecutorId, tuple[LatencyProfile, ...]]
     slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
+    taken: Mapping[ExecutorId, tuple[LatencyProfile, ...]] = field(default_factory=dict)
+    """Profiles by which executors really run, where they are not as the scheduler is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class Simulator:
         cameras: Sequence[SimulatedCamera],
         rng: random.Random,
         parameters: SimulationParameters,
+        taken: Mapping[ExecutorId, Sequence[LatencyProfile]] | None = None,
         check: Callable[[Scheduler], None] | None = None,
     ) -> None:
         """Set the scene.
@@ -94,10 +95,11 @@ class Simulator:
             scheduler: fresh.
             planner: what answers each ComputePlan.
             variants: what the zoo holds.
-            profiles: of each executor; they run the batches and are what the Scheduler believes.
+            profiles: of each executor; what the Scheduler believes.
             cameras: names must differ, or their times of connection.
             rng: all chance in the run.
             parameters: the model's figures.
+            taken: profiles by which batches run, where they are not those believed.
             check: called after every step, for tests.
         """
         self.report = Report()
@@ -105,7 +107,8 @@ class Simulator:
         self._links: dict[CameraId, ShapedLink] = {}
         ahead_ns = parameters.known_ahead_ns
         self._planner = knowing(planner, self._links, ahead_ns) if ahead_ns else planner
-        self._profiles = {e: {p.variant: p for p in on} for e, on in profiles.items()}
+        runs_by = {**profiles, **(taken or {})}
+        self._profiles = {e: {p.variant: p for p in on} for e, on in runs_by.items()}
         self._rng = rng
         self._parameters = parameters
         self._check = check

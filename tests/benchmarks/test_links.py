@@ -34,7 +34,7 @@ from benchmarks.links_tables import summary
 from benchmarks.links_traces import STEP_MIN_NS, as_csv, begun_at, rate_changes
 from edgebox.config import load
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
-from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import BatchId, RequestId
 from edgebox.link.bandwidth import OVERHEAD_BYTES
@@ -282,6 +282,35 @@ def test_slowdown_is_of_all_time_against_the_profiles() -> None:
     assert slowdown([], steady) == 1.0
 
 
+def test_batches_run_as_they_did_once_enough_are_known() -> None:
+    asked = scenario(gate())
+    assert asked.hardware is not None
+    [told] = asked.hardware.profiles.values()
+    median_ns = next(of for of in told if of.variant == SMALL).quantile_ns(1, 0.5)
+    entries = []
+    for at in range(200):
+        # 1 to 2.99 times as long as by the profile.
+        took_ms = median_ns / MS * (1 + at / 100)
+        entries += [
+            entry(100 * at, None, infer(at, SMALL)),
+            entry(100 * at + 50, completed(at, took_ms)),
+        ]
+    found = measured(run_of(journal=tuple(entries)), asked, asked.hardware)
+    assert found.spread[GPU][0] == pytest.approx(1.0)
+    assert found.spread[GPU][QUANTILES.index(0.5)] == pytest.approx(2.0, abs=0.011)
+    assert found.spread[GPU][-1] == pytest.approx(2.99)
+    fed_hardware = fed(asked, found).hardware
+    assert fed_hardware is not None
+    assert fed_hardware.profiles == asked.hardware.profiles
+    assert fed_hardware.slowdown == {}
+    large = next(of for of in fed_hardware.taken[GPU] if of.variant == LARGE)
+    expected_ns = next(of for of in told if of.variant == LARGE).quantile_ns(4, 0.5) * 2.99
+    assert large.quantile_ns(4, 1.0) == pytest.approx(expected_ns)
+    few = measured(run_of(journal=tuple(entries[:20])), asked, asked.hardware)
+    assert few.spread == {}
+    assert few.slowdown[GPU] > 1
+
+
 def test_a_run_tells_the_simulator_what_it_cannot_know() -> None:
     asked = scenario(gate(rate_hz=10) + "\nrtt_ms = 20\nphase_ms = 50")
     # Its first picture came late, those after it every 100 ms.
@@ -311,7 +340,7 @@ def test_a_run_that_says_nothing_changes_nothing() -> None:
     nothing = measured(run_of(), asked, asked.hardware)
     plain = asked.cameras[0]
     costs = CameraCosts(plain.encode_ns, plain.weight, plain.phase_ns, plain.jitter_ns)
-    assert nothing == Measured(None, None, None, {GPU: 1.0}, {plain.camera.id: costs})
+    assert nothing == Measured(None, None, None, {GPU: 1.0}, {}, {plain.camera.id: costs})
     told = fed(asked, nothing)
     assert told.costs == asked.costs
     assert run_scenario(told).ended == run_scenario(asked).ended

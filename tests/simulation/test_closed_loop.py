@@ -1,12 +1,15 @@
 """Adaptation from end to end under virtual time: links, senders, planner and scheduler together."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgebox.domain.models import LatencyProfile
 from edgebox.domain.requests import Outcome
+from edgebox.scheduling.events import BatchCompleted, ExecutorStarted
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Ended, Report
 from edgebox.simulation.run import run_scenario
@@ -120,6 +123,24 @@ def test_a_slowdown_of_the_box_is_each_executors_own() -> None:
         running[name] = figures(run_scenario(scenario), scenario)["all"]["latency_ms"]["running"]
     assert running["box"]["mean"] == pytest.approx(1.5 * running["plain"]["mean"], rel=0.05)
     assert running["both"] == running["own"]
+
+
+def test_batches_may_run_by_other_profiles_than_are_believed() -> None:
+    scenario = scenario_of(gate())
+    assert scenario.hardware is not None
+    [(executor, believed)] = scenario.hardware.profiles.items()
+    slow = tuple(
+        LatencyProfile(of.variant, executor, dict.fromkeys((1, 2, 4, 8), (70 * 1_000_000,) * 9))
+        for of in believed
+    )
+    taken = replace(scenario, hardware=replace(scenario.hardware, taken={executor: slow}))
+    report = run_scenario(taken, keep_journal=True)
+    took_ns = {
+        step.event.took_ns for step in report.journal if isinstance(step.event, BatchCompleted)
+    }
+    assert took_ns == {70 * 1_000_000}
+    assert isinstance(report.journal[1].event, ExecutorStarted)
+    assert report.journal[1].event.profiles == believed
 
 
 def test_encoding_delays_frames_one_after_the_other() -> None:

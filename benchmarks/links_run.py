@@ -193,11 +193,12 @@ async def _program(command: Sequence[str], log: Path) -> AsyncIterator[asyncio.s
         try:
             async with asyncio.timeout(_END_S):
                 await process.communicate()
-        except BaseException:
+        except TimeoutError:
+            raise EdgeboxError(f"{log.stem} did not stop within {_END_S:g} s; killed") from None
+        finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-            raise
 
 
 def _failed(what: str, process: asyncio.subprocess.Process, log: Path) -> EdgeboxError:

@@ -11,11 +11,13 @@ those that were sent and never answered, because the connection went or the run 
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from edgebox.camera.histogram import QUANTILES, bucket
-from edgebox.domain.requests import DropReason, Step, worth_at
+from edgebox.camera.records import FrameRecord, HandedOver
+from edgebox.domain.models import VariantName
+from edgebox.domain.requests import DropReason, Outcome, Step, worth_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
@@ -68,7 +70,8 @@ class Summary:
 @dataclass(slots=True)
 class _Open:
     captured_ns: int
-    handed_over: bool = False
+    handed_over: HandedOver | None = None
+    advised: VariantName | None = None
     acked_ns: int | None = None
 
 
@@ -85,12 +88,24 @@ class _Counts:
 class Accounting:
     """The books of one camera over all its connections."""
 
-    def __init__(self, slo_ns: int, steps: Sequence[Step] = ()) -> None:
-        """Start empty; `steps` are the deadlines after the first."""
+    def __init__(
+        self,
+        slo_ns: int,
+        steps: Sequence[Step] = (),
+        on_end: Callable[[FrameRecord], None] | None = None,
+    ) -> None:
+        """Start empty.
+
+        Args:
+            slo_ns: the first deadline.
+            steps: the deadlines after it.
+            on_end: told of every frame when it has ended.
+        """
         self.reconnects = 0
         self.accepted = 0
         self._slo_ns = slo_ns
         self._steps = steps
+        self._on_end = on_end
         self._counts = _Counts()
         self._at_hello = _Counts()
         self._open: dict[int, _Open] = {}
@@ -129,18 +144,19 @@ class Accounting:
 
     def skipped(self, frame: int, reason: SkipReason, now_ns: int) -> None:
         """End a frame that will not be sent."""
-        if self._end(frame, DropReason.SENDER.value, now_ns):
+        if self._drop(frame, DropReason.SENDER.value, now_ns, f":{reason.value}"):
             self._counts.skipped[reason.value] += 1
 
-    def sent(self, frame: int, width_px: int, size_bytes: int) -> None:
-        """Note that a frame was handed to the link."""
-        entry = self._open.get(frame)
+    def sent(self, frame: HandedOver, advised: VariantName | None = None) -> None:
+        """Note that a frame was handed to the link, while this variant was advised."""
+        entry = self._open.get(frame.number)
         if entry is None:
             return
-        entry.handed_over = True
+        entry.handed_over = frame
+        entry.advised = advised
         self._counts.sent += 1
-        self._width_sum_px += width_px
-        self._bytes_sent += size_bytes
+        self._width_sum_px += frame.width_px
+        self._bytes_sent += frame.size_bytes
 
     def acked(self, frame: int, accepted: bool, now_ns: int) -> None:
         """Note an ack."""
@@ -172,17 +188,22 @@ class Accounting:
         self._variants[result.variant] += 1
         self._detections.update(detection.label for detection in result.detections)
         self._note(now_ns, on_time, total_ns / 1e6)
+        if self._on_end is not None:
+            outcome = Outcome.ON_TIME if on_time else Outcome.LATE
+            record = _record(result.frame, entry, now_ns, outcome)
+            variant = VariantName(result.variant)
+            self._on_end(replace(record, variant=variant, timing_ms=timing))
         return now_ns - entry.acked_ns if entry.acked_ns is not None else 0
 
     def dropped(self, notice: DropNotice, now_ns: int) -> None:
         """End a frame that the box dropped."""
-        self._end(notice.frame, notice.reason.value, now_ns)
+        self._drop(notice.frame, notice.reason.value, now_ns)
 
     def lost(self, now_ns: int) -> None:
         """End all open frames: nobody will answer them any more."""
         for frame, entry in list(self._open.items()):
-            if entry.handed_over:
-                self._end(frame, LOST, now_ns)
+            if entry.handed_over is not None:
+                self._drop(frame, LOST, now_ns)
             else:
                 self.skipped(frame, SkipReason.OFFLINE, now_ns)
 
@@ -234,11 +255,15 @@ class Accounting:
             reconnects=self.reconnects,
         )
 
-    def _end(self, frame: int, reason: str, now_ns: int) -> bool:
-        if self._open.pop(frame, None) is None:
+    def _drop(self, frame: int, reason: str, now_ns: int, detail: str = "") -> bool:
+        entry = self._open.pop(frame, None)
+        if entry is None:
             return False
         self._dropped[reason] += 1
         self._note(now_ns, False, -1.0)
+        if self._on_end is not None:
+            record = _record(frame, entry, now_ns, Outcome.DROPPED)
+            self._on_end(replace(record, reason=reason + detail))
         return True
 
     def _latency(self, part: str, latency_ms: float) -> None:
@@ -249,6 +274,18 @@ class Accounting:
         self._recent.append((now_ns, on_time, total_ms))
         while self._recent[0][0] < now_ns - RECENT_NS:
             self._recent.popleft()
+
+
+def _record(frame: int, entry: _Open, ended_ns: int, outcome: Outcome) -> FrameRecord:
+    return FrameRecord(
+        frame,
+        entry.captured_ns,
+        ended_ns,
+        outcome,
+        handed_over=entry.handed_over,
+        advised=entry.advised,
+        acked_ns=entry.acked_ns,
+    )
 
 
 def _ratio(part: float, whole: float, digits: int) -> float | None:

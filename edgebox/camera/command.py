@@ -9,8 +9,10 @@ import random
 import re
 import socket
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 import orjson
@@ -19,6 +21,7 @@ from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.camera.ending import on_end_signals
 from edgebox.camera.live import render, show_live, show_plain
+from edgebox.camera.records import FrameRecord
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.from_camera import SLO_MS
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
@@ -125,6 +128,12 @@ def _finite(text: str) -> float:
     "--min-rate-hz", default=0.0, show_default=True, help="Fewer frames per second are of no use."
 )
 @click.option("--loop/--no-loop", default=True, show_default=True, help="Start files over.")
+@click.option(
+    "--frames",
+    "frames_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a line of JSON about each frame: how it was sent, and how it ended.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
 def camera(
     source: str,
@@ -141,6 +150,7 @@ def camera(
     min_accuracy: float,
     min_rate_hz: float,
     loop: bool,
+    frames_file: Path | None,
     as_json: bool,
 ) -> None:
     """Stream SOURCE to a box and count what comes back in time.
@@ -155,20 +165,22 @@ def camera(
         live = sys.stdout.isatty() and not as_json  # it shows the last remark itself
         show = show_live if live else None if as_json else show_plain
         frames = open_source(source, rate_hz, loop=loop, size_px=parse_size(size))
-        daemon = Camera(
-            frames,
-            server,
-            name=name or _host_name(),
-            slo_ms=parse_slo(slo_ms),
-            rate_hz=rate_hz,
-            app=app,
-            family=family,
-            min_accuracy=min_accuracy,
-            min_rate_hz=min_rate_hz,
-            link=shaped,
-            on_remark=None if live else lambda remark: click.echo(remark, err=True),
-        )
-        summary = asyncio.run(_run(daemon, duration, show))
+        with _written_to(frames_file) as on_frame_end:
+            daemon = Camera(
+                frames,
+                server,
+                name=name or _host_name(),
+                slo_ms=parse_slo(slo_ms),
+                rate_hz=rate_hz,
+                app=app,
+                family=family,
+                min_accuracy=min_accuracy,
+                min_rate_hz=min_rate_hz,
+                link=shaped,
+                on_frame_end=on_frame_end,
+                on_remark=None if live else lambda remark: click.echo(remark, err=True),
+            )
+            summary = asyncio.run(_run(daemon, duration, show))
     except EdgeboxError as error:
         click.echo(f"edgebox camera: {error}", err=True)
         raise SystemExit(1) from None
@@ -191,6 +203,28 @@ async def _run(
         if showing is not None:
             showing.cancel()
             await asyncio.gather(showing, return_exceptions=True)
+
+
+@contextmanager
+def _written_to(path: Path | None) -> Iterator[Callable[[FrameRecord], None] | None]:
+    """Open `--frames` and return what writes a record into it; None: nothing is written.
+
+    Raises:
+        InvalidInputError: it cannot be written.
+    """
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        raise InvalidInputError(f"--frames {path}: cannot be written: {error.strerror}") from None
+    with file:
+        yield lambda record: _write_line(file, record)
+
+
+def _write_line(file: BinaryIO, record: FrameRecord) -> None:
+    file.write(orjson.dumps(record.to_json(), option=orjson.OPT_APPEND_NEWLINE))
 
 
 def _host_name() -> str:

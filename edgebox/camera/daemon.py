@@ -20,6 +20,7 @@ from edgebox import __version__
 from edgebox.camera.accounting import Accounting, Summary
 from edgebox.camera.backoff import Backoff
 from edgebox.camera.capture import Capture
+from edgebox.camera.records import FrameRecord
 from edgebox.camera.session import (
     BoxRefusedError,
     Callbacks,
@@ -87,6 +88,7 @@ class Camera:
         size_px: of pushed frames, (width, height); sources know theirs.
         on_result: called with each result, in the event loop.
         on_drop: called with each drop.
+        on_frame_end: called with what became of each captured frame.
         on_remark: called with sentences for a person (connected, lost, refused).
         rng: for the reconnect waits.
 
@@ -110,6 +112,7 @@ class Camera:
         size_px: tuple[int, int] | None = None,
         on_result: Callable[[Result], None] | None = None,
         on_drop: Callable[[DropNotice], None] | None = None,
+        on_frame_end: Callable[[FrameRecord], None] | None = None,
         on_remark: Callable[[str], None] | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -141,7 +144,7 @@ class Camera:
         self._on_drop = on_drop
         self._on_remark = on_remark
         self._backoff = Backoff(rng or random.Random())
-        self._books = Accounting(round(first_ms * 1e6), to_steps(later))
+        self._books = Accounting(round(first_ms * 1e6), to_steps(later), on_frame_end)
         self._pool = ThreadPoolExecutor(ENCODER_THREADS, thread_name_prefix="encode")
         self._callbacks = Callbacks(self._result, self._drop, self._say)
         self._session: Session | None = None

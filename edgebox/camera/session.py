@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import aiohttp
 
 from edgebox.camera.accounting import Accounting
-from edgebox.camera.uplink import Captured, Frame, HandedOver, Uplink
+from edgebox.camera.records import HandedOver
+from edgebox.camera.uplink import Captured, Frame, Uplink
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.plans import Advice
 from edgebox.link.messages import (
@@ -220,7 +221,7 @@ class Session:
     def _handed_over(self, frame: HandedOver) -> None:
         pixels = frame.width_px * frame.height_px
         self.window.encoded(frame.number, frame.size_bytes, pixels, frame.sent_ns)
-        self._books.sent(frame.number, frame.width_px, frame.size_bytes)
+        self._books.sent(frame, self.advice.variant)
 
     def _measured(self, ping: bytes, now_ns: int) -> None:
         sent_ns = int.from_bytes(ping, "little")

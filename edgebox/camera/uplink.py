@@ -14,6 +14,7 @@ import aiohttp
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebox.camera.records import HandedOver
 from edgebox.link.messages import FrameHeader
 from edgebox.link.sender import Send
 from edgebox.link.shaping import ShapedLink
@@ -31,17 +32,6 @@ class Captured:
     captured_total: int
     """Frames since the hello, this one included."""
     rgb: Frame
-
-
-@dataclass(frozen=True, slots=True)
-class HandedOver:
-    """A frame that starts to leave now."""
-
-    number: int
-    width_px: int
-    height_px: int
-    size_bytes: int
-    sent_ns: int
 
 
 class Uplink:
@@ -67,7 +57,7 @@ class Uplink:
         self._handed_over = handed_over
         # The sender's window bounds both queues.
         self._to_encode: asyncio.Queue[tuple[Send, Captured]] = asyncio.Queue()
-        self._to_write: asyncio.Queue[tuple[Send, Captured, bytes]] = asyncio.Queue()
+        self._to_write: asyncio.Queue[tuple[Send, Captured, bytes, int]] = asyncio.Queue()
 
     def put(self, send: Send, frame: Captured) -> None:
         """Take a frame to be sent as decided."""
@@ -78,13 +68,15 @@ class Uplink:
         loop = asyncio.get_running_loop()
         while True:
             send, frame = await self._to_encode.get()
+            began_ns = time.monotonic_ns()
             picture = await loop.run_in_executor(self._pool, _encoded, frame.rgb, send)
-            self._to_write.put_nowait((send, frame, picture))
+            took_ns = time.monotonic_ns() - began_ns
+            self._to_write.put_nowait((send, frame, picture, took_ns))
 
     async def write(self) -> None:
         """Pace and write, for as long as the connection lives."""
         while True:
-            send, frame, picture = await self._to_write.get()
+            send, frame, picture, encode_ns = await self._to_write.get()
             height_px, width_px = frame.rgb.shape[:2]
             sent_ns = time.monotonic_ns()
             header = FrameHeader(
@@ -97,7 +89,9 @@ class Uplink:
             )
             message = header.encode() + picture
             size = len(message)
-            self._handed_over(HandedOver(send.frame, send.width_px, send.height_px, size, sent_ns))
+            self._handed_over(
+                HandedOver(send.frame, send.width_px, send.height_px, size, sent_ns, encode_ns)
+            )
             if self._link is not None:
                 leaves_ns = self._link.leaves_ns(sent_ns, size)
                 await asyncio.sleep(max(0, leaves_ns - time.monotonic_ns()) / 1e9)

@@ -64,6 +64,8 @@ class SimulatedCamera:
     """Where in its trace the link is when the camera connects."""
     jitter_ns: int = 0
     """Up to so much later than it is there is a frame noticed at the box."""
+    encode_ns: tuple[int, int] = (0, 0)
+    """Least and most that scaling and encoding a picture takes; one after the other."""
 
 
 def estimated(rule: Rule) -> EstimateFactory:
@@ -114,6 +116,7 @@ class CameraEnd:
         self.flying: dict[int, Sending] = {}
         self._rng = rng
         self._last_arrival_ns = 0
+        self._encoder_free_ns = 0
         self._surplus = rng.gauss(0.0, 1.0)
         self._advised: VariantName | None = None
         self._captured_ns: dict[int, int] = {}
@@ -140,6 +143,14 @@ class CameraEnd:
     def kept(self) -> list[int]:
         """When the frames were captured that are neither sent nor skipped."""
         return list(self._captured_ns.values())
+
+    def encoded_at(self, now_ns: int) -> int:
+        """Begin to encode a picture; return when it can leave."""
+        if self.spec.encode_ns[1] == 0:
+            return now_ns
+        starts_ns = max(now_ns, self._encoder_free_ns)
+        self._encoder_free_ns = starts_ns + self._rng.randint(*self.spec.encode_ns)
+        return self._encoder_free_ns
 
     def send(self, send: Send, request: RequestId, now_ns: int) -> Sending:
         """Hand a frame to the link; the request has the instant of its arrival."""

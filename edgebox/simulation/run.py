@@ -52,6 +52,7 @@ def run_scenario(
         planner or partial(plan, parameters=scenario.planning),
         variants=hardware.variants,
         profiles=hardware.profiles,
+        taken=hardware.taken,
         cameras=scenario.cameras,
         rng=random.Random(scenario.seed),
         parameters=SimulationParameters(
@@ -59,7 +60,10 @@ def run_scenario(
             overhead_ns=costs.overhead_ns,
             timer_early_ns=costs.timer_early_ns,
             planning_ns=costs.planning_ns,
-            slowdown=hardware.slowdown,
+            slowdown={
+                executor: costs.slowdown * hardware.slowdown.get(executor, 1.0)
+                for executor in hardware.profiles
+            },
             captures_until_ns=scenario.duration_ns,
             keep_journal=keep_journal,
             sender=sender or make_sender(policy.sender),

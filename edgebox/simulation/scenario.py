@@ -54,6 +54,8 @@ class BoxCosts:
     overhead_ns: int = 300_000
     planning_ns: int = 5 * MS
     timer_early_ns: int = 500_000
+    slowdown: float = 1.0
+    """How much slower all executors really are than they are told to be, beside their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Hardware:
     variants: tuple[Variant, ...]
     profiles: Mapping[ExecutorId, tuple[LatencyProfile, ...]]
     slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
+    taken: Mapping[ExecutorId, tuple[LatencyProfile, ...]] = field(default_factory=dict)
+    """Profiles by which executors really run, where they are not as the scheduler is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +174,12 @@ def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters, boo
 
 def _costs(table: Table) -> BoxCosts:
     plain = BoxCosts()
-    least, most = plain.prepare_ns
-    if "prepare_ms" in table:
-        least, most = (round(ms * MS) for ms in table.numbers("prepare_ms", length=2, high=10_000))
-        if least > most:
-            raise table.wrong("prepare_ms", "the first must not be above the second")
     costs = BoxCosts(
-        (least, most),
+        _range_ns(table, "prepare_ms", plain.prepare_ns),
         _ns(table, "overhead_ms", plain.overhead_ns),
         _ns(table, "planning_ms", plain.planning_ns),
         _ns(table, "timer_early_ms", plain.timer_early_ns),
+        table.number("slowdown", plain.slowdown, low=0.01, high=1000),
     )
     table.finish()
     return costs
@@ -187,6 +187,15 @@ def _costs(table: Table) -> BoxCosts:
 
 def _ns(table: Table, key: str, default_ns: int, low: float = 0.0) -> int:
     return round(table.number(key, default_ns / MS, low=low, high=600_000) * MS)
+
+
+def _range_ns(table: Table, key: str, default_ns: tuple[int, int]) -> tuple[int, int]:
+    if key not in table:
+        return default_ns
+    least, most = (round(ms * MS) for ms in table.numbers(key, length=2, high=10_000))
+    if least > most:
+        raise table.wrong(key, "the first must not be above the second")
+    return least, most
 
 
 def _hardware(top: Table) -> Hardware:
@@ -302,6 +311,7 @@ def _cameras(
             entry.number("bytes_spread", 0.05, high=2),
         ),
         opens_ns=round(entry.number("joins_s", 0.0, high=86_400) * S),
+        encode_ns=_range_ns(entry, "encode_ms", (0, 0)),
     )
     if "leaves_s" in entry:
         leaves_ns = round(entry.number("leaves_s", above=True, high=86_400) * S)

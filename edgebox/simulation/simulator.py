@@ -93,6 +93,7 @@ class Simulator:
         cameras: Sequence[SimulatedCamera],
         rng: random.Random,
         parameters: SimulationParameters,
+        taken: Mapping[ExecutorId, Sequence[LatencyProfile]] | None = None,
         check: Callable[[Scheduler], None] | None = None,
     ) -> None:
         """Set the scene.
@@ -101,10 +102,11 @@ class Simulator:
             scheduler: fresh.
             planner: what answers each ComputePlan.
             variants: what the zoo holds.
-            profiles: of each executor; they run the batches and are what the Scheduler believes.
+            profiles: of each executor; what the Scheduler believes.
             cameras: names must differ, or their times of connection.
             rng: all chance in the run.
             parameters: the model's figures.
+            taken: profiles by which batches run, where they are not those believed.
             check: called after every step, for tests.
         """
         self.report = Report()
@@ -112,7 +114,8 @@ class Simulator:
         self._links: dict[CameraId, ShapedLink] = {}
         ahead_ns = parameters.known_ahead_ns
         self._planner = knowing(planner, self._links, ahead_ns) if ahead_ns else planner
-        self._profiles = {e: {p.variant: p for p in on} for e, on in profiles.items()}
+        runs_by = {**profiles, **(taken or {})}
+        self._profiles = {e: {p.variant: p for p in on} for e, on in runs_by.items()}
         self._rng = rng
         self._parameters = parameters
         self._check = check
@@ -298,8 +301,16 @@ class Simulator:
                 camera = end.spec.camera.id
                 self.report.lost.append(Unsent(camera, captured_ns, decision.reason))
                 continue
-            sending = end.send(decision, RequestId(next(self._request_ids)), self._now_ns)
-            self._at(sending.request.arrival_ns, lambda s=sending: self._arrive(end, s))  # type: ignore[misc]
+            at_ns = end.encoded_at(self._now_ns)
+            if at_ns > self._now_ns:
+                self._at(at_ns, lambda send=decision: self._send(end, send))  # type: ignore[misc]
+            else:
+                self._send(end, decision)
+
+    def _send(self, end: CameraEnd, send: Send) -> None:
+        if end.connected:
+            sending = end.send(send, RequestId(next(self._request_ids)), self._now_ns)
+            self._at(sending.request.arrival_ns, lambda: self._arrive(end, sending))
 
     def _arrive(self, end: CameraEnd, sending: Sending) -> None:
         if not end.connected:

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.camera.accounting import LOST, RECENT_NS, Accounting
+from edgebox.camera.records import FrameRecord, HandedOver
+from edgebox.domain.models import VariantName
 from edgebox.domain.requests import DropReason, Outcome, Step
 from edgebox.link.messages import DropNotice, Report, Result, Timing, WireDetection
 from edgebox.link.sender import SkipReason
@@ -19,6 +21,10 @@ ADVICE = advice()
 def result(frame: int, variant: str = "street-256") -> Result:
     seen = (WireDetection("car", 0.9, (0, 0, 1, 1)), WireDetection("bus", 0.8, (0, 0, 1, 1)))
     return Result(frame, Outcome.ON_TIME, variant, seen, Timing(4, 3, 2, 1, 10, 1), ADVICE)
+
+
+def handed_over(frame: int, width_px: int, size_bytes: int) -> HandedOver:
+    return HandedOver(frame, width_px, width_px // 2, size_bytes, 20 * MS, 5 * MS)
 
 
 def test_late_answers_are_worth_what_their_step_says() -> None:
@@ -42,7 +48,7 @@ def test_a_run_in_figures() -> None:
     for frame in range(1, 7):
         books.captured(frame, frame * 10 * MS)
     for frame, width in ((1, 256), (2, 256), (3, 128), (4, 160)):
-        books.sent(frame, width, 1000 * frame)
+        books.sent(handed_over(frame, width, 1000 * frame))
     books.skipped(5, SkipReason.WINDOW, 70 * MS)
     for frame in (1, 2, 4):
         books.acked(frame, True, 80 * MS)
@@ -74,6 +80,39 @@ def test_a_run_in_figures() -> None:
     assert summary.to_json()["on_time"] == 1
 
 
+def test_a_record_says_how_a_frame_was_sent_and_how_it_ended() -> None:
+    records: list[FrameRecord] = []
+    books = Accounting(100 * MS, on_end=records.append)
+    for frame in (1, 2, 3):
+        books.captured(frame, 10 * MS)
+    books.skipped(3, SkipReason.WINDOW, 15 * MS)
+    books.sent(handed_over(1, 256, 9000), VariantName("street-320"))
+    books.acked(1, True, 40 * MS)
+    books.answered(result(1), 60 * MS)
+    books.sent(handed_over(2, 128, 3000))
+    books.lost(200 * MS)
+    skipped, answered, lost = [record.to_json() for record in records]
+    assert answered == {
+        "frame": 1,
+        "captured_ns": 10 * MS,
+        "ended_ns": 60 * MS,
+        "outcome": "on_time",
+        "reason": None,
+        "width_px": 256,
+        "height_px": 128,
+        "size_bytes": 9000,
+        "encode_ms": 5.0,
+        "sent_ns": 20 * MS,
+        "advised": "street-320",
+        "acked_ns": 40 * MS,
+        "variant": "street-256",
+        "timing_ms": result(1).timing.to_json(),
+    }
+    assert (skipped["outcome"], skipped["reason"]) == ("dropped", "sender:window")
+    assert skipped["width_px"] is skipped["sent_ns"] is skipped["variant"] is None
+    assert (lost["outcome"], lost["reason"], lost["width_px"]) == ("dropped", LOST, 128)
+
+
 def test_reports_count_from_the_last_hello() -> None:
     books = Accounting(slo_ns=100 * MS)
     books.connected()
@@ -81,7 +120,7 @@ def test_reports_count_from_the_last_hello() -> None:
     books.skipped(1, SkipReason.RATE, 0)
     books.connected()
     books.captured(2, 0)
-    books.sent(2, 100, 1)
+    books.sent(handed_over(2, 100, 1))
     books.answered(result(2), 1 * MS)
     assert books.report() == Report(captured=1, sent=1, skipped={}, on_time=1, late=0)
 
@@ -111,7 +150,8 @@ events = st.lists(
 
 @given(events=events)
 def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) -> None:
-    books = Accounting(slo_ns=150 * MS)
+    records: list[FrameRecord] = []
+    books = Accounting(slo_ns=150 * MS, on_end=records.append)
     now_ns = 0
     captured = 0
     sent: set[int] = set()
@@ -127,7 +167,7 @@ def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) ->
             captured += 1
         elif kind == "send":
             if frame not in sent:
-                books.sent(frame, 100, 10)
+                books.sent(handed_over(frame, 100, 10))
                 sent |= {frame} if is_open else set()
         elif kind == "ack":
             books.acked(frame, True, now_ns)
@@ -148,6 +188,10 @@ def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) ->
                 fate[left] = LOST if left in sent else "sender"
         summary = books.summary("gate", 150, 0)
         counts = Counter(fate.values())
+        assert {record.frame: record.outcome.value for record in records} == {
+            frame: how if how in ("on_time", "late") else "dropped" for frame, how in fate.items()
+        }
+        assert len(records) == len(fate)
         assert summary.on_time == counts.pop("on_time", 0)
         assert summary.late == counts.pop("late", 0)
         assert summary.dropped == counts

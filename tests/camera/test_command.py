@@ -55,6 +55,27 @@ async def test_json_is_all_that_is_printed(folder: Path) -> None:
     assert summary["captured"] == ended
 
 
+async def test_every_frame_can_be_written_down(folder: Path, tmp_path: Path) -> None:
+    frames = tmp_path / "frames.jsonl"
+    async with Box() as box:
+        program = await start(
+            box, str(folder), "--duration", "0.5", "--rate-hz", "20", "--json",
+            "--frames", str(frames),
+        )  # fmt: skip
+        out, _ = await program.communicate()
+    summary = json.loads(out)
+    lines = [json.loads(line) for line in frames.read_text().splitlines()]
+    assert len(lines) == summary["captured"]
+    assert len({line["frame"] for line in lines}) == len(lines)
+    assert sum(line["outcome"] == "on_time" for line in lines) == summary["on_time"]
+    assert sum(line["size_bytes"] or 0 for line in lines) == summary["bytes_sent"]
+    for line in lines:
+        if line["outcome"] != "dropped":
+            assert line["captured_ns"] < line["sent_ns"] < line["ended_ns"]
+            assert line["encode_ms"] > 0
+            assert line["advised"] == "street-256"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_it_with_the_summary(folder: Path, number: signal.Signals) -> None:
     async with Box() as box:
@@ -84,6 +105,7 @@ async def test_a_fatal_refusal_is_one_line(folder: Path) -> None:
         (["/no/such/thing"], "no such file or folder"),
         (["scene:", "--link", "/no/such/trace"], "no such file; give a rate"),
         (["scene:", "--link", "-3"], "above 0 Mbit/s"),
+        (["scene:", "--frames", "/no/such/folder/x"], "/x: cannot be written: No such file"),
         (["scene:", "--size", "big"], "WIDTHxHEIGHT"),
         (["scene:", "--rate-hz", "0"], "rate must be above 0"),
         (["scene:", "--duration", "-1"], "--duration must be above 0"),

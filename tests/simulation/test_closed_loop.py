@@ -1,15 +1,24 @@
 """Adaptation from end to end under virtual time: links, senders, planner and scheduler together."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgebox.domain.models import LatencyProfile
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import CameraId, Outcome
-from edgebox.scheduling.events import Advise, CameraOpened, ComputePlan, PlanComputed
+from edgebox.scheduling.events import (
+    Advise,
+    BatchCompleted,
+    CameraOpened,
+    ComputePlan,
+    ExecutorStarted,
+    PlanComputed,
+)
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Ended, Report
 from edgebox.simulation.run import run_scenario
@@ -246,6 +255,52 @@ def test_the_seed_decides_the_run_and_nothing_else_does() -> None:
     assert one["cameras"] != run(2)["cameras"]
 
 
+def test_a_slowdown_of_the_box_is_each_executors_own() -> None:
+    running = {}
+    for name, box, own in (("plain", 1, 1), ("box", 1.5, 1), ("both", 1.5, 2), ("own", 1, 3)):
+        text = scenario_text(gate(), top=f"duration_s = 20\nbox = {{ slowdown = {box} }}")
+        text = text.replace('name = "gpu/0"', f'name = "gpu/0"\nslowdown = {own}')
+        scenario = parse_scenario(text, "test.toml", lambda name: name)
+        running[name] = figures(run_scenario(scenario), scenario)["all"]["latency_ms"]["running"]
+    assert running["box"]["mean"] == pytest.approx(1.5 * running["plain"]["mean"], rel=0.05)
+    assert running["both"] == running["own"]
+
+
+def test_batches_may_run_by_other_profiles_than_are_believed() -> None:
+    scenario = scenario_of(gate())
+    assert scenario.hardware is not None
+    [(executor, believed)] = scenario.hardware.profiles.items()
+    slow = tuple(
+        LatencyProfile(of.variant, executor, dict.fromkeys((1, 2, 4, 8), (70 * 1_000_000,) * 9))
+        for of in believed
+    )
+    taken = replace(scenario, hardware=replace(scenario.hardware, taken={executor: slow}))
+    report = run_scenario(taken, keep_journal=True)
+    took_ns = {
+        step.event.took_ns for step in report.journal if isinstance(step.event, BatchCompleted)
+    }
+    assert took_ns == {70 * 1_000_000}
+    assert isinstance(report.journal[1].event, ExecutorStarted)
+    assert report.journal[1].event.profiles == believed
+
+
+def test_encoding_delays_frames_one_after_the_other() -> None:
+    at_once = scenario_of(gate())
+    sending_ms = {}
+    for encode_ms in ([0, 0], [9, 11], [120, 120]):
+        scenario = scenario_of(f"{gate()}\nencode_ms = {encode_ms}")
+        found = figures(run_scenario(scenario), scenario)["all"]
+        sending_ms[encode_ms[0]] = found["latency_ms"]["sending"]["mean"]
+    assert (
+        sending_ms[0]
+        == figures(run_scenario(at_once), at_once)["all"]["latency_ms"]["sending"]["mean"]
+    )
+    assert sending_ms[9] == pytest.approx(sending_ms[0] + 10, abs=1.5)
+    # Pictures that come faster than they can be encoded wait for each other, within the window.
+    assert found["dropped"]["sender:window"] > 0
+    assert found["on_time"] > 0
+
+
 def test_knowing_the_link_is_at_least_as_good_as_guessing() -> None:
     lines = gate(mbps=[9, 3, 12, 1.5, 6, 2], slo_ms=150, rate_hz=15) + "\nstep_s = 4"
     accuracy = {}
@@ -257,9 +312,9 @@ def test_knowing_the_link_is_at_least_as_good_as_guessing() -> None:
 
 
 cameras = st.builds(
-    lambda slo_ms, rate_hz, mbps, joins_s, stays_s, spread: (
+    lambda slo_ms, rate_hz, mbps, joins_s, stays_s, spread, encode_ms: (
         f"slo_ms = {slo_ms}\nrate_hz = {rate_hz}\nmbps = {mbps}\njoins_s = {joins_s}\n"
-        f"bytes_spread = {spread}"
+        f"bytes_spread = {spread}\nencode_ms = {encode_ms}"
         + ("" if stays_s is None else f"\nleaves_s = {joins_s + stays_s}")
     ),
     st.sampled_from([30, 80, 200, 600]),
@@ -268,6 +323,7 @@ cameras = st.builds(
     st.floats(0, 2),
     st.one_of(st.none(), st.floats(0.1, 2)),
     st.sampled_from([0.0, 0.5]),
+    st.sampled_from([[0, 0], [5, 20], [40, 40]]),
 )
 
 

@@ -61,6 +61,7 @@ raise_after_ms = 1000
 [box]
 prepare_ms = [1, 2]
 planning_ms = 3
+slowdown = 1.5
 """
     scenario = parse(
         with_camera(
@@ -68,6 +69,7 @@ planning_ms = 3
             "leaves_s = 20", "rtt_ms = 30", "jitter_ms = 4", "phase_ms = 7", "trace_start_s = 6",
             "width_px = 640", "height_px = 480", "min_accuracy = 0.4", 'app = "doors"',
             "min_rate_hz = 2",
+            "encode_ms = [3, 6]",
             "bytes_per_pixel = 0.5", "bytes_exponent = 0.2", "bytes_spread = 0.1",
             top=top,
         )
@@ -79,12 +81,14 @@ planning_ms = 3
     assert last.trace.period_ns == 10 * S
     assert (last.rtt_ns, last.jitter_ns) == (30 * MS, 4 * MS)
     assert (last.camera.min_accuracy, last.camera.min_rate_hz) == (0.4, 2)
+    assert last.encode_ns == (3 * MS, 6 * MS)
     assert (scenario.policy.batching, scenario.policy.sender) == ("adaptive", SenderKind.OBEDIENT)
     assert scenario.scheduling.planning_interval_ns == 250 * MS
     assert (scenario.planning.utilisation_max, scenario.planning.link_share) == (0.6, 0.7)
     assert scenario.planning.utilisation_upgrade == pytest.approx(0.56)
     assert scenario.costs.prepare_ns == (MS, 2 * MS)
     assert scenario.refuses
+    assert scenario.costs.slowdown == 1.5
 
 
 def test_traces_come_from_files_in_three_formats_or_are_made_up() -> None:
@@ -151,6 +155,8 @@ variants = ["s-128"]
         (with_camera("mbps = 3", 'family = "x"'), r"family: there is no variant of a family named"),
         (scenario_text(gate("a"), gate("a")), r"cameras: there are two cameras named 'a'"),
         (scenario_text(top="duration_s = 5"), r"cameras: there must be at least one \[\[cameras"),
+        (with_camera("mbps = 3", "encode_ms = [5, 4]"),
+         r"^plan.toml:\d+: cameras\[1\].encode_ms: the first must not be above the second"),
         (with_camera("mbps = 3", "count = 2.5"), r"count: must be a whole number from 1 to 10000"),
         (with_camera("mbps = 3").replace("{ 1 = 4,", "{ 0 = 4,"),
          r"^plan.toml:\d+: variants\[1\].batch_ms.0: a batch size must be a whole number from 1"),

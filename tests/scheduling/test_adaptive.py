@@ -2,6 +2,9 @@
 
 import random
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from edgebox.domain.models import VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.scheduling.adaptive import DistributionAware
@@ -13,9 +16,12 @@ FREE_MS = 50.0
 """When the executor falls free and everybody below waits."""
 
 
-def order(waiting: list[tuple[VariantName, float]]) -> list[VariantName]:
+def order(
+    waiting: list[tuple[VariantName, float]], policy: DistributionAware | None = None
+) -> list[VariantName]:
     """Let requests wait, each with a variant and what it has left; return which variants run."""
-    bench = Bench(policy=DistributionAware(random.Random(1), look_ahead=False))
+    policy = policy or DistributionAware(random.Random(1), look_ahead=False)
+    bench = Bench(policy=policy)
     bench(CameraOpened(camera(slo_ms=2000)), 0)
     coming = [(SMALL, 1000.0), *((variant, FREE_MS + left_ms) for variant, left_ms in waiting)]
     started = []
@@ -53,3 +59,28 @@ def test_who_would_cost_others_more_waits_although_its_deadline_is_earlier() -> 
 def test_who_is_hardly_in_time_alone_waits_for_those_who_are() -> None:
     slow_ms = MEDIAN_MS[608]
     assert order([(LARGE, 0.85 * slow_ms), (SMALL, 5 * slow_ms)])[0] == SMALL
+
+
+class Deliberate(DistributionAware):
+    """Forms every variant's batch before it chooses."""
+
+    def _costs_nobody(self, *args: object) -> bool:
+        return False
+
+
+WAITING = st.lists(
+    st.tuples(
+        st.sampled_from([SMALL, VariantName("street-256"), LARGE]),
+        st.integers(5, 600).map(float),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(WAITING)
+def test_sparing_the_other_variants_batches_changes_no_choice(
+    waiting: list[tuple[VariantName, float]],
+) -> None:
+    deliberate = Deliberate(random.Random(1), look_ahead=False)
+    assert order(waiting) == order(waiting, deliberate)

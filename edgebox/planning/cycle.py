@@ -21,6 +21,8 @@ _CAPS = (1, 2, 4, 8, 12, 16, 32)
 _STARTS = 6
 _SLOTS = 3
 """How many variants a first answer may use; improvements may bring in more."""
+_NODES = 2000
+"""How many partial assignments are looked at in search of a better one."""
 
 Score = tuple[int, float]
 
@@ -80,7 +82,9 @@ def shared_in_turn(problem: MappingProblem) -> CyclePlan:
     All sets of up to three variants with batch sizes of a few steps are tried at once (the cycle is
     then fixed): every camera gets the most accurate variant that it bears and that has room. The
     best of these, and the best with one variant, are improved by moving and swapping cameras under
-    the exact test. O(V^3 n) in numpy for V variants, then O(n (n + V)) tests a round.
+    the exact test. Then branch and bound looks for anything better, within a number of tests: with
+    few cameras the answer is the best there is. O(V^3 n) in numpy for V variants, then
+    O(n (n + V)) tests a round.
     """
     single = MappingProblem(1, problem.max_batch, problem.variants, problem.cameras)
     [worker] = fast_mapping(single, random.Random(0), should_stop=lambda: False).workers
@@ -92,7 +96,7 @@ def shared_in_turn(problem: MappingProblem) -> CyclePlan:
         improved = _improved(problem, start)
         if _score(problem, improved) > _score(problem, best):
             best = improved
-    plan = cycle(problem, best)
+    plan = cycle(problem, _searched(problem, best))
     return plan if plan is not None else CyclePlan({}, {}, 0.0)
 
 
@@ -169,6 +173,36 @@ def _improved(problem: MappingProblem, variant_of: dict[int, int]) -> dict[int, 
             if better and cycle(problem, changed) is not None:
                 best, score, found = changed, new, True
                 break
+    return best
+
+
+def _searched(problem: MappingProblem, best: dict[int, int]) -> dict[int, int]:
+    """Go through the assignments that may be better, depth first, as far as `_NODES` go.
+
+    One more camera only makes a cycle longer, so nothing is to be found below what does not fit.
+    """
+    ranked = sorted(range(len(problem.variants)), key=lambda v: -problem.variants[v].accuracy)
+    usable = [[v for v in ranked if c.budget_ms[v] > 0] for c in problem.cameras]
+    hoped = [(0, 0.0)]  # the most that the last cameras may add
+    for last, of in reversed(list(zip(problem.cameras, usable, strict=True))):
+        most = problem.variants[of[0]].accuracy * last.rate_hz if of else 0.0
+        hoped.append((hoped[-1][0] + bool(of), hoped[-1][1] + most))
+    hoped.reverse()
+    score, nodes = _score(problem, best), 0
+    waiting: list[tuple[int, dict[int, int]]] = [(0, {})]
+    while waiting and nodes < _NODES:
+        camera, chosen = waiting.pop()
+        served, worth = _score(problem, chosen)
+        if (served + hoped[camera][0], worth + hoped[camera][1]) <= (score[0], score[1] + 1e-9):
+            continue
+        nodes += 1
+        if cycle(problem, chosen) is None:
+            continue
+        if (served, worth) > score:
+            best, score = chosen, (served, worth)
+        if camera < len(usable):
+            waiting.append((camera + 1, chosen))
+            waiting += [(camera + 1, {**chosen, camera: v}) for v in reversed(usable[camera])]
     return best
 
 

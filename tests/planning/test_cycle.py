@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edgebox.planning.cycle import CyclePlan, cycle, cycle_score, shared_in_turn
@@ -55,15 +55,16 @@ def small(seed: int, cameras: int) -> MappingProblem:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 1 << 32), st.integers(0, 4))
-def test_close_to_the_best_of_all_assignments(seed: int, cameras: int) -> None:
+@example(59, 4)  # one camera fits in only where another one moves over at the same time
+@given(st.integers(0, 1 << 32), st.integers(0, 5))
+def test_with_few_cameras_the_best_of_all_assignments(seed: int, cameras: int) -> None:
     problem = small(seed, cameras)
     plan = shared_in_turn(problem)
     assert passes(problem, plan.variant_of, plan.batch_of)
     best = enumerated(problem)
     found = cycle_score(problem, plan)
     assert found[0] == best[0]
-    assert found[1] >= 0.95 * best[1]
+    assert found[1] == pytest.approx(best[1])
 
 
 @settings(max_examples=50, deadline=None)

@@ -127,6 +127,11 @@ class SenderWindow:
         """Obey this advice from the next frame on."""
         self._advice = advice
 
+    def deadlines(self, slo_ns: int, last_slo_ns: int) -> None:
+        """Aim at other deadlines from the next frame on."""
+        self._slo_ns = slo_ns
+        self._last_slo_ns = last_slo_ns
+
     def answered(self, box_ns: int) -> None:
         """Learn how long the box took for a frame, from its arrival there to the result here."""
         self._answers_ns.append(box_ns)

@@ -93,8 +93,9 @@ class CameraSession:
     # -- the session as the box sees it -----------------------------------------------------
 
     def advised(self, advice: Advice) -> None:
-        """Send new advice at once."""
-        self._outbox.put(AdviceMessage(advice).encode())
+        """Send new advice, and the deadline in force, at once."""
+        slo_ms = None if self._record is None else self._record.slo_ms
+        self._outbox.put(AdviceMessage(advice, slo_ms).encode())
 
     def replaced(self) -> None:
         """End the connection: the same camera has connected anew."""
@@ -252,6 +253,7 @@ class CameraSession:
                 family=family.name,
                 labels=family.labels,
                 advice=self._advice(),
+                slo_ms=self._record.slo_ms,
             ).encode()
         )
 

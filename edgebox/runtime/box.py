@@ -133,6 +133,7 @@ class Box:
         self.started_ns = time.monotonic_ns()
         self.plan_ns = 0
         self.plan_at_ns: int | None = None
+        self.plan: Plan | None = None
         self.plans = 0
         self.profiles: Profiles = {}
         self._cameras_max = cameras_max
@@ -418,6 +419,7 @@ class Box:
 
     def planned(self, plan: Plan, took_ns: int) -> None:
         """Remember the planner's last run."""
+        self.plan = plan
         self.plans += 1
         self.plan_ns = took_ns
         self.plan_at_ns = self.driver.clock_ns()

@@ -5,7 +5,19 @@ import asyncio
 from aiohttp import web
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.web import health, infer, overview, page, prometheus, recording, sockets
+from edgebox.web import (
+    camera_list,
+    configuration,
+    health,
+    infer,
+    model_list,
+    overview,
+    page,
+    prometheus,
+    recording,
+    sockets,
+    system,
+)
 from edgebox.web.catalogue import kinds_of, routes_about
 from edgebox.web.problems import problem_documents
 from edgebox.web.routes import Route, guarded
@@ -18,6 +30,10 @@ _DECLARED: tuple[Route, ...] = (
     *sockets.ROUTES,
     *infer.ROUTES,
     *overview.ROUTES,
+    *camera_list.ROUTES,
+    *model_list.ROUTES,
+    *configuration.ROUTES,
+    *system.ROUTES,
     *recording.ROUTES,
 )
 ROUTES = (*_DECLARED, *routes_about(_DECLARED))

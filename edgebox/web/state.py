@@ -51,7 +51,7 @@ async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:
     for number, record in enumerate(list(box.cameras.values())):
         if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
             await asyncio.sleep(0)
-        cameras.append(_camera(box, record))
+        cameras.append(camera_state(box, record))
     return {
         "type": "state",
         "now_ms": round(time.time() * 1e3),
@@ -136,7 +136,8 @@ def _p50_p99_ms(times_ns: tuple[int, int]) -> dict[str, float]:
     return {"p50": round(times_ns[0] / 1e6, 2), "p99": round(times_ns[1] / 1e6, 2)}
 
 
-def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
+def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
+    """Return what is known of one camera."""
     camera, metrics = record.camera, box.metrics.of(record.camera.id)
     now_ns = box.driver.clock_ns()
     rtt_ns, error_ns = record.clock.rtt_ns, record.clock.error_ns(now_ns)

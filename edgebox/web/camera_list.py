@@ -6,7 +6,13 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from edgebox.domain.errors import EdgeboxError, InvalidInputError, TooLargeError, UnknownNameError
+from edgebox.domain.errors import (
+    EdgeboxError,
+    InvalidInputError,
+    StorageError,
+    TooLargeError,
+    UnknownNameError,
+)
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.link.deadlines import to_later
@@ -17,13 +23,14 @@ from edgebox.link.protocol import NAME_PATTERN
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.storage.rows import CameraRecord as StoredCamera
 from edgebox.web.parameters import InPath
-from edgebox.web.routes import JSON, Answer, Body, Route, Schema, json_response
+from edgebox.web.routes import JSON, Answer, Body, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,
     COUNT,
     NUMBER,
     TEXT,
     JsonSchema,
+    Schema,
     array,
     described,
     nullable,
@@ -216,6 +223,7 @@ ROUTES = (
         summary="Every camera this box knows",
         doc="Those connected first, then those it remembers, the last seen first.",
         answers=(Answer("The cameras.", record(cameras=array(_CAMERA))),),
+        problems=(StorageError,),
     ),
     Route(
         method="GET",
@@ -224,7 +232,7 @@ ROUTES = (
         summary="One camera",
         parameters=(_ID,),
         answers=(Answer("The camera.", _CAMERA),),
-        problems=(UnknownNameError,),
+        problems=(UnknownNameError, StorageError),
     ),
     Route(
         method="PATCH",
@@ -238,7 +246,7 @@ ROUTES = (
         parameters=(_ID,),
         body=Body({JSON: _CHANGE, "application/merge-patch+json": _CHANGE}, "What to change"),
         answers=(Answer("The camera as it is now.", _CAMERA),),
-        problems=(UnknownNameError, TooLargeError),
+        problems=(UnknownNameError, TooLargeError, StorageError),
         needs_ready=True,
     ),
     Route(
@@ -249,6 +257,6 @@ ROUTES = (
         doc="Its settings, its metrics and its events are deleted.",
         parameters=(_ID,),
         answers=(Answer("It is forgotten.", None, status=204),),
-        problems=(UnknownNameError, CameraConnectedError),
+        problems=(UnknownNameError, CameraConnectedError, StorageError),
     ),
 )

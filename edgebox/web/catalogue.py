@@ -1,14 +1,16 @@
-"""Owns what the server tells about its own routes: every kind of problem they may answer with."""
+"""Owns what the server tells of its own routes: the OpenAPI document, every kind of problem."""
 
 from collections.abc import Iterable
 
 from aiohttp import web
 
+from edgebox import __version__
 from edgebox.domain.errors import UnknownNameError
+from edgebox.web.openapi import document
 from edgebox.web.parameters import InPath
 from edgebox.web.problems import INTERNAL, TYPES_PATH, ProblemKind
-from edgebox.web.routes import Answer, Route, Schema, json_response
-from edgebox.web.schemas import COUNT, TEXT, array, record
+from edgebox.web.routes import Answer, Route, json_response
+from edgebox.web.schemas import COUNT, TEXT, Schema, array, record
 from edgebox.web.site import Site
 
 _KIND = Schema("ProblemKind", record(type=TEXT, code=TEXT, status=COUNT, title=TEXT))
@@ -40,7 +42,17 @@ def routes_about(routes: tuple[Route, ...]) -> tuple[Route, ...]:
             raise UnknownNameError(f"there is no problem {code!r}; there are {', '.join(kinds)}")
         return json_response(shown(kinds[code]))
 
-    return (
+    async def openapi(site: Site, request: web.Request) -> web.Response:
+        return json_response(written)
+
+    about = (
+        Route(
+            method="GET",
+            path="/v1/openapi.json",
+            answer=openapi,
+            summary="This API as an OpenAPI 3.1 document",
+            answers=(Answer("The document.", {"type": "object"}),),
+        ),
         Route(
             method="GET",
             path=TYPES_PATH.rstrip("/"),
@@ -58,3 +70,5 @@ def routes_about(routes: tuple[Route, ...]) -> tuple[Route, ...]:
             problems=(UnknownNameError,),
         ),
     )
+    written = document((*routes, *about), __version__)
+    return about

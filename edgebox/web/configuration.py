@@ -5,8 +5,8 @@ from typing import Any
 from aiohttp import web
 
 from edgebox.config import Config, KeyInfo, keys
-from edgebox.web.routes import Answer, Route, Schema, json_response
-from edgebox.web.schemas import BOOLEAN, TEXT, array, described, one_of, record
+from edgebox.web.routes import Answer, Route, json_response
+from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, one_of, record
 from edgebox.web.site import Site
 
 MASK = "********"

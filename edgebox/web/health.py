@@ -2,8 +2,8 @@
 
 from aiohttp import web
 
-from edgebox.web.routes import Answer, Route, Schema, json_response
-from edgebox.web.schemas import BOOLEAN, TEXT, constant, record
+from edgebox.web.routes import Answer, Route, json_response
+from edgebox.web.schemas import BOOLEAN, TEXT, Schema, constant, record
 from edgebox.web.site import Site
 
 _ALIVE = Schema("Alive", record(status=constant("ok")))

@@ -16,13 +16,13 @@ from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.media.jpeg import probe
 from edgebox.runtime.box import Box
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox
 from edgebox.web.documents import SCORE_MIN, BoxForm, answer_detections
 from edgebox.web.parameters import Choice, Number, Text
 from edgebox.web.problems import ProblemKind
 from edgebox.web.routes import Answer as Answered
-from edgebox.web.routes import Body, Route, Schema, json_response
-from edgebox.web.schemas import COUNT, NUMBER, SHARE, TEXT, array, one_of, record, tuple_of
+from edgebox.web.routes import Body, Route, json_response
+from edgebox.web.schemas import COUNT, NUMBER, SHARE, TEXT, Schema, array, one_of, record, tuple_of
 from edgebox.web.site import Site
 
 
@@ -143,6 +143,11 @@ async def _body(limits: LimitParameters, request: web.Request) -> bytes:
     return bytes(parts)
 
 
+def _sentence(reason: DropReason) -> str:
+    message = DROP_MESSAGES[reason]
+    return message[0].upper() + message[1:]
+
+
 _TIMING = Schema(
     "InferTiming",
     record(
@@ -186,7 +191,7 @@ ROUTES = (
             UnknownNameError,
             TooLargeError,
             *(
-                ProblemKind(reason.value, NotServedError.http_status, NotServedError.title)
+                ProblemKind(reason.value, NotServedError.http_status, _sentence(reason))
                 for reason in DropReason
                 if reason not in (DropReason.INVALID, DropReason.SENDER, DropReason.DEPARTED)
             ),

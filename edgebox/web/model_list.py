@@ -8,13 +8,14 @@ from aiohttp import web
 from edgebox.domain.models import QUANTILES, VariantName
 from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
-from edgebox.web.routes import Answer, Route, Schema, json_response
+from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,
     COUNT,
     NUMBER,
     SHARE,
     TEXT,
+    Schema,
     array,
     described,
     mapping,

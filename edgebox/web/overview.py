@@ -4,12 +4,23 @@ from typing import Any, cast
 
 from aiohttp import web
 
+from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.box import Box
 from edgebox.storage.rows import Level
 from edgebox.web.parameters import Choice, Integer, Text
-from edgebox.web.routes import JSON, Answer, Route, Schema, json_response
-from edgebox.web.schemas import BOOLEAN, COUNT, NUMBER, TEXT, array, mapping, nullable, record
+from edgebox.web.routes import JSON, Answer, Route, json_response
+from edgebox.web.schemas import (
+    BOOLEAN,
+    COUNT,
+    NUMBER,
+    TEXT,
+    Schema,
+    array,
+    mapping,
+    nullable,
+    record,
+)
 from edgebox.web.site import Site
 from edgebox.web.state_schemas import LEVEL, STATE
 
@@ -114,6 +125,7 @@ ROUTES = (
         summary="What has happened, newest first",
         doc="A page of it: `next_before`, given as `before`, fetches the next; null: no more.",
         parameters=(_LIMIT, _BEFORE, _CAMERA, _LEVEL),
+        problems=(StorageError,),
         answers=(
             Answer("A page of events.", record(events=array(_EVENT), next_before=nullable(COUNT))),
         ),

@@ -14,6 +14,7 @@ import orjson
 from aiohttp import hdrs, web
 
 from edgebox.domain.errors import EdgeboxError
+from edgebox.web.schemas import COUNT, TEXT, Schema, described
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,25 @@ class ProblemKind:
         return cls(error.code, error.http_status, error.title)
 
 
+PROBLEM_SCHEMA = Schema(
+    "Problem",
+    {
+        "type": "object",
+        "description": "A problem document, RFC 9457.",
+        "properties": {
+            "type": described(
+                {**TEXT, "format": "uri-reference"},
+                "Names the kind of problem and leads to what it means; about:blank: the status",
+            ),
+            "title": described(TEXT, "The kind of problem in words"),
+            "status": described({**COUNT, "minimum": 400, "maximum": 599}, "The HTTP status"),
+            "detail": described(TEXT, "What is wrong this time, and what to do about it"),
+            "code": described(TEXT, "The kind of problem as one word, for programs"),
+            "instance": described(TEXT, "Only where the box failed: what its log names it by"),
+        },
+        "required": ["type", "title", "status", "detail", "code"],
+    },
+)
 INTERNAL = ProblemKind("internal", 500, EdgeboxError.title)
 
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.web.parameters import Parameter, check_names
 from edgebox.web.problems import ProblemKind
-from edgebox.web.schemas import JsonSchema
+from edgebox.web.schemas import JsonSchema, Schema
 from edgebox.web.site import Site
 
 JSON = "application/json"
@@ -42,14 +42,6 @@ class ContentTypeError(EdgeboxError):
     http_status = 415
     code = "content_type"
     title = "The body is of another content type than is taken here"
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """A JSON Schema with a name, described once in the OpenAPI document."""
-
-    name: str
-    definition: JsonSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,20 @@
 """Owns the words that schemas of documents are written in: a few, to keep them readable."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 JsonSchema = Mapping[str, Any]
-"""A JSON Schema; in place of one inside it, a `routes.Schema` stands for a reference to it."""
+"""A JSON Schema; in place of one inside it, a `Schema` stands for a reference to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A JSON Schema with a name, described once in the OpenAPI document."""
+
+    name: str
+    definition: JsonSchema
+
 
 TEXT: JsonSchema = {"type": "string"}
 BOOLEAN: JsonSchema = {"type": "boolean"}

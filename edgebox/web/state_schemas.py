@@ -1,12 +1,12 @@
 """Owns the schemas of the state document. docs/http-api.md says what its fields mean."""
 
-from edgebox.web.routes import Schema
 from edgebox.web.schemas import (
     BOOLEAN,
     COUNT,
     NUMBER,
     SHARE,
     TEXT,
+    Schema,
     array,
     constant,
     mapping,

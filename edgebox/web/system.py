@@ -14,8 +14,8 @@ from edgebox import __version__
 from edgebox.domain.errors import StorageError
 from edgebox.inference.sessions import available_providers
 from edgebox.storage.database import IN_MEMORY
-from edgebox.web.routes import Answer, Route, Schema, json_response
-from edgebox.web.schemas import COUNT, TEXT, array, described, mapping, nullable, record
+from edgebox.web.routes import Answer, Route, json_response
+from edgebox.web.schemas import COUNT, TEXT, Schema, array, described, mapping, nullable, record
 from edgebox.web.site import Site
 
 _RUNTIMES = ("onnxruntime-gpu", "onnxruntime")

@@ -10,6 +10,8 @@ from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 
 NAMES = ("slo_ms", "rate_hz", "app", "min_accuracy")
+RATE_MIN_HZ = 0.01
+"""Slower is no camera any more; disconnect it."""
 _FIELDS = {"slo_ms": "slo_ns"} | {name: name for name in NAMES[1:]}
 
 
@@ -28,7 +30,7 @@ def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
     if "slo_ms" in given:
         changes["slo_ns"] = round(read.number("slo_ms", SLO_MIN_MS, SLO_MAX_MS) * 1e6)
     if "rate_hz" in given:
-        changes["rate_hz"] = read.number("rate_hz", 0, RATE_MAX_HZ, above=True)
+        changes["rate_hz"] = read.number("rate_hz", RATE_MIN_HZ, RATE_MAX_HZ)
     if "app" in given:
         changes["app"] = read.text("app", pattern=NAME_PATTERN, expected=NAME_WANTED)
     if "min_accuracy" in given:

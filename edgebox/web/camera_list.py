@@ -18,7 +18,7 @@ from edgebox.domain.requests import Camera, CameraId
 from edgebox.link.deadlines import to_later
 from edgebox.link.fields import parse_object
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
-from edgebox.link.overrides import changed, written
+from edgebox.link.overrides import RATE_MIN_HZ, changed, written
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.storage.rows import CameraRecord as StoredCamera
@@ -170,7 +170,7 @@ _FIELDS: dict[str, JsonSchema] = {
         "The deadline of each frame; later ones of the hello do not count then",
     ),
     "rate_hz": described(
-        nullable({"type": "number", "exclusiveMinimum": 0, "maximum": RATE_MAX_HZ}),
+        nullable({"type": "number", "minimum": RATE_MIN_HZ, "maximum": RATE_MAX_HZ}),
         "At most so many frames a second",
     ),
     "app": described(

@@ -109,7 +109,7 @@ _BOX = Schema(
         queue_length=COUNT,
         planner=record(last_ms=nullable(NUMBER), age_s=nullable(NUMBER), runs=COUNT),
         decision_us=nullable(_QUANTILES_MS),
-        loop_lag_ms=nullable(record(p50=NUMBER, p99=NUMBER, max=NUMBER)),
+        loop_lag_ms=nullable(record(p50=NUMBER, p99=NUMBER, p999=NUMBER, max=NUMBER)),
         window_s=NUMBER,
         counts=COUNTS,
         refused=mapping(COUNT),

@@ -198,3 +198,16 @@ def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) ->
         assert summary.captured == captured == len(fate) + summary.pending
         assert summary.sent == len(sent)
         assert sum(summary.skipped.values()) == summary.dropped.get("sender", 0)
+
+
+def test_frames_are_judged_by_the_deadline_they_were_captured_under() -> None:
+    books = Accounting(100 * MS)
+    books.captured(1, 0)
+    books.deadlines(50 * MS, [Step(80 * MS, 0.5)])
+    books.captured(2, 0)
+    assert books.last_slo_ns == 80 * MS
+    books.answered(result(1), 90 * MS)
+    books.answered(result(2), 70 * MS)
+    summary = books.summary("gate", 1.0)
+    assert (summary.on_time, summary.late, summary.worth) == (1, 1, 1.5)
+    assert (summary.slo_ms, summary.later) == (50, ((80, 0.5),))

@@ -358,3 +358,52 @@ async def test_reading_a_closed_storage_is_a_clear_error(tmp_path: Path) -> None
     await box.close()
     with pytest.raises(StorageError, match="cannot be read"):
         await box.events(1)
+
+
+async def test_what_was_set_for_a_camera_stays_when_it_says_hello_again(storage: Storage) -> None:
+    storage.record_overrides(GATE, {"slo_ms": 1})  # of a camera nobody has met: nothing
+    storage.record_camera(GATE, {"slo_ms": 300})
+    storage.record_overrides(GATE, {"slo_ms": 200})
+    storage.record_camera(GATE, {"slo_ms": 400})
+    await storage.flush()
+    (known,) = await storage.cameras()
+    assert (known.hello, known.overrides) == ({"slo_ms": 400}, {"slo_ms": 200})
+
+
+async def test_a_forgotten_camera_leaves_nothing_and_the_others_everything(
+    storage: Storage,
+) -> None:
+    other = CameraId("gate-3")
+    for camera in (GATE, other):
+        storage.record_camera(camera, {})
+        storage.record_minutes([minute(0, camera=camera)])
+        storage.record_event("info", "came", camera)
+    storage.forget_camera(GATE)
+    await storage.flush()
+    assert [known.camera for known in await storage.cameras()] == [other]
+    assert await storage.minutes(GATE, 0, 1) == []
+    assert len(await storage.minutes(other, 0, 1)) == 1
+    assert [event.camera for event in await storage.events(9)] == [other]
+
+
+async def test_events_are_read_page_by_page_and_by_what_they_are(storage: Storage) -> None:
+    for number in range(6):
+        storage.record_event("warning" if number % 2 else "info", str(number), GATE)
+    storage.record_event("warning", "of the box")
+    await storage.flush()
+    first = await storage.events(3)
+    assert [event.text for event in first] == ["of the box", "5", "4"]
+    assert [event.text for event in await storage.events(9, before=first[-1].id)] == [
+        "3", "2", "1", "0",
+    ]  # fmt: skip
+    warnings = await storage.events(2, camera=GATE, level="warning")
+    assert [event.text for event in warnings] == ["5", "3"]
+
+
+async def test_sizes_count_every_table(storage: Storage) -> None:
+    storage.record_event("info", "one")
+    storage.record_minutes([minute(0), minute(60_000)])
+    await storage.flush()
+    sizes = await storage.sizes()
+    assert (sizes.rows["events"], sizes.rows["metrics_minute"], sizes.rows["cameras"]) == (1, 2, 0)
+    assert sizes.database_bytes >= 4096

@@ -48,11 +48,11 @@ _ID = InPath("id", "The camera's name, as in its hello")
 
 
 class CameraConnectedError(EdgeboxError):
-    """What was asked for is not possible while the camera is connected."""
+    """What was asked for is not possible while the camera, or a frame of it, is here."""
 
     http_status = 409
     code = "camera_connected"
-    title = "The camera is connected"
+    title = "The camera is connected, or was a moment ago"
 
 
 async def _list(site: Site, request: web.Request) -> web.Response:
@@ -89,6 +89,9 @@ async def _forget(site: Site, request: web.Request) -> web.Response:
         raise CameraConnectedError(
             f"{camera} is connected: it would come back at once; stop it first"
         )
+    if live is not None and site.box.metrics.of(camera).counts.pending:
+        # Forgotten now, they would count as pending for ever in what the box has counted.
+        raise CameraConnectedError(f"frames of {camera} are still running; try again in a second")
     site.box.forget(camera)
     site.storage.forget_camera(camera)
     site.box.note("info", f"{camera} was forgotten")

@@ -200,6 +200,7 @@ async def test_a_camera_is_forgotten_once_it_has_gone(app: App) -> None:
             status, problem = await ask(app, "DELETE", "/v1/cameras/gate")
             assert (status, problem["code"]) == (409, "camera_connected")
         await gone(app, "gate")
+        await until(lambda: counts_of(app, "gate").pending == 0, "its frames to end")
         total = app.box.metrics.total().captured
         assert (await ask(app, "DELETE", "/v1/cameras/gate"))[0] == 204
         assert (await ask(app, "GET", "/v1/cameras/gate"))[0] == 404
@@ -249,3 +250,14 @@ async def test_the_plan_the_models_and_the_system_agree_with_the_state(app: App)
     assert system["storage"]["rows"]["cameras"] == 1
     assert system["storage"]["database_bytes"] > 0
     assert system["storage"]["free_bytes"] > 0
+
+
+async def test_a_camera_is_not_forgotten_before_its_frames_have_ended(app: App) -> None:
+    async with WireCamera(app) as camera:
+        await camera.result(await camera.frame())
+        now_ns = app.box.driver.clock_ns()
+        app.box.metrics.of(GATE).captured(1, 0, now_ns)  # as if one more were running
+    await gone(app, "gate")
+    status, problem = await ask(app, "DELETE", "/v1/cameras/gate")
+    assert (status, problem["code"]) == (409, "camera_connected")
+    assert "still running" in problem["detail"]

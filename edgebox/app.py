@@ -44,6 +44,8 @@ from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage
 from edgebox.web.server import Server
+from edgebox.web.site import Site
+from edgebox.web.state import StateCache
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of it that is done."""
@@ -136,7 +138,8 @@ class App:
             on_camera=self._store_camera,
             admission=self._admission(),
         )
-        self._server = Server(self._box, config.limits, self.lag, self.journal)
+        states = StateCache(self._box, self.lag)
+        self._server = Server(Site(self._box, config, storage, self.lag, self.journal, states))
         try:
             await self._server.start(config.server.host, config.server.port)
         except BaseException:

@@ -4,6 +4,8 @@ import asyncio
 import time
 from typing import Any
 
+import orjson
+
 from edgebox.domain.requests import CameraId
 from edgebox.link.deadlines import to_later
 from edgebox.runtime.box import Box
@@ -13,9 +15,34 @@ from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.metrics import WINDOW_S, Counts
 from edgebox.web.documents import SCORE_MIN, answer_detections
 
+STATE_PERIOD_S = 0.5
+"""How often viewers are sent one."""
 _EVENTS_SHOWN = 30
 _CAMERAS_PER_SLICE = 4
 _QUANTILES = {"p50": 0.5, "p99": 0.99}
+
+
+class StateCache:
+    """One state document for all viewers of a moment."""
+
+    def __init__(self, box: Box, lag: LoopLag) -> None:
+        """Build documents of `box`."""
+        self._box = box
+        self._lag = lag
+        self._built_s = 0.0
+        self._document = b""
+        self._building = asyncio.Lock()
+
+    async def document(self) -> bytes:
+        """Return a document at most a quarter of a second old."""
+        now_s = asyncio.get_running_loop().time()
+        async with self._building:
+            if not self._document or now_s - self._built_s > STATE_PERIOD_S / 2:
+                self._document = orjson.dumps(
+                    await state_document(self._box, self._lag), option=orjson.OPT_SERIALIZE_NUMPY
+                )
+                self._built_s = now_s
+        return self._document
 
 
 async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class CameraSession:
         """End the connection: the same camera has connected anew."""
         self._finish(_FatalError("replaced", "this camera has connected anew"))
 
-    def shut_down(self) -> None:
+    async def close(self) -> None:
         """Say goodbye: the box is stopping."""
         self._outbox.put(Bye("shutdown").encode())
         self._why_ended = "the box is stopping"

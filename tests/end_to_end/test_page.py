@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Locator, Page, async_playwright, expec
 
 from edgebox.app import App
 from edgebox.media.sources import open_source
-from edgebox.web.server import PAGE
+from edgebox.web.page import PAGE
 from tests.end_to_end.running import get_json, gone, running, streaming, until
 
 ARGUMENTS = [

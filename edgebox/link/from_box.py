@@ -1,4 +1,4 @@
-"""Owns the messages that only the box sends: welcome, ack, result, drop, advice, ping.
+"""Owns the messages that only the box sends: welcome, ack, result, drop, advice, ping, pong.
 
 Encoding builds one dict and leaves the rest to orjson, advice included: about 1 us for an ack.
 Decoding trusts nothing: a wrong message raises InvalidInputError that names every wrong field.
@@ -259,6 +259,26 @@ class Ping:
         ping = cls(id=read.count("id"), box_ns=read.instant("box_ns"))
         read.finish()
         return ping
+
+
+@dataclass(frozen=True, slots=True)
+class BoxPong:
+    """The box's answer to a camera's ping."""
+
+    TYPE: ClassVar = "pong"
+    id: int
+
+    def encode(self) -> bytes:
+        """Return the message as JSON."""
+        return orjson.dumps({"type": "pong", "id": self.id})
+
+    @classmethod
+    def decode(cls, fields: dict[str, object]) -> Self:
+        """Read the message from its parsed JSON; raises InvalidInputError."""
+        read = FieldReader("pong", fields)
+        pong = cls(id=read.count("id"))
+        read.finish()
+        return pong
 
 
 def _advice(read: FieldReader) -> Advice:

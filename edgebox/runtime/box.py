@@ -231,7 +231,9 @@ class Box:
             self.close_camera(old, "connected anew")
             before.replaced()
         estimate = BandwidthEstimate(rule=self._bandwidth)
-        record = CameraRecord(camera, agent, instance, session, bandwidth=estimate)
+        record = CameraRecord(
+            camera, agent, instance, session, self.driver.clock_ns(), bandwidth=estimate
+        )
         self.cameras[camera.id] = record
         self.driver.feed(CameraOpened(camera))
         self._on_camera(record)

@@ -63,6 +63,9 @@ class CameraRecord:
     agent: str
     instance: str | None
     session: Session | None
+    opened_ns: int = 0
+    first_frame_ns: int | None = None
+    """When its first frame had arrived."""
     advice: Advice | None = None
     left_ns: int | None = None
     left_because: str = ""
@@ -106,6 +109,8 @@ class CameraRecord:
             pixels: of the picture as sent; None when it is not a picture.
             arrival_ns: when its last byte was here.
         """
+        if self.first_frame_ns is None:
+            self.first_frame_ns = arrival_ns
         rtt_ns = self.clock.rtt_ns
         return_ns = (rtt_ns or 0) // 2
         captured_ns = self.clock.to_box_ns(header.captured_ns)

@@ -5,7 +5,7 @@ import asyncio
 from aiohttp import web
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.web import health, infer, overview, page, prometheus, recording, sockets
+from edgebox.web import health, infer, joining, overview, page, prometheus, recording, sockets
 from edgebox.web.catalogue import kinds_of, routes_about
 from edgebox.web.problems import problem_documents
 from edgebox.web.routes import Route, guarded
@@ -13,6 +13,7 @@ from edgebox.web.site import Site
 
 _DECLARED: tuple[Route, ...] = (
     *page.ROUTES,
+    *joining.ROUTES,
     *health.ROUTES,
     *prometheus.ROUTES,
     *sockets.ROUTES,
@@ -30,6 +31,7 @@ _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
     "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; "
         "connect-src 'self' ws: wss:"

@@ -7,8 +7,11 @@ import type { Connection } from '../socket'
 import type { BoxState } from '../types'
 import { ConnectionBar, ConnectionPill } from './ConnectionStatus'
 import { Logo } from './icons'
+import { Lazy } from './Lazy'
 import { Nav } from './Nav'
 import { ThemeButton } from './ThemeButton'
+
+const loadAdd = () => import('../pages/Add').then(({ Add }) => Add)
 
 export interface AppProps {
   connection: Connection
@@ -49,6 +52,8 @@ export function App({ connection, state, gallery, onRetry, route }: AppProps) {
 
 function Place({ route, state, gallery }: Pick<AppProps, 'gallery' | 'route'> & { state: BoxState }) {
   switch (route.place) {
+    case 'add':
+      return <Lazy load={loadAdd} props={{ state, gallery }} />
     default:
       return <Overview state={state} gallery={gallery} />
   }

@@ -1,0 +1,48 @@
+// How this camera does: over the last 10 s by its own clock, and every frame since the start.
+
+import { CountsLine } from '../components/CountsLine'
+import { dropLines } from '../counts'
+import { bitrate, count, milliseconds, percent, rate, UNKNOWN } from '../format'
+import { GOOD_SHARE, STRAINED_SHARE } from '../health'
+import type { Status } from './browserCamera'
+
+const SKIPPED: Readonly<Record<string, string>> = {
+  window: 'a newer one came first',
+  infeasible: 'too late at any size',
+  rate: 'more than asked for',
+  offline: 'no connection',
+}
+
+export function Figures({ status, name }: { status: Status; name: string }) {
+  const { onTimeShare, latency_ms, fps, advice, bandwidth_bps, sent_px, variant, remark, counts, skipped } = status
+  return (
+    <section class="card figures" aria-label={`How ${name} does`} data-testid="figures" data-phase={status.phase}>
+      {status.phase === 'waiting' && <p class="remark" data-testid="remark">{remark}</p>}
+      <dl class="figure-grid">
+        <div class={`on-time ${onTimeShare === null ? '' : healthOf(onTimeShare)}`}>
+          <dt>on time, 10 s</dt>
+          <dd data-testid="on-time">{percent(onTimeShare)}</dd>
+        </div>
+        <div><dt>latency, median</dt><dd data-testid="latency">{milliseconds(latency_ms)}</dd></div>
+        <div><dt>answers per s</dt><dd>{rate(fps)}</dd></div>
+        <div><dt>variant</dt><dd data-testid="variant">{variant ?? advice?.variant ?? UNKNOWN}</dd></div>
+        <div><dt>sent, px</dt><dd data-testid="sent">{sent_px ? `${sent_px.width} × ${sent_px.height}` : UNKNOWN}</dd></div>
+        <div><dt>uplink</dt><dd data-testid="link">{bitrate(bandwidth_bps)}</dd></div>
+      </dl>
+      <p class="why" data-testid="why">{advice?.reason ?? ''}</p>
+      <div class="ledger">
+        <CountsLine counts={counts} />
+        <p class="drops">
+          {dropLines(counts.dropped).map(({ reason, amount, meaning }) => <span key={reason} title={meaning}>{count(amount)} {reason}</span>)}
+          {Object.entries(skipped).map(([reason, amount]) => (
+            <span key={`sender-${reason}`} class="muted">{count(amount)} not sent: {SKIPPED[reason] ?? reason}</span>
+          ))}
+        </p>
+      </div>
+    </section>
+  )
+}
+
+function healthOf(share: number): string {
+  return `health-${share >= GOOD_SHARE ? 'good' : share >= STRAINED_SHARE ? 'strained' : 'failing'}`
+}

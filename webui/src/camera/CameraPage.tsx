@@ -36,12 +36,12 @@ export function CameraPage() {
     <div class="page camera-page">
       <header class="top">
         <h1><Logo /> Browser camera</h1>
-        <nav class="places" aria-label="Pages"><a href="./">All cameras</a></nav>
+        <nav class="places" aria-label="Pages"><a href="./" aria-label="All cameras">All<span class="wide-only"> cameras</span></a></nav>
         <StagePill stage={stage} phase={status?.phase ?? null} />
         <ThemeButton />
       </header>
       <main class="studio">
-        <div class={`viewfinder ${station?.mirrored ? 'mirrored' : ''}`}>
+        <div class={`viewfinder ${station?.mirrored ? 'mirrored' : ''}`} style={shapeOf(video.current)}>
           <video ref={video} muted playsInline aria-label="What this camera sees" />
           <canvas ref={canvas} data-testid="overlay" aria-hidden="true" />
           {stage === 'stopped' && <p class="viewfinder-note">{trouble ? trouble.title : 'The camera is off'}</p>}
@@ -56,11 +56,16 @@ export function CameraPage() {
               {stage === 'stopping' ? 'Waiting for the last answers…' : `Stop ${chosen.name}`}
             </button>
           )}
-          {status && <Figures status={status} name={chosen.name} />}
+          {status && <Figures status={status} name={chosen.name} onRetry={station?.retryNow} />}
         </div>
       </main>
     </div>
   )
+}
+
+/** The picture's own shape, once there is one. */
+function shapeOf(video: HTMLVideoElement | null): { aspectRatio?: string } {
+  return video?.srcObject && video.videoWidth ? { aspectRatio: `${video.videoWidth} / ${video.videoHeight}` } : {}
 }
 
 function StagePill({ stage, phase }: { stage: Stage; phase: string | null }) {

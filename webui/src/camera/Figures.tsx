@@ -13,11 +13,24 @@ const SKIPPED: Readonly<Record<string, string>> = {
   offline: 'no connection',
 }
 
-export function Figures({ status, name }: { status: Status; name: string }) {
+interface FiguresProps {
+  status: Status
+  name: string
+  onRetry: (() => void) | undefined
+}
+
+export function Figures({ status, name, onRetry }: FiguresProps) {
   const { onTimeShare, latency_ms, fps, advice, bandwidth_bps, sent_px, variant, remark, counts, skipped } = status
+  const lines = dropLines(counts.dropped)
+  const unsent = Object.entries(skipped)
   return (
     <section class="card figures" aria-label={`How ${name} does`} data-testid="figures" data-phase={status.phase}>
-      {status.phase === 'waiting' && <p class="remark" data-testid="remark">{remark}</p>}
+      {status.phase === 'waiting' && (
+        <div class="remark">
+          <p data-testid="remark">{remark}</p>
+          <button type="button" onClick={onRetry}>Try now</button>
+        </div>
+      )}
       <dl class="figure-grid">
         <div class={`on-time ${onTimeShare === null ? '' : healthOf(onTimeShare)}`}>
           <dt>on time, 10 s</dt>
@@ -32,12 +45,18 @@ export function Figures({ status, name }: { status: Status; name: string }) {
       <p class="why" data-testid="why">{advice?.reason ?? ''}</p>
       <div class="ledger">
         <CountsLine counts={counts} />
-        <p class="drops">
-          {dropLines(counts.dropped).map(({ reason, amount, meaning }) => <span key={reason} title={meaning}>{count(amount)} {reason}</span>)}
-          {Object.entries(skipped).map(([reason, amount]) => (
-            <span key={`sender-${reason}`} class="muted">{count(amount)} not sent: {SKIPPED[reason] ?? reason}</span>
-          ))}
-        </p>
+        {lines.length > 0 && (
+          <p class="drops" data-testid="drops">
+            Dropped:
+            {lines.map(({ reason, amount, meaning }) => <span key={reason} title={meaning}>{count(amount)} {reason}</span>)}
+          </p>
+        )}
+        {unsent.length > 0 && (
+          <p class="drops muted" data-testid="skipped">
+            Never sent:
+            {unsent.map(([reason, amount]) => <span key={reason}>{count(amount)} {SKIPPED[reason] ?? reason}</span>)}
+          </p>
+        )}
       </div>
     </section>
   )

@@ -80,6 +80,11 @@ export class BrowserCamera {
     this.connect()
   }
 
+  /** Try at once if the connection is lost and a try is being waited for; otherwise do nothing. */
+  retryNow(): void {
+    if (this.phase === 'waiting' && !this.link) this.connect()
+  }
+
   /** Take a picture of the video if one is due. Before the first welcome nothing is captured. */
   captured(captured_ns: number): void {
     if (!this.wasWelcomed || this.phase === 'ended' || !this.pace.takes(captured_ns, this.settings.rate_hz)) return

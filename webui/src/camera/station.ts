@@ -34,11 +34,13 @@ export class Station {
   ) {
     document.addEventListener('visibilitychange', this.hidden)
     window.addEventListener('pagehide', this.hidden)
+    window.addEventListener('online', this.retryNow)
   }
 
   dispose(): void {
     document.removeEventListener('visibilitychange', this.hidden)
     window.removeEventListener('pagehide', this.hidden)
+    window.removeEventListener('online', this.retryNow)
     this.halt('the page was closed', '')
   }
 
@@ -46,6 +48,9 @@ export class Station {
   status(): Status | null {
     return this.camera?.status() ?? null
   }
+
+  /** A network that returns, or a person, should not wait out a long delay. */
+  readonly retryNow = (): void => this.camera?.retryNow()
 
   async start(chosen: Chosen): Promise<void> {
     if (this.stage !== 'stopped') return

@@ -12,7 +12,8 @@ export function Command({ text }: { text: string }) {
   }
   return (
     <div class="command">
-      <code ref={code}>{text}</code>
+      {/* Lines break between words, not behind the dashes of options. */}
+      <code ref={code}>{text.split(' ').map((word, at) => <>{at > 0 && ' '}<span key={at}>{word}</span></>)}</code>
       <button type="button" onClick={() => void copy()} aria-label={`Copy ${text}`}>
         <span aria-live="polite">{copied ? 'Copied' : 'Copy'}</span>
       </button>

@@ -67,12 +67,14 @@ export function Add({ state, gallery }: PageProps) {
         </Tabs>
       </section>
 
-      <section class="card add-phone" aria-labelledby="add-phone-title">
-        <h2 id="add-phone-title">A phone or laptop, in its browser</h2>
-        {box && named ? <Phone box={box} name={name} /> : <p class="hint">Give it a name and the box an address, above.</p>}
-      </section>
+      <div class="add-column">
+        <section class="card add-phone" aria-labelledby="add-phone-title">
+          <h2 id="add-phone-title">A phone or laptop, in its browser</h2>
+          {box && named ? <Phone box={box} name={name} /> : <p class="hint">Give it a name and the box an address, above.</p>}
+        </section>
 
-      <Arriving state={state} gallery={gallery} />
+        <Arriving state={state} gallery={gallery} />
+      </div>
     </main>
   )
 }

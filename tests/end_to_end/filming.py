@@ -14,7 +14,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from edgebox.app import App
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import open_source
-from tests.end_to_end.test_page import ARGUMENTS, PATIENCE_MS
+from tests.end_to_end.test_page import ARGUMENTS, PATIENCE_MS, eventually
 
 SIZE_PX = (1280, 720)
 FILMED_HZ = 30.0
@@ -95,9 +95,7 @@ class CameraPage:
     async def answered(self, more: int) -> None:
         """Wait for so many more answers."""
         wanted = await self.results() + more
-        async with asyncio.timeout(PATIENCE_MS / 1000):
-            while await self.results() < wanted:
-                await asyncio.sleep(0.05)
+        await eventually(self.results, lambda results: results >= wanted, "more answers")
 
     async def sent_width_px(self) -> int:
         """Return the width of the last frame that was sent, 0 before the first."""

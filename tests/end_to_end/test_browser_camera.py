@@ -1,6 +1,5 @@
 """The browser camera: a real Chromium films a street and streams it to a real box."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,9 +13,16 @@ from edgebox.domain.requests import CameraId
 from edgebox.web.page import PAGE
 from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, filming
 from tests.end_to_end.running import counts_of, gone, running, texts, until
-from tests.end_to_end.test_page import PATIENCE_MS, PHONE, STICKING_OUT, tile_of
+from tests.end_to_end.test_page import (
+    PATIENCE_MS,
+    PHONE,
+    STICKING_OUT,
+    eventually,
+    tile_of,
+)
 
-SLOW_BPS = 500_000.0
+SLOW_BPS = 400_000.0
+SMALLEST_PX = 128
 HIDE = """
 Object.defineProperty(document, 'hidden', { get: () => true });
 document.dispatchEvent(new Event('visibilitychange'));
@@ -94,14 +100,15 @@ async def test_a_slow_link_makes_the_frames_smaller(
         camera = await CameraPage.open(allowed, link.url)
         await camera.start()
         await camera.answered(10)
-        before_px = await camera.sent_width_px()
+        before_px = await eventually(
+            camera.sent_width_px, lambda px: px >= 2 * SMALLEST_PX, "frames of a good size"
+        )
         link.uplink_bps = SLOW_BPS
-        for _ in range(200):
-            await asyncio.sleep(0.1)
-            if 0 < await camera.sent_width_px() <= 0.7 * before_px:
-                break
+        await eventually(
+            camera.sent_width_px, lambda px: 0 < px <= 0.7 * before_px, "smaller frames"
+        )
         await camera.answered(5)
-        assert 128 <= await camera.sent_width_px() <= 0.7 * before_px
+        assert SMALLEST_PX <= await camera.sent_width_px() <= 0.7 * before_px
         record = app.box.cameras[CameraId("phone")]
         assert record.advice is not None
         assert record.advice.bandwidth_bps < 3 * SLOW_BPS

@@ -10,6 +10,7 @@ from playwright.async_api import Browser, BrowserContext, expect
 
 from edgebox.app import App
 from edgebox.domain.requests import CameraId
+from edgebox.link.messages import BoxPong, ErrorMessage
 from edgebox.web.page import PAGE
 from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, filming
 from tests.end_to_end.running import counts_of, gone, running, texts, until
@@ -20,6 +21,7 @@ from tests.end_to_end.test_page import (
     eventually,
     tile_of,
 )
+from tests.end_to_end.wire import WireCamera
 
 SLOW_BPS = 400_000.0
 SMALLEST_PX = 128
@@ -81,6 +83,14 @@ async def test_frames_are_answered_drawn_and_counted_alike_on_both_sides(
         assert on_time + late == counts.on_time + counts.late
         assert on_time > 0.5 * captured
         assert camera.complaints == []
+
+
+async def test_a_camera_that_cannot_ping_its_socket_may_ask(database: Path) -> None:
+    async with running(database) as app, WireCamera(app) as camera:
+        await camera.json(type="ping", id=7)
+        assert (await camera.wait_for(BoxPong)).id == 7
+        await camera.json(type="ping")
+        assert "ping.id is missing" in (await camera.wait_for(ErrorMessage)).message
 
 
 async def test_several_deadlines_are_asked_for(database: Path, allowed: BrowserContext) -> None:

@@ -36,7 +36,7 @@ export function CameraPage() {
     <div class="page camera-page">
       <header class="top">
         <h1><Logo /> Browser camera</h1>
-        <nav class="places" aria-label="Pages"><a href="./" aria-label="All cameras">All<span class="wide-only"> cameras</span></a></nav>
+        <nav class="places" aria-label="Pages"><a href="./">All cameras</a></nav>
         <StagePill stage={stage} phase={status?.phase ?? null} />
         <ThemeButton />
       </header>

@@ -20,29 +20,18 @@ interface FiguresProps {
 }
 
 export function Figures({ status, name, onRetry }: FiguresProps) {
-  const { onTimeShare, latency_ms, fps, advice, bandwidth_bps, sent_px, variant, remark, counts, skipped } = status
+  const { phase, remark, counts, skipped } = status
   const lines = dropLines(counts.dropped)
   const unsent = Object.entries(skipped)
   return (
-    <section class="card figures" aria-label={`How ${name} does`} data-testid="figures" data-phase={status.phase}>
-      {status.phase === 'waiting' && (
+    <section class="card figures" aria-label={`${phase === 'ended' ? 'What became of the frames of' : 'How it goes with'} ${name}`} data-testid="figures" data-phase={phase}>
+      {phase === 'waiting' && (
         <div class="remark">
           <p data-testid="remark">{remark}</p>
           <button type="button" onClick={onRetry}>Try now</button>
         </div>
       )}
-      <dl class="figure-grid">
-        <div class={`on-time ${onTimeShare === null ? '' : healthOf(onTimeShare)}`}>
-          <dt>on time, 10 s</dt>
-          <dd data-testid="on-time">{percent(onTimeShare)}</dd>
-        </div>
-        <div><dt>latency, median</dt><dd data-testid="latency">{milliseconds(latency_ms)}</dd></div>
-        <div><dt>answers per s</dt><dd>{rate(fps)}</dd></div>
-        <div><dt>variant</dt><dd data-testid="variant">{variant ?? advice?.variant ?? UNKNOWN}</dd></div>
-        <div><dt>sent, px</dt><dd data-testid="sent">{sent_px ? `${sent_px.width} × ${sent_px.height}` : UNKNOWN}</dd></div>
-        <div><dt>uplink</dt><dd data-testid="link">{bitrate(bandwidth_bps)}</dd></div>
-      </dl>
-      <p class="why" data-testid="why">{advice?.reason ?? ''}</p>
+      {phase !== 'ended' && <Now status={status} />}
       <div class="ledger">
         <CountsLine counts={counts} />
         {lines.length > 0 && (
@@ -59,6 +48,27 @@ export function Figures({ status, name, onRetry }: FiguresProps) {
         )}
       </div>
     </section>
+  )
+}
+
+/** How it does now; once it is off, that is past. */
+function Now({ status }: { status: Status }) {
+  const { onTimeShare, latency_ms, fps, advice, bandwidth_bps, sent_px, variant } = status
+  return (
+    <>
+      <dl class="figure-grid">
+        <div class={`on-time ${onTimeShare === null ? '' : healthOf(onTimeShare)}`}>
+          <dt>on time, 10 s</dt>
+          <dd data-testid="on-time">{percent(onTimeShare)}</dd>
+        </div>
+        <div><dt>latency, median</dt><dd data-testid="latency">{milliseconds(latency_ms)}</dd></div>
+        <div><dt>answers per s</dt><dd>{rate(fps)}</dd></div>
+        <div><dt>variant</dt><dd data-testid="variant">{variant ?? advice?.variant ?? UNKNOWN}</dd></div>
+        <div><dt>sent, px</dt><dd data-testid="sent">{sent_px ? `${sent_px.width} × ${sent_px.height}` : UNKNOWN}</dd></div>
+        <div><dt>uplink</dt><dd data-testid="link">{bitrate(bandwidth_bps)}</dd></div>
+      </dl>
+      <p class="why" data-testid="why">{advice?.reason ?? ''}</p>
+    </>
   )
 }
 

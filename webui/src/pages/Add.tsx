@@ -12,7 +12,7 @@ import { Tabs } from '../components/Tabs'
 import { plural } from '../format'
 import { Arrivals, boxAddress, commandLines, freeName, isLoopback, SOURCES } from '../joining'
 import { hashOf } from '../route'
-import type { BoxEvent, BoxState, Camera } from '../types'
+import type { BoxEvent, Camera } from '../types'
 import type { PageProps } from './Overview'
 
 const NAME = /^[A-Za-z0-9._-]{1,64}$/
@@ -25,7 +25,10 @@ export function Add({ state, gallery }: PageProps) {
   const source = SOURCES.find((one) => one.key === key) ?? SOURCES[0]
   const box = boxAddress(typed)
   const named = NAME.test(name)
-  const taken = state.cameras.some(({ id, connected }) => connected && id === name)
+  const arrivals = useRef<Arrivals | null>(null)
+  arrivals.current ??= new Arrivals(state.cameras)
+  const came = arrivals.current.update(state.cameras)
+  const connected = state.cameras.some((camera) => camera.connected && camera.id === name)
   return (
     <main class="add" aria-label="Add a camera">
       <section class="card add-names" aria-label="Name and address">
@@ -35,9 +38,7 @@ export function Add({ state, gallery }: PageProps) {
             type="text" value={name} maxLength={64} autocomplete="off" spellcheck={false} autocapitalize="none"
             aria-invalid={!named} aria-describedby="add-name-hint" onInput={(event) => setName(event.currentTarget.value.trim())}
           />
-          <small id="add-name-hint" class={named && !taken ? 'muted' : 'hint'}>
-            {!named ? '1 to 64 letters, digits, dots, dashes or underscores' : taken ? 'A camera of this name is connected; two cannot be.' : 'Letters, digits, dots and dashes'}
-          </small>
+          <NameHint named={named} connected={connected} isNew={came.includes(name)} />
         </label>
         <label>
           <span>Address at which it reaches this box</span>
@@ -73,10 +74,19 @@ export function Add({ state, gallery }: PageProps) {
           {box && named ? <Phone box={box} name={name} /> : <p class="hint">Give it a name and the box an address, above.</p>}
         </section>
 
-        <Arriving state={state} gallery={gallery} />
+        <Arriving came={came} state={state} gallery={gallery} />
       </div>
     </main>
   )
+}
+
+function NameHint({ named, connected, isNew }: { named: boolean; connected: boolean; isNew: boolean }) {
+  const [text, kind] =
+    !named ? ['1 to 64 letters, digits, dots, dashes or underscores', 'hint']
+    : connected && isNew ? ['It is connected.', 'muted']
+    : connected ? ['A camera of this name is connected; two cannot be.', 'hint']
+    : ['Letters, digits, dots and dashes', 'muted']
+  return <small id="add-name-hint" class={kind}>{text}</small>
 }
 
 interface Reach {
@@ -132,11 +142,8 @@ function Phone({ box, name }: { box: URL; name: string }) {
   )
 }
 
-function Arriving({ state, gallery }: { state: BoxState; gallery: PageProps['gallery'] }) {
-  const arrivals = useRef<Arrivals | null>(null)
-  arrivals.current ??= new Arrivals(state.cameras)
+function Arriving({ came, state, gallery }: PageProps & { came: readonly string[] }) {
   const openedAt_ms = useMemo(() => state.now_ms, [])
-  const came = arrivals.current.update(state.cameras)
   const connected = state.cameras.filter((camera) => camera.connected).length
   const warnings = state.box.events.filter(({ at_ms, level }) => level !== 'info' && at_ms > openedAt_ms)
   return (

@@ -67,14 +67,20 @@ class CameraPage:
 
     @classmethod
     async def open(
-        cls, context: BrowserContext, url: str, name: str = "phone", deadline: str = "1 s"
+        cls,
+        context: BrowserContext,
+        url: str,
+        name: str = "phone",
+        *,
+        deadline: str = "1 s",
+        rate_hz: int = 5,
     ) -> "CameraPage":
         """Open the page and choose a deadline and a rate that a busy machine keeps."""
         context.set_default_timeout(PATIENCE_MS)
         self = cls(await context.new_page(), name)
         await self.page.goto(f"{url}/camera?name={name}")
         await self.page.get_by_label("Deadline").select_option(label=deadline)
-        await self.page.get_by_label("Frames per second").select_option("5")
+        await self.page.get_by_label("Frames per second").select_option(str(rate_hz))
         return self
 
     async def start(self) -> None:

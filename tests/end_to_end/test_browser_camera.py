@@ -23,8 +23,10 @@ from tests.end_to_end.test_page import (
 )
 from tests.end_to_end.wire import WireCamera
 
-SLOW_BPS = 400_000.0
+SLOW_BPS = 120_000.0
 SMALLEST_PX = 128
+LONGEST_WAIT_MS = 30_000
+"""Twice the longest wait between two tries."""
 HIDE = """
 Object.defineProperty(document, 'hidden', { get: () => true });
 document.dispatchEvent(new Event('visibilitychange'));
@@ -107,9 +109,9 @@ async def test_a_slow_link_makes_the_frames_smaller(
     database: Path, allowed: BrowserContext
 ) -> None:
     async with running(database) as app, SlowLink().to(app) as link:
-        camera = await CameraPage.open(allowed, link.url)
+        camera = await CameraPage.open(allowed, link.url, rate_hz=2)
         await camera.start()
-        await camera.answered(10)
+        await camera.answered(4)
         before_px = await eventually(
             camera.sent_width_px, lambda px: px >= 2 * SMALLEST_PX, "frames of a good size"
         )
@@ -117,12 +119,12 @@ async def test_a_slow_link_makes_the_frames_smaller(
         await eventually(
             camera.sent_width_px, lambda px: 0 < px <= 0.7 * before_px, "smaller frames"
         )
-        await camera.answered(5)
+        await camera.answered(2)
         assert SMALLEST_PX <= await camera.sent_width_px() <= 0.7 * before_px
         record = app.box.cameras[CameraId("phone")]
         assert record.advice is not None
         assert record.advice.bandwidth_bps < 3 * SLOW_BPS
-        await camera.shows("link", re.compile(r"kbit/s|1\.\d Mbit/s".replace(" ", r"\s")))
+        await camera.shows("link", "kbit/s")
 
 
 async def test_a_refused_camera_is_explained(database: Path, browser: Browser) -> None:
@@ -175,8 +177,9 @@ async def test_a_box_that_restarts_is_found_again(database: Path, allowed: Brows
     await camera.shows("stage", "No connection")
     await camera.shows("remark", re.compile(r"The box .*\. Trying again in \d+ s"))
     async with running(database, server__port=port) as app:
-        await camera.page.get_by_role("button", name="Try now").click()
-        await camera.shows("stage", "Live")
+        await expect(camera.page.get_by_test_id("stage")).to_have_text(
+            "Live", timeout=LONGEST_WAIT_MS
+        )
         await camera.answered(3)
         await camera.shows("skipped", "no connection")
         await camera.stop()

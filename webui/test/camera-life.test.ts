@@ -155,6 +155,13 @@ test('a lost connection is tried again; what is captured meanwhile counts as not
   expect(first).toBe(second)
 })
 
+test('a person need not wait for the next try', () => {
+  welcomed().onclose?.()
+  camera.retryNow()
+  camera.retryNow()
+  expect(FakeWebSocket.opened).toHaveLength(2)
+})
+
 test('a silent box is given up after ten seconds', async () => {
   const socket = welcomed()
   await vi.advanceTimersByTimeAsync(12_000)

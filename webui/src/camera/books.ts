@@ -40,20 +40,20 @@ export interface Recent {
 
 export class Books {
   readonly skipped: Record<string, number> = {}
-  private captured_ = 0
-  private sent_ = 0
+  private capturedCount = 0
+  private sentCount = 0
   private accepted = 0
   private onTime = 0
   private late = 0
   private worthLate = 0
-  private readonly dropped_: Record<string, number> = {}
+  private readonly droppedFor: Record<string, number> = {}
   private readonly open = new Map<number, Open>()
   private readonly ended: Ended[] = []
   private atHello: Report
-  private deadlines_: readonly Step[]
+  private inForce: readonly Step[]
 
   constructor(deadlines: Deadlines) {
-    this.deadlines_ = stepsOf(deadlines)
+    this.inForce = stepsOf(deadlines)
     this.atHello = this.totals()
   }
 
@@ -64,7 +64,7 @@ export class Books {
 
   /** Judge the frames that are captured from now on by other deadlines. */
   deadlines(deadlines: Deadlines): void {
-    this.deadlines_ = stepsOf(deadlines)
+    this.inForce = stepsOf(deadlines)
   }
 
   /** A hello was answered: reports count from here. */
@@ -73,8 +73,8 @@ export class Books {
   }
 
   captured(frame: number, captured_ns: number): void {
-    this.captured_ += 1
-    this.open.set(frame, { captured_ns, deadlines: this.deadlines_, sent: false, acked_ns: null })
+    this.capturedCount += 1
+    this.open.set(frame, { captured_ns, deadlines: this.inForce, sent: false, acked_ns: null })
   }
 
   /** End a frame that will not be sent. */
@@ -87,7 +87,7 @@ export class Books {
     const entry = this.open.get(frame)
     if (!entry) return
     entry.sent = true
-    this.sent_ += 1
+    this.sentCount += 1
   }
 
   acked(frame: number, accepted: boolean, now_ns: number): void {
@@ -116,7 +116,7 @@ export class Books {
   /** End a frame that will not be answered; whether it was open. */
   drop(frame: number, reason: string, now_ns: number): boolean {
     if (!this.open.delete(frame)) return false
-    this.dropped_[reason] = (this.dropped_[reason] ?? 0) + 1
+    this.droppedFor[reason] = (this.droppedFor[reason] ?? 0) + 1
     this.note({ at_ns: now_ns, onTime: false, latency_ms: null })
     return true
   }
@@ -146,12 +146,12 @@ export class Books {
   /** All frames so far, in the form in which the box counts them. */
   counts(): Counts {
     return {
-      captured: this.captured_,
+      captured: this.capturedCount,
       accepted: this.accepted,
       on_time: this.onTime,
       late: this.late,
       pending: this.open.size,
-      dropped: { ...this.dropped_ },
+      dropped: { ...this.droppedFor },
       worth: this.onTime + this.worthLate,
       mismatches: 0,
     }
@@ -171,7 +171,7 @@ export class Books {
 
   private totals(): Report {
     const skipped: ByReason = { ...this.skipped }
-    return { captured: this.captured_, sent: this.sent_, skipped, on_time: this.onTime, late: this.late }
+    return { captured: this.capturedCount, sent: this.sentCount, skipped, on_time: this.onTime, late: this.late }
   }
 
   private note(ended: Ended): void {

@@ -143,7 +143,7 @@ export class BrowserCamera {
     if (this.phase !== 'live') this.change('connecting', this.remark)
     const { name, ...wishes } = this.settings
     const size = { width_px: this.size_px.width, height_px: this.size_px.height }
-    const hello: Hello = { camera: name, instance: this.instance, ...wishes, ...size, agent: 'edgebox-browser/1' }
+    const hello: Hello = { camera: name, instance: this.instance, ...wishes, ...size, agent: 'edgebox-browser' }
     this.link = new Link(this.address, hello, this.books, this.pictures, {
       onWelcome: ({ labels, box }) => {
         this.labels = labels

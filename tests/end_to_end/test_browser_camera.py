@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -224,9 +225,8 @@ async def test_it_is_shown_on_the_page_like_any_camera(
 
 async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Browser) -> None:
     async with running(database) as app:
-        context = await browser.new_context(
-            permissions=["camera"], viewport=PHONE, device_scale_factor=2
-        )
+        phone: dict[str, Any] = {"viewport": PHONE, "device_scale_factor": 2}
+        context = await browser.new_context(permissions=["camera"], **phone)
         camera = await CameraPage.open(context, app.url)
         assert await camera.page.evaluate(STICKING_OUT) == []
         await camera.start()

@@ -21,6 +21,7 @@ from edgebox.link.messages import (
     Ack,
     AdviceMessage,
     BoxMessage,
+    BoxPong,
     Bye,
     DropNotice,
     ErrorMessage,
@@ -207,8 +208,8 @@ class Session:
                 self._callbacks.remark(f"the box complains: {heard.message}")
             case Bye():
                 raise ConnectionLostError(f"the box said bye: {heard.reason}")
-            case Welcome():
-                pass  # answered once already
+            case Welcome() | BoxPong():
+                pass  # answered once already; never asked for
 
     def _obey(self, advice: Advice) -> None:
         self.advice = advice

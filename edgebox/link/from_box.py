@@ -1,4 +1,4 @@
-"""Owns the messages that only the box sends: welcome, ack, result, drop, advice, ping.
+"""Owns the messages that only the box sends: welcome, ack, result, drop, advice, ping, pong.
 
 Encoding builds one dict and leaves the rest to orjson, advice included: about 1 us for an ack.
 Decoding trusts nothing: a wrong message raises InvalidInputError that names every wrong field.
@@ -275,6 +275,26 @@ def _deadline(slo_ms: float | None) -> dict[str, float]:
 def _read_deadline(read: FieldReader) -> float | None:
     # Zero, which is no deadline, stands for one that is not there.
     return read.number("slo_ms", 0, SLO_MAX_MS, 0.0) or None
+
+
+@dataclass(frozen=True, slots=True)
+class BoxPong:
+    """The box's answer to a camera's ping."""
+
+    TYPE: ClassVar = "pong"
+    id: int
+
+    def encode(self) -> bytes:
+        """Return the message as JSON."""
+        return orjson.dumps({"type": "pong", "id": self.id})
+
+    @classmethod
+    def decode(cls, fields: dict[str, object]) -> Self:
+        """Read the message from its parsed JSON; raises InvalidInputError."""
+        read = FieldReader("pong", fields)
+        pong = cls(id=read.count("id"))
+        read.finish()
+        return pong
 
 
 def _advice(read: FieldReader) -> Advice:

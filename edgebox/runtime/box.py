@@ -244,7 +244,13 @@ class Box:
         estimate = BandwidthEstimate(rule=self._bandwidth)
         overrides = self.overrides.get(camera.id, NOTHING_SET)
         record = CameraRecord(
-            camera, agent, instance, session, overrides=overrides, bandwidth=estimate
+            camera,
+            agent,
+            instance,
+            session,
+            overrides=overrides,
+            opened_ns=self.driver.clock_ns(),
+            bandwidth=estimate,
         )
         self.cameras[camera.id] = record
         self.driver.feed(CameraOpened(record.camera))

@@ -66,6 +66,9 @@ class CameraRecord:
     instance: str | None
     session: Session | None
     overrides: Overrides = NOTHING_SET
+    opened_ns: int = 0
+    first_frame_ns: int | None = None
+    """When its first frame had arrived."""
     advice: Advice | None = None
     left_ns: int | None = None
     left_because: str = ""
@@ -124,6 +127,8 @@ class CameraRecord:
             pixels: of the picture as sent; None when it is not a picture.
             arrival_ns: when its last byte was here.
         """
+        if self.first_frame_ns is None:
+            self.first_frame_ns = arrival_ns
         rtt_ns = self.clock.rtt_ns
         return_ns = (rtt_ns or 0) // 2
         captured_ns = self.clock.to_box_ns(header.captured_ns)

@@ -1,5 +1,6 @@
 """Owns the page's files: `GET /` and what it loads."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from aiohttp import web
@@ -26,11 +27,20 @@ def add_assets(app: web.Application) -> None:
         app.router.add_static(ASSETS, PAGE / "assets")
 
 
-async def _page(site: Site, request: web.Request) -> web.StreamResponse:
-    index = PAGE / "index.html"
-    if not index.is_file():
+def page_file(name: str, headers: Mapping[str, str] | None = None) -> web.FileResponse:
+    """Answer with one of the built pages.
+
+    Raises:
+        PageMissingError: it was never built.
+    """
+    file = PAGE / name
+    if not file.is_file():
         raise PageMissingError("the page is not built; run `make page` in the source tree")
-    return web.FileResponse(index, headers={"Cache-Control": "no-cache"})
+    return web.FileResponse(file, headers={"Cache-Control": "no-cache", **(headers or {})})
+
+
+async def _page(site: Site, request: web.Request) -> web.StreamResponse:
+    return page_file("index.html")
 
 
 ROUTES = (

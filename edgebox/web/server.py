@@ -10,6 +10,7 @@ from edgebox.web import (
     configuration,
     health,
     infer,
+    joining,
     model_list,
     overview,
     page,
@@ -25,6 +26,7 @@ from edgebox.web.site import Site
 
 _DECLARED: tuple[Route, ...] = (
     *page.ROUTES,
+    *joining.ROUTES,
     *health.ROUTES,
     *prometheus.ROUTES,
     *sockets.ROUTES,
@@ -46,6 +48,7 @@ _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
     "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; "
         "connect-src 'self' ws: wss:"

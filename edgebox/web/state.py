@@ -150,6 +150,7 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
         "family": camera.family,
         "connected": record.connected,
         "left": None if record.left_ns is None else _left(record, record.left_ns, now_ns),
+        "first_frame_s": _first_frame_s(record),
         "agent": record.agent,
         "address": record.session.address if record.session else None,
         "slo_ms": round(camera.slo_ns / 1e6, 1),
@@ -178,6 +179,12 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
 def _left(record: CameraRecord, left_ns: int, now_ns: int) -> dict[str, Any]:
     ago_ms = (now_ns - left_ns) / 1e6
     return {"at_ms": round(time.time() * 1e3 - ago_ms), "why": record.left_because}
+
+
+def _first_frame_s(record: CameraRecord) -> float | None:
+    if record.first_frame_ns is None:
+        return None
+    return round((record.first_frame_ns - record.opened_ns) / 1e9, 3)
 
 
 def _history(record: CameraRecord, now_ns: int) -> list[list[float]]:

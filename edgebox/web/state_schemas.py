@@ -52,6 +52,7 @@ CAMERA_STATE = Schema(
         app=TEXT,
         family=TEXT,
         connected=BOOLEAN,
+        first_frame_s=nullable(NUMBER),
         left=nullable(record(at_ms=COUNT, why=TEXT)),
         agent=TEXT,
         address=nullable(TEXT),

@@ -26,8 +26,10 @@ from edgebox.link.messages import (
     VERSIONS,
     Ack,
     AdviceMessage,
+    BoxPong,
     Bye,
     CameraMessage,
+    CameraPing,
     DropNotice,
     ErrorMessage,
     FrameHeader,
@@ -297,6 +299,8 @@ class CameraSession:
         match message:
             case Pong():
                 self._pong(record, message)
+            case CameraPing():
+                self._outbox.put(BoxPong(message.id).encode())
             case Report():
                 self._report(record, message)
             case Bye():

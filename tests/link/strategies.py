@@ -12,8 +12,10 @@ from edgebox.link.messages import (
     Ack,
     AdviceMessage,
     BoxMessage,
+    BoxPong,
     Bye,
     CameraMessage,
+    CameraPing,
     DropNotice,
     ErrorMessage,
     FrameHeader,
@@ -77,6 +79,7 @@ box_messages: st.SearchStrategy[BoxMessage] = st.one_of(
     st.builds(DropNotice, frames, st.sampled_from(DropReason), printable, advices),
     st.builds(AdviceMessage, advices, st.none() | st.floats(1, 60_000)),
     st.builds(Ping, counts, instants),
+    st.builds(BoxPong, counts),
     st.builds(ErrorMessage, printable, printable, st.booleans()),
     st.builds(Bye, printable),
 )
@@ -113,6 +116,7 @@ hellos = st.builds(
 camera_messages: st.SearchStrategy[CameraMessage] = st.one_of(
     hellos,
     st.builds(Pong, counts, instants),
+    st.builds(CameraPing, counts),
     st.builds(
         Report,
         captured=st.none() | counts,

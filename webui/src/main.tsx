@@ -8,6 +8,7 @@ import { render } from 'preact'
 import { App } from './components/App'
 import { Gallery } from './gallery'
 import { shouldReload } from './reconnect'
+import { routeOf } from './route'
 import { BoxSocket, socketAddress, type Connection } from './socket'
 import { applyTheme, savedTheme } from './theme'
 import type { BoxState } from './types'
@@ -41,7 +42,13 @@ const socket = new BoxSocket(socketAddress(document.baseURI), {
 
 function draw(): void {
   render(
-    <App connection={connection} state={state} gallery={gallery} onRetry={() => socket.retryNow()} />,
+    <App
+      connection={connection}
+      state={state}
+      gallery={gallery}
+      onRetry={() => socket.retryNow()}
+      route={routeOf(location.hash)}
+    />,
     root as HTMLElement,
   )
 }
@@ -60,3 +67,7 @@ function reloadForUpgrade(loaded: string, seen: string): boolean {
 
 applyTheme(savedTheme())
 socket.start()
+window.addEventListener('hashchange', () => {
+  draw()
+  window.scrollTo(0, 0)
+})

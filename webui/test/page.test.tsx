@@ -20,7 +20,7 @@ function documented(): BoxState {
 }
 
 function page(state: BoxState | null, connection: Connection = { phase: 'live' }): string {
-  const html = renderToString(<App connection={connection} state={state} gallery={gallery} onRetry={() => {}} />)
+  const html = renderToString(<App connection={connection} state={state} gallery={gallery} onRetry={() => {}} route={{ place: 'overview' }} />)
   return html.replaceAll('\u202f', ' ')
 }
 

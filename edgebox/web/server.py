@@ -17,6 +17,7 @@ from edgebox.runtime.recordings import compressed, file_name
 from edgebox.web.infer import infer
 from edgebox.web.prometheus import CONTENT_TYPE, metrics_text
 from edgebox.web.stream import CameraSession
+from edgebox.web.timeline import timeline
 from edgebox.web.ui import StateCache, Viewer
 
 _log = logging.getLogger(__name__)
@@ -90,6 +91,7 @@ class Server:
                 web.post("/v1/infer", self._infer),
                 web.get("/v1/state", self._state),
                 web.get("/v1/journal", self._recording),
+                web.get("/v1/timeline", self._timeline),
                 web.get("/v1/ui", self._ui),
             ]
         )
@@ -185,6 +187,10 @@ class Server:
             await response.write(piece)
         await response.write_eof()
         return response
+
+    async def _timeline(self, request: web.Request) -> web.Response:
+        self._admit(request)
+        return await timeline(self._box, request)
 
     def _admit(self, request: web.Request) -> None:
         _refuse_foreign_pages(request)

@@ -2,8 +2,9 @@
 
 It is shown every call of the core and keeps references and numbers; nothing is written out before
 somebody asks (web/timeline.py), so that it costs the loop about a microsecond per frame and step.
-Limits: a minute, at most `KEPT_MAX` of each kind; it decides nothing, and the journal stays the
-full record. One that fails stops and says so; it never harms the box. Lives on the event loop.
+Limits: a minute (changes of plan: the last `CHANGES_KEPT`), at most `KEPT_MAX` of each kind; it
+decides nothing, and the journal stays the full record. One that fails stops and says so; it never
+harms the box. Lives on the event loop.
 """
 
 import logging
@@ -24,6 +25,9 @@ _log = logging.getLogger(__name__)
 WINDOW_NS = 60_000_000_000
 KEPT_MAX = 12_000
 """Of each kind: a minute at 200 batches a second, less above that."""
+CHANGES_KEPT = 200
+CHANGES_WINDOW_NS = 24 * 3600 * 1_000_000_000
+"""Plans change rarely: a minute would mostly show none."""
 SLOT_NS = 100_000_000
 """Queue lengths are kept as the longest within each slot."""
 
@@ -31,20 +35,21 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """The last minute of one kind of thing, numbered, so that a reader can go on where it was."""
+    """The last of one kind of thing, numbered, so that a reader can go on where it was."""
 
-    def __init__(self) -> None:
-        """Start with none."""
+    def __init__(self, kept_max: int = KEPT_MAX, window_ns: int = WINDOW_NS) -> None:
+        """Start with none; keep at most so many, for so long."""
         self.total = 0
         """How many there ever were; the newest has this number."""
-        self._kept: deque[tuple[int, T]] = deque(maxlen=KEPT_MAX)
+        self._kept: deque[tuple[int, T]] = deque(maxlen=kept_max)
+        self._window_ns = window_ns
 
     def add(self, at_ns: int, item: T) -> None:
         """Append one; forget what is too old."""
         kept = self._kept
         kept.append((at_ns, item))
         self.total += 1
-        horizon_ns = at_ns - WINDOW_NS
+        horizon_ns = at_ns - self._window_ns
         while kept[0][0] < horizon_ns:
             kept.popleft()
 
@@ -131,7 +136,7 @@ class Timeline:
         self.batches: Recent[RanBatch] = Recent()
         """Those that are over, in the order of their end."""
         self.drops: Recent[Dropped] = Recent()
-        self.changes: Recent[PlanChange] = Recent()
+        self.changes: Recent[PlanChange] = Recent(CHANGES_KEPT, CHANGES_WINDOW_NS)
         self.plans: Recent[PlanRun] = Recent()
         self.queues: Recent[QueueSlot] = Recent()
         self.running: dict[ExecutorId, RanBatch] = {}

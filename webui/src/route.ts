@@ -1,6 +1,6 @@
 // Which page the address names. After the #, so that the page works under any path of any proxy.
 
-export type Place = 'overview' | 'camera'
+export type Place = 'overview' | 'camera' | 'scheduler'
 
 export interface Route {
   place: Place
@@ -12,13 +12,14 @@ export interface Route {
 export function routeOf(hash: string): Route {
   const [place = '', rest] = hash.replace(/^#\/?/, '').split('/', 2)
   if (place === 'cameras' && rest) return { place: 'camera', camera: decoded(rest) }
+  if (place === 'scheduler') return { place }
   return { place: 'overview' }
 }
 
 /** Write the part of an address after the #. */
 export function hashOf(route: Route): string {
   if (route.place === 'camera') return `#/cameras/${encodeURIComponent(route.camera ?? '')}`
-  return '#/'
+  return route.place === 'overview' ? '#/' : `#/${route.place}`
 }
 
 function decoded(text: string): string {

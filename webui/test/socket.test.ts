@@ -36,6 +36,7 @@ function latest(): FakeWebSocket {
 
 const phases: string[] = []
 const states: unknown[] = []
+const told: number[] = []
 let wake: () => void = () => {}
 let lookAway: (hidden: boolean) => void = () => {}
 let socket: BoxSocket
@@ -46,6 +47,7 @@ beforeEach(() => {
   FakeWebSocket.opened = []
   phases.length = 0
   states.length = 0
+  told.length = 0
   vi.stubGlobal('WebSocket', FakeWebSocket)
   const page = {
     hidden: false,
@@ -66,6 +68,7 @@ beforeEach(() => {
     onConnection: (connection: Connection) => phases.push(connection.phase),
     onState: (state) => states.push(state),
     onFrame: () => {},
+    onTimeline: (news) => told.push(news.now_ms),
   })
   socket.start()
 })

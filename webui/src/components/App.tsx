@@ -4,9 +4,11 @@ import type { Gallery } from '../gallery'
 import { Overview } from '../pages/Overview'
 import type { Route } from '../route'
 import type { Connection } from '../socket'
+import type { TimelineFeed } from '../timeline/feed'
 import type { BoxState } from '../types'
 import { ConnectionBar, ConnectionPill } from './ConnectionStatus'
 import { Logo } from './icons'
+import { Lazy } from './Lazy'
 import { Nav } from './Nav'
 import { ThemeButton } from './ThemeButton'
 
@@ -14,11 +16,12 @@ export interface AppProps {
   connection: Connection
   state: BoxState | null
   gallery: Gallery
+  feed: TimelineFeed
   onRetry: () => void
   route: Route
 }
 
-export function App({ connection, state, gallery, onRetry, route }: AppProps) {
+export function App({ connection, state, gallery, feed, onRetry, route }: AppProps) {
   return (
     <div class={`page ${connection.phase === 'lost' ? 'stale' : ''}`}>
       <header class="top">
@@ -36,7 +39,7 @@ export function App({ connection, state, gallery, onRetry, route }: AppProps) {
         <ThemeButton />
       </header>
       {state ? (
-        <Place route={route} state={state} gallery={gallery} />
+        <Place route={route} state={state} gallery={gallery} feed={feed} />
       ) : (
         <main class="opening">
           <p>{connection.phase === 'lost' ? 'The box does not answer.' : 'Connecting to the box…'}</p>
@@ -47,9 +50,18 @@ export function App({ connection, state, gallery, onRetry, route }: AppProps) {
   )
 }
 
-function Place({ route, state, gallery }: Pick<AppProps, 'gallery' | 'route'> & { state: BoxState }) {
+function Place({
+  route,
+  state,
+  gallery,
+  feed,
+}: Pick<AppProps, 'gallery' | 'feed' | 'route'> & { state: BoxState }) {
   switch (route.place) {
+    case 'scheduler':
+      return <Lazy load={schedulerPage} props={{ state, feed }} />
     default:
       return <Overview state={state} gallery={gallery} />
   }
 }
+
+const schedulerPage = async () => (await import('../pages/Scheduler')).Scheduler

@@ -2,7 +2,10 @@
 
 import { hashOf, type Route } from '../route'
 
-const PLACES: ReadonlyArray<{ route: Route; name: string }> = [{ route: { place: 'overview' }, name: 'Cameras' }]
+const PLACES: ReadonlyArray<{ route: Route; name: string }> = [
+  { route: { place: 'overview' }, name: 'Cameras' },
+  { route: { place: 'scheduler' }, name: 'Scheduler' },
+]
 
 export function Nav({ route }: { route: Route }) {
   const under = route.place === 'camera' ? 'overview' : route.place

@@ -1,7 +1,7 @@
 // A colour for each variant, the same at every visit. Red and amber stay free for trouble. Pure.
 
-const HUE_FROM = 110
-const HUES = 230
+const HUE_FROM = 150
+const HUES = 190
 /** Steps of the golden ratio lie far apart, however many there are: neighbours in size run side by side. */
 const HUE_STEP = 0.618
 /** They differ in lightness, too. */

@@ -38,6 +38,7 @@ export class Stage {
   private frame: number | undefined
   private framed_ms = 0
   private painted_ms = -Infinity
+  private paintedEnd_ms = 0
   private stale = true
   private onScreen = true
   private readonly pointers = new Map<number, { x_px: number; y_px: number }>()
@@ -86,6 +87,7 @@ export class Stage {
     if (executors.join() === this.executors.join()) return
     this.executors = executors
     this.fit()
+    this.redraw()
   }
 
   /** The store has heard from the box. */
@@ -153,8 +155,10 @@ export class Stage {
     const height_px = heightOf(this.executors.length)
     const { width, height } = this.canvas
     const wanted = [Math.round(this.canvas.clientWidth * scale), Math.round(height_px * scale)] as const
-    if (width !== wanted[0] || height !== wanted[1]) [this.canvas.width, this.canvas.height] = wanted
-    this.redraw()
+    if (width === wanted[0] && height === wanted[1]) return
+    // A canvas whose size is set is empty: paint before anybody sees that.
+    ;[this.canvas.width, this.canvas.height] = wanted
+    this.paint(performance.now())
   }
 
   private wake(): void {
@@ -182,8 +186,6 @@ export class Stage {
     const due = !this.calm.matches || now_ms - this.painted_ms >= CALM_MS
     if (due && moved_px >= 1) this.stale = true
   }
-
-  private paintedEnd_ms = 0
 
   private paint(now_ms: number): void {
     const context = this.canvas.getContext('2d')

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from edgebox.domain.errors import ConfigError
 from edgebox.inference.sessions import ProviderChoice
@@ -33,12 +33,14 @@ def _key(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     may_be_empty: bool = False,
+    secret: bool = False,
 ) -> Any:
     """Declare a key: its default (whose type is the key's), its range, what it means."""
     return field(
         default=default,
         metadata={
             "doc": doc, "low": low, "high": high, "choices": choices, "may_be_empty": may_be_empty,
+            "secret": secret,
         },
     )  # fmt: skip
 
@@ -207,6 +209,9 @@ class PlannerSection:
     )
 
 
+Origin = Literal["default", "file", "environment", "option"]
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration; `Config()` is what an empty file means."""
@@ -217,6 +222,8 @@ class Config:
     inference: InferenceParameters = field(default_factory=InferenceParameters)
     scheduler: SchedulerSection = field(default_factory=SchedulerSection)
     planner: PlannerSection = field(default_factory=PlannerSection)
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
+    """Where each key's value is from, by key path ("server.port"); not named: the default."""
 
     def scheduler_parameters(self) -> SchedulerParameters:
         """Return what the scheduling core is tuned with."""
@@ -254,13 +261,18 @@ class KeyInfo:
     """As it is written in TOML."""
     expected: str
     doc: str
+    secret: bool
+    """Not to be shown to anybody."""
 
 
 def keys() -> Iterator[KeyInfo]:
     """Yield every key there is, in the order of the example file."""
     for section, declared in _declared().items():
         for name, key in declared.items():
-            yield KeyInfo(section, name, _toml(key.default), _expected(key), key.metadata["doc"])
+            about = key.metadata
+            yield KeyInfo(
+                section, name, _toml(key.default), _expected(key), about["doc"], about["secret"]
+            )
 
 
 def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -282,11 +294,21 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
             problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
         elif not isinstance(tables[name], dict):
             problems.append(f"{name}: must be a table, [{name}], not {_toml(tables.pop(name))}")
+    origins: dict[str, Origin] = {
+        f"{section}.{key}": "file"
+        for section, table in tables.items()
+        if isinstance(table, dict)
+        for key in table
+    }
     if path is not None:
         _resolve_paths(path.parent, tables)
     for dotted, value in (overrides or {}).items():
         section, _, key = dotted.partition(".")
         tables.setdefault(section, {})[key] = value
+        origins[dotted] = "option"
+    if os.environ.get("XDG_DATA_HOME"):
+        for dotted in ("storage.path", "inference.models"):
+            origins.setdefault(dotted, "environment")
     base = Config()
     sections = {
         name: replace(getattr(base, name), **_checked(name, known, tables.get(name, {}), problems))
@@ -295,7 +317,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     if problems:
         source = "the command line" if path is None else str(path)
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
-    return Config(**sections)
+    return Config(**sections, origins=origins)
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -317,6 +339,7 @@ def _declared() -> dict[str, dict[str, Field[Any]]]:
     return {
         section.name: {key.name: key for key in fields(getattr(base, section.name))}
         for section in fields(Config)
+        if section.name != "origins"
     }
 
 

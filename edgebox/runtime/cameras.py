@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from edgebox.domain.models import VariantName
+from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
@@ -32,7 +33,7 @@ class Session(Protocol):
     address: str
 
     def advised(self, advice: Advice) -> None:
-        """Tell the camera of new advice."""
+        """Tell the camera of new advice, and of the deadline in force."""
         ...
 
     def replaced(self) -> None:
@@ -59,10 +60,12 @@ class Hop:
 class CameraRecord:
     """One camera; replaced by a new record when it says hello again."""
 
-    camera: Camera
+    asked: Camera
+    """What it asked for in its hello."""
     agent: str
     instance: str | None
     session: Session | None
+    overrides: Overrides = NOTHING_SET
     advice: Advice | None = None
     left_ns: int | None = None
     left_because: str = ""
@@ -77,6 +80,21 @@ class CameraRecord:
     _received: int = 0
     _skipped: int = 0
     _news: LinkNews = field(default_factory=LinkNews)
+    camera: Camera = field(init=False)
+    """What is in force: what it asked for, and what was set on the box over that."""
+
+    def __post_init__(self) -> None:
+        self.override(self.overrides)
+
+    def override(self, overrides: Overrides) -> None:
+        """Put settings of the box into force, from the next frame on."""
+        self.overrides = overrides
+        self.camera = overrides.applied_to(self.asked)
+
+    @property
+    def slo_ms(self) -> float | None:
+        """The deadline that was set on the box; None: the hello's."""
+        return None if self.overrides.slo_ns is None else self.overrides.slo_ns / 1e6
 
     @property
     def connected(self) -> bool:

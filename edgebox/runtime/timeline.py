@@ -1,10 +1,10 @@
 """Keeps the last minute as a person looks at it: what ran when, what waited, what changed.
 
-It is shown every call of the core and keeps references and numbers; nothing is written out before
-somebody asks (web/timeline.py), so that it costs the loop about a microsecond per frame and step.
-Limits: a minute (changes of plan: the last `CHANGES_KEPT`), at most `KEPT_MAX` of each kind; it
-decides nothing, and the journal stays the full record. One that fails stops and says so; it never
-harms the box. Lives on the event loop.
+It is shown every call of the core and keeps references and numbers, which costs the loop about a
+microsecond a call; nothing is written out before somebody asks (web/timeline_documents.py). Limits:
+a minute (changes of plan: the last `CHANGES_KEPT`), at most `KEPT_MAX` of each kind; it decides
+nothing, and the journal stays the full record. One that fails stops and says so; it never harms the
+box. Lives on the event loop.
 """
 
 import logging

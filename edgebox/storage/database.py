@@ -22,7 +22,7 @@ import orjson
 from edgebox.domain.errors import StorageError
 from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import CameraId
-from edgebox.storage.rows import CameraMinute, CameraRecord, Level, StoredEvent
+from edgebox.storage.rows import CameraMinute, CameraRecord, Level, StorageSizes, StoredEvent
 from edgebox.storage.schema import migrate
 
 IN_MEMORY = ":memory:"
@@ -165,6 +165,15 @@ class Storage:
             camera, _json(hello), now_ms, now_ms,
         )  # fmt: skip
 
+    def record_overrides(self, camera: CameraId, overrides: dict[str, Any]) -> None:
+        """Remember what was set for a camera that has said hello before."""
+        self._record("UPDATE cameras SET overrides = ? WHERE camera = ?", _json(overrides), camera)
+
+    def forget_camera(self, camera: CameraId) -> None:
+        """Delete a camera, its minutes and its events."""
+        for table in ("cameras", "metrics_minute", "events"):
+            self._record(f"DELETE FROM {table} WHERE camera = ?", camera)
+
     def record_minutes(self, rows: Sequence[CameraMinute]) -> None:
         """Keep minutes of metrics; a minute that is there already is replaced."""
         for row in rows:
@@ -214,10 +223,13 @@ class Storage:
     async def cameras(self) -> list[CameraRecord]:
         """Return every camera the box has met, the last seen first."""
         rows = await self._rows(
-            "SELECT camera, hello, first_seen_ms, last_seen_ms FROM cameras"
+            "SELECT camera, hello, first_seen_ms, last_seen_ms, overrides FROM cameras"
             " ORDER BY last_seen_ms DESC, camera"
         )
-        return [CameraRecord(CameraId(r[0]), orjson.loads(r[1]), r[2], r[3]) for r in rows]
+        return [
+            CameraRecord(CameraId(r[0]), orjson.loads(r[1]), r[2], r[3], orjson.loads(r[4]))
+            for r in rows
+        ]
 
     async def minutes(self, camera: CameraId, since_ms: int, until_ms: int) -> list[CameraMinute]:
         """Return a camera's minutes that begin in [since, until), oldest first."""
@@ -229,12 +241,41 @@ class Storage:
         )  # fmt: skip
         return [_minute(row) for row in rows]
 
-    async def recent_events(self, count: int) -> list[StoredEvent]:
-        """Return the last `count` events, newest first."""
+    async def events(
+        self,
+        count: int,
+        *,
+        before: int | None = None,
+        camera: CameraId | None = None,
+        level: Level | None = None,
+    ) -> list[StoredEvent]:
+        """Return the last `count` events, newest first.
+
+        Args:
+            count: at most so many.
+            before: only those older than the one with this id.
+            camera: only those of this camera.
+            level: only those of this level.
+        """
         rows = await self._rows(
-            "SELECT at_ms, level, text, camera FROM events ORDER BY id DESC LIMIT ?", count
-        )
+            "SELECT id, at_ms, level, text, camera FROM events WHERE id < coalesce(?1, id + 1)"
+            " AND (?2 IS NULL OR camera = ?2) AND (?3 IS NULL OR level = ?3)"
+            " ORDER BY id DESC LIMIT ?4",
+            before, camera, level, count,
+        )  # fmt: skip
         return [StoredEvent(*row) for row in rows]
+
+    async def sizes(self) -> StorageSizes:
+        """Return how much there is: bytes in all, rows by table."""
+        (pages,), (page_bytes,) = [
+            (await self._rows(f"PRAGMA {name}"))[0] for name in ("page_count", "page_size")
+        ]
+        tables = await self._rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+        counts = [
+            (name, (await self._rows(f'SELECT count(*) FROM "{name}"'))[0][0])
+            for (name,) in sorted(tables)
+        ]
+        return StorageSizes(pages * page_bytes, dict(counts))
 
     async def flush(self) -> bool:
         """Try to write everything that waits, now; say whether all of it was written."""

@@ -18,6 +18,8 @@ class CameraRecord:
     """Its last hello, as received."""
     first_seen_ms: int
     last_seen_ms: int
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """What was set for it on the box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,21 @@ class CameraMinute:
 class StoredEvent:
     """Something a person may want to read later."""
 
+    id: int
+    """Later events have higher ones."""
+
     at_ms: int
     """Unix milliseconds."""
     level: Level
     text: str
     camera: CameraId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSizes:
+    """How much the database holds."""
+
+    database_bytes: int
+    """Without its write-ahead log."""
+    rows: Mapping[str, int]
+    """By table."""

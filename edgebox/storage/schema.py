@@ -51,6 +51,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX events_by_time ON events (at_ms)",
     ),
     ("ALTER TABLE metrics_minute ADD COLUMN mismatches INTEGER NOT NULL DEFAULT 0",),
+    ("ALTER TABLE cameras ADD COLUMN overrides TEXT NOT NULL DEFAULT '{}'",),
 )
 
 

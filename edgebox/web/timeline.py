@@ -1,264 +1,110 @@
-"""Owns the timeline's documents: the last minute at once, or piece by piece as it happens.
+"""GET /v1/timeline: what ran when in the last minute. docs/http-api.md."""
 
-`docs/http-api.md` specifies them. What is over is written once, whoever asks, and never much at a
-time: the loop has frames to serve in between.
-"""
-
-import asyncio
-import math
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, TypeVar
-
-import numpy as np
-import orjson
 from aiohttp import web
 
-from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.plans import Advice
-from edgebox.runtime.box import Box
-from edgebox.runtime.driver import Driver
-from edgebox.runtime.timeline import (
-    WINDOW_NS,
-    Dropped,
-    PlanChange,
-    PlanRun,
-    QueueSlot,
-    RanBatch,
+from edgebox.runtime.timeline import WINDOW_NS
+from edgebox.web.parameters import Number
+from edgebox.web.routes import Answer, Route, json_response
+from edgebox.web.schemas import (
+    COUNT,
+    NUMBER,
+    TEXT,
+    Schema,
+    array,
+    mapping,
+    nullable,
+    one_of,
+    record,
+    tuple_of,
+)
+from edgebox.web.site import Site
+from edgebox.web.timeline_documents import instant_ms, timeline_document
+
+_LATEST_MS = 2.0**53
+_FROM = Number("from_ms", 0, _LATEST_MS, None, "Begin here, on the box's clock; else a minute ago")
+_TO = Number("to_ms", 0, _LATEST_MS, None, "End here; else now")
+
+
+async def _timeline(site: Site, request: web.Request) -> web.Response:
+    from_ms, to_ms = _FROM.read(request), _TO.read(request)
+    driver = site.box.driver
+    now_ns = driver.clock_ns()
+    document = await timeline_document(
+        driver,
+        now_ns,
+        instant_ms(now_ns - WINDOW_NS) if from_ms is None else from_ms,
+        instant_ms(now_ns) if to_ms is None else to_ms,
+    )
+    return json_response(document)
+
+
+_OUTCOME = one_of("on_time", "late", "failed", "departed", "shutdown")
+_REASON = one_of("queue", "infeasible", "invalid", "overload", "departed", "shutdown")
+_REQUEST = Schema(
+    "BatchRequest",
+    record(
+        request=COUNT, camera=TEXT, captured_ms=NUMBER, arrived_ms=NUMBER, deadline_ms=NUMBER,
+        outcome=nullable(_OUTCOME),
+    ),
+)  # fmt: skip
+_BATCH = Schema(
+    "Batch",
+    record(
+        batch=COUNT,
+        kind=one_of("batch", "sample"),
+        executor=TEXT,
+        variant=TEXT,
+        size=COUNT,
+        padded_size=COUNT,
+        ordered_ms=NUMBER,
+        started_ms=nullable(NUMBER),
+        ended_ms=nullable(NUMBER),
+        answered_ms=nullable(NUMBER),
+        expected_ms=nullable(NUMBER),
+        requests=array(_REQUEST),
+    ),
+)
+_DROP = Schema(
+    "DroppedRequest",
+    record(
+        at_ms=NUMBER, request=COUNT, camera=TEXT, variant=nullable(TEXT), captured_ms=NUMBER,
+        arrived_ms=NUMBER, deadline_ms=NUMBER, reason=_REASON,
+    ),
+)  # fmt: skip
+_TOLD = Schema("Told", record(variant=TEXT, width_px=COUNT, height_px=COUNT, rate_hz=NUMBER))
+_CHANGE = Schema(
+    "PlanChange",
+    record(at_ms=NUMBER, camera=TEXT, before=nullable(_TOLD), after=_TOLD, reason=TEXT),
+)
+_TIMELINE = Schema(
+    "Timeline",
+    record(
+        from_ms=NUMBER,
+        to_ms=NUMBER,
+        now_ms=NUMBER,
+        unix_ms=COUNT,
+        failure=TEXT,
+        executors=array(TEXT),
+        variants=array(TEXT),
+        batches=array(_BATCH),
+        running=array(_BATCH),
+        drops=array(_DROP),
+        changes=array(_CHANGE),
+        plans=array(record(asked_ms=NUMBER, answered_ms=NUMBER, utilisation=NUMBER)),
+        queues=array(tuple_of(NUMBER, mapping(COUNT))),
+        decision_us=nullable(record(count=COUNT, p50=NUMBER, p99=NUMBER, max=NUMBER)),
+    ),
 )
 
-NEWS_PERIOD_S = 0.25
-_PER_SLICE = 64
-"""Batches written before the loop is given back: a third of a millisecond or so."""
-_PER_MESSAGE = 256
-_DECISIONS_AGE_S = 1.0
-
-T = TypeVar("T")
-
-
-def instant_ms(at_ns: int) -> float:
-    """Write an instant of the box's clock in milliseconds, to the microsecond."""
-    return round(at_ns / 1e6, 3)
-
-
-def batch_document(batch: RanBatch) -> dict[str, Any]:
-    """Return one batch or sample; what is not known (yet) is None."""
-    over = bool(batch.closed_ns)
-    ran = bool(batch.started_ns)
-    return {
-        "batch": batch.id,
-        "kind": "sample" if batch.sample else "batch",
-        "executor": batch.executor,
-        "variant": batch.variant,
-        "size": len(batch.requests),
-        "padded_size": batch.batch_size,
-        "ordered_ms": instant_ms(batch.ordered_ns),
-        "started_ms": instant_ms(batch.started_ns) if ran else None,
-        "ended_ms": instant_ms(batch.ended_ns) if ran else None,
-        "answered_ms": instant_ms(batch.closed_ns) if over else None,
-        "expected_ms": None if batch.expected_ns is None else round(batch.expected_ns / 1e6, 3),
-        "requests": [
-            {
-                "request": request.id,
-                "camera": request.camera,
-                "captured_ms": instant_ms(request.captured_ns),
-                "arrived_ms": instant_ms(request.arrival_ns),
-                "deadline_ms": instant_ms(request.deadline_ns),
-                "outcome": batch.endings.get(request.id),
-            }
-            for request in batch.requests
-        ],
-    }
-
-
-def _written(batch: RanBatch) -> orjson.Fragment:
-    if not batch.written:
-        batch.written = orjson.dumps(batch_document(batch))
-    return orjson.Fragment(batch.written)
-
-
-def drop_document(drop: Dropped) -> dict[str, Any]:
-    """Return one request that was dropped before any batch took it."""
-    request = drop.request
-    return {
-        "at_ms": instant_ms(drop.at_ns),
-        "request": request.id,
-        "camera": request.camera,
-        "variant": drop.variant,
-        "captured_ms": instant_ms(request.captured_ns),
-        "arrived_ms": instant_ms(request.arrival_ns),
-        "deadline_ms": instant_ms(request.deadline_ns),
-        "reason": drop.reason.value,
-    }
-
-
-def change_document(change: PlanChange) -> dict[str, Any]:
-    """Return what one camera was told, and what it had been told before."""
-    return {
-        "at_ms": instant_ms(change.at_ns),
-        "camera": change.camera,
-        "before": None if change.before is None else _told(change.before),
-        "after": _told(change.after),
-        "reason": change.after.reason,
-    }
-
-
-def _told(advice: Advice) -> dict[str, Any]:
-    return {
-        "variant": advice.variant,
-        "width_px": advice.width_px,
-        "height_px": advice.height_px,
-        "rate_hz": advice.rate_hz,
-    }
-
-
-def _plan(run: PlanRun) -> dict[str, Any]:
-    return {
-        "asked_ms": instant_ms(run.asked_ns),
-        "answered_ms": instant_ms(run.answered_ns),
-        "utilisation": round(run.utilisation, 4),
-    }
-
-
-def _queue(slot: QueueSlot) -> list[Any]:
-    return [instant_ms(slot.at_ns), slot.longest]
-
-
-def decisions_document(taken_ns: Sequence[int]) -> dict[str, float] | None:
-    """Return quantiles of the core's recent decision times; None before the first."""
-    if not taken_ns:
-        return None
-    p50, p99, most = np.quantile(np.array(taken_ns), (0.5, 0.99, 1.0)) / 1e3
-    return {
-        "count": len(taken_ns),
-        "p50": round(float(p50), 1),
-        "p99": round(float(p99), 1),
-        "max": round(float(most), 1),
-    }
-
-
-class TimelineReader:
-    """Goes on where it was: one for each viewer that follows."""
-
-    def __init__(self, box: Box) -> None:
-        """Begin with all that is kept."""
-        self._box = box
-        self._begins = True
-        self._batches = self._drops = self._changes = self._plans = self._queues = 0
-        self._decided_s = -math.inf
-
-    async def news(self) -> AsyncIterator[bytes]:
-        """Yield messages until nothing is new; the first ever says that it begins."""
-        while self._box.ready:
-            message, more = await self._next(self._box.driver)
-            yield message
-            if not more:
-                return
-
-    async def _next(self, driver: Driver) -> tuple[bytes, bool]:
-        timeline = driver.timeline
-        now_ns = driver.clock_ns()
-        timeline.pass_time(now_ns)
-        self._batches, batches = timeline.batches.after(self._batches, _PER_MESSAGE)
-        self._drops, drops = timeline.drops.after(self._drops, _PER_MESSAGE)
-        self._changes, changes = timeline.changes.after(self._changes, _PER_MESSAGE)
-        self._plans, plans = timeline.plans.after(self._plans)
-        self._queues, queues = timeline.queues.after(self._queues)
-        # Before the loop is given back: what runs now may be over then.
-        running = [batch_document(batch) for batch in timeline.running.values()]
-        document = {
-            "type": "timeline",
-            "begins": self._begins,
-            **_about(driver, now_ns),
-            "batches": await _in_slices(batches, _written),
-            "running": running,
-            "drops": await _in_slices(drops, drop_document),
-            "changes": await _in_slices(changes, change_document),
-            "plans": [_plan(run) for run in plans],
-            "queues": [_queue(slot) for slot in queues],
-        }
-        now_s = now_ns / 1e9
-        if now_s >= self._decided_s + _DECISIONS_AGE_S:
-            self._decided_s = now_s
-            document["decision_us"] = decisions_document(driver.decisions_ns)
-        self._begins = False
-        more = max(len(batches), len(drops), len(changes)) == _PER_MESSAGE
-        return orjson.dumps(document), more
-
-
-async def timeline(box: Box, request: web.Request) -> web.Response:
-    """Answer GET /v1/timeline: what overlaps a span of the last minute.
-
-    Raises:
-        InvalidInputError: the span is none.
-    """
-    driver = box.driver
-    now_ns = driver.clock_ns()
-    from_ms = _number(request, "from_ms", instant_ms(now_ns - WINDOW_NS))
-    to_ms = _number(request, "to_ms", instant_ms(now_ns))
-    if from_ms > to_ms:
-        raise InvalidInputError("from_ms must not be after to_ms")
-    document = await timeline_document(driver, now_ns, round(from_ms * 1e6), round(to_ms * 1e6))
-    return web.Response(body=orjson.dumps(document), content_type="application/json")
-
-
-def _number(request: web.Request, name: str, default: float) -> float:
-    text = request.query.get(name)
-    try:
-        value = default if text is None else float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InvalidInputError(f"{name} must be a number of milliseconds, not {text!r}")
-    return value
-
-
-async def timeline_document(
-    driver: Driver, now_ns: int, from_ns: int, to_ns: int
-) -> dict[str, Any]:
-    """Return what overlaps a span, both instants included, giving the loop back in between."""
-    timeline = driver.timeline
-    timeline.pass_time(now_ns)
-    _, batches = timeline.batches.after(0)
-    _, drops = timeline.drops.after(0)
-    _, changes = timeline.changes.after(0)
-    _, plans = timeline.plans.after(0)
-    _, queues = timeline.queues.after(0)
-    running = [b for b in timeline.running.values() if b.ordered_ns <= to_ns]
-
-    def within(at_ns: int) -> bool:
-        return from_ns <= at_ns <= to_ns
-
-    in_span = [b for b in batches if b.ordered_ns <= to_ns and b.closed_ns >= from_ns]
-    return {
-        "from_ms": instant_ms(from_ns),
-        "to_ms": instant_ms(to_ns),
-        **_about(driver, now_ns),
-        "decision_us": decisions_document(driver.decisions_ns),
-        "running": [batch_document(batch) for batch in running],
-        "batches": await _in_slices(in_span, _written),
-        "drops": await _in_slices([d for d in drops if within(d.at_ns)], drop_document),
-        "changes": await _in_slices([c for c in changes if within(c.at_ns)], change_document),
-        "plans": [_plan(run) for run in plans if within(run.answered_ns)],
-        "queues": [_queue(slot) for slot in queues if within(slot.at_ns)],
-    }
-
-
-def _about(driver: Driver, now_ns: int) -> dict[str, Any]:
-    timeline = driver.timeline
-    return {
-        "now_ms": instant_ms(now_ns),
-        "unix_ms": time.time_ns() // 1_000_000,
-        "failure": timeline.failure,
-        "executors": timeline.executors,
-        "variants": timeline.variants,
-    }
-
-
-async def _in_slices(items: Iterable[T], write: Callable[[T], Any]) -> list[Any]:
-    written = []
-    for number, item in enumerate(items, 1):
-        written.append(write(item))
-        if number % _PER_SLICE == 0:
-            await asyncio.sleep(0)
-    return written
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/timeline",
+        answer=_timeline,
+        summary="What ran when in the last minute",
+        doc="Batches, drops, queues, plans and how they changed; instants on the box's clock.",
+        parameters=(_FROM, _TO),
+        answers=(Answer("What overlaps the span.", _TIMELINE),),
+        needs_ready=True,
+    ),
+)

@@ -16,42 +16,17 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.requests import CameraId
 from edgebox.link.fields import FieldReader, parse_object
 from edgebox.runtime.box import Box
-from edgebox.runtime.looplag import LoopLag
-from edgebox.web.state import shown_header, state_document
-from edgebox.web.timeline import NEWS_PERIOD_S, TimelineReader
+from edgebox.web.state import STATE_PERIOD_S, StateCache, shown_header
+from edgebox.web.timeline_documents import NEWS_PERIOD_S, TimelineReader
 
 _log = logging.getLogger(__name__)
 
-_STATE_PERIOD_S = 0.5
 _RATE_HZ = 5.0
 _RATE_MAX_HZ = 30.0
 _STALL_S = 20.0
 _MESSAGE_MAX_BYTES = 65_536
 _GONE = (ConnectionError, TimeoutError)
 """How a viewer ends that has gone, or does not read."""
-
-
-class StateCache:
-    """One state document for all viewers of a moment."""
-
-    def __init__(self, box: Box, lag: LoopLag) -> None:
-        """Build documents of `box`."""
-        self._box = box
-        self._lag = lag
-        self._built_s = 0.0
-        self._document = b""
-        self._building = asyncio.Lock()
-
-    async def document(self) -> bytes:
-        """Return a document at most a quarter of a second old."""
-        now_s = asyncio.get_running_loop().time()
-        async with self._building:
-            if not self._document or now_s - self._built_s > _STATE_PERIOD_S / 2:
-                self._document = orjson.dumps(
-                    await state_document(self._box, self._lag), option=orjson.OPT_SERIALIZE_NUMPY
-                )
-                self._built_s = now_s
-        return self._document
 
 
 class Viewer:
@@ -120,7 +95,7 @@ class Viewer:
             document = await self._states.document()
             async with asyncio.timeout(_STALL_S):
                 await self._socket.send_frame(document, WSMsgType.TEXT)
-            await asyncio.sleep(_STATE_PERIOD_S)
+            await asyncio.sleep(STATE_PERIOD_S)
 
     async def _send_frames(self) -> None:
         while True:

@@ -116,7 +116,7 @@ async def check_database(database: Path, summaries: list[Summary]) -> None:
                 summary.dropped.values()
             )
             assert minutes[-1].latency_ms["p50"]["total"] > 0
-        told = [event.text for event in await storage.recent_events(100)]
+        told = [event.text for event in await storage.events(100)]
         seen = {camera.camera: camera.hello for camera in await storage.cameras()}
     finally:
         await storage.close()

@@ -84,6 +84,10 @@ GOLDEN_BOX: list[tuple[BoxMessage, str]] = [
         '"message":"could not have been answered by its deadline","advice":' + ADVICE_JSON + "}",
     ),
     (AdviceMessage(ADVICE), '{"type":"advice","advice":' + ADVICE_JSON + "}"),
+    (
+        AdviceMessage(ADVICE, 150.0),
+        '{"type":"advice","advice":' + ADVICE_JSON + ',"slo_ms":150.0}',
+    ),
     (Ping(5, 81723699001), '{"type":"ping","id":5,"box_ns":81723699001}'),
     (
         ErrorMessage("bad_hello", "no", True),

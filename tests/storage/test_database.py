@@ -123,11 +123,11 @@ async def test_events_are_read_newest_first(storage: Storage, clock: WallClock) 
     storage.record_event("info", "the box is ready")
     storage.record_event("warning", "gate-2 is slow", GATE)
     await storage.flush()
-    assert await storage.recent_events(10) == [
-        StoredEvent(clock.ms, "warning", "gate-2 is slow", GATE),
-        StoredEvent(clock.ms, "info", "the box is ready", None),
+    assert await storage.events(10) == [
+        StoredEvent(2, clock.ms, "warning", "gate-2 is slow", GATE),
+        StoredEvent(1, clock.ms, "info", "the box is ready", None),
     ]
-    assert [e.text for e in await storage.recent_events(1)] == ["gate-2 is slow"]
+    assert [e.text for e in await storage.events(1)] == ["gate-2 is slow"]
 
 
 async def test_old_minutes_and_events_are_deleted(tmp_path: Path, clock: WallClock) -> None:
@@ -140,7 +140,7 @@ async def test_old_minutes_and_events_are_deleted(tmp_path: Path, clock: WallClo
     box.record_event("info", "new")
     box.prune()
     await box.flush()
-    assert [e.text for e in await box.recent_events(9)] == ["new"]
+    assert [e.text for e in await box.events(9)] == ["new"]
     assert len(await box.minutes(GATE, 0, clock.ms)) == 1
     clock.ms += 2 * DAY_MS
     await box.close()
@@ -157,7 +157,7 @@ async def test_closing_writes_what_waits(tmp_path: Path) -> None:
     await box.close()
     await box.close()
     reopened = await Storage.open(path)
-    assert [e.text for e in await reopened.recent_events(9)] == ["the last word"]
+    assert [e.text for e in await reopened.events(9)] == ["the last word"]
     await reopened.close()
 
 
@@ -168,7 +168,7 @@ async def test_in_memory_works_and_leaves_no_file(
     box = await Storage.open(IN_MEMORY)
     box.record_event("info", "hello")
     await box.flush()
-    assert len(await box.recent_events(9)) == 1
+    assert len(await box.events(9)) == 1
     await box.close()
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - blocking is fine here
 
@@ -178,7 +178,7 @@ async def test_the_writer_writes_without_being_asked(tmp_path: Path) -> None:
     box.record_event("info", "hello")
     async with asyncio.timeout(10):
         await until(lambda: box.waiting_rows == 0)
-    assert len(await box.recent_events(1)) == 1
+    assert len(await box.events(1)) == 1
     await box.close()
 
 
@@ -274,12 +274,12 @@ async def test_a_full_disk_is_counted_and_overcome(tmp_path: Path) -> None:
     assert box.failures >= 1
     assert "full" in box.last_error
     assert box.waiting_rows == len(texts)
-    assert await box.recent_events(9) == []
+    assert await box.events(9) == []
 
     await limit_pages(box, 100_000)
     assert await box.flush()
     assert box.last_error == ""
-    assert [e.text for e in await box.recent_events(99)] == texts[::-1]
+    assert [e.text for e in await box.events(99)] == texts[::-1]
     assert box.lost_rows == 0
     await box.close()
 
@@ -293,7 +293,7 @@ async def test_the_writer_tries_again_by_itself(tmp_path: Path) -> None:
         await until(lambda: box.failures >= 3)
         await limit_pages(box, 100_000)
         await until(lambda: box.waiting_rows == 0)
-    assert len(await box.recent_events(9)) == 1
+    assert len(await box.events(9)) == 1
     await box.close()
 
 
@@ -309,7 +309,7 @@ async def test_while_full_the_newest_rows_are_kept(tmp_path: Path) -> None:
     assert box.lost_rows == 7
     await limit_pages(box, 100_000)
     await box.flush()
-    kept = [int(e.text.split()[0]) for e in await box.recent_events(99)]
+    kept = [int(e.text.split()[0]) for e in await box.events(99)]
     assert kept == [11, 10, 9, 8, 7]
     await box.close()
 
@@ -337,7 +337,7 @@ async def test_another_process_holding_the_file_is_waited_for(tmp_path: Path) ->
     other.execute("ROLLBACK")
     other.close()
     assert await box.flush()
-    assert len(await box.recent_events(9)) == 1
+    assert len(await box.events(9)) == 1
     await box.close()
 
 
@@ -347,7 +347,7 @@ async def test_a_row_the_database_refuses_does_not_hold_back_the_others(storage:
     storage.record_minutes([minute(60_000, captured=1 << 70)])  # no SQLite integer
     storage.record_event("info", "after")
     assert await storage.flush()
-    assert [e.text for e in await storage.recent_events(9)] == ["after", "before"]
+    assert [e.text for e in await storage.events(9)] == ["after", "before"]
     assert await storage.minutes(GATE, 0, 1 << 50) == []
     assert storage.lost_rows == 2
     assert storage.failures == 2
@@ -357,4 +357,53 @@ async def test_reading_a_closed_storage_is_a_clear_error(tmp_path: Path) -> None
     box = await Storage.open(tmp_path / "box.sqlite3")
     await box.close()
     with pytest.raises(StorageError, match="cannot be read"):
-        await box.recent_events(1)
+        await box.events(1)
+
+
+async def test_what_was_set_for_a_camera_stays_when_it_says_hello_again(storage: Storage) -> None:
+    storage.record_overrides(GATE, {"slo_ms": 1})  # of a camera nobody has met: nothing
+    storage.record_camera(GATE, {"slo_ms": 300})
+    storage.record_overrides(GATE, {"slo_ms": 200})
+    storage.record_camera(GATE, {"slo_ms": 400})
+    await storage.flush()
+    (known,) = await storage.cameras()
+    assert (known.hello, known.overrides) == ({"slo_ms": 400}, {"slo_ms": 200})
+
+
+async def test_a_forgotten_camera_leaves_nothing_and_the_others_everything(
+    storage: Storage,
+) -> None:
+    other = CameraId("gate-3")
+    for camera in (GATE, other):
+        storage.record_camera(camera, {})
+        storage.record_minutes([minute(0, camera=camera)])
+        storage.record_event("info", "came", camera)
+    storage.forget_camera(GATE)
+    await storage.flush()
+    assert [known.camera for known in await storage.cameras()] == [other]
+    assert await storage.minutes(GATE, 0, 1) == []
+    assert len(await storage.minutes(other, 0, 1)) == 1
+    assert [event.camera for event in await storage.events(9)] == [other]
+
+
+async def test_events_are_read_page_by_page_and_by_what_they_are(storage: Storage) -> None:
+    for number in range(6):
+        storage.record_event("warning" if number % 2 else "info", str(number), GATE)
+    storage.record_event("warning", "of the box")
+    await storage.flush()
+    first = await storage.events(3)
+    assert [event.text for event in first] == ["of the box", "5", "4"]
+    assert [event.text for event in await storage.events(9, before=first[-1].id)] == [
+        "3", "2", "1", "0",
+    ]  # fmt: skip
+    warnings = await storage.events(2, camera=GATE, level="warning")
+    assert [event.text for event in warnings] == ["5", "3"]
+
+
+async def test_sizes_count_every_table(storage: Storage) -> None:
+    storage.record_event("info", "one")
+    storage.record_minutes([minute(0), minute(60_000)])
+    await storage.flush()
+    sizes = await storage.sizes()
+    assert (sizes.rows["events"], sizes.rows["metrics_minute"], sizes.rows["cameras"]) == (1, 2, 0)
+    assert sizes.database_bytes >= 4096

@@ -39,6 +39,15 @@ async def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> N
     assert await contents(path) == (1, ["a"])
 
 
+async def test_cameras_of_the_second_version_have_nothing_set(tmp_path: Path) -> None:
+    async with aiosqlite.connect(tmp_path / "m.sqlite3", isolation_level=None) as connection:
+        await migrate(connection, MIGRATIONS[:2])
+        await connection.execute("INSERT INTO cameras VALUES ('gate', '{}', 1, 2)")
+        await migrate(connection)
+        rows = await connection.execute_fetchall("SELECT camera, overrides FROM cameras")
+    assert [tuple(row) for row in rows] == [("gate", "{}")]
+
+
 async def test_minutes_of_the_first_version_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite3"
     async with aiosqlite.connect(path, isolation_level=None) as connection:

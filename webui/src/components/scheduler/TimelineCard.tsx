@@ -198,8 +198,9 @@ function useStage(
   return stage
 }
 
-/** What takes keys of its own: there, Space presses and arrows move. */
-const TAKES_KEYS = 'button, a, input, select, textarea, summary, [contenteditable]'
+/** What takes all keys for itself, and what is pressed with Space. */
+const TAKES_KEYS = 'input, select, textarea, .scroll-x'
+const TAKES_SPACE = 'button, a, summary'
 
 function useKeys(keys: Readonly<Record<string, () => void>>): void {
   const latest = useRef(keys)
@@ -207,7 +208,8 @@ function useKeys(keys: Readonly<Record<string, () => void>>): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
-      if (event.target instanceof Element && event.target.closest(TAKES_KEYS)) return
+      const taken = event.key === ' ' ? `${TAKES_KEYS}, ${TAKES_SPACE}` : TAKES_KEYS
+      if (event.target instanceof Element && event.target.matches(taken)) return
       const arrow = event.shiftKey && event.key.startsWith('Arrow')
       const wish = latest.current?.[arrow ? `Shift+${event.key}` : event.key]
       if (!wish) return

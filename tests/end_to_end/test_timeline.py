@@ -122,7 +122,7 @@ async def news_until(page: aiohttp.ClientWebSocketResponse, batches: int) -> lis
 
 async def silence(page: aiohttp.ClientWebSocketResponse) -> bool:
     """Say whether, of the next states, the later ones come without news in between."""
-    kinds = []
+    kinds: list[str] = []
     async with asyncio.timeout(15):
         while kinds.count("state") < 6:
             kinds.append((await text_message(page))["type"])

@@ -18,6 +18,7 @@ from edgebox.web import (
     recording,
     sockets,
     system,
+    timeline,
 )
 from edgebox.web.catalogue import kinds_of, routes_about
 from edgebox.web.problems import problem_documents
@@ -36,6 +37,7 @@ _DECLARED: tuple[Route, ...] = (
     *model_list.ROUTES,
     *configuration.ROUTES,
     *system.ROUTES,
+    *timeline.ROUTES,
     *recording.ROUTES,
 )
 ROUTES = (*_DECLARED, *routes_about(_DECLARED))

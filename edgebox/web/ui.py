@@ -1,4 +1,5 @@
-"""The page's WebSocket: the state document twice a second, and each camera's latest frame.
+"""The page's WebSocket: the state document twice a second, and each camera's latest frame; for
+those who ask, the timeline as it happens.
 
 A viewer takes frames as fast as it can, never more than it asked for and never an old one: nothing
 is queued for it, so a slow viewer delays nobody.
@@ -16,6 +17,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.link.fields import FieldReader, parse_object
 from edgebox.runtime.box import Box
 from edgebox.web.state import STATE_PERIOD_S, StateCache, shown_header
+from edgebox.web.timeline_documents import NEWS_PERIOD_S, TimelineReader
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class Viewer:
         self._wanted: frozenset[str] | None = None
         self._rate_hz = _RATE_HZ
         self._seen: dict[CameraId, int] = {}
+        self._timeline: TimelineReader | None = None
 
     async def run(self, request: web.Request) -> web.WebSocketResponse:
         """Serve until the page goes."""
@@ -45,7 +48,7 @@ class Viewer:
         self._box.viewers += 1
         tasks = [
             asyncio.create_task(work())
-            for work in (self._read, self._send_states, self._send_frames)
+            for work in (self._read, self._send_states, self._send_frames, self._send_timeline)
         ]
         try:
             await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
@@ -81,8 +84,10 @@ class Viewer:
         read.choice("type", ("watch",))
         rate_hz = read.number("max_hz", 0, _RATE_MAX_HZ, _RATE_HZ, above=True)
         cameras = read.items("cameras", 1_000, [])
+        timeline = read.flag("timeline", False)
         read.finish()
         self._rate_hz = rate_hz
+        self._timeline = TimelineReader(self._box) if timeline else None
         self._wanted = frozenset(map(str, cameras)) or None
 
     async def _send_states(self) -> None:
@@ -110,3 +115,14 @@ class Viewer:
         message = struct.pack("<I", len(header)) + header + bytes(shown.frame.jpeg)
         async with asyncio.timeout(_STALL_S):
             await self._socket.send_frame(message, WSMsgType.BINARY)
+
+    async def _send_timeline(self) -> None:
+        while True:
+            reader = self._timeline
+            if reader is not None:
+                async for message in reader.news():
+                    async with asyncio.timeout(_STALL_S):
+                        await self._socket.send_frame(message, WSMsgType.TEXT)
+                    if reader is not self._timeline:
+                        break
+            await asyncio.sleep(NEWS_PERIOD_S)

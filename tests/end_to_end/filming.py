@@ -14,7 +14,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from edgebox.app import App
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import open_source
-from tests.end_to_end.test_page import ARGUMENTS, PATIENCE_MS, eventually
+from tests.end_to_end.browsing import ARGUMENTS, PATIENCE_MS, eventually
 
 SIZE_PX = (1280, 720)
 FILMED_HZ = 30.0

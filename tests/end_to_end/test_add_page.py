@@ -10,8 +10,8 @@ from typing import Any
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
+from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, browser, open_page, street
 from tests.end_to_end.running import get_json, running, streaming
-from tests.end_to_end.test_page import PATIENCE_MS, PHONE, STICKING_OUT, browser, open_page, street
 
 __all__ = ["browser"]  # the fixture
 

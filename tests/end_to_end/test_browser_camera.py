@@ -13,15 +13,15 @@ from edgebox.app import App
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import BoxPong, ErrorMessage
 from edgebox.web.page import PAGE
-from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, filming
-from tests.end_to_end.running import counts_of, gone, running, texts, until
-from tests.end_to_end.test_page import (
+from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
     eventually,
     tile_of,
 )
+from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, filming
+from tests.end_to_end.running import counts_of, gone, running, texts, until
 from tests.end_to_end.wire import WireCamera
 
 SLOW_BPS = 120_000.0

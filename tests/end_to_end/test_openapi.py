@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 GET_PATHS = (
     *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
-    *("/v1/problems/unknown", "/v1/addresses"),
+    *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
 )
 
 

@@ -53,7 +53,9 @@ async def test_the_document_and_the_router_know_the_same() -> None:
     known = await routed()
     heads = {(method, path) for method, path in known if method == "HEAD"}
     assert known - heads == described | sockets | PAGES
-    assert {path for _, path in heads} == {p for m, p in described if m == "GET"} | {p for _, p in PAGES}
+    assert {path for _, path in heads} == {p for m, p in described if m == "GET"} | {
+        p for _, p in PAGES
+    }
 
 
 def operations() -> Iterator[Any]:

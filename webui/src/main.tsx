@@ -11,6 +11,7 @@ import { shouldReload } from './reconnect'
 import { routeOf } from './route'
 import { BoxSocket, socketAddress, type Connection } from './socket'
 import { applyTheme, savedTheme } from './theme'
+import { TimelineFeed } from './timeline/feed'
 import type { BoxState } from './types'
 
 const RELOADED_FOR = 'edgebox.reloaded-for'
@@ -38,7 +39,9 @@ const socket = new BoxSocket(socketAddress(document.baseURI), {
     draw()
   },
   onFrame: (frame) => gallery.show(frame),
+  onTimeline: (news) => feed.take(news),
 })
+const feed = new TimelineFeed((wanted) => socket.watchTimeline(wanted))
 
 function draw(): void {
   render(
@@ -46,6 +49,7 @@ function draw(): void {
       connection={connection}
       state={state}
       gallery={gallery}
+      feed={feed}
       onRetry={() => socket.retryNow()}
       route={routeOf(location.hash)}
     />,

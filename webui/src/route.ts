@@ -1,6 +1,9 @@
 // Which page the address names. After the #, so that the page works under any path of any proxy.
 
-export type Place = 'overview' | 'camera' | 'add'
+/** The pages whose address is their name. */
+const NAMED = ['scheduler', 'add'] as const
+
+export type Place = 'overview' | 'camera' | (typeof NAMED)[number]
 
 export interface Route {
   place: Place
@@ -12,15 +15,15 @@ export interface Route {
 export function routeOf(hash: string): Route {
   const [place = '', rest] = hash.replace(/^#\/?/, '').split('/', 2)
   if (place === 'cameras' && rest) return { place: 'camera', camera: decoded(rest) }
-  if (place === 'add') return { place: 'add' }
+  const named = NAMED.find((each) => each === place)
+  if (named) return { place: named }
   return { place: 'overview' }
 }
 
 /** Write the part of an address after the #. */
 export function hashOf(route: Route): string {
   if (route.place === 'camera') return `#/cameras/${encodeURIComponent(route.camera ?? '')}`
-  if (route.place === 'add') return '#/add'
-  return '#/'
+  return route.place === 'overview' ? '#/' : `#/${route.place}`
 }
 
 function decoded(text: string): string {

@@ -145,6 +145,8 @@ export interface Detection {
 export interface Watch {
   type: 'watch'
   max_hz?: number
+  /** Also the timeline, from a minute ago on. */
+  timeline?: boolean
 }
 
 /** The JSON header of a binary message. */

@@ -4,6 +4,7 @@ import type { Gallery } from '../gallery'
 import { Overview } from '../pages/Overview'
 import type { Route } from '../route'
 import type { Connection } from '../socket'
+import type { TimelineFeed } from '../timeline/feed'
 import type { BoxState } from '../types'
 import { ConnectionBar, ConnectionPill } from './ConnectionStatus'
 import { Logo } from './icons'
@@ -11,17 +12,16 @@ import { Lazy } from './Lazy'
 import { Nav } from './Nav'
 import { ThemeButton } from './ThemeButton'
 
-const loadAdd = () => import('../pages/Add').then(({ Add }) => Add)
-
 export interface AppProps {
   connection: Connection
   state: BoxState | null
   gallery: Gallery
+  feed: TimelineFeed
   onRetry: () => void
   route: Route
 }
 
-export function App({ connection, state, gallery, onRetry, route }: AppProps) {
+export function App({ connection, state, gallery, feed, onRetry, route }: AppProps) {
   return (
     <div class={`page ${connection.phase === 'lost' ? 'stale' : ''}`}>
       <header class="top">
@@ -39,7 +39,7 @@ export function App({ connection, state, gallery, onRetry, route }: AppProps) {
         <ThemeButton />
       </header>
       {state ? (
-        <Place route={route} state={state} gallery={gallery} />
+        <Place route={route} state={state} gallery={gallery} feed={feed} />
       ) : (
         <main class="opening">
           <p>{connection.phase === 'lost' ? 'The box does not answer.' : 'Connecting to the box…'}</p>
@@ -50,11 +50,21 @@ export function App({ connection, state, gallery, onRetry, route }: AppProps) {
   )
 }
 
-function Place({ route, state, gallery }: Pick<AppProps, 'gallery' | 'route'> & { state: BoxState }) {
+function Place({
+  route,
+  state,
+  gallery,
+  feed,
+}: Pick<AppProps, 'gallery' | 'feed' | 'route'> & { state: BoxState }) {
   switch (route.place) {
     case 'add':
-      return <Lazy load={loadAdd} props={{ state, gallery }} />
+      return <Lazy load={addPage} props={{ state, gallery }} />
+    case 'scheduler':
+      return <Lazy load={schedulerPage} props={{ state, feed }} />
     default:
       return <Overview state={state} gallery={gallery} />
   }
 }
+
+const addPage = async () => (await import('../pages/Add')).Add
+const schedulerPage = async () => (await import('../pages/Scheduler')).Scheduler

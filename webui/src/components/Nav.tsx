@@ -4,6 +4,7 @@ import { hashOf, type Route } from '../route'
 
 const PLACES: ReadonlyArray<{ route: Route; name: string }> = [
   { route: { place: 'overview' }, name: 'Cameras' },
+  { route: { place: 'scheduler' }, name: 'Scheduler' },
   { route: { place: 'add' }, name: 'Add a camera' },
 ]
 

@@ -14,6 +14,8 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.recordings import compressed, file_name
+from edgebox.storage.history import History
+from edgebox.web.history import history_routes
 from edgebox.web.infer import infer
 from edgebox.web.prometheus import CONTENT_TYPE, metrics_text
 from edgebox.web.stream import CameraSession
@@ -60,10 +62,18 @@ class ForeignOriginError(EdgeboxError):
 class Server:
     """The web side of one box."""
 
-    def __init__(self, box: Box, limits: LimitParameters, lag: LoopLag, journal: Journal) -> None:
+    def __init__(
+        self,
+        box: Box,
+        limits: LimitParameters,
+        lag: LoopLag,
+        journal: Journal,
+        history: History,
+    ) -> None:
         """Serve `box`; nothing listens before `start`."""
         self._box = box
         self._journal = journal
+        self._history = history
         self._limits = limits
         self._lag = lag
         self._states = StateCache(box, lag)
@@ -91,6 +101,7 @@ class Server:
                 web.get("/v1/state", self._state),
                 web.get("/v1/journal", self._recording),
                 web.get("/v1/ui", self._ui),
+                *history_routes(self._history),
             ]
         )
         if (PAGE / "assets").is_dir():

@@ -85,26 +85,29 @@ def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]
     """
     step_ms = step_for(to_ms - from_ms, points)
     begin_ms = from_ms - from_ms % step_ms
-    # Since when each level is read, the finest first; what is not in minutes yet is in seconds.
-    bounds = [(SECOND, _first_step(kept.second_ms, MINUTE, to_ms))]
+    # The finest first. What is not in minutes yet is in seconds, whatever the step.
+    seconds_ms = _first_step(kept.second_ms, MINUTE, to_ms)
     if step_ms >= MINUTE.step_ms:
-        bounds = [(SECOND, max(kept.until_ms, bounds[0][1]))]
+        seconds_ms = max(seconds_ms, kept.until_ms)
+    bounds = [(SECOND, seconds_ms)]
     if step_ms < HOUR.step_ms:
-        bounds.append((MINUTE, _first_step(kept.minute_ms, HOUR, to_ms)))
+        # No hour is split: its row is of all of it.
+        hour_ms = min(seconds_ms, to_ms) // HOUR.step_ms * HOUR.step_ms
+        bounds.append((MINUTE, min(_first_step(kept.minute_ms, HOUR, to_ms), hour_ms)))
     bounds.append((HOUR, begin_ms))
     found = []
     end_ms = to_ms
     for level, bound_ms in bounds:
         since_ms = max(begin_ms, bound_ms)
-        since_ms -= since_ms % level.step_ms
         if since_ms < end_ms:
+            since_ms -= since_ms % level.step_ms
             found.append(Segment(level, since_ms, end_ms, max(step_ms, level.step_ms)))
             end_ms = since_ms
     return found[::-1]
 
 
 def _first_step(since_ms: int | None, coarser: Level, otherwise_ms: int) -> int:
-    """Return the first whole step of the next level from an instant on, so that none is split."""
+    """Return the first whole step of the next level from an instant on."""
     return otherwise_ms if since_ms is None else -(-since_ms // coarser.step_ms) * coarser.step_ms
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.errors import EdgeboxError, StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.storage.charts import Kept, Segment, columns, drawn, segments
 from edgebox.storage.levels import (
@@ -126,7 +126,10 @@ class History:
             await self._check_known(camera)
         found = segments(from_ms, to_ms, points, await self._kept())
         rows = [await self._rows(segment, camera) for segment in found]
-        return await asyncio.to_thread(_document, camera, from_ms, to_ms, found, rows)
+        try:
+            return await asyncio.to_thread(_document, camera, from_ms, to_ms, found, rows)
+        except ValueError as error:
+            raise StorageError(f"the history of {camera or 'the box'}: {error}") from error
 
     async def periods(self, level: Level, camera: CameraId) -> dict[int, dict[str, Any]]:
         """Return every row of a camera by its step since 1970; the columns of `levels.COLUMNS`."""

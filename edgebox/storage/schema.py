@@ -51,7 +51,7 @@ def _carried_over_3(table: str, step_ms: int, *, box: bool) -> str:
         SELECT minute_ms / {step_ms} AS at,
             (SELECT id FROM history_names AS known WHERE known.camera = {camera}) AS name,
             60000 * count(DISTINCT minute_ms / 60000),
-            60000 * count(DISTINCT camera || ' ' || minute_ms / 60000),
+            60000 * count(DISTINCT camera || ' ' || (minute_ms / 60000)),
             sum(captured), sum(accepted), sum(on_time), sum(late), sum(mismatches),
             {dropped},
             sum(coalesce(cast(round(mean_px * (on_time + late)) AS INTEGER), 0)),

@@ -14,7 +14,9 @@ _SPREADS = (0.4, 1.0, 0.15, 0.1)
 VARIANTS = ("street-256", "street-320", "street-416")
 
 
-def latencies_ns(rng: np.random.Generator, answers: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def latencies_ns(
+    rng: np.random.Generator, answers: int
+) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Return parts of as many answers, (answers, len(PARTS)); the last is the sum of the others."""
     parts = np.exp(rng.normal(np.log(_MEDIANS_MS), _SPREADS, (answers, len(PARTS) - 1)))
     ms = np.concatenate((parts, parts.sum(axis=1, keepdims=True)), axis=1)
@@ -44,9 +46,7 @@ def period(rng: np.random.Generator, *, seconds: int = 60, rate_hz: int = 10) ->
         measured=Extent(
             size_bytes * 8, size_bytes * 8 // 5, int(rate_bps.min()) - 9, int(rate_bps.max()) + 9
         ),
-        estimated=Extent(
-            int(rate_bps.sum()), seconds, int(rate_bps.min()), int(rate_bps.max())
-        ),
+        estimated=Extent(int(rate_bps.sum()), seconds, int(rate_bps.min()), int(rate_bps.max())),
         latencies=latency_counts(latencies_ns(rng, answered)),
     )
 

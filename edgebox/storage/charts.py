@@ -86,9 +86,9 @@ def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]
     step_ms = step_for(to_ms - from_ms, points)
     begin_ms = from_ms - from_ms % step_ms
     # The finest first. What is not in minutes yet is in seconds, whatever the step.
-    seconds_ms = _first_step(kept.second_ms, MINUTE, to_ms)
-    if step_ms >= MINUTE.step_ms:
-        seconds_ms = max(seconds_ms, kept.until_ms)
+    seconds_ms = kept.until_ms
+    if step_ms < MINUTE.step_ms:
+        seconds_ms = min(seconds_ms, _first_step(kept.second_ms, MINUTE, to_ms))
     bounds = [(SECOND, seconds_ms)]
     if step_ms < HOUR.step_ms:
         # No hour is split: its row is of all of it.

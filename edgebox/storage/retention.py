@@ -1,7 +1,7 @@
 """Decides what is forgotten, so that the file stays within its bounds, and gives its pages back.
 
-Two rules. Age: each kind of row has one at which it goes, a slice of the oldest at a time, so that
-a wall clock that is wrong for an hour costs a day of history and not all of it. Size: whatever was
+Two rules. Age: each kind of row has one at which it goes; history goes a day at a time, so that
+a wall clock that is wrong for an hour costs a day of it and not all. Size: whatever was
 written, the file is kept below `size_max_bytes` by shortening the finest history first, then the
 coarser one, then events, then the list of cameras. Names may be endless, and what is kept by name
 outside the history is bounded by its number as well.
@@ -18,8 +18,6 @@ DAY_MS = 86_400_000
 EVENTS_MAX = 50_000
 CAMERAS_MAX = 5_000
 
-_SLICE_STEPS = 1_440
-"""Steps that age takes at once, at most: a day of minutes."""
 _SLICE_ROWS = 2_000
 """Rows that go at once when there is no room: less than a megabyte."""
 _FREE_PAGES_MAX = 256
@@ -71,7 +69,7 @@ class Retention:
             await self._writer.execute(
                 f"DELETE FROM {level.table} WHERE at <"
                 f" min(?, (SELECT min(at) FROM {level.table}) + ?)",
-                (now_ms - days * DAY_MS) // level.step_ms, _SLICE_STEPS,
+                (now_ms - days * DAY_MS) // level.step_ms, DAY_MS // level.step_ms,
             )  # fmt: skip
         await self._writer.execute(
             "DELETE FROM events WHERE at_ms < ?", now_ms - limits.event_days * DAY_MS

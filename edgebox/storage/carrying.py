@@ -1,4 +1,4 @@
-"""Decides what becomes of the minutes that earlier releases kept. Pure; SQLite calls it while it migrates.
+"""Decides what becomes of minutes of earlier releases. Pure; SQLite calls it while it migrates.
 
 They kept P50 and P99 of each part instead of counts by bucket. Counts are made up that have just
 these: all answers at P50 but those from P99 on. Their own figures stay right; what is added up

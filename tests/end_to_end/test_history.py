@@ -1,4 +1,4 @@
-"""The history of a real box: its charts have what its cameras sent, by HTTP, and so has the file."""
+"""The history of a real box: charts by HTTP, and the file, have what its cameras sent."""
 
 from pathlib import Path
 from typing import Any

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
-from edgebox.runtime.metrics import Metrics
+from edgebox.runtime.metrics import CameraMetrics, Metrics
 from edgebox.runtime.rollup import Rollup
 from edgebox.storage.periods import BOX, Period, Periods
 from tests.runtime.endings import SECOND, answer, refusal
@@ -32,6 +32,21 @@ def summed(minutes: list[dict[int, Periods]], camera: CameraId) -> Period:
             if camera in periods:
                 total.add(periods[camera])
     return total
+
+
+def happen(camera: CameraMetrics, fact: str, now_ns: int) -> None:
+    """Have one frame captured, and end as the fact says."""
+    camera.captured(1, fact == "skip", now_ns)
+    if fact == "skip":
+        return
+    camera.accepted(now_ns)
+    camera.received(1000, (8000, 1_000_000))
+    endings = {
+        "answer": answer(),
+        "late": answer(Outcome.LATE, "street-608", mismatched=True),
+        "drop": refusal(DropReason.OVERLOAD),
+    }
+    camera.ended(endings[fact], now_ns)
 
 
 FACT = st.tuples(
@@ -63,17 +78,7 @@ def test_minutes_add_up_to_the_counters_whatever_the_clock_does(
         for camera, fact in facts:
             if fact == "forget":
                 continue
-            of = metrics.of(camera)
-            of.captured(1, fact == "skip", now_ns)
-            if fact != "skip":
-                of.accepted(now_ns)
-                of.received(1000, (8000, 1_000_000))
-            if fact == "answer":
-                of.ended(answer(), now_ns)
-            elif fact == "late":
-                of.ended(answer(Outcome.LATE, "street-608", mismatched=True), now_ns)
-            elif fact == "drop":
-                of.ended(refusal(DropReason.OVERLOAD), now_ns)
+            happen(metrics.of(camera), fact, now_ns)
             for owner in (camera, BOX):
                 expected[owner, fact] += 1
         found = rollup.take(now_s, 1000, dict.fromkeys(connected, 1e6))

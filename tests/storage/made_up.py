@@ -1,4 +1,4 @@
-"""Made-up history for tests and benchmarks: periods as a box counts them, of cameras and minutes."""
+"""Made-up history for tests and benchmarks: periods and minutes as a box counts them."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,5 +1,6 @@
-"""Charts: their segments cover the span within their points; their figures are those of the rows."""
+"""Charts: segments cover the span within the points; figures are those of the rows."""
 
+import itertools
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -24,28 +25,23 @@ T = 1_790_000_000_000 // 86_400_000 * 86_400_000
 INSTANT = st.integers(T - 86_400_000 * 400, T + 86_400_000)
 
 
-@given(
-    INSTANT,
-    st.integers(1, 400 * 86_400_000),
-    st.integers(POINTS_MIN, 2_000),
-    st.one_of(st.none(), INSTANT),
-    st.one_of(st.none(), INSTANT),
+KEPT = st.builds(
+    lambda second_ms, minute_ms, until_ms: Kept(second_ms, minute_ms, until_ms // 60_000 * 60_000),
+    st.none() | INSTANT,
+    st.none() | INSTANT,
     INSTANT,
 )
+
+
+@given(INSTANT, st.integers(1, 400 * 86_400_000), st.integers(POINTS_MIN, 2_000), KEPT)
 def test_segments_cover_the_span_once_within_the_points(
-    from_ms: int,
-    span_ms: int,
-    points: int,
-    second_ms: int | None,
-    minute_ms: int | None,
-    until: int,
+    from_ms: int, span_ms: int, points: int, kept: Kept
 ) -> None:
-    kept = Kept(second_ms, minute_ms, until // 60_000 * 60_000)
     found = segments(from_ms, from_ms + span_ms, points, kept)
     assert sum(segment.points for segment in found) <= points
     assert found[0].begin_ms <= from_ms
     assert found[-1].end_ms == from_ms + span_ms
-    for one, following in zip(found, found[1:], strict=False):
+    for one, following in itertools.pairwise(found):
         assert one.end_ms == following.begin_ms
         assert one.level.step_ms > following.level.step_ms or following.level is SECOND
         # No row is in two segments: hours and minutes hold nothing from `until_ms` on.

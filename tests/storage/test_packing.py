@@ -37,7 +37,7 @@ def test_two_are_added(one: dict[int, int], other: dict[int, int]) -> None:
 
 
 def test_small_counts_take_two_bytes_each() -> None:
-    assert len(packed(dense({code: 255 for code in range(40, 90)}))) == 100
+    assert len(packed(dense(dict.fromkeys(range(40, 90), 255)))) == 100
     assert packed(dense({})) == b""
 
 

@@ -1,4 +1,4 @@
-"""What the database forgets: by age, by size, and what endless names cost. Real files, moved clock."""
+"""What the database forgets, by age and by size, in real files under a moved clock."""
 
 import json
 import sqlite3

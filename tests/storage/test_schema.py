@@ -79,7 +79,7 @@ async def test_minutes_of_earlier_releases_become_history(tmp_path: Path) -> Non
     assert json.loads(minutes[1]["variants"]) == {"a": 9, "b": 4}
     assert minutes[1]["width_px_sum"] == 8 * 300 + 5 * 200
     at = chart["at_ms"].index(3_600_000)
-    for name, parts in latency.items():
-        for part, ms in parts.items():
+    for name, quantiles in latency.items():
+        for part, ms in quantiles.items():
             read_ms = chart["latency_ms"][name][part][at]
             assert abs(read_ms - ms) <= HISTORY_BUCKETS.error * ms + 0.01

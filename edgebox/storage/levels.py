@@ -2,7 +2,7 @@
 
 A level's table has a row per step and name; `at` counts steps since 1970. Writing a row whose step
 is there adds to it: a restart, a late timer or a wall clock that is set back makes no row wrong
-and loses none. Rows lie by time, then name: writing goes to the end of the file's tree and
+and loses none. In the file rows lie by time, then name: writing goes to the end of a tree and
 forgetting to its beginning, which spares flash storage.
 """
 

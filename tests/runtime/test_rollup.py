@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
+from edgebox.runtime.frames import Ending
 from edgebox.runtime.metrics import CameraMetrics, Metrics
 from edgebox.runtime.rollup import Rollup
 from edgebox.storage.periods import BOX, Period, Periods
@@ -41,7 +42,7 @@ def happen(camera: CameraMetrics, fact: str, now_ns: int) -> None:
         return
     camera.accepted(now_ns)
     camera.received(1000, (8000, 1_000_000))
-    endings = {
+    endings: dict[str, Ending] = {
         "answer": answer(),
         "late": answer(Outcome.LATE, "street-608", mismatched=True),
         "drop": refusal(DropReason.OVERLOAD),

@@ -13,13 +13,13 @@ import os
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edgebox import __version__
 from edgebox.config import Config
 from edgebox.domain.errors import InvariantViolation, ModelError
-from edgebox.domain.models import ExecutorId, LatencyProfile
+from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
@@ -33,12 +33,13 @@ from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box, BoxEvent
 from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.chronicle import Chronicle
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
-from edgebox.runtime.rollup import MINUTE_MS, MinuteRollup
+from edgebox.runtime.rollup import Rollup
 from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
@@ -48,6 +49,8 @@ from edgebox.web.site import Site
 from edgebox.web.state import StateCache
 
 _STOP_PATIENCE_S = 3.0
+_NAMES_PER_CAMERA = 2
+"""Names that may appear in an hour, to each camera that may be connected."""
 _NEVER = 1_000_000
 _COLLECT_MINUTES = 10
 _SWITCH_INTERVAL_S = 0.001
@@ -86,9 +89,7 @@ class App:
         self._executors: list[OnnxExecutor] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._minutes_since_collection = 0
-        self._rollup: MinuteRollup | None = None
-        self._minute_ms = 0
-        """When the minute that is being counted began, Unix milliseconds."""
+        self._chronicle: Chronicle | None = None
 
     @property
     def box(self) -> Box:
@@ -120,11 +121,7 @@ class App:
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         config = self.config
-        storage = await Storage.open(
-            config.storage.file,
-            minute_retention_days=config.storage.minute_retention_days,
-            event_retention_days=config.storage.event_retention_days,
-        )
+        storage = await Storage.open(config.storage.file, limits=config.storage.limits())
         self._storage = storage
         self._box = Box(
             name=config.server.name,
@@ -205,9 +202,32 @@ class App:
         self.box.attach(
             driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
         )
-        self._rollup = MinuteRollup(self.box.metrics, variants)
-        self._minute_ms = _wall_clock_ms()
-        self._tasks.append(asyncio.create_task(self._every_minute(), name="rollup"))
+        self._chronicle = self._begin_chronicle(driver, variants)
+        self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
+
+    def _begin_chronicle(
+        self, driver: Driver, variants: Mapping[VariantName, Variant]
+    ) -> Chronicle:
+        assert self._storage is not None
+        names_max = _NAMES_PER_CAMERA * self.config.limits.cameras_max
+        rollup = Rollup(
+            self.box.metrics,
+            variants,
+            names_max,
+            lambda: self.box.note(
+                "warning",
+                f"more than {names_max} names of cameras in an hour: what further ones do is "
+                "kept only in the history of the whole box",
+            ),
+        )
+        return Chronicle(
+            rollup,
+            self._storage.history,
+            links=self.box.uplinks,
+            on_minute=self._every_minute,
+            wall_ms=_wall_clock_ms,
+            clock_ns=driver.clock_ns,
+        )
 
     def _leave_out(self, problem: ModelError) -> None:
         self.box.note("error", f"a model family is left out: {problem}")
@@ -286,27 +306,10 @@ class App:
                 },
             )
 
-    async def _every_minute(self) -> None:
-        while True:
-            left_ms = _minute_of(self._minute_ms) + MINUTE_MS - _wall_clock_ms()
-            # Bounded: the wall clock may be set back.
-            await asyncio.sleep(min(max(left_ms, 0), MINUTE_MS) / 1e3)
-            self._roll_up()
-
-    def _roll_up(self) -> None:
-        """Store what was counted since the last time; the first and the last minute are shorter.
-
-        Rows are named by when their minute began, so each instant must be used once only: a
-        timer that fires early, or a restart within a minute, must not replace what was counted.
-        """
-        storage, rollup = self._storage, self._rollup
+    def _every_minute(self) -> None:
+        storage = self._storage
         assert storage is not None
-        assert rollup is not None
-        # First, so that the roll-up sees them gone before they can come back.
         self.box.forget_old_cameras()
-        storage.record_minutes(rollup.take(self._minute_ms, self.box.driver.clock_ns()))
-        next_ms = _minute_of(self._minute_ms) + MINUTE_MS
-        self._minute_ms = max(next_ms, _minute_of(_wall_clock_ms()))
         self._minutes_since_collection += 1
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
@@ -353,9 +356,9 @@ class App:
             self._driver = None
         if self._server is not None:
             await self._server.stop()
-        if self._rollup is not None:
-            self._roll_up()
-            self._rollup = None
+        if self._chronicle is not None:
+            self._chronicle.close()
+            self._chronicle = None
         for executor in self._executors:
             with contextlib.suppress(ModelError):
                 await asyncio.to_thread(executor.close)
@@ -368,10 +371,6 @@ class App:
 
 def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _minute_of(at_ms: int) -> int:
-    return at_ms - at_ms % MINUTE_MS
 
 
 def _default_decode_threads() -> int:

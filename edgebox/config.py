@@ -20,6 +20,7 @@ from edgebox.link.bandwidth import Rule
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policies import POLICIES
+from edgebox.storage.retention import Limits
 
 _PLANNING = PlanningParameters()
 _UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
@@ -91,7 +92,21 @@ class StorageParameters:
         '$XDG_DATA_HOME or ~/.local/share; ":memory:" keeps nothing',
         may_be_empty=True,
     )
-    minute_retention_days: int = _key(30, "Days after which metrics are deleted", low=1, high=3650)
+    size_max_mb: int = _key(
+        512,
+        "Megabytes of the file; beyond that the oldest minutes go first, then the oldest hours",
+        low=32,
+        high=1_000_000,
+    )
+    second_retention_minutes: int = _key(
+        60, "Minutes for which metrics are kept by the second, in memory", low=1, high=1440
+    )
+    minute_retention_days: int = _key(
+        30, "Days after which metrics by the minute are deleted", low=1, high=3650
+    )
+    hour_retention_days: int = _key(
+        400, "Days after which metrics by the hour are deleted", low=1, high=3650
+    )
     event_retention_days: int = _key(30, "Days after which events are deleted", low=1, high=3650)
 
     @property
@@ -100,6 +115,16 @@ class StorageParameters:
         if self.path:
             return self.path
         return str(_data_folder() / "edgebox.sqlite3")
+
+    def limits(self) -> Limits:
+        """Return how long and how much is kept."""
+        return Limits(
+            second_minutes=self.second_retention_minutes,
+            minute_days=self.minute_retention_days,
+            hour_days=self.hour_retention_days,
+            event_days=self.event_retention_days,
+            size_max_bytes=self.size_max_mb * 1_000_000,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,6 +289,15 @@ class Box:
         """Cameras that are connected now."""
         return sum(record.connected for record in self.cameras.values())
 
+    def uplinks(self) -> dict[CameraId, float | None]:
+        """Return what each connected camera's uplink is believed to carry, in bit/s."""
+        now_ns = self.driver.clock_ns()
+        return {
+            camera: record.bandwidth.bps(now_ns)
+            for camera, record in self.cameras.items()
+            if record.connected
+        }
+
     def close_camera(self, record: CameraRecord, why: str) -> None:
         """Let a camera go; harmless when it has gone before."""
         if record.session is None:
@@ -331,6 +340,7 @@ class Box:
         hop = record.frame_arrived(header, arrived.size_bytes, pixels, now_ns)
         metrics = self.metrics.of(record.camera.id)
         metrics.captured(1 + hop.skipped, hop.skipped, now_ns)
+        metrics.received(arrived.size_bytes, hop.carried)
         link = record.link_news(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))

@@ -54,6 +54,8 @@ class Hop:
     """The camera's clock contradicts the link: ask for it again."""
     advised: VariantName | None
     """The variant that the camera had been told of when it sent the frame, by these estimates."""
+    carried: tuple[int, int] | None
+    """Bits and how long, in ns, the uplink took for them; None: not known."""
 
 
 @dataclass(slots=True)
@@ -134,12 +136,14 @@ class CameraRecord:
         captured_ns = self.clock.to_box_ns(header.captured_ns)
         sent_ns = self.clock.to_box_ns(header.sent_ns)
         suspicious = False
+        carried = None
         if captured_ns is not None and sent_ns is not None:
             travelled_ns = arrival_ns - captured_ns
             suspicious = not -_FUTURE_MAX_NS <= travelled_ns <= _NETWORK_MAX_NS
             if not suspicious:
                 captured_ns = min(captured_ns, arrival_ns)
                 self.bandwidth.add(size_bytes, min(sent_ns, arrival_ns), arrival_ns, return_ns)
+                carried = self.bandwidth.newest()
         if captured_ns is None or suspicious:
             captured_ns = arrival_ns - self._travel_time_ns(size_bytes, arrival_ns, return_ns)
         if pixels:
@@ -151,7 +155,7 @@ class CameraRecord:
         if sent_ns is None or suspicious:
             sent_ns = captured_ns
         advised = self._advised_at(sent_ns - return_ns)
-        return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious, advised)
+        return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious, advised, carried)
 
     def _advised_at(self, at_ns: int) -> VariantName | None:
         """Return what had left for the camera by this instant; before the welcome: the first."""

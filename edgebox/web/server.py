@@ -9,6 +9,7 @@ from edgebox.web import (
     camera_list,
     configuration,
     health,
+    history,
     infer,
     joining,
     model_list,
@@ -38,6 +39,7 @@ _DECLARED: tuple[Route, ...] = (
     *configuration.ROUTES,
     *system.ROUTES,
     *timeline.ROUTES,
+    *history.ROUTES,
     *recording.ROUTES,
 )
 ROUTES = (*_DECLARED, *routes_about(_DECLARED))

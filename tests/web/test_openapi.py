@@ -7,19 +7,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from edgebox.config import Config
-from edgebox.link.bandwidth import Rule
-from edgebox.runtime.box import Box
-from edgebox.runtime.journal import Journal
-from edgebox.runtime.looplag import LoopLag
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.openapi import document
 from edgebox.web.page import ASSETS
 from edgebox.web.routes import Answer, Route
 from edgebox.web.schemas import Schema
 from edgebox.web.server import ROUTES, application
-from edgebox.web.site import Site
-from edgebox.web.state import StateCache
+from tests.web.sites import site_of
 
 DOCUMENT = document(ROUTES, "1.2.3")
 PAGES = {("GET", "/"), ("GET", "/camera")}
@@ -27,16 +21,8 @@ PAGES = {("GET", "/"), ("GET", "/camera")}
 
 async def routed() -> set[tuple[str, str]]:
     """Return every method and path that the server's own router knows."""
-    storage, lag = await Storage.open(IN_MEMORY), LoopLag()
-    box = Box(
-        name="test",
-        version="1",
-        cameras_max=1,
-        bandwidth=Rule.CAUTIOUS,
-        on_event=lambda event: None,
-        on_camera=lambda record: None,
-    )
-    app = application(Site(box, Config(), storage, lag, Journal(), StateCache(box, lag)))
+    storage = await Storage.open(IN_MEMORY)
+    app = application(site_of(storage))
     await storage.close()
     return {
         (route.method, route.resource.canonical)

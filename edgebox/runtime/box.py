@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, VariantName
@@ -84,6 +85,17 @@ class ArrivedFrame:
     """What is wrong with it: such a frame ends at once. Empty: nothing is."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndedFrame:
+    """A camera's frame and how it ended, for whoever listens."""
+
+    camera: Camera
+    number: int
+    """The camera's own for it."""
+    frame: FrameAtBox
+    ending: Ending
+
+
 class Box:
     """What the web side talks to."""
 
@@ -118,6 +130,8 @@ class Box:
         self.cameras: dict[CameraId, CameraRecord] = {}
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
+        self.listeners: list[Callable[[EndedFrame], None]] = []
+        """Called with every frame of a camera that has ended, once the camera is told."""
         self.metrics = Metrics()
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
         self.not_ready_because = "starting"
@@ -311,6 +325,8 @@ class Box:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
             on_end(frame, ending)
+            for listen in self.listeners:
+                listen(EndedFrame(record.camera, header.frame, frame, ending))
 
         frame = FrameAtBox(
             request, arrived.jpeg, header.width_px, header.height_px, hop.return_ns, ended
@@ -326,16 +342,20 @@ class Box:
 
     def submit_picture(
         self,
-        jpeg: bytes,
+        picture: bytes | memoryview | NDArray[np.uint8],
         picture_px: tuple[int, int],
         variant: VariantName,
         deadline_ms: float,
         on_end: OnEnd,
     ) -> None:
-        """Take in one picture of a program that asks once; `on_end` as in `submit_frame`."""
+        """Take in one picture of a program that asks once; `on_end` as in `submit_frame`.
+
+        `picture` is a JPEG, or (h, w, 3) RGB.
+        """
         driver = self.driver
         now_ns = driver.clock_ns()
         width_px, height_px = picture_px
+        jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)
         request = Request(
             id=driver.next_request_id(),
             camera=CameraId("http"),
@@ -345,16 +365,16 @@ class Box:
             deadline_ns=now_ns + round(deadline_ms * 1e6),
             width_px=width_px,
             height_px=height_px,
-            size_bytes=len(jpeg),
+            size_bytes=rgb.nbytes if rgb is not None else len(jpeg),
             variant=variant,
         )
-        driver.submit(FrameAtBox(request, jpeg, width_px, height_px, 0, on_end))
+        driver.submit(FrameAtBox(request, jpeg, width_px, height_px, 0, on_end, rgb))
 
-    def worst_latency_ns(self, variant: VariantName) -> int | None:
-        """Return how long one picture may take on the fastest executor; None: nowhere."""
+    def worst_latency_ns(self, variant: VariantName, pictures: int = 1) -> int | None:
+        """Return how long so many pictures may take on the fastest executor; None: nowhere."""
         slowdown = self.driver.scheduler.slowdown
         worst = [
-            round(profile.quantile_ns(profile.batch_sizes[0], 0.99) * slowdown.get(executor, 1.0))
+            round(_in_batches_ns(profile, pictures) * slowdown.get(executor, 1.0))
             for executor, profiles in self.profiles.items()
             if (profile := profiles.get(variant)) is not None
         ]
@@ -392,3 +412,11 @@ class Box:
             return None
         p50, p99 = np.quantile(np.array(taken), (0.5, 0.99)) / 1e3
         return {"p50": round(float(p50), 1), "p99": round(float(p99), 1)}
+
+
+def _in_batches_ns(profile: LatencyProfile, pictures: int) -> int:
+    """Return the high quantiles of the fewest batches that so many pictures make."""
+    largest = profile.batch_sizes[-1]
+    full, rest = divmod(pictures, largest)
+    took_ns = full * profile.quantile_ns(largest, 0.99)
+    return took_ns + (profile.quantile_ns(rest, 0.99) if rest else 0)

@@ -64,6 +64,7 @@ class FrameAtBox:
     return_ns: int
     """Estimated way back: half the least round trip, 0 when not known."""
     on_end: Callable[["FrameAtBox", Ending], None]
+    rgb: NDArray[np.uint8] | None = None  #: (h, w, 3); in place of a JPEG
     canvas: NDArray[np.uint8] | None = None  #: (h, w, 3) RGB, the variant's input
     canvas_of: VariantName | None = None
     placement: Placement | None = None

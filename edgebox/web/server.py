@@ -18,6 +18,7 @@ from edgebox.web.infer import infer
 from edgebox.web.prometheus import CONTENT_TYPE, metrics_text
 from edgebox.web.stream import CameraSession
 from edgebox.web.ui import StateCache, Viewer
+from edgebox.web.v2.routes import open_inference
 
 _log = logging.getLogger(__name__)
 
@@ -93,11 +94,16 @@ class Server:
                 web.get("/v1/ui", self._ui),
             ]
         )
+        app.add_subapp("/v2", open_inference(self._box, self._limits, self._admit))
         if (PAGE / "assets").is_dir():
             app.router.add_static("/assets", PAGE / "assets")
         app.on_response_prepare.append(_add_headers)
         self._runner = web.AppRunner(
-            app, access_log=None, shutdown_timeout=_SHUTDOWN_S, handle_signals=False
+            app,
+            access_log=None,
+            shutdown_timeout=_SHUTDOWN_S,
+            handle_signals=False,
+            auto_decompress=False,  # bodies.py does it, beside the event loop
         )
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, backlog=1024)

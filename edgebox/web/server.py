@@ -16,6 +16,7 @@ from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.recordings import compressed, file_name
 from edgebox.web.infer import infer
 from edgebox.web.prometheus import CONTENT_TYPE, metrics_text
+from edgebox.web.results import Results
 from edgebox.web.stream import CameraSession
 from edgebox.web.ui import StateCache, Viewer
 from edgebox.web.v2.routes import open_inference
@@ -94,6 +95,7 @@ class Server:
                 web.get("/v1/ui", self._ui),
             ]
         )
+        Results(self._box, self._admit).add_to(app)
         app.add_subapp("/v2", open_inference(self._box, self._limits, self._admit))
         if (PAGE / "assets").is_dir():
             app.router.add_static("/assets", PAGE / "assets")

@@ -52,19 +52,22 @@ def test_lines_are_for_people() -> None:
 async def test_a_program_gets_results_again_when_the_box_is_back(database: Path) -> None:
     remarks: list[str] = []
 
-    async def results_of(messages: Any, count: int) -> None:
-        while count:
-            async with asyncio.timeout(30):
-                message = await anext(messages)
-            assert message["type"] in ("subscribed", "result")
-            count -= message["type"] == "result"
+    async def next_of(messages: Any, kind: str) -> dict[str, Any]:
+        """Return the next message of a kind; what lies in buffers goes by."""
+        async with asyncio.timeout(30):
+            while (message := await anext(messages))["type"] != kind:
+                pass
+        assert isinstance(message, dict)
+        return message
 
     async with running(database) as app, streaming(app, "gate"):
         url, port = app.url, app.url.rsplit(":", 1)[1]
         messages = subscribe(url, {"camera": ["gate"]}, on_remark=remarks.append)
-        await results_of(messages, 2)
+        assert (await next_of(messages, "subscribed"))["cameras"] == ["gate"]
+        assert (await next_of(messages, "result"))["camera"] == "gate"
     async with running(database, server__port=int(port)) as app, streaming(app, "gate"):
-        await results_of(messages, 2)
+        assert (await next_of(messages, "subscribed"))["cameras"] == ["gate"]
+        assert (await next_of(messages, "result"))["camera"] == "gate"
     await messages.aclose()
     assert len(remarks) == 2
     assert "trying again until it works" in remarks[0]

@@ -23,8 +23,8 @@ from edgebox.app import App
 from edgebox.config import load
 from edgebox.domain.models import FamilyName, VariantName
 from edgebox.domain.requests import Camera, CameraId, Outcome, Request, RequestId
-from edgebox.runtime.box import EndedFrame
-from edgebox.runtime.frames import Answer, FrameAtBox, Timing
+from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Timing
 from edgebox.vision.detections import Detections
 
 COUNTS = (0, 1, 10)
@@ -34,7 +34,7 @@ ROUNDS = 5
 DETECTIONS = 5
 
 
-def ended_frame(number: int, now_ns: int) -> EndedFrame:
+def ended_frame(number: int, now_ns: int) -> tuple[CameraRecord, FrameAtBox, Ending]:
     """Return a frame of a camera that has just been answered."""
     camera = Camera(CameraId("gate"), "default", FamilyName("street"), 300_000_000, 10, 1280, 720)
     request = Request(
@@ -49,8 +49,8 @@ def ended_frame(number: int, now_ns: int) -> EndedFrame:
     )
     timing = Timing(20_000_000, 3_000_000, 8_000_000, 500_000, 31_500_000, 1)
     answer = Answer(Outcome.ON_TIME, VariantName("street-256"), found, timing, 1.0)
-    frame = FrameAtBox(request, b"", 1280, 720, 0, lambda frame, ending: None)
-    return EndedFrame(camera, number, frame, answer)
+    frame = FrameAtBox(request, b"", 1280, 720, 0, lambda frame, ending: None, number)
+    return CameraRecord(camera, "benchmark", None, None), frame, answer
 
 
 def subscribe(url: str, count: int, ready: "multiprocessing.synchronize.Event") -> None:
@@ -81,16 +81,16 @@ async def publish(app: App) -> float:
     total = round(SECONDS * RATE_HZ)
     began_s, cpu_s = time.monotonic(), time.thread_time()
     for number in range(total):
-        for listen in app.box.listeners:
-            listen(frames[number % len(frames)])
+        for observe in app.box.observers:
+            observe(*frames[number % len(frames)])
         await asyncio.sleep(max(0.0, began_s + number / RATE_HZ - time.monotonic()))
     return (time.thread_time() - cpu_s) / total * 1e6
 
 
-async def nobody_left(app: App) -> None:
+async def nobody_left(app: App, others: int) -> None:
     """Wait until the box has noticed that the subscribers are gone."""
     for _ in range(200):
-        if not app.box.listeners:
+        if len(app.box.observers) == others:
             return
         await asyncio.sleep(0.05)
     raise TimeoutError("subscribers that were ended are still there")
@@ -103,6 +103,7 @@ async def measure(database: Path) -> dict[int, list[float]]:
     await app.start()
     context = multiprocessing.get_context("spawn")
     took: dict[int, list[float]] = {count: [] for count in COUNTS}
+    others = len(app.box.observers)
     try:
         for _ in range(ROUNDS):
             for count in COUNTS:
@@ -115,7 +116,7 @@ async def measure(database: Path) -> dict[int, list[float]]:
                 if count:
                     client.terminate()
                     await asyncio.to_thread(client.join)
-                    await nobody_left(app)
+                    await nobody_left(app, others)
     finally:
         await app.stop()
     return took

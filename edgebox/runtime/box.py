@@ -48,6 +48,7 @@ _EVENTS_KEPT = 200
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[FrameAtBox, Ending], None]
+Observer = Callable[[CameraRecord, FrameAtBox, Ending], None]
 Admission = Callable[[PlanningSnapshot, Camera], str | None]
 """Says whom a new camera would take its service; None: nobody. Pure, runs in a thread."""
 
@@ -85,17 +86,6 @@ class ArrivedFrame:
     """What is wrong with it: such a frame ends at once. Empty: nothing is."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndedFrame:
-    """A camera's frame and how it ended, for whoever listens."""
-
-    camera: Camera
-    number: int
-    """The camera's own for it."""
-    frame: FrameAtBox
-    ending: Ending
-
-
 class Box:
     """What the web side talks to."""
 
@@ -130,8 +120,8 @@ class Box:
         self.cameras: dict[CameraId, CameraRecord] = {}
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
-        self.listeners: list[Callable[[EndedFrame], None]] = []
-        """Called with every frame of a camera that has ended, once the camera is told."""
+        self.observers: list[Observer] = []
+        """Told how each frame of a camera ended, after its camera is."""
         self.metrics = Metrics()
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
         self.not_ready_because = "starting"
@@ -325,11 +315,17 @@ class Box:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
             on_end(frame, ending)
-            for listen in self.listeners:
-                listen(EndedFrame(record.camera, header.frame, frame, ending))
+            for observe in self.observers:
+                observe(record, frame, ending)
 
         frame = FrameAtBox(
-            request, arrived.jpeg, header.width_px, header.height_px, hop.return_ns, ended
+            request,
+            arrived.jpeg,
+            header.width_px,
+            header.height_px,
+            hop.return_ns,
+            ended,
+            number=header.frame,
         )
         if arrived.invalid_because:
             frame.ended = True
@@ -368,7 +364,7 @@ class Box:
             size_bytes=rgb.nbytes if rgb is not None else len(jpeg),
             variant=variant,
         )
-        driver.submit(FrameAtBox(request, jpeg, width_px, height_px, 0, on_end, rgb))
+        driver.submit(FrameAtBox(request, jpeg, width_px, height_px, 0, on_end, rgb=rgb))
 
     def worst_latency_ns(self, variant: VariantName, pictures: int = 1) -> int | None:
         """Return how long so many pictures may take on the fastest executor; None: nowhere."""

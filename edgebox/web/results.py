@@ -16,10 +16,11 @@ import orjson
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
-from edgebox.domain.requests import Outcome
+from edgebox.domain.requests import Camera, Outcome
 from edgebox.link.fields import parse_object
-from edgebox.runtime.box import Box, EndedFrame
-from edgebox.runtime.frames import Answer
+from edgebox.runtime.box import Box
+from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.frames import Answer, Ending, FrameAtBox
 from edgebox.vision.detections import Detections
 from edgebox.web.documents import timing_ms
 from edgebox.web.forms import coco_categories, in_form
@@ -107,13 +108,13 @@ class Results:
 
     def _join(self, subscription: Subscription) -> None:
         if not self._subscriptions:
-            self._box.listeners.append(self._publish)
+            self._box.observers.append(self._publish)
         self._subscriptions.add(subscription)
 
     def _leave(self, subscription: Subscription) -> None:
         self._subscriptions.discard(subscription)
         if not self._subscriptions:
-            self._box.listeners.remove(self._publish)
+            self._box.observers.remove(self._publish)
 
     async def _shut_down(self, app: web.Application) -> None:
         for subscription in list(self._subscriptions):
@@ -121,32 +122,33 @@ class Results:
 
     # -- results ----------------------------------------------------------------------------
 
-    def _publish(self, ended: EndedFrame) -> None:
+    def _publish(self, record: CameraRecord, frame: FrameAtBox, ending: Ending) -> None:
         """Tell everybody who wants to know; what several ask for alike is written once."""
-        camera, now_ns = ended.camera.id, self._box.driver.clock_ns()
-        outcome = ended.ending.outcome if isinstance(ended.ending, Answer) else Outcome.DROPPED
+        camera, now_ns = record.camera, self._box.driver.clock_ns()
+        outcome = ending.outcome if isinstance(ending, Answer) else Outcome.DROPPED
         written: dict[tuple[object, ...], bytes | None] = {}
         for subscription in self._subscriptions:
-            if not subscription.wants(camera, outcome, now_ns):
+            if not subscription.wants(camera.id, outcome, now_ns):
                 continue
             asked = subscription.filter
             key = (asked.form, asked.classes, asked.score_min, asked.empty)
             if key not in written:
-                written[key] = self._written(ended, asked, now_ns)
+                written[key] = self._written(camera, frame, ending, asked, now_ns)
             message = written[key]
             if message is not None:
-                subscription.put(camera, message, now_ns)
+                subscription.put(camera.id, message, now_ns)
 
-    def _written(self, ended: EndedFrame, asked: Filter, now_ns: int) -> bytes | None:
+    def _written(
+        self, camera: Camera, frame: FrameAtBox, ending: Ending, asked: Filter, now_ns: int
+    ) -> bytes | None:
         """Return the message about a frame; None: nothing is left that was asked for."""
-        camera, frame, ending = ended.camera, ended.frame, ended.ending
         ago_ns = now_ns - frame.request.captured_ns
         document: dict[str, Any] = {
             "type": "result",
             "camera": camera.id,
             "app": camera.app,
             "family": camera.family,
-            "frame": ended.number,
+            "frame": frame.number,
             "captured_at_ms": round((time.time_ns() - ago_ns) / 1e6, 1),
         }
         if not isinstance(ending, Answer):
@@ -163,7 +165,7 @@ class Results:
         document["variant"] = ending.variant
         document["timing_ms"] = timing_ms(ending.timing)
         size_px = (frame.source_width_px, frame.source_height_px)
-        document |= in_form(asked.form, found, labels, size_px, image_id=ended.number)
+        document |= in_form(asked.form, found, labels, size_px, image_id=frame.number)
         return orjson.dumps(document)
 
     def _known(self, wanted: Filter) -> Filter:

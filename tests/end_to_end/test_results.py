@@ -15,7 +15,8 @@ import pytest
 from edgebox.app import App
 from edgebox.media.scene import Scene
 from edgebox.media.sources import PictureSource
-from edgebox.runtime.box import EndedFrame
+from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.frames import Ending, FrameAtBox
 from edgebox.web.results import SUBSCRIBERS_MAX
 from tests.end_to_end.running import running, streaming, unharmed_bystander, until
 from tests.end_to_end.wire import WireCamera
@@ -148,16 +149,21 @@ async def test_the_pace_is_thinned_without_counting_as_skipped(app: App) -> None
 
 
 async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: App) -> None:
-    heard: list[EndedFrame] = []
+    heard: list[tuple[CameraRecord, FrameAtBox, Ending]] = []
+
+    def hear(record: CameraRecord, frame: FrameAtBox, ending: Ending) -> None:
+        heard.append((record, frame, ending))
+
     async with (
         unharmed_bystander(app),
         subscribed(app, "empty=true") as (slow, _),
         subscribed(app) as (other, _),
     ):
-        app.box.listeners.append(heard.append)
+        publish = app.box.observers[-1]
+        app.box.observers.append(hear)
         await until(lambda: bool(heard), "a result to repeat")
-        app.box.listeners.remove(heard.append)
-        (publish,) = app.box.listeners
+        app.box.observers.remove(hear)
+        record, frame, ending = heard[0]
         assert slow._response.connection is not None
         transport: Any = slow._response.connection.transport
         transport.pause_reading()
@@ -165,7 +171,7 @@ async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: A
         many = 0
         for _ in range(400):
             for _ in range(50):
-                publish(replace(heard[0], number=(many := many + 1)))
+                publish(record, replace(frame, number=(many := many + 1)), ending)
             await asyncio.sleep(0.001)
         assert (await told(other))["type"] == "result"
         transport.resume_reading()
@@ -182,6 +188,7 @@ async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: A
 
 
 async def test_server_sent_events_for_curl(app: App) -> None:
+    others = len(app.box.observers)
     async with streaming(app, "gate"), aiohttp.ClientSession() as client:
         url, accept = f"{app.url}/v1/results?camera=gate", {"Accept": "text/event-stream"}
         async with client.get(url, headers=accept) as response:
@@ -195,7 +202,7 @@ async def test_server_sent_events_for_curl(app: App) -> None:
                         assert line.startswith(b"data: {")
                         documents.append(orjson.loads(line[6:]))
         assert [document["type"] for document in documents] == ["subscribed", "result", "result"]
-        await until(lambda: not app.box.listeners, "the box to notice that it has gone")
+        await until(lambda: len(app.box.observers) == others, "the box to notice that it has gone")
 
 
 @pytest.mark.parametrize(
@@ -214,23 +221,25 @@ async def test_server_sent_events_for_curl(app: App) -> None:
 async def test_a_wrong_request_is_told_why(
     app: App, query: str, headers: dict[str, str], status: int, told: str
 ) -> None:
+    others = len(app.box.observers)
     async with (
         aiohttp.ClientSession() as client,
         client.get(f"{app.url}/v1/results?{query}", headers=headers) as response,
     ):
         assert response.status == status
         assert told in await response.text()
-    assert not app.box.listeners
+    assert len(app.box.observers) == others
 
 
 async def test_there_are_only_so_many_subscribers(app: App) -> None:
+    others = len(app.box.observers)
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(SUBSCRIBERS_MAX):
             await stack.enter_async_context(subscribed(app))
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await stack.enter_async_context(subscribed(app))
         assert refused.value.status == 503
-    await until(lambda: not app.box.listeners, "everybody to have gone")
+    await until(lambda: len(app.box.observers) == others, "everybody to have gone")
 
 
 async def test_a_stopping_box_says_goodbye_at_once(database: Path) -> None:

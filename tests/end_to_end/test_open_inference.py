@@ -16,7 +16,7 @@ from tritonclient.utils import InferenceServerException
 
 from edgebox.app import App
 from edgebox.config import load
-from edgebox.media.jpeg import decode, encode
+from edgebox.media.jpeg import decode, encode, resize_rgb
 from edgebox.media.scene import Scene
 from edgebox.web.infer import largest_in_time
 from tests.conftest import settings
@@ -190,13 +190,13 @@ async def test_compressed_bodies_in_both_directions(app: App, how: str) -> None:
 
 @pytest.mark.parametrize("binary", [True, False])
 async def test_raw_pixels_of_any_size_are_laid_out_as_jpegs_are(app: App, binary: bool) -> None:
-    small = encode(Scene(3, 320, 180).render(2.0).rgb)
+    small = encode(resize_rgb(Scene(3, 640, 360).render(2.0).rgb, 256, 144))
     rgb = decode(small)
     async with client_of(app) as client:
         of_pixels = await client.infer(
-            "street-320", [pixels(rgb[None], binary)], parameters=DEADLINE
+            "street-256", [pixels(rgb[None], binary)], parameters=DEADLINE
         )
-        of_jpeg = await client.infer("street-320", [images(small)], parameters=DEADLINE)
+        of_jpeg = await client.infer("street-256", [images(small)], parameters=DEADLINE)
     assert of_pixels.as_numpy("counts") == of_jpeg.as_numpy("counts")
     assert of_pixels.as_numpy("boxes") == pytest.approx(of_jpeg.as_numpy("boxes"), abs=0.5)
 

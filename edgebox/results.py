@@ -106,11 +106,9 @@ async def _connection(
 
 
 def _said(body: bytes) -> str:
-    """Return an error's message as a box writes it, or what else answered there."""
-    with contextlib.suppress(orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        document = orjson.loads(body)
-        # A problem document (RFC 9457), or the form that errors had before.
-        return str(document.get("detail") or document["error"]["message"])
+    """Return what a box's problem document says, or what else answered there."""
+    with contextlib.suppress(orjson.JSONDecodeError, KeyError, TypeError):
+        return str(orjson.loads(body)["detail"])
     return f"this is no edgebox, or an old one: it said {body[:80]!r}"
 
 

@@ -20,6 +20,7 @@ from edgebox.web.documents import SCORE_MIN
 from edgebox.web.forms import FORMS, Form
 
 WAITING_MAX = 64
+RATE_MIN_HZ = 0.001
 RATE_MAX_HZ = 1_000.0
 _PATTERNS_MAX = 100
 _CAMERAS_KEPT = 1_024
@@ -58,7 +59,7 @@ class Filter:
                 read.errors.append(
                     f"there is no {where}.{shown(name)}; there are {', '.join(_FIELDS)}"
                 )
-        max_hz = read.number("max_hz", 0, RATE_MAX_HZ, RATE_MAX_HZ, above=True)
+        max_hz = read.number("max_hz", RATE_MIN_HZ, RATE_MAX_HZ, RATE_MAX_HZ)
         made = cls(
             cameras=_texts(read, "cameras"),
             classes=_texts(read, "classes"),
@@ -185,7 +186,7 @@ class Subscription:
             await self._news.wait()
         return None
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let `next` return None: the box is stopping."""
         self._closed = True
         self._news.set()

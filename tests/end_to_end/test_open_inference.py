@@ -18,7 +18,7 @@ from edgebox.app import App
 from edgebox.config import load
 from edgebox.media.jpeg import decode, encode, resize_rgb
 from edgebox.media.scene import Scene
-from edgebox.web.infer import largest_in_time
+from edgebox.web.pictures import largest_in_time, worst_latency_ns
 from tests.conftest import settings
 from tests.end_to_end.running import post, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG
@@ -212,14 +212,14 @@ async def test_a_family_is_asked_on_the_largest_variant_in_time(app: App) -> Non
 async def test_several_pictures_need_more_time_than_one(app: App) -> None:
     variants = app.box.families[app.box.default_family].variants
     largest = variants[-1].name
-    worst_ms = (app.box.worst_latency_ns(largest) or 0) / 1e6
+    worst_ms = (worst_latency_ns(app.box, largest) or 0) / 1e6
     assert worst_ms > 0
     chosen = [largest_in_time(app.box, variants, (1280, 720), worst_ms * 2, n) for n in (1, 16)]
     assert chosen[0] == largest
     assert chosen[1] != largest
-    of_16 = app.box.worst_latency_ns(largest, 16) or 0
-    assert app.box.worst_latency_ns(largest, 40) == 2 * of_16 + (
-        app.box.worst_latency_ns(largest, 8) or 0
+    of_16 = worst_latency_ns(app.box, largest, 16) or 0
+    assert worst_latency_ns(app.box, largest, 40) == 2 * of_16 + (
+        worst_latency_ns(app.box, largest, 8) or 0
     )
 
 

@@ -79,7 +79,12 @@ WRONG = (
     (behind(2**40) + b"x" * 10, str(len(behind(2**40))), 400, "10 are left"),
     (asking(image(data=[HALF])), None, 400, "truncated"),
     (b" " * (JSON_BYTES_MAX + 1), None, 413, "the JSON part has 1048577 bytes"),
-    (bytes(4 * FRAME_BYTES_MAX + 1), None, 413, "at most 1600000 are taken"),
+    (
+        bytes(4 * FRAME_BYTES_MAX + 1),
+        None,
+        413,
+        "at most 1600000 bytes (4 times limits.frame_bytes_max)",
+    ),
     (asking(pixels([1] * JSON_ITEMS_MAX, 1, 1, 1, 3)), None, 413, "more than 131072 items"),
     (asking(pixels([1] * (JSON_ITEMS_MAX - 50), 1, 1, 1, 3)), None, 400, "needs 3"),
 )
@@ -101,7 +106,7 @@ async def test_bodies_that_are_not_packed_as_they_say(app: App) -> None:
             ("gzip", b"no such thing", 400, "not packed as it says"),
             ("deflate", gzip.compress(b"{}")[:-1], 400, "it does not end where it must"),
             ("br", b"x", 400, "Content-Encoding must be gzip or deflate, not 'br'"),
-            ("gzip", bomb, 413, "more than 1600000 bytes"),
+            ("gzip", bomb, 413, "at most 1600000 bytes"),
         ):
             got, answer = await infer(app, body, **{"Content-Encoding": encoding})
             assert told in answer["error"]

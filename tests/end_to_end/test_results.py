@@ -17,7 +17,7 @@ from edgebox.media.scene import Scene
 from edgebox.media.sources import PictureSource
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.frames import Ending, FrameAtBox
-from edgebox.web.results import SUBSCRIBERS_MAX
+from edgebox.web.feed import SUBSCRIBERS_MAX
 from tests.end_to_end.running import running, streaming, unharmed_bystander, until
 from tests.end_to_end.wire import WireCamera
 
@@ -209,11 +209,13 @@ async def test_server_sent_events_for_curl(app: App) -> None:
     ("query", "headers", "status", "told"),
     [
         ("", {}, 400, "Accept: text/event-stream"),
-        ("cameras=x", {}, 400, "no parameter 'cameras'; there are camera, class, outcome"),
+        ("cameras=x", {}, 400, "no parameter 'cameras'; there are camera, class, score_min"),
         ("max_hz=1&max_hz=2", {}, 400, "max_hz may be given once"),
         ("score_min=nan", {}, 400, "score_min must be a number from 0 to 1"),
-        ("class=unicorn", {}, 400, "no model family finds unicorn"),
-        ("form=xml", {}, 400, "form must be native, coco, supervision"),
+        ("class=unicorn", {"Accept": "text/event-stream"}, 400, "no model family finds unicorn"),
+        ("form=xml", {}, 400, "form must be native, coco or supervision"),
+        ("outcome=lost", {}, 400, "outcome must be on_time, late or dropped"),
+        ("max_hz=0", {}, 400, "max_hz must be a number from 0.001"),
         ("empty=maybe", {}, 400, "empty must be true or false"),
         ("", {"Origin": "https://evil.example"}, 403, "pages of https://evil.example"),
     ],

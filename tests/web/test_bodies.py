@@ -20,7 +20,7 @@ def test_bodies_are_unpacked_within_the_bound(body: bytes, packer: object, most:
     if len(body) <= most:
         assert unpacked(packed, most) == body
     else:
-        with pytest.raises(TooLargeError, match=f"more than {most} bytes"):
+        with pytest.raises(TooLargeError, match=f"at most {most} bytes"):
             unpacked(packed, most)
 
 

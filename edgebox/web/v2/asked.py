@@ -18,7 +18,7 @@ from edgebox.domain.errors import InvalidInputError, TooLargeError
 from edgebox.link.fields import INTEGER_MAX, FieldReader, shown
 from edgebox.media.jpeg import PIXELS_MAX, SIDE_MAX_PX, probe
 from edgebox.web.documents import SCORE_MIN, BoxForm
-from edgebox.web.infer import DEADLINE_MAX_MS, DEADLINE_MS
+from edgebox.web.pictures import DEADLINE_MAX_MS, DEADLINE_MIN_MS, DEADLINE_MS
 from edgebox.web.v2.tensors import INPUTS, OUTPUTS, unpack_elements
 
 JSON_BYTES_MAX = 1 << 20
@@ -74,7 +74,7 @@ def read_request(body: bytes, header_bytes: str | None, picture_bytes_max: int) 
     parameters = read.inner("parameters", optional=True)
     _check_names(parameters)
     identity = read.text("id", "", length_max=_ID_CHARACTERS_MAX)
-    deadline_ms = parameters.number("deadline_ms", 1.0, DEADLINE_MAX_MS, DEADLINE_MS)
+    deadline_ms = parameters.number("deadline_ms", DEADLINE_MIN_MS, DEADLINE_MAX_MS, DEADLINE_MS)
     timeout_us = parameters.number("timeout", 0, DEADLINE_MAX_MS * 1e3, 0)
     score_min = parameters.number("score_min", 0.0, 1.0, SCORE_MIN)
     all_binary = parameters.flag("binary_data_output", False)

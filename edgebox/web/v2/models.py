@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
+from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.models import FamilyName, Variant
 from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
-from edgebox.web.infer import UnknownNameError
 from edgebox.web.v2.tensors import INPUTS, OUTPUTS, TensorSpec
 
 VERSION = "1"

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 import orjson
 from aiohttp import web
 
-from edgebox.config import LimitParameters
 from edgebox.domain.errors import EdgeboxError
-from edgebox.runtime.box import Box
 from edgebox.runtime.frames import Answer
 from edgebox.web.bodies import read_body
-from edgebox.web.infer import answer, largest_in_time
+from edgebox.web.pictures import FRAME_BYTES_SETTING, answered, largest_in_time
+from edgebox.web.routes import json_response, refuse_foreign_pages, refuse_unready
+from edgebox.web.site import Site
 from edgebox.web.v2.asked import Asked, Picture, read_request
 from edgebox.web.v2.models import VERSION, Model, model_named, models_of
 from edgebox.web.v2.tensors import Tensor, outputs_of
@@ -28,22 +28,16 @@ HEADER_LENGTH = "Inference-Header-Content-Length"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "parameters")
 _BODY_PICTURES = 4
 """A body may have so many times the bytes of one JPEG: raw pixels are large, and many at once."""
+_BODY_SETTING = f"{_BODY_PICTURES} times {FRAME_BYTES_SETTING}"
 _COMPRESSED_FROM_BYTES = 16_384
 """Below, the saving is not worth the event loop's time."""
 
-Admit = Callable[[web.Request], None]
 Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def open_inference(box: Box, limits: LimitParameters, admit: Admit) -> web.Application:
-    """Return the sub-application that belongs at /v2.
-
-    Args:
-        box: what is served.
-        limits: on what is taken.
-        admit: raises where a request may not be answered now, or not for its sender.
-    """
-    routes = _Routes(box, limits, admit)
+def open_inference(site: Site) -> web.Application:
+    """Return the sub-application that belongs at /v2."""
+    routes = _Routes(site)
     app = web.Application(middlewares=[_errors], client_max_size=2**62)
     app.add_routes(
         [
@@ -68,26 +62,26 @@ def open_inference(box: Box, limits: LimitParameters, admit: Admit) -> web.Appli
 class _Routes:
     """What answers each address."""
 
-    def __init__(self, box: Box, limits: LimitParameters, admit: Admit) -> None:
-        self._box = box
-        self._limits = limits
-        self._admit = admit
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._box = site.box
 
     async def server(self, request: web.Request) -> web.Response:
+        refuse_foreign_pages(request)
         document = {"name": "edgebox", "version": self._box.version, "extensions": EXTENSIONS}
-        return _json(document)
+        return json_response(document)
 
     async def live(self, request: web.Request) -> web.Response:
-        return _json({"live": True})
+        return json_response({"live": True})
 
     async def ready(self, request: web.Request) -> web.Response:
         if self._box.ready:
-            return _json({"ready": True})
-        return _json({"ready": False, "error": self._box.not_ready_because}, 503)
+            return json_response({"ready": True})
+        return json_response({"ready": False, "error": self._box.not_ready_because}, 503)
 
     async def index(self, request: web.Request) -> web.Response:
         self._admit(request)
-        return _json(
+        return json_response(
             [
                 {"name": model.name, "version": VERSION, "state": "READY", "reason": ""}
                 for model in models_of(self._box)
@@ -95,23 +89,27 @@ class _Routes:
         )
 
     async def metadata(self, request: web.Request) -> web.Response:
-        return _json(self._model(request).metadata())
+        return json_response(self._model(request).metadata())
 
     async def config(self, request: web.Request) -> web.Response:
-        return _json(self._model(request).config())
+        return json_response(self._model(request).config())
 
     async def model_ready(self, request: web.Request) -> web.Response:
-        return _json({"name": self._model(request).name, "ready": True})
+        return json_response({"name": self._model(request).name, "ready": True})
 
     async def infer(self, request: web.Request) -> web.Response:
         model = self._model(request)
-        frame_bytes_max = self._limits.frame_bytes_max
-        body = await read_body(request, _BODY_PICTURES * frame_bytes_max)
+        frame_bytes_max = self._site.config.limits.frame_bytes_max
+        body = await read_body(request, _BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
         asked = read_request(body, request.headers.get(HEADER_LENGTH), frame_bytes_max)
         outputs = outputs_of(
             await self._answers(model, asked), model.family.labels, asked.boxes, asked.score_min
         )
         return _response(model, asked, outputs)
+
+    def _admit(self, request: web.Request) -> None:
+        refuse_foreign_pages(request)
+        refuse_unready(self._site)
 
     def _model(self, request: web.Request) -> Model:
         self._admit(request)
@@ -145,7 +143,7 @@ class _Routes:
             variants = model.family.variants
             variant = largest_in_time(self._box, variants, size_px, deadline_ms, together)
         try:
-            return await answer(self._box, picture, size_px, variant, deadline_ms)
+            return await answered(self._box, picture, size_px, variant, deadline_ms)
         except EdgeboxError as error:
             if at is not None:
                 error.args = (f"picture {at}: {error}",)
@@ -186,25 +184,21 @@ def _response(model: Model, asked: Asked, outputs: dict[str, Tensor]) -> web.Res
     return response
 
 
-def _json(document: object, status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(document), status=status, content_type="application/json")
-
-
 @web.middleware
 async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse:
     """Turn every error into the protocol's: an object with `error`."""
     try:
         return await handler(request)
     except EdgeboxError as error:
-        return _json({"error": str(error)}, error.http_status)
+        return json_response({"error": str(error)}, error.http_status)
     except web.HTTPException as error:
         if error.status < 400:
             raise
         said = f"{error.status} {error.reason}: {request.method} {request.path}"
-        response = _json({"error": said}, error.status)
+        response = json_response({"error": said}, error.status)
         if isinstance(error, web.HTTPMethodNotAllowed):
             response.headers["Allow"] = error.headers["Allow"]
         return response
     except Exception:
         _log.exception("%s %s failed", request.method, request.path)
-        return _json({"error": "the box failed on this request; its log says why"}, 500)
+        return json_response({"error": "the box failed on this request; its log says why"}, 500)

@@ -55,6 +55,7 @@ from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import IN_MEMORY, Storage
+from edgebox.web.feed import Feed
 from edgebox.web.server import Server
 from edgebox.web.site import Site
 from edgebox.web.state import StateCache
@@ -156,7 +157,7 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     )
     lag = LoopLag()
     storage = await Storage.open(IN_MEMORY)
-    server = Server(Site(box, config, storage, lag, journal, StateCache(box, lag)))
+    server = Server(Site(box, config, storage, lag, journal, StateCache(box, lag), Feed(box)))
     driver.start()
     driver.feed(VariantsOffered(tuple(variants.values())))
     driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))

@@ -44,6 +44,7 @@ from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage
+from edgebox.web.feed import Feed
 from edgebox.web.server import Server
 from edgebox.web.site import Site
 from edgebox.web.state import StateCache
@@ -135,7 +136,8 @@ class App:
         for known in await storage.cameras():
             self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
         states = StateCache(self._box, self.lag)
-        self._server = Server(Site(self._box, config, storage, self.lag, self.journal, states))
+        site = Site(self._box, config, storage, self.lag, self.journal, states, Feed(self._box))
+        self._server = Server(site)
         try:
             await self._server.start(config.server.host, config.server.port)
         except BaseException:

@@ -27,6 +27,7 @@ from edgebox.console import (
 from edgebox.detect import detect
 from edgebox.models import models
 from edgebox.plan import plan
+from edgebox.results import results
 from edgebox.simulate import simulate
 
 _CONFIG = click.option(
@@ -50,6 +51,7 @@ main.add_command(camera)
 main.add_command(detect)
 main.add_command(models)
 main.add_command(plan)
+main.add_command(results)
 main.add_command(simulate)
 
 

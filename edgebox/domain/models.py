@@ -77,6 +77,12 @@ class LatencyProfile:
         share = (q - QUANTILES[left]) / (QUANTILES[right] - QUANTILES[left])
         return round(times[left] + share * (times[right] - times[left]))
 
+    def in_batches_ns(self, count: int, q: float) -> int:
+        """Return the quantiles of the fewest batches that so many requests make, added up."""
+        full, rest = divmod(count, self.batch_sizes[-1])
+        took_ns = full * self.quantile_ns(self.batch_sizes[-1], q)
+        return took_ns + (self.quantile_ns(rest, q) if rest else 0)
+
 
 def monotone(
     profiles: Sequence[LatencyProfile], pixels: Mapping[VariantName, int]

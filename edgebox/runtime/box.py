@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, VariantName
@@ -54,6 +55,7 @@ _EVENTS_KEPT = 200
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[FrameAtBox, Ending], None]
+Observer = Callable[[CameraRecord, FrameAtBox, Ending], None]
 Admission = Callable[[PlanningSnapshot, Camera], str | None]
 """Says whom a new camera would take its service; None: nobody. Pure, runs in a thread."""
 
@@ -127,6 +129,8 @@ class Box:
         """What was set on the box, for cameras that are here or not."""
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
+        self.observers: list[Observer] = []
+        """Told how each frame of a camera ended, after its camera is."""
         self.metrics = Metrics()
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
         self.not_ready_because = "starting"
@@ -335,7 +339,7 @@ class Box:
         """
         driver = self.driver
         now_ns = driver.clock_ns()
-        header, picture_px = arrived.header, arrived.picture_px
+        header, jpeg, picture_px = arrived.header, arrived.jpeg, arrived.picture_px
         pixels = picture_px[0] * picture_px[1] if picture_px else None
         hop = record.frame_arrived(header, arrived.size_bytes, pixels, now_ns)
         metrics = self.metrics.of(record.camera.id)
@@ -365,9 +369,11 @@ class Box:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
             on_end(frame, ending)
+            for observe in self.observers:
+                observe(record, frame, ending)
 
         frame = FrameAtBox(
-            request, arrived.jpeg, header.width_px, header.height_px, hop.return_ns, ended
+            request, jpeg, header.width_px, header.height_px, hop.return_ns, ended, header.frame
         )
         if arrived.invalid_because:
             frame.ended = True
@@ -380,16 +386,17 @@ class Box:
 
     def submit_picture(
         self,
-        jpeg: bytes,
+        picture: bytes | memoryview | NDArray[np.uint8],
         picture_px: tuple[int, int],
         variant: VariantName,
         deadline_ms: float,
         on_end: OnEnd,
     ) -> None:
-        """Take in one picture of a program that asks once; `on_end` as in `submit_frame`."""
+        """Take in a JPEG, or (h, w, 3) RGB, of a program that asks once; `on_end` as above."""
         driver = self.driver
         now_ns = driver.clock_ns()
         width_px, height_px = picture_px
+        jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)
         request = Request(
             id=driver.next_request_id(),
             camera=CameraId("http"),
@@ -399,20 +406,10 @@ class Box:
             deadline_ns=now_ns + round(deadline_ms * 1e6),
             width_px=width_px,
             height_px=height_px,
-            size_bytes=len(jpeg),
+            size_bytes=rgb.nbytes if rgb is not None else len(jpeg),
             variant=variant,
         )
-        driver.submit(FrameAtBox(request, jpeg, width_px, height_px, 0, on_end))
-
-    def worst_latency_ns(self, variant: VariantName) -> int | None:
-        """Return how long one picture may take on the fastest executor; None: nowhere."""
-        slowdown = self.driver.scheduler.slowdown
-        worst = [
-            round(profile.quantile_ns(profile.batch_sizes[0], 0.99) * slowdown.get(executor, 1.0))
-            for executor, profiles in self.profiles.items()
-            if (profile := profiles.get(variant)) is not None
-        ]
-        return min(worst, default=None)
+        driver.submit(FrameAtBox(request, jpeg, width_px, height_px, 0, on_end, rgb=rgb))
 
     # -- what the driver tells --------------------------------------------------------------
 

@@ -64,6 +64,9 @@ class FrameAtBox:
     return_ns: int
     """Estimated way back: half the least round trip, 0 when not known."""
     on_end: Callable[["FrameAtBox", Ending], None]
+    number: int = 0
+    """Its camera's own number for it."""
+    rgb: NDArray[np.uint8] | None = None  #: (h, w, 3); in place of a JPEG
     canvas: NDArray[np.uint8] | None = None  #: (h, w, 3) RGB, the variant's input
     canvas_of: VariantName | None = None
     placement: Placement | None = None

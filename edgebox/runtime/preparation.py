@@ -1,4 +1,4 @@
-"""Turns a frame's JPEG into a variant's input, in canvases that are used again and again."""
+"""Turns a frame's picture into a variant's input, in canvases that are used again and again."""
 
 import threading
 from collections import defaultdict
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.inference.family import InputSpec
-from edgebox.media.jpeg import decode_into
+from edgebox.media.jpeg import decode_into, lay_into
 from edgebox.runtime.frames import FrameAtBox
 from edgebox.vision.letterbox import Placement
 
@@ -60,7 +60,10 @@ def prepare(frame: FrameAtBox, variant: Variant, canvases: CanvasPool) -> None:
     frame.canvas, frame.canvas_of = canvas, variant.name
     spec = canvases.input_of(variant)
     try:
-        sent = decode_into(frame.jpeg, canvas, spec.fill, spec.fit)
+        if frame.rgb is None:
+            sent = decode_into(frame.jpeg, canvas, spec.fill, spec.fit)
+        else:
+            sent = lay_into(frame.rgb, canvas, spec.fill, spec.fit)
         frame.placement = Placement.on_canvas(
             sent.width_px, sent.height_px, variant.width_px, variant.height_px, spec.fit
         )

@@ -23,6 +23,7 @@ from edgebox.link.overrides import RATE_MIN_HZ, changed, written
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.storage.rows import CameraRecord as StoredCamera
+from edgebox.web.bodies import read_body
 from edgebox.web.parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
 from edgebox.web.schemas import (
@@ -72,7 +73,10 @@ async def _one(site: Site, request: web.Request) -> web.Response:
 
 async def _change(site: Site, request: web.Request) -> web.Response:
     camera, _ = await _known(site, request)
-    fields = parse_object(await _read_body(request))
+    body = await read_body(request, _BODY_MAX_BYTES)
+    if not body:
+        raise InvalidInputError("the body is empty; it must be a JSON object")
+    fields = parse_object(body)
     before = site.box.overrides.get(camera, NOTHING_SET)
     after = changed(before, fields)
     if after != before:
@@ -114,17 +118,6 @@ async def _known(site: Site, request: web.Request) -> tuple[CameraId, StoredCame
     if stored is None and camera not in site.box.cameras:
         raise UnknownNameError(f"this box knows no camera {camera!r}; GET /v1/cameras lists them")
     return camera, stored
-
-
-async def _read_body(request: web.Request) -> bytes:
-    body = await request.content.read(_BODY_MAX_BYTES + 1)
-    while len(body) <= _BODY_MAX_BYTES and not request.content.at_eof():
-        body += await request.content.read(_BODY_MAX_BYTES + 1 - len(body))
-    if len(body) > _BODY_MAX_BYTES:
-        raise TooLargeError(f"the body may have at most {_BODY_MAX_BYTES} bytes")
-    if not body:
-        raise InvalidInputError("the body is empty; it must be a JSON object")
-    return body
 
 
 def _shown(site: Site, camera: CameraId, stored: StoredCamera | None) -> dict[str, Any]:

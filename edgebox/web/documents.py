@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 
 from edgebox.link.messages import WireDetection
+from edgebox.runtime.frames import Timing
 from edgebox.vision.detections import Detections
 
 BoxForm = Literal["xyxy", "xywh"]
@@ -17,7 +18,7 @@ def wire_detections(found: Detections, labels: tuple[str, ...]) -> tuple[WireDet
     """Return what a result message says was found, best first."""
     if not len(found):
         return ()
-    found = _best_first(found, SCORE_MIN)
+    found = best_first(found.above(SCORE_MIN))
     # Rounding in float64: a float32 would be written with all its false digits.
     boxes = np.round(found.boxes.astype(np.float64), 1).tolist()
     scores = np.round(found.scores.astype(np.float64), 3).tolist()
@@ -31,7 +32,7 @@ def answer_detections(
     found: Detections, labels: tuple[str, ...], form: BoxForm, score_min: float
 ) -> list[dict[str, object]]:
     """Return what the answer to one picture says was found, best first."""
-    found = _best_first(found, score_min)
+    found = best_first(found.above(score_min))
     boxes = found.xywh() if form == "xywh" else found.boxes
     rows = np.round(boxes.astype(np.float64), 1).tolist()
     scores = np.round(found.scores.astype(np.float64), 3).tolist()
@@ -41,6 +42,18 @@ def answer_detections(
     ]
 
 
-def _best_first(found: Detections, score_min: float) -> Detections:
-    found = found.above(score_min)
+def best_first(found: Detections) -> Detections:
+    """Return the same detections in falling order of their scores."""
     return found.select(np.argsort(-found.scores, kind="stable"))
+
+
+def timing_ms(timing: Timing) -> dict[str, float]:
+    """Return where the time of an answered frame went."""
+    return {
+        "network": round(timing.network_ns / 1e6, 2),
+        "queue": round(timing.queue_ns / 1e6, 2),
+        "inference": round(timing.inference_ns / 1e6, 2),
+        "return": round(timing.return_ns / 1e6, 2),
+        "total": round(timing.total_ns / 1e6, 2),
+        "batch_size": timing.batch_size,
+    }

@@ -1,90 +1,96 @@
 """POST /v1/infer: one picture in, detections out. docs/http-api.md."""
 
-import asyncio
+from typing import cast
 
 from aiohttp import web
 
-from edgebox.config import LimitParameters
-from edgebox.domain.errors import (
-    EdgeboxError,
-    InvalidInputError,
-    TooLargeError,
-    UnknownNameError,
-)
-from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.errors import InvalidInputError, TooLargeError, UnknownNameError
+from edgebox.domain.models import FamilyName, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.media.jpeg import probe
 from edgebox.runtime.box import Box
-from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox
-from edgebox.web.documents import SCORE_MIN, BoxForm, answer_detections
-from edgebox.web.parameters import Choice, Number, Text
+from edgebox.runtime.frames import DROP_MESSAGES
+from edgebox.web.bodies import read_body
+from edgebox.web.documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
+from edgebox.web.form_schemas import COCO_ANSWER, NATIVE_ANSWER, SUPERVISION_ANSWER
+from edgebox.web.forms import FORMS, Form, coco_categories, in_form
+from edgebox.web.parameters import Choice, Integer, Number, Text
+from edgebox.web.pictures import (
+    DEADLINE_MAX_MS,
+    DEADLINE_MIN_MS,
+    DEADLINE_MS,
+    FRAME_BYTES_SETTING,
+    NotServedError,
+    answered,
+    largest_in_time,
+)
 from edgebox.web.problems import ProblemKind
-from edgebox.web.routes import Answer as Answered
-from edgebox.web.routes import Body, Route, json_response
-from edgebox.web.schemas import COUNT, NUMBER, SHARE, TEXT, Schema, array, one_of, record, tuple_of
+from edgebox.web.routes import Answer, Body, Route, json_response
+from edgebox.web.schemas import any_of
 from edgebox.web.site import Site
 
-
-class NotServedError(EdgeboxError):
-    """The box could not answer by the deadline."""
-
-    http_status = 503
-    title = "The box could not answer by the deadline"
-
-    def __init__(self, reason: DropReason, message: str) -> None:
-        """Say why; `code` is the reason."""
-        super().__init__(message)
-        self.code = reason.value
-
-
-_DEADLINE = Number("deadline_ms", 1.0, 60_000.0, 1_000.0, "Answer within this time, or not at all")
+_DEADLINE = Number(
+    "deadline_ms",
+    DEADLINE_MIN_MS,
+    DEADLINE_MAX_MS,
+    DEADLINE_MS,
+    "Answer within this time, or not at all",
+)
 _FAMILY = Text("family", "The model family; the box's default if not given")
 _VARIANT = Text("variant", "Run exactly this variant; the largest in time if not given")
 _SCORE_MIN = Number("score_min", 0.0, 1.0, SCORE_MIN, "Leave out what is less certain")
 _BOXES = Choice(
-    "boxes", ("xyxy", "xywh"), "xyxy", "Two corners, or the first and width and height as in COCO"
+    "boxes",
+    ("xyxy", "xywh"),
+    None,
+    "Two corners, the default, or the first and width and height; only for form=native",
 )
+_FORM = Choice("form", FORMS, FORMS[0], "In whose words: ours, COCO's, or supervision's")
+_IMAGE_ID = Integer("image_id", 0, 2**53 - 1, 0, "What COCO's form calls the picture")
 
 
 async def _infer(site: Site, request: web.Request) -> web.Response:
     box = site.box
     deadline_ms = _DEADLINE.read(request)
     score_min = _SCORE_MIN.read(request)
-    form: BoxForm = "xywh" if _BOXES.read(request) == "xywh" else "xyxy"
+    form, boxes = _forms(request)
+    image_id = _IMAGE_ID.read(request)
     family = _family(box, request)
-    jpeg = await _body(site.config.limits, request)
+    bytes_max = site.config.limits.frame_bytes_max
+    jpeg = await read_body(request, bytes_max, setting=FRAME_BYTES_SETTING)
+    if not jpeg:
+        raise InvalidInputError("the body is empty; send a JPEG as it is, without a form")
     picture_px = probe(jpeg)
     variant = _variant(box, family, request, picture_px, deadline_ms)
-    answered: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
-
-    def ended(frame: FrameAtBox, ending: Ending) -> None:
-        if not answered.done():  # the client may have gone
-            answered.set_result(ending)
-
-    box.submit_picture(jpeg, picture_px, variant, deadline_ms, ended)
-    ending = await answered
-    if not isinstance(ending, Answer):
-        if ending.reason is DropReason.INVALID:
-            raise InvalidInputError(ending.message)
-        raise NotServedError(ending.reason, ending.message)
-    timing = ending.timing
-    document = {
-        "variant": ending.variant,
-        "width_px": picture_px[0],
-        "height_px": picture_px[1],
-        "outcome": ending.outcome.value,
-        "detections": answer_detections(ending.detections, family.labels, form, score_min),
-        "timing_ms": {
-            "network": 0.0,
-            "queue": round(timing.queue_ns / 1e6, 2),
-            "inference": round(timing.inference_ns / 1e6, 2),
-            "return": 0.0,
-            "total": round(timing.total_ns / 1e6, 2),
-            "batch_size": timing.batch_size,
-        },
+    found = await answered(box, jpeg, picture_px, variant, deadline_ms)
+    about: dict[str, object] = {
+        "variant": found.variant,
+        "outcome": found.outcome.value,
+        "timing_ms": timing_ms(found.timing),
     }
+    told = found.detections.above(score_min)
+    document = in_form(form, told, family.labels, picture_px, image_id=image_id)
+    if form == "coco":
+        document |= {"categories": coco_categories(family.labels), "info": about}
+    else:
+        document |= about
+    if form == "native" and boxes == "xywh":
+        document["detections"] = answer_detections(told, family.labels, boxes, score_min)
     return json_response(document)
+
+
+def _forms(request: web.Request) -> tuple[Form, BoxForm]:
+    """Return whose words the answer is in, and how its boxes are written.
+
+    Raises:
+        InvalidInputError: no such form, or boxes for one that has its own.
+    """
+    form = cast(Form, _FORM.read(request))
+    boxes = cast(BoxForm | None, _BOXES.read(request))
+    if form != "native" and boxes is not None:
+        raise InvalidInputError(f"boxes is for form=native; {form} has boxes of its own")
+    return form, boxes or "xyxy"
 
 
 def _family(box: Box, request: web.Request) -> Family:
@@ -109,38 +115,7 @@ def _variant(
                 return variant.name
         names = ", ".join(variant.name for variant in family.variants)
         raise UnknownNameError(f"family {family.name} has no variant {name!r}; it has {names}")
-    return _largest_in_time(box, family.variants, picture_px, deadline_ms)
-
-
-def _largest_in_time(
-    box: Box, variants: tuple[Variant, ...], picture_px: tuple[int, int], deadline_ms: float
-) -> VariantName:
-    """Choose the largest variant likely to meet the deadline; upscaling buys nothing."""
-    best = variants[0]
-    for variant in variants:
-        worst_ns = box.worst_latency_ns(variant.name)
-        if worst_ns is None or worst_ns > deadline_ms * 1e6:
-            break
-        best = variant
-        if variant.covers(*picture_px):
-            break
-    return best.name
-
-
-async def _body(limits: LimitParameters, request: web.Request) -> bytes:
-    most = limits.frame_bytes_max
-    if (request.content_length or 0) > most:
-        raise TooLargeError(
-            f"the body has {request.content_length} bytes; at most {most} are taken"
-        )
-    parts = bytearray()
-    async for part in request.content.iter_any():
-        parts += part
-        if len(parts) > most:
-            raise TooLargeError(f"the body has more than {most} bytes (limits.frame_bytes_max)")
-    if not parts:
-        raise InvalidInputError("the body is empty; send a JPEG as it is, without a form")
-    return bytes(parts)
+    return largest_in_time(box, family.variants, picture_px, deadline_ms)
 
 
 def _sentence(reason: DropReason) -> str:
@@ -148,19 +123,6 @@ def _sentence(reason: DropReason) -> str:
     return message[0].upper() + message[1:]
 
 
-_TIMING = Schema(
-    "InferTiming",
-    record(
-        network=NUMBER, queue=NUMBER, inference=NUMBER, total=NUMBER, batch_size=COUNT,
-        **{"return": NUMBER},
-    ),
-)  # fmt: skip
-_DETECTION = Schema(
-    "Detection",
-    record(
-        label=TEXT, label_id=COUNT, score=SHARE, box=tuple_of(NUMBER, NUMBER, NUMBER, NUMBER)
-    ),
-)  # fmt: skip
 _PICTURE = {"type": "string", "contentMediaType": "image/jpeg"}
 
 ROUTES = (
@@ -169,22 +131,12 @@ ROUTES = (
         path="/v1/infer",
         answer=_infer,
         summary="Find things in one picture",
-        parameters=(_DEADLINE, _FAMILY, _VARIANT, _BOXES, _SCORE_MIN),
+        parameters=(_DEADLINE, _FAMILY, _VARIANT, _BOXES, _SCORE_MIN, _FORM, _IMAGE_ID),
         body=Body({"image/jpeg": _PICTURE}, "A JPEG as it is, without a form", any_type=True),
         answers=(
-            Answered(
-                "What was found, best first.",
-                Schema(
-                    "InferAnswer",
-                    record(
-                        variant=TEXT,
-                        width_px=COUNT,
-                        height_px=COUNT,
-                        outcome=one_of("on_time", "late"),
-                        detections=array(_DETECTION),
-                        timing_ms=_TIMING,
-                    ),
-                ),
+            Answer(
+                "What was found, best first, in the form that was asked for.",
+                any_of(NATIVE_ANSWER, COCO_ANSWER, SUPERVISION_ANSWER),
             ),
         ),
         problems=(

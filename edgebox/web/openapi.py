@@ -22,7 +22,7 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
     for route in routes:
         if route.kind == "api":
             paths[route.path][route.method.lower()] = _operation(route, schemas)
-    sockets = {r.path: {"summary": r.summary} for r in routes if r.kind == "websocket"}
+    sockets = {r.path: _operation(r, schemas) for r in routes if r.kind == "websocket"}
     return {
         "openapi": OPENAPI,
         "info": {
@@ -30,7 +30,8 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
             "version": version,
             "description": (
                 "What a person or a program can ask an edgebox. Cameras speak a protocol of their "
-                "own over a WebSocket."
+                "own over a WebSocket. `x-websockets` describes how WebSockets are opened. Under "
+                "/v2 is the Open Inference Protocol, which has a description of its own."
             ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -105,8 +105,7 @@ class Choice(Generic[Default]):
         if text is None:
             return self.default
         if text not in self.choices:
-            wanted = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
-            raise InvalidInputError(f"{self.name} must be {wanted}, not {text!r}")
+            raise InvalidInputError(f"{self.name} must be {_any(self.choices)}, not {text!r}")
         return text
 
     def schema(self) -> Mapping[str, Any]:
@@ -136,6 +135,36 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts in the query, each under the parameter's name: "?camera=gate&camera=door"."""
+
+    name: str
+    doc: str
+    choices: tuple[str, ...] = ()
+    """What each must be one of; none: any text will do."""
+    location: Location = "query"
+
+    def read(self, request: web.Request) -> tuple[str, ...]:
+        """Return the values that a request gives, in its order.
+
+        Raises:
+            InvalidInputError: one is none of the choices.
+        """
+        texts = tuple(request.query.getall(self.name, ()))
+        for text in texts:
+            if self.choices and text not in self.choices:
+                raise InvalidInputError(f"{self.name} must be {_any(self.choices)}, not {text!r}")
+        return texts
+
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of its values."""
+        text: dict[str, Any] = {"type": "string"}
+        if self.choices:
+            text["enum"] = list(self.choices)
+        return {"type": "array", "items": text}
+
+
+@dataclass(frozen=True, slots=True)
 class InPath:
     """A part of the path: `{name}` in it. What it names is looked up, so any text will do."""
 
@@ -152,7 +181,7 @@ class InPath:
         return {"type": "string", "minLength": 1}
 
 
-Parameter = Number[Any] | Integer[Any] | Choice[Any] | Text | InPath
+Parameter = Number[Any] | Integer[Any] | Choice[Any] | Text | Texts | InPath
 
 
 def check_names(request: web.Request, parameters: tuple[Parameter, ...]) -> None:
@@ -173,6 +202,10 @@ def _only(request: web.Request, name: str) -> str | None:
     if len(values) > 1:
         raise InvalidInputError(f"{name} may be given once, not {len(values)} times")
     return values[0] if values else None
+
+
+def _any(choices: tuple[str, ...]) -> str:
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"
 
 
 def _with_default(schema: dict[str, Any], default: object) -> dict[str, Any]:

@@ -106,11 +106,11 @@ def guarded(route: Route, site: Site) -> Callable[[web.Request], Awaitable[web.S
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if not route.any_origin:
-            _refuse_foreign_pages(request)
+            refuse_foreign_pages(request)
         if route.kind != "page":
             check_names(request, route.parameters)
-        if route.needs_ready and not site.box.ready:
-            raise NotReadyError(f"the box is not ready: {site.box.not_ready_because}")
+        if route.needs_ready:
+            refuse_unready(site)
         if route.body is not None and not route.body.any_type:
             _check_content_type(request, route.body)
         return await route.answer(site, request)
@@ -123,7 +123,7 @@ def json_response(document: object, status: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(document), status=status, content_type=JSON)
 
 
-def _refuse_foreign_pages(request: web.Request) -> None:
+def refuse_foreign_pages(request: web.Request) -> None:
     """Refuse what another site's page sends: browsers allow it WebSockets to anywhere.
 
     Raises:
@@ -132,6 +132,16 @@ def _refuse_foreign_pages(request: web.Request) -> None:
     origin = request.headers.get("Origin")
     if origin is not None and origin.split("://", 1)[-1] != request.host:
         raise ForeignOriginError(f"pages of {origin} may not use this box")
+
+
+def refuse_unready(site: Site) -> None:
+    """Refuse what only a box can do whose models are warm.
+
+    Raises:
+        NotReadyError: saying what is missing.
+    """
+    if not site.box.ready:
+        raise NotReadyError(f"the box is not ready: {site.box.not_ready_because}")
 
 
 def _check_content_type(request: web.Request, body: Body) -> None:

@@ -56,6 +56,11 @@ def one_of(*words: str) -> JsonSchema:
     return {"type": "string", "enum": list(words)}
 
 
+def any_of(*schemas: object) -> JsonSchema:
+    """Describe a value that is as one of these."""
+    return {"anyOf": list(schemas)}
+
+
 def constant(value: object) -> JsonSchema:
     """Describe the one value there is."""
     return {"const": value}

@@ -17,6 +17,7 @@ from edgebox.web import (
     page,
     prometheus,
     recording,
+    results,
     sockets,
     system,
     timeline,
@@ -25,6 +26,7 @@ from edgebox.web.catalogue import kinds_of, routes_about
 from edgebox.web.problems import problem_documents
 from edgebox.web.routes import Route, guarded
 from edgebox.web.site import Site
+from edgebox.web.v2.routes import open_inference
 
 _DECLARED: tuple[Route, ...] = (
     *page.ROUTES,
@@ -33,6 +35,7 @@ _DECLARED: tuple[Route, ...] = (
     *prometheus.ROUTES,
     *sockets.ROUTES,
     *infer.ROUTES,
+    *results.ROUTES,
     *overview.ROUTES,
     *camera_list.ROUTES,
     *model_list.ROUTES,
@@ -43,7 +46,7 @@ _DECLARED: tuple[Route, ...] = (
     *recording.ROUTES,
 )
 ROUTES = (*_DECLARED, *routes_about(_DECLARED))
-"""Everything the server answers, but for the page's assets."""
+"""Everything the server answers, but for the page's assets and /v2."""
 
 _SHUTDOWN_S = 3.0
 _HASHED = "public, max-age=31536000, immutable"
@@ -81,6 +84,7 @@ class Server:
             access_log=None,
             shutdown_timeout=_SHUTDOWN_S,
             handle_signals=False,
+            auto_decompress=False,  # bodies.py does it, beside the event loop
         )
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, backlog=1024)
@@ -114,6 +118,7 @@ def application(site: Site) -> web.Application:
             app.router.add_get(route.path, answer)  # answers HEAD, too
         else:
             app.router.add_route(route.method, route.path, answer)
+    app.add_subapp("/v2", open_inference(site))
     page.add_assets(app)
     app.on_response_prepare.append(_add_headers)
     return app

@@ -8,6 +8,7 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.storage.database import Storage
+from edgebox.web.feed import Feed
 from edgebox.web.state import StateCache
 
 
@@ -29,5 +30,6 @@ class Site:
     lag: LoopLag
     journal: Journal
     states: StateCache
+    feed: Feed
     connections: set[Connection] = field(default_factory=set)
-    """Open WebSockets; a route adds its own, and takes it away at its end."""
+    """Open WebSockets and streams of events; a route adds its own, and takes it away at its end."""

@@ -38,6 +38,11 @@ def test_quantiles_between_the_kept_ones_are_interpolated() -> None:
     assert of.quantile_ns(1, 0.97) == 65
 
 
+def test_many_requests_take_as_long_as_the_fewest_batches_they_make() -> None:
+    of = profile({1: (10,) * 9, 4: (25,) * 9})
+    assert [of.in_batches_ns(count, 0.99) for count in (1, 2, 4, 5, 12)] == [10, 25, 25, 35, 75]
+
+
 @pytest.mark.parametrize(("size", "q"), [(0, 0.5), (-1, 0.5), (9, 0.5), (1, 1.01), (1, -0.1)])
 def test_what_was_not_measured_is_an_error(size: int, q: float) -> None:
     with pytest.raises(ValueError, match=r"profiled|must be in"):

@@ -1,11 +1,13 @@
 """Settings over a camera's hello, by REST: at once, for good, and without losing a frame."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 
 from edgebox.app import App
@@ -27,6 +29,7 @@ from tests.end_to_end.running import (
 from tests.end_to_end.wire import WireCamera
 
 GATE = CameraId("gate")
+PACKED = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
 Told = tuple[int, dict[str, Any]]
 
 
@@ -158,6 +161,13 @@ async def test_a_journal_with_changed_settings_replays(app: App, tmp_path: Path)
     assert sum("was changed on the box" in line for line in told.stories[0]) == 3
 
 
+async def test_settings_may_come_compressed(app: App) -> None:
+    async with WireCamera(app):
+        body = gzip.compress(orjson.dumps({"slo_ms": 450}))
+        status, camera = await ask(app, "PATCH", "/v1/cameras/gate", data=body, headers=PACKED)
+        assert (status, camera["in_force"]["slo_ms"]) == (200, 450)
+
+
 @pytest.mark.parametrize(
     ("path", "options", "error", "told"),
     [
@@ -180,6 +190,13 @@ async def test_a_journal_with_changed_settings_replays(app: App, tmp_path: Path)
             "400 invalid",
             "must be JSON",
         ),
+        (
+            "gate",
+            {"data": gzip.compress(bytes(70_000)), "headers": PACKED},
+            "413 too_large",
+            "at most 65536 bytes",
+        ),
+        ("gate", {"data": b"{}", "headers": PACKED}, "400 invalid", "not packed as it says"),
     ],
 )
 async def test_what_cannot_be_set_is_told_why_and_changes_nothing(

@@ -99,11 +99,19 @@ async def test_without_a_variant_the_deadline_and_the_picture_choose(app: App) -
         (JPEG, {"deadline_ms": "nan"}, "400 invalid", "deadline_ms must be a number from 1"),
         (JPEG, {"score_min": 2}, "400 invalid", "score_min must be a number from 0 to 1"),
         (JPEG, {"boxes": "polygons"}, "400 invalid", "boxes must be xyxy or xywh"),
+        (JPEG, {"form": "xml"}, "400 invalid", "form must be native, coco or supervision"),
+        (JPEG, {"form": "coco", "boxes": "xyxy"}, "400 invalid", "coco has boxes of its own"),
+        (JPEG, {"form": "coco", "image_id": "-1"}, "400 invalid", "image_id must be a whole"),
         (JPEG[: len(JPEG) // 2], {}, "400 invalid", "truncated"),
         (b"hello", {}, "400 invalid", "not a JPEG"),
         (b"", {}, "400 invalid", "the body is empty; send a JPEG as it is"),
         (jpeg_claiming(30_000, 30_000), {}, "400 invalid", "30000 x 30000 px"),
-        (bytes(FRAME_BYTES_MAX + 1), {}, "413 too_large", "at most 400000 are taken"),
+        (
+            bytes(FRAME_BYTES_MAX + 1),
+            {},
+            "413 too_large",
+            "at most 400000 bytes (limits.frame_bytes_max)",
+        ),
     ],
 )
 async def test_a_bad_request_is_told_why(
@@ -222,3 +230,19 @@ async def test_a_box_that_is_still_starting_says_so(database: Path) -> None:
         assert (await get_json(app, "/readyz"))[0] == 200
     finally:
         await app.stop()
+
+
+async def test_other_programs_forms(app: App, street: bytes) -> None:
+    query = {"deadline_ms": 5000, "variant": "street-608"}
+    native = (await post(app, street, query))[1]
+    coco = (await post(app, street, {**query, "form": "coco", "image_id": 7}))[1]
+    assert coco["images"] == [{"id": 7, "width": 1280, "height": 720}]
+    assert coco["info"]["variant"] == "street-608"
+    names = {category["id"]: category["name"] for category in coco["categories"]}
+    labels = [found["label"] for found in native["detections"]]
+    assert [names[one["category_id"]] for one in coco["annotations"]] == labels
+    assert {one["image_id"] for one in coco["annotations"]} == {7}
+    theirs = (await post(app, street, {**query, "form": "supervision"}))[1]
+    assert theirs["image"] == {"width": 1280, "height": 720}
+    assert theirs["outcome"] == "on_time"
+    assert [one["class"] for one in theirs["predictions"]] == labels

@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from edgebox.app import App
+from edgebox.web.forms import FORMS
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import (
     assert_adds_up,
@@ -116,7 +117,9 @@ async def test_answers_have_the_documented_fields_and_no_others(app: App) -> Non
         for path in GET_PATHS:
             templated = path.replace("/gate", "/{id}").replace("/unknown", "/{code}")
             check(templated, "get", (await get_json(app, path))[1])
-        check("/v1/infer", "post", (await post(app, JPEG, {"deadline_ms": 5000}))[1])
+        for form in FORMS:
+            query = {"deadline_ms": 5000, "score_min": 0, "form": form}
+            check("/v1/infer", "post", (await post(app, JPEG, query))[1])
     tested = {p.replace("/gate", "/{id}").replace("/unknown", "/{code}") for p in GET_PATHS}
     untested = {p for p, methods in document["paths"].items() if "get" in methods} - tested
     assert untested == {"/metrics", "/v1/journal", "/v1/openapi.json"}, "add it above"

@@ -50,6 +50,19 @@ def test_a_picture_lies_where_its_family_wants_it(fit: Fit, rows: slice) -> None
     assert boxes.tolist() == [[0, 0, 1000, 1000]]
 
 
+@pytest.mark.parametrize("fit", ["top_left", "centre"])
+def test_raw_pixels_lie_where_their_jpeg_would(fit: str) -> None:
+    of_jpeg, of_pixels = frame(), frame(b"")
+    of_pixels.rgb = np.full((100, 100, 3), 255, np.uint8)
+    for prepared in (of_jpeg, of_pixels):
+        prepare(prepared, VARIANT, pool(fit))
+        assert prepared.invalid_because == ""
+    assert of_pixels.placement == of_jpeg.placement
+    assert of_pixels.canvas is not None
+    assert of_jpeg.canvas is not None
+    assert np.abs(of_pixels.canvas.astype(int) - of_jpeg.canvas).max() <= 5
+
+
 def test_what_is_wrong_with_a_picture_is_kept_for_its_camera() -> None:
     broken = frame(WHITE[: len(WHITE) // 2])
     prepare(broken, VARIANT, pool())

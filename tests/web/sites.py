@@ -6,6 +6,7 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.storage.database import Storage
+from edgebox.web.feed import Feed
 from edgebox.web.site import Site
 from edgebox.web.state import StateCache
 
@@ -20,4 +21,4 @@ def site_of(storage: Storage) -> Site:
         on_camera=lambda record: None,
     )
     lag = LoopLag()
-    return Site(box, Config(), storage, lag, Journal(), StateCache(box, lag))
+    return Site(box, Config(), storage, lag, Journal(), StateCache(box, lag), Feed(box))

@@ -16,6 +16,7 @@ from edgebox.web.server import ROUTES, application
 from tests.web.sites import site_of
 
 DOCUMENT = document(ROUTES, "1.2.3")
+OPEN_INFERENCE = "/v2"
 PAGES = {("GET", "/"), ("GET", "/camera")}
 
 
@@ -27,7 +28,8 @@ async def routed() -> set[tuple[str, str]]:
     return {
         (route.method, route.resource.canonical)
         for route in app.router.routes()
-        if route.resource is not None and not route.resource.canonical.startswith(ASSETS)
+        if route.resource is not None
+        and not route.resource.canonical.startswith((ASSETS, OPEN_INFERENCE))
     }
 
 
@@ -42,6 +44,15 @@ async def test_the_document_and_the_router_know_the_same() -> None:
     assert {path for _, path in heads} == {p for m, p in described if m == "GET"} | {
         p for _, p in PAGES
     }
+
+
+def test_a_websocket_says_how_it_is_opened_and_what_else_it_answers() -> None:
+    results = DOCUMENT["x-websockets"]["/v1/results"]
+    names = [each["name"] for each in results["parameters"]]
+    assert names == ["camera", "class", "score_min", "outcome", "max_hz", "form", "empty"]
+    assert list(results["responses"]["200"]["content"]) == ["text/event-stream"]
+    assert "`too_many_subscribers`" in results["responses"]["503"]["description"]
+    assert set(DOCUMENT["x-websockets"]) == {"/v1/results", "/v1/stream", "/v1/ui"}
 
 
 def operations() -> Iterator[Any]:

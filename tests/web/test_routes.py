@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestServer, make_mocked_request
 
 from edgebox.domain.errors import InvalidInputError, UnknownNameError
 from edgebox.web.catalogue import kinds_of
-from edgebox.web.parameters import Choice, Integer, Number, Parameter, Text, check_names
+from edgebox.web.parameters import Choice, Integer, Number, Parameter, Text, Texts, check_names
 from edgebox.web.problems import problem_documents
 from edgebox.web.server import ROUTES
 
@@ -17,7 +17,9 @@ SHARE = Number("share", 0.0, 1.0, 0.5, "")
 COUNT = Integer("count", 1, 10, None, "")
 FORM = Choice("form", ("round", "square"), "round", "")
 NAME = Text("name", "")
-ALL: tuple[Parameter, ...] = (SHARE, COUNT, FORM, NAME)
+NAMES = Texts("names", "")
+ENDS = Texts("ends", "", ("late", "on_time", "dropped"))
+ALL: tuple[Parameter, ...] = (SHARE, COUNT, FORM, NAME, NAMES, ENDS)
 
 
 def request(query: str) -> web.Request:
@@ -36,6 +38,9 @@ def request(query: str) -> web.Request:
         (FORM, "form=square", "square"),
         (NAME, "", None),
         (NAME, "name=gate%202", "gate 2"),
+        (NAMES, "", ()),
+        (NAMES, "names=b&share=1&names=a", ("b", "a")),
+        (ENDS, "ends=dropped&ends=late", ("dropped", "late")),
     ],
 )
 def test_a_parameter_is_read(parameter: Parameter, query: str, value: object) -> None:
@@ -55,6 +60,7 @@ def test_a_parameter_is_read(parameter: Parameter, query: str, value: object) ->
         (COUNT, "count=" + "9" * 5000, "count must be a whole number"),
         (FORM, "form=flat", "form must be round or square, not 'flat'"),
         (NAME, "name=a&name=b", "name may be given once"),
+        (ENDS, "ends=late&ends=lost", "ends must be late, on_time or dropped, not 'lost'"),
     ],
 )
 def test_what_is_no_such_value_is_refused(parameter: Parameter, query: str, told: str) -> None:

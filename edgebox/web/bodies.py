@@ -1,0 +1,67 @@
+"""Owns how a request's body is read: bounded, and unpacked beside the event loop."""
+
+import asyncio
+import zlib
+
+from aiohttp import hdrs, web
+
+from edgebox.domain.errors import InvalidInputError, TooLargeError
+
+_ENCODINGS = ("gzip", "deflate")
+_EITHER_FORMAT = 32 + zlib.MAX_WBITS
+
+
+async def read_body(request: web.Request, bytes_max: int, *, setting: str = "") -> bytes:
+    """Return a request's body, unpacked if it came compressed.
+
+    The server must not unpack by itself: it would do so on the event loop, and to the end of a
+    bomb that is refused here.
+
+    Args:
+        request: whose body.
+        bytes_max: the most that is taken.
+        setting: which one bounds it, for those who send more.
+
+    Raises:
+        TooLargeError: more than `bytes_max`, packed or unpacked.
+        InvalidInputError: it is not what its Content-Encoding says.
+    """
+    if (request.content_length or 0) > bytes_max:
+        raise _too_large(bytes_max, setting)
+    parts = bytearray()
+    async for part in request.content.iter_any():
+        parts += part
+        if len(parts) > bytes_max:
+            raise _too_large(bytes_max, setting)
+    encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
+    if encoding == "identity":
+        return bytes(parts)
+    if encoding not in _ENCODINGS:
+        raise InvalidInputError(
+            f"Content-Encoding must be {' or '.join(_ENCODINGS)}, not {encoding[:40]!r}"
+        )
+    return await asyncio.to_thread(unpacked, parts, bytes_max, setting=setting)
+
+
+def unpacked(packed: bytes | bytearray, bytes_max: int, *, setting: str = "") -> bytes:
+    """Unpack gzip or zlib's format; blocks.
+
+    Raises:
+        TooLargeError: it unpacks to more than `bytes_max`.
+        InvalidInputError: it is neither, or broken.
+    """
+    unpacker = zlib.decompressobj(_EITHER_FORMAT)
+    try:
+        body = unpacker.decompress(packed, bytes_max + 1)
+    except zlib.error as error:
+        raise InvalidInputError(f"the body is not packed as it says: {error}") from None
+    if len(body) > bytes_max:
+        raise _too_large(bytes_max, setting)
+    if not unpacker.eof or unpacker.unused_data:
+        raise InvalidInputError("the body is not packed as it says: it does not end where it must")
+    return body
+
+
+def _too_large(bytes_max: int, setting: str) -> TooLargeError:
+    bound = f"{bytes_max} bytes ({setting})" if setting else f"{bytes_max} bytes"
+    return TooLargeError(f"the body may have at most {bound}")

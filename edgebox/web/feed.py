@@ -1,0 +1,141 @@
+"""Decides what each frame's end is to those who follow results, and writes it once for all alike.
+
+No sockets here. A box that nobody follows spends nothing on it.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+import orjson
+
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.requests import Camera, Outcome
+from edgebox.runtime.box import Box
+from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.vision.detections import Detections
+from edgebox.web.documents import timing_ms
+from edgebox.web.forms import coco_categories, in_form
+from edgebox.web.subscription import Filter, Subscription
+
+SUBSCRIBERS_MAX = 64
+
+
+class TooManySubscribersError(EdgeboxError):
+    """As many programs as the box serves are subscribed."""
+
+    http_status = 503
+    code = "too_many_subscribers"
+    title = "As many programs as the box serves are subscribed to results"
+
+
+class Feed:
+    """All subscriptions to one box."""
+
+    def __init__(self, box: Box) -> None:
+        """Tell nobody yet."""
+        self._box = box
+        self._subscriptions: set[Subscription] = set()
+
+    def join(self, wanted: Filter) -> Subscription:
+        """Return a new subscription, told first what it is about.
+
+        Raises:
+            InvalidInputError: nothing would ever come.
+            TooManySubscribersError: there is no place for it.
+        """
+        subscription = Subscription(self.known(wanted))
+        if len(self._subscriptions) >= SUBSCRIBERS_MAX:
+            raise TooManySubscribersError(
+                f"{SUBSCRIBERS_MAX} programs are subscribed to results, the most this box serves"
+            )
+        subscription.reply(self.subscribed(wanted))
+        if not self._subscriptions:
+            self._box.observers.append(self._publish)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def leave(self, subscription: Subscription) -> None:
+        """Tell a subscription nothing more."""
+        self._subscriptions.discard(subscription)
+        if not self._subscriptions:
+            self._box.observers.remove(self._publish)
+
+    def known(self, wanted: Filter) -> Filter:
+        """Return a filter whose classes some family has.
+
+        Raises:
+            InvalidInputError: none has; nothing would ever come.
+        """
+        labels = {label for family in self._box.families.values() for label in family.labels}
+        unknown = [name for name in wanted.classes if name not in labels]
+        if unknown:
+            raise InvalidInputError(
+                f"no model family finds {', '.join(unknown)}; they find {', '.join(sorted(labels))}"
+            )
+        return wanted
+
+    def subscribed(self, wanted: Filter) -> bytes:
+        """Return the message that says what a subscription is about."""
+        families = {
+            family.name: {"labels": family.labels, "categories": coco_categories(family.labels)}
+            for family in self._box.families.values()
+        }
+        document = {"type": "subscribed", **wanted.to_json(), "families": families}
+        return orjson.dumps(document)
+
+    def _publish(self, record: CameraRecord, frame: FrameAtBox, ending: Ending) -> None:
+        """Tell everybody who wants to know; what several ask for alike is written once."""
+        camera, now_ns = record.camera, self._box.driver.clock_ns()
+        outcome = ending.outcome if isinstance(ending, Answer) else Outcome.DROPPED
+        written: dict[tuple[object, ...], bytes | None] = {}
+        for subscription in self._subscriptions:
+            if not subscription.wants(camera.id, outcome, now_ns):
+                continue
+            asked = subscription.filter
+            key = (asked.form, asked.classes, asked.score_min, asked.empty)
+            if key not in written:
+                written[key] = self._written(camera, frame, ending, asked, now_ns)
+            message = written[key]
+            if message is not None:
+                subscription.put(camera.id, message, now_ns)
+
+    def _written(
+        self, camera: Camera, frame: FrameAtBox, ending: Ending, asked: Filter, now_ns: int
+    ) -> bytes | None:
+        """Return the message about a frame; None: nothing is left that was asked for."""
+        ago_ns = now_ns - frame.request.captured_ns
+        document: dict[str, Any] = {
+            "type": "result",
+            "camera": camera.id,
+            "app": camera.app,
+            "family": camera.family,
+            "frame": frame.number,
+            "captured_at_ms": round((time.time_ns() - ago_ns) / 1e6, 1),
+        }
+        if not isinstance(ending, Answer):
+            document["type"] = "drop"
+            document["outcome"] = Outcome.DROPPED
+            document["reason"] = ending.reason
+            document["message"] = ending.message
+            return orjson.dumps(document)
+        labels = self._box.families[camera.family].labels
+        found = _left(ending.detections, labels, asked)
+        if not len(found) and not asked.empty:
+            return None
+        document["outcome"] = ending.outcome
+        document["variant"] = ending.variant
+        document["timing_ms"] = timing_ms(ending.timing)
+        size_px = (frame.source_width_px, frame.source_height_px)
+        document |= in_form(asked.form, found, labels, size_px, image_id=frame.number)
+        return orjson.dumps(document)
+
+
+def _left(found: Detections, labels: tuple[str, ...], asked: Filter) -> Detections:
+    """Return the detections that pass a filter."""
+    found = found.above(asked.score_min)
+    if not asked.classes:
+        return found
+    wanted = [labels[label] in asked.classes for label in found.labels.tolist()]
+    return found.select(np.array(wanted, np.bool_))

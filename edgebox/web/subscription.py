@@ -1,0 +1,192 @@
+"""Decides what one subscriber to results is told, and what it misses when it does not keep up.
+
+No sockets here: what is told waits in a short queue whose oldest results make room for new ones,
+so a slow subscriber delays nobody and always gets the newest. What it missed is counted, and told.
+"""
+
+import asyncio
+import fnmatch
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from edgebox.domain.requests import CameraId, Outcome
+from edgebox.link.fields import FieldReader, shown
+from edgebox.web.documents import SCORE_MIN
+from edgebox.web.forms import FORMS, Form
+
+WAITING_MAX = 64
+RATE_MIN_HZ = 0.001
+RATE_MAX_HZ = 1_000.0
+_PATTERNS_MAX = 100
+_CAMERAS_KEPT = 1_024
+_FIELDS = (
+    "cameras", "classes", "score_min", "outcomes", "max_hz", "form", "empty",
+)  # fmt: skip
+_OUTCOMES = tuple(outcome.value for outcome in Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a subscriber asked for."""
+
+    cameras: tuple[str, ...] = ()
+    """Names, or shell patterns of names; empty: all."""
+    classes: tuple[str, ...] = ()
+    """Labels; empty: all."""
+    score_min: float = SCORE_MIN
+    outcomes: tuple[str, ...] = (Outcome.ON_TIME.value, Outcome.LATE.value)
+    max_hz: float | None = None
+    """Results per second and camera; None: all."""
+    form: Form = "native"
+    empty: bool = True
+    """Also results on which nothing is found, or nothing is left."""
+
+    @classmethod
+    def read(cls, where: str, fields: Mapping[str, object]) -> "Filter":
+        """Read a filter; what is missing takes its default.
+
+        Raises:
+            InvalidInputError: all that is wrong.
+        """
+        read = FieldReader(where, fields)
+        for name in fields:
+            if name not in _FIELDS:
+                read.errors.append(
+                    f"there is no {where}.{shown(name)}; there are {', '.join(_FIELDS)}"
+                )
+        max_hz = read.number("max_hz", RATE_MIN_HZ, RATE_MAX_HZ, RATE_MAX_HZ)
+        made = cls(
+            cameras=_texts(read, "cameras"),
+            classes=_texts(read, "classes"),
+            score_min=read.number("score_min", 0, 1, SCORE_MIN),
+            outcomes=_outcomes(read),
+            max_hz=None if fields.get("max_hz") is None else max_hz,
+            form=_form(read),
+            empty=read.flag("empty", True),
+        )
+        read.finish()
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a message would give it."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+
+def _texts(read: FieldReader, name: str) -> tuple[str, ...]:
+    items = read.items(name, _PATTERNS_MAX, [])
+    texts = tuple(item for item in items if isinstance(item, str) and 0 < len(item) <= 64)
+    if len(texts) < len(items):
+        read.errors.append(
+            f"{read.where}.{name} must be texts of 1 to 64 characters, not {shown(items)}"
+        )
+    return texts
+
+
+def _outcomes(read: FieldReader) -> tuple[str, ...]:
+    asked = _texts(read, "outcomes") or Filter().outcomes
+    if not set(asked) <= set(_OUTCOMES):
+        read.errors.append(
+            f"{read.where}.outcomes must be of {', '.join(_OUTCOMES)}, not {shown(asked)}"
+        )
+    return asked
+
+
+def _form(read: FieldReader) -> Form:
+    text = read.text("form", "native")
+    for form in FORMS:
+        if form == text:
+            return form
+    read.errors.append(f"{read.where}.form must be {', '.join(FORMS)}, not {shown(text)}")
+    return "native"
+
+
+class Subscription:
+    """One subscriber's filter and what waits for it. Lives on the event loop."""
+
+    def __init__(self, wanted: Filter) -> None:
+        """Start with nothing waiting."""
+        self._waiting: deque[tuple[bytes, asyncio.Event | None]] = deque()
+        self._skipped = 0
+        self._due_ns: dict[CameraId, int] = {}
+        self._news = asyncio.Event()
+        self._closed = False
+        self.change(wanted)
+
+    def change(self, wanted: Filter) -> None:
+        """Go by another filter from now on; what waits stays."""
+        self.filter = wanted
+        patterns = "|".join(f"(?:{fnmatch.translate(each)})" for each in wanted.cameras)
+        self._cameras = re.compile(patterns) if patterns else None
+        self._period_ns = round(1e9 / wanted.max_hz) if wanted.max_hz else 0
+        self._due_ns.clear()
+
+    # -- what is told -----------------------------------------------------------------------
+
+    def wants(self, camera: CameraId, outcome: Outcome, now_ns: int) -> bool:
+        """Say whether a result of this camera is wanted now, if anything is left of it."""
+        return (
+            outcome in self.filter.outcomes
+            and (self._cameras is None or self._cameras.match(camera) is not None)
+            and now_ns >= self._due_ns.get(camera, now_ns)
+        )
+
+    def put(self, camera: CameraId, message: bytes, now_ns: int) -> None:
+        """Have a result told; the oldest that waits makes room for it."""
+        if self._period_ns:
+            self._pace(camera, now_ns)
+        if len(self._waiting) >= WAITING_MAX:
+            oldest = next(at for at, (_, sent) in enumerate(self._waiting) if sent is None)
+            del self._waiting[oldest]
+            self._skipped += 1
+        self._waiting.append((message, None))
+        self._news.set()
+
+    def _pace(self, camera: CameraId, now_ns: int) -> None:
+        """Set when the camera's next result is due: in step with the last, or from now on."""
+        if len(self._due_ns) >= _CAMERAS_KEPT:
+            self._due_ns.clear()
+        due_ns = self._due_ns.get(camera, now_ns)
+        started_ns = due_ns if now_ns - due_ns < self._period_ns else now_ns
+        self._due_ns[camera] = started_ns + self._period_ns
+
+    def reply(self, message: bytes) -> asyncio.Event:
+        """Have an answer to the subscriber told in its turn; the event says when it was taken."""
+        sent = asyncio.Event()
+        self._waiting.append((message, sent))
+        self._news.set()
+        return sent
+
+    # -- the telling ------------------------------------------------------------------------
+
+    def take(self) -> bytes | None:
+        """Return what is to be sent next; None: nothing waits."""
+        if self._skipped:
+            message = orjson.dumps({"type": "skipped", "count": self._skipped})
+            self._skipped = 0
+            return message
+        if not self._waiting:
+            return None
+        message, sent = self._waiting.popleft()
+        if sent is not None:
+            sent.set()
+        return message
+
+    async def next(self) -> bytes | None:
+        """Return what is to be sent next, once there is something; None: no more."""
+        while not self._closed:
+            message = self.take()
+            if message is not None:
+                return message
+            self._news.clear()
+            await self._news.wait()
+        return None
+
+    async def close(self) -> None:
+        """Let `next` return None: the box is stopping."""
+        self._closed = True
+        self._news.set()

@@ -5,6 +5,7 @@ reference in docs/ are tested against these declarations.
 """
 
 import difflib
+import itertools
 import json
 import math
 import os
@@ -14,6 +15,16 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from edgebox.config_keys import key as _key
+from edgebox.config_keys import repeated
+from edgebox.config_outgoing import (
+    PATHS,
+    DetectionParameters,
+    EventParameters,
+    MqttParameters,
+    WebhookParameters,
+    contradictions,
+)
 from edgebox.domain.errors import ConfigError
 from edgebox.inference.sessions import ProviderChoice
 from edgebox.link.bandwidth import Rule
@@ -23,24 +34,6 @@ from edgebox.scheduling.policies import POLICIES
 
 _PLANNING = PlanningParameters()
 _UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
-
-
-def _key(
-    default: Any,
-    doc: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    choices: tuple[str, ...] = (),
-    may_be_empty: bool = False,
-) -> Any:
-    """Declare a key: its default (whose type is the key's), its range, what it means."""
-    return field(
-        default=default,
-        metadata={
-            "doc": doc, "low": low, "high": high, "choices": choices, "may_be_empty": may_be_empty,
-        },
-    )  # fmt: skip
 
 
 def _data_folder() -> Path:
@@ -217,6 +210,10 @@ class Config:
     inference: InferenceParameters = field(default_factory=InferenceParameters)
     scheduler: SchedulerSection = field(default_factory=SchedulerSection)
     planner: PlannerSection = field(default_factory=PlannerSection)
+    events: EventParameters = field(default_factory=EventParameters)
+    detections: tuple[DetectionParameters, ...] = repeated(DetectionParameters)
+    mqtt: MqttParameters = field(default_factory=MqttParameters)
+    webhooks: tuple[WebhookParameters, ...] = repeated(WebhookParameters)
 
     def scheduler_parameters(self) -> SchedulerParameters:
         """Return what the scheduling core is tuned with."""
@@ -249,6 +246,8 @@ class KeyInfo:
     """One key of the configuration, for people."""
 
     section: str
+    repeated: bool
+    """Whether the section may come any number of times: [[section]]."""
     name: str
     default: str
     """As it is written in TOML."""
@@ -258,9 +257,11 @@ class KeyInfo:
 
 def keys() -> Iterator[KeyInfo]:
     """Yield every key there is, in the order of the example file."""
+    several = _repeated()
     for section, declared in _declared().items():
         for name, key in declared.items():
-            yield KeyInfo(section, name, _toml(key.default), _expected(key), key.metadata["doc"])
+            default, expected = _toml(key.default), _expected(key)
+            yield KeyInfo(section, section in several, name, default, expected, key.metadata["doc"])
 
 
 def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -276,11 +277,13 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     """
     tables = {} if path is None else _parsed(path)
     problems: list[str] = []
-    declared = _declared()
+    declared, several = _declared(), _repeated()
     for name in list(tables):
         if name not in declared:
             problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
-        elif not isinstance(tables[name], dict):
+        elif name in several and not _are_tables(tables[name]):
+            problems.append(f"{name}: must be tables, [[{name}]], not {_toml(tables.pop(name))}")
+        elif name not in several and not isinstance(tables[name], dict):
             problems.append(f"{name}: must be a table, [{name}], not {_toml(tables.pop(name))}")
     if path is not None:
         _resolve_paths(path.parent, tables)
@@ -288,14 +291,23 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         section, _, key = dotted.partition(".")
         tables.setdefault(section, {})[key] = value
     base = Config()
-    sections = {
+    sections: dict[str, Any] = {
         name: replace(getattr(base, name), **_checked(name, known, tables.get(name, {}), problems))
         for name, known in declared.items()
+        if name not in several
     }
+    for name, kind in several.items():
+        sections[name] = tuple(
+            kind(**_checked(f"{name}[{number}]", declared[name], table, problems))
+            for number, table in enumerate(tables.get(name, ()))
+        )
+    config = Config(**sections)
+    if not problems:
+        problems += contradictions(config.mqtt, config.webhooks)
     if problems:
         source = "the command line" if path is None else str(path)
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
-    return Config(**sections)
+    return config
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -313,11 +325,27 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _declared() -> dict[str, dict[str, Field[Any]]]:
     """Return the fields of every section, by section and key."""
-    base = Config()
+    base, several = Config(), _repeated()
     return {
-        section.name: {key.name: key for key in fields(getattr(base, section.name))}
+        section.name: {
+            key.name: key
+            for key in fields(several.get(section.name) or getattr(base, section.name))
+        }
         for section in fields(Config)
     }
+
+
+def _repeated() -> dict[str, Any]:
+    """Return the sections that may come any number of times, with what one of them is."""
+    return {
+        section.name: section.metadata["of"]
+        for section in fields(Config)
+        if "of" in section.metadata
+    }
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
 
 
 def _checked(
@@ -360,9 +388,11 @@ def _converted(key: Field[Any], value: Any) -> Any:
 
 def _expected(key: Field[Any]) -> str:
     """Return what a key's value must be, in words."""
-    kind = type(key.default)
+    kind: type = type(key.default)
     if kind is tuple:
         return "a list of texts"
+    if kind is bool:
+        return "true or false"
     if kind is str:
         if key.metadata["choices"]:
             return "one of " + ", ".join(_toml(choice) for choice in key.metadata["choices"])
@@ -388,6 +418,11 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     families = inference.get("families")
     if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
         inference["families"] = [str(folder / Path(entry).expanduser()) for entry in families]
+    for section, names in PATHS.items():
+        found = tables.get(section, {})
+        for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
+            if isinstance(table.get(name), str) and table[name]:
+                table[name] = str(folder / Path(table[name]).expanduser())
 
 
 def _toml(value: Any) -> str:

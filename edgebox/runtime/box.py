@@ -21,6 +21,7 @@ from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, Rule
 from edgebox.link.messages import FrameHeader
 from edgebox.runtime.cameras import CameraRecord, Session
+from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Refusal
 from edgebox.runtime.metrics import Metrics
@@ -47,6 +48,7 @@ _EVENTS_KEPT = 200
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[FrameAtBox, Ending], None]
+Observer = Callable[[CameraRecord, FrameAtBox, Ending], None]
 Admission = Callable[[PlanningSnapshot, Camera], str | None]
 """Says whom a new camera would take its service; None: nobody. Pure, runs in a thread."""
 
@@ -118,6 +120,10 @@ class Box:
         self.cameras: dict[CameraId, CameraRecord] = {}
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
+        self.observers: list[Observer] = []
+        """Told how each frame of a camera ended, after its camera is."""
+        self.destinations: list[Destination] = []
+        """Where events are sent to."""
         self.metrics = Metrics()
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
         self.not_ready_because = "starting"
@@ -311,6 +317,8 @@ class Box:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
             on_end(frame, ending)
+            for observe in self.observers:
+                observe(record, frame, ending)
 
         frame = FrameAtBox(
             request, arrived.jpeg, header.width_px, header.height_px, hop.return_ns, ended

@@ -27,7 +27,15 @@ class Presence:
     events of a class without any of them being swallowed, so that begins and ends alternate.
     """
 
-    __slots__ = ("_episode", "_hold_ns", "_interval_ns", "_most")
+    __slots__ = (
+        "_count_max",
+        "_hold_ns",
+        "_interval_ns",
+        "_most",
+        "_seen_ns",
+        "_since_ns",
+        "there",
+    )
 
     def __init__(self, hold_ns: int, interval_ns: int) -> None:
         """Start absent.
@@ -38,45 +46,44 @@ class Presence:
         """
         self._hold_ns = hold_ns
         self._interval_ns = interval_ns
-        self._episode: Episode | None = None
+        self.there = False
+        """Whether a stay goes on."""
+        # Of the stay, plain numbers: they change with every frame.
+        self._since_ns = self._seen_ns = self._count_max = 0
         self._most: deque[tuple[int, int]] = deque()
         """(instant, count): counts fall, so the first is the most of the hold time."""
-
-    @property
-    def episode(self) -> Episode | None:
-        """The stay that goes on; None: it is not there."""
-        return self._episode
 
     def seen(self, count: int, now_ns: int) -> bool:
         """Take in a frame that shows the class; say whether it has just appeared.
 
         Ask `ended` first, with the same instant. Instants never go back.
         """
-        while self._most and self._most[-1][1] <= count:
-            self._most.pop()
-        self._most.append((now_ns, count))
-        before = self._episode
-        if before is None:
-            self._episode = Episode(now_ns, now_ns, count)
-            return True
-        self._episode = Episode(before.since_ns, now_ns, max(before.count_max, count))
-        return False
+        most = self._most
+        while most and most[-1][1] <= count:
+            most.pop()
+        most.append((now_ns, count))
+        self._seen_ns = now_ns
+        if self.there:
+            self._count_max = max(self._count_max, count)
+            return False
+        self.there = True
+        self._since_ns = now_ns
+        self._count_max = count
+        return True
 
     def ended(self, now_ns: int) -> Episode | None:
         """Return the stay that is over by now, once; None: there is none."""
-        episode = self._episode
-        if episode is None:
+        if not self.there or now_ns < self._seen_ns + self._hold_ns:
             return None
-        over_ns = max(episode.seen_ns + self._hold_ns, episode.since_ns + self._interval_ns)
-        if now_ns < over_ns:
+        if now_ns < self._since_ns + self._interval_ns:
             return None
-        self._episode = None
+        self.there = False
         self._most.clear()
-        return episode
+        return Episode(self._since_ns, self._seen_ns, self._count_max)
 
     def count(self, now_ns: int) -> int:
         """Return how many are there: 0 exactly when there is no stay."""
-        if self._episode is None:
+        if not self.there:
             return 0
         # The last sighting stays: a stay that outlasts the hold time has that many.
         while len(self._most) > 1 and self._most[0][0] <= now_ns - self._hold_ns:

@@ -120,7 +120,7 @@ class Watch:
             if presence is None:
                 presence = Presence(watched.rule.hold_ns, watched.rule.interval_ns)
                 watched.presences[label] = presence
-            happened += _ends(camera, watched, label, presence, now_ns)
+            _end(camera, watched, label, presence, now_ns, happened)
             if presence.seen(best.count, now_ns):
                 watched.scores[label] = best.score
                 details = {
@@ -148,7 +148,7 @@ class Watch:
             if facts.connected and not watched.connected:
                 happened.append(Happening(Kind.CAMERA_UP, now_ns, camera))
             for label, presence in watched.presences.items():
-                happened += _ends(camera, watched, label, presence, now_ns)
+                _end(camera, watched, label, presence, now_ns, happened)
             happened += self._deadlines(camera, watched.attainment, facts, now_ns)
             if watched.connected and not facts.connected:
                 why = {"reason": facts.left_because}
@@ -196,13 +196,19 @@ def _by_class(found: Detections, labels: Sequence[str], rule: DetectionRule) -> 
     return best
 
 
-def _ends(
-    camera: CameraId, watched: _Watched, label: str, presence: Presence, now_ns: int
-) -> Iterator[Happening]:
+def _end(
+    camera: CameraId,
+    watched: _Watched,
+    label: str,
+    presence: Presence,
+    now_ns: int,
+    happened: list[Happening],
+) -> None:
+    """Add the end of a stay that is over by now."""
     episode = presence.ended(now_ns)
     if episode is not None:
         details = _told(episode, watched.scores.pop(label))
-        yield Happening(Kind.DETECTION_ENDED, now_ns, camera, label, details)
+        happened.append(Happening(Kind.DETECTION_ENDED, now_ns, camera, label, details))
 
 
 def _told(episode: Episode, score: float) -> dict[str, object]:

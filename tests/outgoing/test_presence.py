@@ -65,7 +65,7 @@ def test_stays_are_what_the_definition_says(
         Episode(stay[0].at, stay[-1].at, max(frame.count or 0 for frame in stay))
         for stay in expected
     ]
-    assert presence.episode is None
+    assert not presence.there
     assert presence.count(last) == 0
 
 
@@ -82,7 +82,7 @@ def test_the_count_is_the_most_of_the_hold_time(moments: list[Moment]) -> None:
         fresh = [frame for frame in of_stay if frame.at > moment.at - HOLD] or of_stay[-1:]
         expected = max((frame.count or 0 for frame in fresh), default=0)
         assert presence.count(moment.at) == expected
-        assert (expected > 0) == (presence.episode is not None)
+        assert (expected > 0) == presence.there
 
 
 @given(moments=moments())

@@ -204,7 +204,7 @@ async def test_the_secret_is_told_to_nobody(
 
 
 def test_secrets_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(**parameters: str) -> Webhook:
+    def made(**parameters: Any) -> Webhook:
         return Webhook(WebhookParameters(url="http://a.example/b", **parameters), print)
 
     empty = tmp_path / "empty"

@@ -115,12 +115,15 @@ class Watch:
         if watched.rule is None:
             return []
         happened: list[Happening] = []
+        if not watched.connected:  # since the last look
+            watched.connected = True
+            happened.append(Happening(Kind.CAMERA_UP, captured_ns, camera))
         for label, best in _by_class(found, labels, watched.rule).items():
             presence = watched.presences.get(label)
             if presence is None:
                 presence = Presence(watched.rule.hold_ns, watched.rule.interval_ns)
                 watched.presences[label] = presence
-            _end(camera, watched, label, presence, now_ns, happened)
+            happened += _end(camera, watched, label, presence, now_ns)
             if presence.seen(best.count, now_ns):
                 watched.scores[label] = best.score
                 details = {
@@ -148,7 +151,7 @@ class Watch:
             if facts.connected and not watched.connected:
                 happened.append(Happening(Kind.CAMERA_UP, now_ns, camera))
             for label, presence in watched.presences.items():
-                _end(camera, watched, label, presence, now_ns, happened)
+                happened += _end(camera, watched, label, presence, now_ns)
             happened += self._deadlines(camera, watched.attainment, facts, now_ns)
             if watched.connected and not facts.connected:
                 why = {"reason": facts.left_because}
@@ -197,18 +200,14 @@ def _by_class(found: Detections, labels: Sequence[str], rule: DetectionRule) -> 
 
 
 def _end(
-    camera: CameraId,
-    watched: _Watched,
-    label: str,
-    presence: Presence,
-    now_ns: int,
-    happened: list[Happening],
-) -> None:
-    """Add the end of a stay that is over by now."""
+    camera: CameraId, watched: _Watched, label: str, presence: Presence, now_ns: int
+) -> list[Happening]:
+    """Return the end of a stay that is over by now, if it is."""
     episode = presence.ended(now_ns)
-    if episode is not None:
-        details = _told(episode, watched.scores.pop(label))
-        happened.append(Happening(Kind.DETECTION_ENDED, now_ns, camera, label, details))
+    if episode is None:
+        return []
+    details = _told(episode, watched.scores.pop(label))
+    return [Happening(Kind.DETECTION_ENDED, now_ns, camera, label, details)]
 
 
 def _told(episode: Episode, score: float) -> dict[str, object]:

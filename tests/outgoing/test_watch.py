@@ -32,6 +32,7 @@ def detections(*rows: tuple[int, float]) -> Detections:
 def test_an_appearance_tells_the_best_of_its_frame() -> None:
     watch = Watch([RULE], SLO)
     found = detections((0, 0.625), (1, 0.25), (0, 0.875))
+    watch.look({GATE: UP}, 0)
     (event,) = watch.answered(GATE, found, LABELS, captured_ns=7, now_ns=10)
     assert (event.kind, event.at_ns, event.camera, event.label) == (
         Kind.DETECTION, 7, GATE, "person",
@@ -40,7 +41,7 @@ def test_an_appearance_tells_the_best_of_its_frame() -> None:
     assert watch.answered(GATE, detections((0, 1.0)), LABELS, 17, 20) == []
     assert watch.counts(GATE, 20) == {"person": 2}
     assert watch.counts(GATE, 61) == {"person": 1}
-    (event,) = watch.look({GATE: DOWN}, 90)
+    (event,) = watch.look({GATE: UP}, 90)
     assert (event.kind, event.at_ns, event.label) == (Kind.DETECTION_ENDED, 90, "person")
     assert event.details == {"count_max": 2, "score_max": 1.0, "seen_ms": 0}
     assert watch.counts(GATE, 90) == {"person": 0}
@@ -49,6 +50,7 @@ def test_an_appearance_tells_the_best_of_its_frame() -> None:
 def test_the_first_rule_that_fits_a_camera_counts() -> None:
     gates = DetectionRule(("gate*",), ("person", "bus"), 0.75, 50, 80)
     watch = Watch([gates, DetectionRule(("yard",))], SLO)
+    watch.look({CameraId("gate-2"): UP, YARD: UP, CameraId("roof"): UP}, 0)
     found = detections((0, 0.625), (1, 1.0), (2, 0.75))
     assert [e.label for e in watch.answered(CameraId("gate-2"), found, LABELS, 0, 0)] == ["bus"]
     assert {e.label for e in watch.answered(YARD, found, LABELS, 0, 0)} == set(LABELS)
@@ -69,6 +71,14 @@ def test_cameras_come_and_go() -> None:
     (event,) = watch.look({GATE: DOWN}, 10)
     assert event.details == {"reason": "said bye"}
     assert watch.look({GATE: DOWN, YARD: DOWN}, 11) == []
+
+
+def test_a_camera_is_up_before_anything_is_seen() -> None:
+    watch = Watch([RULE], SLO)
+    found = detections((0, 1.0))
+    kinds = [event.kind for event in watch.answered(GATE, found, LABELS, 7, 10)]
+    assert kinds == [Kind.CAMERA_UP, Kind.DETECTION]
+    assert watch.look({GATE: UP}, 11) == []
 
 
 def test_deadlines_are_breached_and_kept_again() -> None:

@@ -56,6 +56,8 @@ class MqttBroker:
         """What the broker should keep, by topic."""
         self._untold: dict[str, bytes] = {}
         """Of that, what it was not told yet; empty payloads take messages back."""
+        self._known: set[str] = set()
+        """Topics under which it may keep something."""
         self._all_told = asyncio.Event()
         """Set when there is nothing left to tell."""
         self._task: asyncio.Task[None] | None = None
@@ -83,8 +85,10 @@ class MqttBroker:
     def release(self, topic: str) -> None:
         """Have the broker forget what it keeps under a topic."""
         self._retained.pop(topic, None)
-        self._untold[topic] = b""
-        self._queue.wake.set()
+        self._untold.pop(topic, None)
+        if topic in self._known:
+            self._untold[topic] = b""
+            self._queue.wake.set()
 
     async def stop(self, patience_s: float) -> None:
         """Say goodbye if the broker is there, and end."""
@@ -120,7 +124,7 @@ class MqttBroker:
         """Connect, and tell what there is to tell until the connection is lost."""
         async with self._client() as client:
             # Before the first word, whose echo then says that everything retained has come.
-            await client.subscribe(self.topics.everything, qos=1)
+            await client.subscribe([(self.topics.cameras, 1), (self.topics.availability, 1)])
             self._untold = {**self._retained, **self._untold}
             self._retained.pop(self.topics.availability, None)
             self._untold.pop(self.topics.availability, None)
@@ -151,14 +155,21 @@ class MqttBroker:
         """Hear what earlier runs have left with the broker, and when the connection is lost.
 
         A broker sends what it has retained before the box's own word comes back to it; then there
-        is nothing more to hear. A broker that lets the box read nothing is fine, too.
+        is nothing more to hear but the last will of a dead connection, should that come late. A
+        broker that lets the box read nothing is fine, too.
         """
+        availability = self.topics.availability
         async for message in client.messages:
             topic = str(message.topic)
-            if not message.retain and topic == self.topics.availability:
-                await client.unsubscribe(self.topics.everything)
-            elif message.retain and message.payload and topic not in self._retained:
-                self._on_leftover(topic)
+            if topic != availability:
+                if message.retain and message.payload and topic not in self._retained:
+                    self._known.add(topic)
+                    self._on_leftover(topic)
+            elif not message.retain and message.payload == ONLINE.encode():
+                await client.unsubscribe(self.topics.cameras)
+            elif not message.retain and self._retained.get(availability) == ONLINE.encode():
+                self._untold[availability] = ONLINE.encode()
+                self._queue.wake.set()
 
     async def _tell(self, client: aiomqtt.Client) -> None:
         while True:
@@ -176,7 +187,10 @@ class MqttBroker:
     async def _tell_states(self, client: aiomqtt.Client) -> None:
         while self._untold:
             topic, payload = next(iter(self._untold.items()))
+            self._known.add(topic)
             await client.publish(topic, payload, qos=1, retain=True)
+            if not payload:
+                self._known.discard(topic)
             # Meanwhile there may be something newer to tell.
             if self._untold.get(topic) == payload:
                 del self._untold[topic]

@@ -24,7 +24,8 @@ class Topics:
         """All begin with `prefix`."""
         self.prefix = prefix
         self.availability = f"{prefix}/availability"
-        self.everything = f"{prefix}/#"
+        self.cameras = f"{prefix}/camera/#"
+        """All that is told of cameras."""
         self.client = f"edgebox-{_id_of(prefix)}"
         """How the box introduces itself to the broker."""
 

@@ -30,8 +30,10 @@ def free_port() -> int:
 class Broker:
     """Mosquitto; it keeps nothing when it is killed."""
 
-    def __init__(self, folder: Path, password: str | None = None) -> None:
+    def __init__(self, folder: Path, password: str | None = None, tls: bool = False) -> None:
         self.port = free_port()
+        self.certificate = folder / "broker.pem"
+        self._tls = tls
         self._folder = folder
         lines = [
             f"listener {self.port} 127.0.0.1",
@@ -42,6 +44,8 @@ class Broker:
         self._password = password
         if password is not None:
             lines.append(f"password_file {folder / 'passwords'}")
+        if tls:
+            lines += [f"certfile {self.certificate}", f"keyfile {folder / 'broker.key'}"]
         self._config = folder / "mosquitto.conf"
         self._config.write_text("\n".join(lines) + "\n", encoding="utf-8")
         self._process: asyncio.subprocess.Process | None = None
@@ -52,6 +56,8 @@ class Broker:
             pytest.fail("MQTT is tested with a real broker: apt-get install mosquitto")
         if self._password is not None:
             await self._write_passwords()
+        if self._tls:
+            await self._write_certificate()
         self._process = await asyncio.create_subprocess_exec(
             program, "-c", str(self._config), stderr=(self._folder / "mosquitto.log").open("a")
         )
@@ -62,6 +68,18 @@ class Broker:
         assert program is not None
         file, password = str(self._folder / "passwords"), self._password
         made = await asyncio.create_subprocess_exec(program, "-c", "-b", file, "box", str(password))
+        assert await made.wait() == 0
+
+    async def _write_certificate(self) -> None:
+        program = shutil.which("openssl")
+        if program is None:
+            pytest.fail("TLS is tested with a certificate made for it: apt-get install openssl")
+        made = await asyncio.create_subprocess_exec(
+            *(program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"),
+            *("-keyout", str(self._folder / "broker.key"), "-out", str(self.certificate)),
+            stderr=asyncio.subprocess.DEVNULL,
+        )
         assert await made.wait() == 0
 
     def _listens(self) -> bool:
@@ -77,8 +95,10 @@ class Broker:
 
 
 @contextlib.asynccontextmanager
-async def broker(folder: Path, password: str | None = None) -> AsyncIterator[Broker]:
-    running = Broker(folder, password)
+async def broker(
+    folder: Path, password: str | None = None, tls: bool = False
+) -> AsyncIterator[Broker]:
+    running = Broker(folder, password, tls)
     await running.start()
     try:
         yield running
@@ -97,6 +117,9 @@ class Heard:
     def events(self, camera: str) -> list[dict[str, Any]]:
         topic = f"edgebox/camera/{camera}/event"
         return [json.loads(payload) for at, payload, _ in self.messages if at == topic]
+
+    def said(self, under: str) -> list[str]:
+        return [payload for topic, payload, _ in self.messages if topic == under]
 
     def kinds(self, camera: str) -> list[str]:
         return [event["type"] for event in self.events(camera)]

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiomqtt
 import pytest
 
 from edgebox.app import App
@@ -56,7 +57,8 @@ async def telling(
 ) -> AsyncIterator[App]:
     """Run a box that tells a broker; `more` goes into its section [mqtt]."""
     file = database.parent / "edgebox.toml"
-    mqtt = f'[mqtt]\nhost = "127.0.0.1"\nport = {to.port}\nmetrics_s = 1\n{more}\n'
+    host = "" if "host = " in more else 'host = "127.0.0.1"'
+    mqtt = f"[mqtt]\n{host}\nport = {to.port}\nmetrics_s = 1\n{more}\n"
     file.write_text(mqtt + sections, encoding="utf-8")
     app = App(load(file, settings(database)))
     await app.start()
@@ -250,6 +252,33 @@ async def test_passwords(database: Path, tmp_path: Path, caplog: pytest.LogCaptu
         assert app.box.destinations[0].sent >= 1
     assert "wrong-word" not in caplog.text
     assert "right-word" not in caplog.text
+
+
+async def test_tls(database: Path, tmp_path: Path) -> None:
+    async with broker(tmp_path, tls=True) as mosquitto:
+        named = 'host = "localhost"\ntls = true\n'
+        async with telling(database, mosquitto, named) as app:
+            destination = app.box.destinations[0]
+            await until(lambda: destination.connected is False, "a refusal")
+            assert "certificate verify failed" in destination.error
+        trusting = f'{named}ca_file = "{mosquitto.certificate}"'
+        async with telling(database, mosquitto, trusting) as app:
+            await until(lambda: bool(app.box.destinations[0].connected), "a connection")
+
+
+async def test_a_last_will_that_comes_late_is_answered(database: Path, tmp_path: Path) -> None:
+    async with (
+        broker(tmp_path) as mosquitto,
+        listening(mosquitto) as heard,
+        telling(database, mosquitto),
+    ):
+        await heard.says("edgebox/availability", "online")
+        async with aiomqtt.Client("127.0.0.1", mosquitto.port) as client:
+            await client.publish("edgebox/availability", "offline", qos=1, retain=True)
+        await until(
+            lambda: heard.said("edgebox/availability") == ["online", "offline", "online"],
+            "the box to contradict",
+        )
 
 
 async def test_a_broker_that_never_answers_harms_nobody(database: Path, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 import base64
 import hashlib
 import hmac
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.outgoing.signature import headers, key_bytes
+from tests.outgoing.receiver import genuine
 
 
 def test_the_example_of_the_specification() -> None:
@@ -41,6 +43,17 @@ def test_it_covers_id_time_and_body(body: bytes, at_s: int, key: bytes) -> None:
         of("evt_1", at_s, body, key + b"x"),
     )
     assert good not in others
+
+
+def test_the_check_in_the_docs_takes_what_is_genuine_and_nothing_else() -> None:
+    now_s = int(time.time())
+    good = headers(b"word", "evt_1", now_s, b"{}")
+    assert genuine(good, b"{}", "word")
+    both = good | {"webhook-signature": "v1,b2xk " + good["webhook-signature"]}
+    assert genuine(both, b"{}", "word")
+    assert not genuine(good, b"{ }", "word")
+    assert not genuine(good, b"{}", "sword")
+    assert not genuine(headers(b"word", "evt_1", now_s - 600, b"{}"), b"{}", "word")
 
 
 def test_without_a_key_nothing_is_signed() -> None:

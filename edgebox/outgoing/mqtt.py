@@ -82,6 +82,10 @@ class MqttBroker:
         """Return the topics under which the broker keeps something."""
         return list(self._retained)
 
+    def may_keep(self, topic: str) -> None:
+        """Reckon with something that an earlier run has left under a topic."""
+        self._known.add(topic)
+
     def release(self, topic: str) -> None:
         """Have the broker forget what it keeps under a topic."""
         self._retained.pop(topic, None)
@@ -163,7 +167,7 @@ class MqttBroker:
             topic = str(message.topic)
             if topic != availability:
                 if message.retain and message.payload and topic not in self._retained:
-                    self._known.add(topic)
+                    self.may_keep(topic)
                     self._on_leftover(topic)
             elif not message.retain and message.payload == ONLINE.encode():
                 await client.unsubscribe(self.topics.cameras)

@@ -78,7 +78,9 @@ class CameraStates:
         camera = self._topics.camera_of(topic)
         if camera is None:
             return
-        if topic == self._topics.connected(CameraId(camera)):
+        if self._discovery:
+            self._broker.may_keep(self._topics.discovery(self._discovery, camera))
+        if topic == self._topics.connected(camera):
             self._broker.retain(topic, OFF)
         elif topic.startswith(self._topics.count(camera, "")):
             self._broker.retain(topic, "0")

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from edgebox.runtime.destinations import Destination
 from edgebox.storage.rows import Level
 
+_TEXT_MAX = 200
+"""A receiver's own words may be long."""
+
 Note = Callable[[Level, str], None]
 
 
@@ -27,21 +30,25 @@ class Health:
 
     def failed(self, why: str) -> None:
         """It did not; what waits goes on waiting."""
-        found = self.destination
-        found.connected = False
-        # A receiver's own words may be long.
-        found.error, found.error_at_ms = why[:200], time.time_ns() // 1_000_000
+        self.destination.connected = False
+        self._failed_with(why)
         if not self._lost:
             self._lost = True
-            self._note("warning", f"{self._name} cannot be reached, events wait: {found.error}")
+            error = self.destination.error
+            self._note("warning", f"{self._name} cannot be reached, events wait: {error}")
 
     def lost(self, reason: str, why: str) -> None:
         """Count an event that is lost for good; the first of a reason is told to people."""
         found = self.destination
         found.dropped[reason] += 1
-        found.error, found.error_at_ms = why[:200], time.time_ns() // 1_000_000
+        if reason != "overflow":  # why events wait says more than that they do
+            self._failed_with(why)
         if found.dropped[reason] == 1:
-            self._note("warning", f"an event for {self._name} is lost: {found.error}")
+            self._note("warning", f"an event for {self._name} is lost: {why[:_TEXT_MAX]}")
+
+    def _failed_with(self, why: str) -> None:
+        found = self.destination
+        found.error, found.error_at_ms = why[:_TEXT_MAX], time.time_ns() // 1_000_000
 
     @property
     def _name(self) -> str:

@@ -149,6 +149,7 @@ async def test_a_full_queue_drops_by_its_rule_and_says_so(
             webhook.put(event(number))
         assert webhook.destination.dropped == {"overflow": 4}
         assert webhook.destination.queued == 3
+        assert "wait" not in webhook.destination.error
         await until(lambda: webhook.destination.queued == 0, "the rest to arrive")
         assert [taken["id"] for taken in receiver.taken] == [f"evt_{n}" for n in kept]
         assert sum("is lost" in text for _, text in notes) == 1

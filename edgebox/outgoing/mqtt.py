@@ -23,6 +23,8 @@ from edgebox.outgoing.topics import OFFLINE, ONLINE, Topics
 from edgebox.runtime.destinations import Destination
 
 _log = logging.getLogger(__name__)
+_client_log = logging.getLogger(f"{__name__}.client")
+_client_log.setLevel(logging.CRITICAL)  # it tells of every attempt; people are told of changes
 
 _WAIT_MAX_S = 30.0
 _STEADY_S = 30.0
@@ -151,6 +153,7 @@ class MqttBroker:
             password=self._password,
             will=aiomqtt.Will(self.topics.availability, OFFLINE, qos=1, retain=True),
             tls_context=self._tls,
+            logger=_client_log,
             timeout=_ANSWER_S,
             keepalive=_KEEPALIVE_S,
         )

@@ -6,17 +6,15 @@ reference in docs/ are tested against these declarations.
 
 import difflib
 import itertools
-import json
-import math
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from edgebox.config_keys import Secret, as_toml, converted, expected, repeated
 from edgebox.config_keys import key as _key
-from edgebox.config_keys import repeated
 from edgebox.config_outgoing import (
     PATHS,
     DetectionParameters,
@@ -31,6 +29,7 @@ from edgebox.link.bandwidth import Rule
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policies import POLICIES
+from edgebox.storage.retention import Limits
 
 _PLANNING = PlanningParameters()
 _UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
@@ -82,7 +81,21 @@ class StorageParameters:
         '$XDG_DATA_HOME or ~/.local/share; ":memory:" keeps nothing',
         may_be_empty=True,
     )
-    minute_retention_days: int = _key(30, "Days after which metrics are deleted", low=1, high=3650)
+    size_max_mb: int = _key(
+        512,
+        "Megabytes of the file; beyond that the oldest minutes go first, then the oldest hours",
+        low=32,
+        high=1_000_000,
+    )
+    second_retention_minutes: int = _key(
+        60, "Minutes for which metrics are kept by the second, in memory", low=1, high=1440
+    )
+    minute_retention_days: int = _key(
+        30, "Days after which metrics by the minute are deleted", low=1, high=3650
+    )
+    hour_retention_days: int = _key(
+        400, "Days after which metrics by the hour are deleted", low=1, high=3650
+    )
     event_retention_days: int = _key(30, "Days after which events are deleted", low=1, high=3650)
 
     @property
@@ -91,6 +104,16 @@ class StorageParameters:
         if self.path:
             return self.path
         return str(_data_folder() / "edgebox.sqlite3")
+
+    def limits(self) -> Limits:
+        """Return how long and how much is kept."""
+        return Limits(
+            second_minutes=self.second_retention_minutes,
+            minute_days=self.minute_retention_days,
+            hour_days=self.hour_retention_days,
+            event_days=self.event_retention_days,
+            size_max_bytes=self.size_max_mb * 1_000_000,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +223,9 @@ class PlannerSection:
     )
 
 
+Origin = Literal["default", "file", "environment", "option"]
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration; `Config()` is what an empty file means."""
@@ -214,6 +240,9 @@ class Config:
     detections: tuple[DetectionParameters, ...] = repeated(DetectionParameters)
     mqtt: MqttParameters = field(default_factory=MqttParameters)
     webhooks: tuple[WebhookParameters, ...] = repeated(WebhookParameters)
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
+    """Where each key's value is from, by key path ("server.port", "webhooks[0].url"); not named:
+    the default."""
 
     def scheduler_parameters(self) -> SchedulerParameters:
         """Return what the scheduling core is tuned with."""
@@ -253,6 +282,8 @@ class KeyInfo:
     """As it is written in TOML."""
     expected: str
     doc: str
+    secret: Secret
+    """What of its value is not to be shown to anybody."""
 
 
 def keys() -> Iterator[KeyInfo]:
@@ -260,8 +291,15 @@ def keys() -> Iterator[KeyInfo]:
     several = _repeated()
     for section, declared in _declared().items():
         for name, key in declared.items():
-            default, expected = _toml(key.default), _expected(key)
-            yield KeyInfo(section, section in several, name, default, expected, key.metadata["doc"])
+            yield KeyInfo(
+                section,
+                section in several,
+                name,
+                as_toml(key.default),
+                expected(key),
+                key.metadata["doc"],
+                key.metadata["secret"],
+            )
 
 
 def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -282,14 +320,19 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         if name not in declared:
             problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
         elif name in several and not _are_tables(tables[name]):
-            problems.append(f"{name}: must be tables, [[{name}]], not {_toml(tables.pop(name))}")
+            problems.append(f"{name}: must be tables, [[{name}]], not {as_toml(tables.pop(name))}")
         elif name not in several and not isinstance(tables[name], dict):
-            problems.append(f"{name}: must be a table, [{name}], not {_toml(tables.pop(name))}")
+            problems.append(f"{name}: must be a table, [{name}], not {as_toml(tables.pop(name))}")
+    origins: dict[str, Origin] = dict.fromkeys(_key_paths(tables), "file")
     if path is not None:
         _resolve_paths(path.parent, tables)
     for dotted, value in (overrides or {}).items():
         section, _, key = dotted.partition(".")
         tables.setdefault(section, {})[key] = value
+        origins[dotted] = "option"
+    if os.environ.get("XDG_DATA_HOME"):
+        for dotted in ("storage.path", "inference.models"):
+            origins.setdefault(dotted, "environment")
     base = Config()
     sections: dict[str, Any] = {
         name: replace(getattr(base, name), **_checked(name, known, tables.get(name, {}), problems))
@@ -307,7 +350,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     if problems:
         source = "the command line" if path is None else str(path)
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
-    return config
+    return replace(config, origins=origins)
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -332,6 +375,7 @@ def _declared() -> dict[str, dict[str, Field[Any]]]:
             for key in fields(several.get(section.name) or getattr(base, section.name))
         }
         for section in fields(Config)
+        if section.name != "origins"
     }
 
 
@@ -342,6 +386,16 @@ def _repeated() -> dict[str, Any]:
         for section in fields(Config)
         if "of" in section.metadata
     }
+
+
+def _key_paths(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the path of each key that is set: "server.port", "webhooks[0].url"."""
+    for section, found in tables.items():
+        if isinstance(found, dict):
+            yield from (f"{section}.{name}" for name in found)
+        elif _are_tables(found):
+            for number, table in enumerate(found):
+                yield from (f"{section}[{number}].{name}" for name in table)
 
 
 def _are_tables(value: Any) -> bool:
@@ -357,48 +411,13 @@ def _checked(
         if name not in known:
             problems.append(f"{section}.{name}: there is no such key{_nearest(name, known)}")
             continue
-        checked = _converted(known[name], value)
+        checked = converted(known[name], value)
         if checked is None:
-            expected = _expected(known[name])
-            problems.append(f"{section}.{name}: must be {expected}, not {_toml(value)}")
+            wanted = expected(known[name])
+            problems.append(f"{section}.{name}: must be {wanted}, not {as_toml(value)}")
         else:
             good[name] = checked
     return good
-
-
-def _converted(key: Field[Any], value: Any) -> Any:
-    """Return a value as its key's type; None: it is of another type or out of range."""
-    kind = type(key.default)
-    if kind is tuple:
-        fits = isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)
-        return tuple(value) if fits else None
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind:  # exactly: True is no number
-        return None
-    low, high = key.metadata["low"], key.metadata["high"]
-    if isinstance(value, int | float):
-        within = (low is None or value >= low) and (high is None or value <= high)
-        return value if within and math.isfinite(value) else None
-    choices = key.metadata["choices"]
-    if choices and value not in choices:
-        return None
-    return value if value or key.metadata["may_be_empty"] else None
-
-
-def _expected(key: Field[Any]) -> str:
-    """Return what a key's value must be, in words."""
-    kind: type = type(key.default)
-    if kind is tuple:
-        return "a list of texts"
-    if kind is bool:
-        return "true or false"
-    if kind is str:
-        if key.metadata["choices"]:
-            return "one of " + ", ".join(_toml(choice) for choice in key.metadata["choices"])
-        return "a text" if key.metadata["may_be_empty"] else "a text that is not empty"
-    noun = "a whole number" if kind is int else "a number"
-    return f"{noun} from {key.metadata['low']:g} to {key.metadata['high']:.10g}"
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
@@ -423,14 +442,3 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
         for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
             if isinstance(table.get(name), str) and table[name]:
                 table[name] = str(folder / Path(table[name]).expanduser())
-
-
-def _toml(value: Any) -> str:
-    """Return a value as TOML writes it, near enough for people."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
-    return "a table" if isinstance(value, dict) else str(value)

@@ -1,6 +1,7 @@
 """Owns the sections that say which events happen and where they go: MQTT and webhooks.
 
 Secrets are named here (a file, an environment variable), never held: a configuration may be shown.
+Of a webhook's URL, which can hold a token in its path, only scheme and host are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -90,7 +91,7 @@ class MqttParameters:
 class WebhookParameters:
     """An address that each event is posted to."""
 
-    url: str = key("", "Where to post, http or https")
+    url: str = key("", "Where to post, http or https", secret="path")
     name: str = key("", "What people are told it is; empty: the URL's host", may_be_empty=True)
     secret_file: str = key(
         "", "A file with the secret that signs, relative to this file", may_be_empty=True

@@ -142,7 +142,7 @@ class Webhook:
         except TimeoutError:
             return f"no answer within {self._parameters.timeout_s:g} s", 0.0
         except (aiohttp.ClientError, OSError) as error:
-            return str(error) or type(error).__name__, 0.0
+            return _why(error), 0.0
         except Exception as error:
             _log.exception("posting to the webhook %s failed", self.destination.name)
             return type(error).__name__, 0.0
@@ -155,6 +155,15 @@ def _key(parameters: WebhookParameters) -> bytes | None:
         return None if found is None else key_bytes(found)
     except ValueError as error:
         raise ConfigError(f"{name}: {error}") from None
+
+
+def _why(error: Exception) -> str:
+    """Say what went wrong without the URL, which may hold a token: some errors' texts have it."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"its answer is no HTTP: {error.message}"
+    if isinstance(error, aiohttp.InvalidURL):
+        return "its URL is not valid"
+    return str(error) or type(error).__name__
 
 
 def _retry_after_s(value: str) -> float:

@@ -50,6 +50,13 @@ class CameraOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class CameraChanged:
+    """A connected camera's settings were changed on the box; its link and its frames stay."""
+
+    camera: Camera
+
+
+@dataclass(frozen=True, slots=True)
 class CameraClosed:
     """A camera is gone; nobody waits for its answers."""
 
@@ -155,6 +162,7 @@ Event = (
     | ExecutorStopped
     | VariantsOffered
     | CameraOpened
+    | CameraChanged
     | CameraClosed
     | LinkMeasured
     | RequestArrived

@@ -14,17 +14,9 @@ from typing import Any
 import aiomqtt
 import pytest
 
-from tests.end_to_end.running import until
+from tests.end_to_end.running import free_port, until
 
 PLACES = "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin"
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Broker:

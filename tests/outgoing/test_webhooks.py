@@ -1,5 +1,6 @@
 """One webhook against a real receiver that fails, hangs, refuses and checks signatures."""
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
@@ -202,6 +203,28 @@ async def test_the_secret_is_told_to_nobody(
         assert webhook.destination.error == "it answers 401 Unauthorized"
         assert webhook.destination.queued == 1
     assert SECRET not in caplog.text + str(notes) + str(webhook.destination)
+
+
+async def test_a_token_in_the_url_is_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"this is no HTTP\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    caplog.set_level("DEBUG")
+    notes: Notes = []
+    async with await asyncio.start_server(babble, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/sesame?key=sesame"
+        webhook = Webhook(WebhookParameters(url=url), lambda *note: notes.append(note))
+        webhook.start()
+        try:
+            webhook.put(event(1))
+            await until(lambda: webhook.destination.connected is False, "a failure")
+        finally:
+            await webhook.stop(0)
+    assert webhook.destination.error.startswith("its answer is no HTTP")
+    assert "sesame" not in caplog.text + str(notes) + str(webhook.destination)
 
 
 def test_secrets_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
 # edgebox for x86-64, with or without an NVIDIA GPU. docs/docker.md says how to run it.
 #
 #   docker build -t edgebox .                          CUDA and cuDNN inside
-#   docker build -t edgebox --build-arg EXTRAS= .      for CPUs only, 1.3 GB less to download
+#   docker build -t edgebox --build-arg EXTRAS=mqtt .  for CPUs only, 1.3 GB less to download
 
 FROM python:3.11-slim-bookworm AS builder
-ARG EXTRAS=cuda
+ARG EXTRAS=cuda,mqtt
 WORKDIR /src
 COPY . .
 # The page is built here too: Node comes as a Python package, with the build's requirements.

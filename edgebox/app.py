@@ -29,6 +29,7 @@ from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.link.overrides import changed
 from edgebox.measuring import Progress, load_families, measure, open_executors, warm
+from edgebox.outgoing.outgoing import Outgoing
 from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box, BoxEvent
@@ -70,6 +71,9 @@ class App:
             config: what to build.
             on_progress: told about long work during the start, in any thread.
             journal: records every decision; a fresh one of a minute if not given.
+
+        Raises:
+            ConfigError: a secret for a destination of events cannot be read.
         """
         self.config = config
         self.lag = LoopLag()
@@ -87,6 +91,7 @@ class App:
         self._box: Box | None = None
         self._server: Server | None = None
         self._driver: Driver | None = None
+        self._outgoing = Outgoing(config)
         self._executors: list[OnnxExecutor] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._minutes_since_collection = 0
@@ -204,6 +209,7 @@ class App:
         self.box.attach(
             driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
         )
+        self._outgoing.start(self.box)
         self._chronicle = self._begin_chronicle(driver, variants)
         self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
 
@@ -358,6 +364,7 @@ class App:
             self._driver = None
         if self._server is not None:
             await self._server.stop()
+        await self._outgoing.stop()
         if self._chronicle is not None:
             self._chronicle.close()
             self._chronicle = None

@@ -5,8 +5,7 @@ reference in docs/ are tested against these declarations.
 """
 
 import difflib
-import json
-import math
+import itertools
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,16 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from edgebox.config_keys import Secret, as_toml, converted, expected, repeated
+from edgebox.config_keys import key as _key
+from edgebox.config_outgoing import (
+    PATHS,
+    DetectionParameters,
+    EventParameters,
+    MqttParameters,
+    WebhookParameters,
+    contradictions,
+)
 from edgebox.domain.errors import ConfigError
 from edgebox.inference.sessions import ProviderChoice
 from edgebox.link.bandwidth import Rule
@@ -24,26 +33,6 @@ from edgebox.storage.retention import Limits
 
 _PLANNING = PlanningParameters()
 _UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
-
-
-def _key(
-    default: Any,
-    doc: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    choices: tuple[str, ...] = (),
-    may_be_empty: bool = False,
-    secret: bool = False,
-) -> Any:
-    """Declare a key: its default (whose type is the key's), its range, what it means."""
-    return field(
-        default=default,
-        metadata={
-            "doc": doc, "low": low, "high": high, "choices": choices, "may_be_empty": may_be_empty,
-            "secret": secret,
-        },
-    )  # fmt: skip
 
 
 def _data_folder() -> Path:
@@ -247,8 +236,13 @@ class Config:
     inference: InferenceParameters = field(default_factory=InferenceParameters)
     scheduler: SchedulerSection = field(default_factory=SchedulerSection)
     planner: PlannerSection = field(default_factory=PlannerSection)
+    events: EventParameters = field(default_factory=EventParameters)
+    detections: tuple[DetectionParameters, ...] = repeated(DetectionParameters)
+    mqtt: MqttParameters = field(default_factory=MqttParameters)
+    webhooks: tuple[WebhookParameters, ...] = repeated(WebhookParameters)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
-    """Where each key's value is from, by key path ("server.port"); not named: the default."""
+    """Where each key's value is from, by key path ("server.port", "webhooks[0].url"); not named:
+    the default."""
 
     def scheduler_parameters(self) -> SchedulerParameters:
         """Return what the scheduling core is tuned with."""
@@ -281,22 +275,30 @@ class KeyInfo:
     """One key of the configuration, for people."""
 
     section: str
+    repeated: bool
+    """Whether the section may come any number of times: [[section]]."""
     name: str
     default: str
     """As it is written in TOML."""
     expected: str
     doc: str
-    secret: bool
-    """Not to be shown to anybody."""
+    secret: Secret
+    """What of its value is not to be shown to anybody."""
 
 
 def keys() -> Iterator[KeyInfo]:
     """Yield every key there is, in the order of the example file."""
+    several = _repeated()
     for section, declared in _declared().items():
         for name, key in declared.items():
-            about = key.metadata
             yield KeyInfo(
-                section, name, _toml(key.default), _expected(key), about["doc"], about["secret"]
+                section,
+                section in several,
+                name,
+                as_toml(key.default),
+                expected(key),
+                key.metadata["doc"],
+                key.metadata["secret"],
             )
 
 
@@ -313,18 +315,15 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     """
     tables = {} if path is None else _parsed(path)
     problems: list[str] = []
-    declared = _declared()
+    declared, several = _declared(), _repeated()
     for name in list(tables):
         if name not in declared:
             problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
-        elif not isinstance(tables[name], dict):
-            problems.append(f"{name}: must be a table, [{name}], not {_toml(tables.pop(name))}")
-    origins: dict[str, Origin] = {
-        f"{section}.{key}": "file"
-        for section, table in tables.items()
-        if isinstance(table, dict)
-        for key in table
-    }
+        elif name in several and not _are_tables(tables[name]):
+            problems.append(f"{name}: must be tables, [[{name}]], not {as_toml(tables.pop(name))}")
+        elif name not in several and not isinstance(tables[name], dict):
+            problems.append(f"{name}: must be a table, [{name}], not {as_toml(tables.pop(name))}")
+    origins: dict[str, Origin] = dict.fromkeys(_key_paths(tables), "file")
     if path is not None:
         _resolve_paths(path.parent, tables)
     for dotted, value in (overrides or {}).items():
@@ -335,14 +334,23 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         for dotted in ("storage.path", "inference.models"):
             origins.setdefault(dotted, "environment")
     base = Config()
-    sections = {
+    sections: dict[str, Any] = {
         name: replace(getattr(base, name), **_checked(name, known, tables.get(name, {}), problems))
         for name, known in declared.items()
+        if name not in several
     }
+    for name, kind in several.items():
+        sections[name] = tuple(
+            kind(**_checked(f"{name}[{number}]", declared[name], table, problems))
+            for number, table in enumerate(tables.get(name, ()))
+        )
+    config = Config(**sections)
+    if not problems:
+        problems += contradictions(config.mqtt, config.webhooks)
     if problems:
         source = "the command line" if path is None else str(path)
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
-    return Config(**sections, origins=origins)
+    return replace(config, origins=origins)
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -360,12 +368,38 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _declared() -> dict[str, dict[str, Field[Any]]]:
     """Return the fields of every section, by section and key."""
-    base = Config()
+    base, several = Config(), _repeated()
     return {
-        section.name: {key.name: key for key in fields(getattr(base, section.name))}
+        section.name: {
+            key.name: key
+            for key in fields(several.get(section.name) or getattr(base, section.name))
+        }
         for section in fields(Config)
         if section.name != "origins"
     }
+
+
+def _repeated() -> dict[str, Any]:
+    """Return the sections that may come any number of times, with what one of them is."""
+    return {
+        section.name: section.metadata["of"]
+        for section in fields(Config)
+        if "of" in section.metadata
+    }
+
+
+def _key_paths(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the path of each key that is set: "server.port", "webhooks[0].url"."""
+    for section, found in tables.items():
+        if isinstance(found, dict):
+            yield from (f"{section}.{name}" for name in found)
+        elif _are_tables(found):
+            for number, table in enumerate(found):
+                yield from (f"{section}[{number}].{name}" for name in table)
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
 
 
 def _checked(
@@ -377,46 +411,13 @@ def _checked(
         if name not in known:
             problems.append(f"{section}.{name}: there is no such key{_nearest(name, known)}")
             continue
-        checked = _converted(known[name], value)
+        checked = converted(known[name], value)
         if checked is None:
-            expected = _expected(known[name])
-            problems.append(f"{section}.{name}: must be {expected}, not {_toml(value)}")
+            wanted = expected(known[name])
+            problems.append(f"{section}.{name}: must be {wanted}, not {as_toml(value)}")
         else:
             good[name] = checked
     return good
-
-
-def _converted(key: Field[Any], value: Any) -> Any:
-    """Return a value as its key's type; None: it is of another type or out of range."""
-    kind = type(key.default)
-    if kind is tuple:
-        fits = isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)
-        return tuple(value) if fits else None
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind:  # exactly: True is no number
-        return None
-    low, high = key.metadata["low"], key.metadata["high"]
-    if isinstance(value, int | float):
-        within = (low is None or value >= low) and (high is None or value <= high)
-        return value if within and math.isfinite(value) else None
-    choices = key.metadata["choices"]
-    if choices and value not in choices:
-        return None
-    return value if value or key.metadata["may_be_empty"] else None
-
-
-def _expected(key: Field[Any]) -> str:
-    """Return what a key's value must be, in words."""
-    kind = type(key.default)
-    if kind is tuple:
-        return "a list of texts"
-    if kind is str:
-        if key.metadata["choices"]:
-            return "one of " + ", ".join(_toml(choice) for choice in key.metadata["choices"])
-        return "a text" if key.metadata["may_be_empty"] else "a text that is not empty"
-    noun = "a whole number" if kind is int else "a number"
-    return f"{noun} from {key.metadata['low']:g} to {key.metadata['high']:.10g}"
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
@@ -436,14 +437,8 @@ def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
     families = inference.get("families")
     if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
         inference["families"] = [str(folder / Path(entry).expanduser()) for entry in families]
-
-
-def _toml(value: Any) -> str:
-    """Return a value as TOML writes it, near enough for people."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
-    return "a table" if isinstance(value, dict) else str(value)
+    for section, names in PATHS.items():
+        found = tables.get(section, {})
+        for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
+            if isinstance(table.get(name), str) and table[name]:
+                table[name] = str(folder / Path(table[name]).expanduser())

@@ -16,10 +16,10 @@ import aiohttp
 import click
 import orjson
 
-from edgebox.camera.backoff import Backoff
 from edgebox.camera.ending import on_end_signals
 from edgebox.console import clear_errors
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.link.backoff import Backoff
 
 _SILENT_S = 45.0
 """The box sends something every 15 s."""

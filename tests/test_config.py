@@ -1,18 +1,21 @@
 """Configuration: every error at once and named, and documents that cannot fall behind."""
 
+import re
 import tomllib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from edgebox.config import Config, KeyInfo, keys, load
+from edgebox.config_outgoing import DetectionParameters, WebhookParameters
 from edgebox.domain.errors import ConfigError
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
 
 ROOT = Path(__file__).resolve().parent.parent
+REPEATED = {key.section for key in keys() if key.repeated}
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -113,14 +116,17 @@ def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -
     ranged = [key for key in keys() if " from " in key.expected]
     assert len(ranged) > 10
     for key in ranged:
+        table = f"[[{key.section}]]" if key.repeated else f"[{key.section}]"
+        where = f"{key.section}[0]" if key.repeated else key.section
+        needed = 'url = "http://localhost"\n' if key.section == "webhooks" else ""
         low, high = (float(end) for end in key.expected.split(" from ")[1].split(" to "))
         step = 1 if key.expected.startswith("a whole") else 0.001
         whole = int if step == 1 else float
         for value in (whole(low), whole(high)):
-            load(written(tmp_path, f"[{key.section}]\n{key.name} = {value}\n"))
+            load(written(tmp_path, f"{table}\n{needed}{key.name} = {value}\n"))
         for value in (whole(low - step), whole(high + step)):
-            (error,) = errors(tmp_path, f"[{key.section}]\n{key.name} = {value}\n")
-            assert error.startswith(f"{key.section}.{key.name}: must be {key.expected}, not ")
+            (error,) = errors(tmp_path, f"{table}\n{needed}{key.name} = {value}\n")
+            assert error.startswith(f"{where}.{key.name}: must be {key.expected}, not ")
 
 
 def test_broken_toml_is_reported_with_its_line(tmp_path: Path) -> None:
@@ -174,6 +180,100 @@ def test_the_default_database_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> No
     assert Config().storage.file == "/home/me/.local/share/edgebox/edgebox.sqlite3"
 
 
+# Events out.
+
+
+def test_sections_may_come_several_times(tmp_path: Path) -> None:
+    config = load(
+        written(
+            tmp_path,
+            """
+            [[detections]]
+            cameras = ["gate-*"]
+            classes = ["person"]
+            score_min = 0.7
+            [[detections]]
+            [[webhooks]]
+            url = "https://one.example/hook"
+            [[webhooks]]
+            url = "http://one.example:8123/other"
+            secret_file = "key"
+            """,
+        )
+    )
+    assert [rule.score_min for rule in config.detections] == [0.7, 0.5]
+    assert config.detections[0].cameras == ("gate-*",)
+    assert [hook.shown_name for hook in config.webhooks] == ["one.example", "one.example:8123"]
+    assert config.webhooks[1].secret_file == str(tmp_path / "key")
+
+
+def test_errors_in_repeated_sections_say_which_one(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        mqtt = 1
+        detections = 3
+        [[webhooks]]
+        url = "http://fine.example"
+        [[webhooks]]
+        uri = "http://fine.example"
+        timeout_s = 0
+        overflow = "both"
+        """,
+    )
+    assert sorted(found) == sorted(
+        [
+            "mqtt: must be a table, [mqtt], not 1",
+            "detections: must be tables, [[detections]], not 3",
+            "webhooks[1].uri: there is no such key; did you mean url?",
+            "webhooks[1].timeout_s: must be a number from 0.1 to 300, not 0",
+            'webhooks[1].overflow: must be one of "oldest", "newest", not "both"',
+        ]
+    )
+
+
+def test_keys_that_contradict_each_other_are_reported(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        [mqtt]
+        topic = "boxes/#"
+        discovery = "/home"
+        password_file = "a"
+        password_env = "B"
+        [[webhooks]]
+        [[webhooks]]
+        url = "ftp://host/x"
+        [[webhooks]]
+        url = "http://user:word@host/x"
+        name = "ha"
+        events = ["detection", "nonsense"]
+        [[webhooks]]
+        url = "http://host:99999/x"
+        name = "ha"
+        secret_file = "a"
+        secret_env = "B"
+        """,
+    )
+    kinds = (
+        "detection, detection_ended, camera_up, camera_down, slo_breached, slo_recovered, "
+        "box_online, box_offline"
+    )
+    assert found == [
+        "mqtt.password_env: there is a password_file, too; keep one of them",
+        "mqtt.username: is needed with a password",
+        "mqtt.topic: must be a topic without + and #, and no / at its ends",
+        "mqtt.discovery: must be a topic without + and #, and no / at its ends",
+        "webhooks[0].url: is needed",
+        "webhooks[1].url: must be an address that begins with http:// or https://",
+        "webhooks[2].url: must hold no user and password: a configuration may be shown to people",
+        f"webhooks[2].events: there is no nonsense (there are: {kinds})",
+        "webhooks[3].url: must be an address that begins with http:// or https://",
+        "webhooks[3].secret_env: there is a secret_file, too; keep one of them",
+        'webhooks[3].name: another webhook is called "ha", too',
+    ]
+
+
 # The documents.
 
 
@@ -183,10 +283,22 @@ def test_the_example_file_holds_every_key_at_its_default() -> None:
     plain = {
         section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
         for section, values in asdict(Config()).items()
-        if section != "origins"
+        if section not in {*REPEATED, "origins"}
     }
     assert example == plain
     assert load(path) == Config()
+
+
+def test_what_the_example_shows_of_repeated_sections_is_one_at_its_defaults(
+    tmp_path: Path,
+) -> None:
+    lines = (ROOT / "config.example.toml").read_text(encoding="utf-8").splitlines()
+    wanted = re.compile(r"# (\[\[\w+\]\]|\w+ = .*)")
+    shown = [line.removeprefix("# ") for line in lines if wanted.fullmatch(line)]
+    config = load(written(tmp_path, "\n".join(shown)))
+    assert config.detections == (DetectionParameters(),)
+    (webhook,) = config.webhooks
+    assert replace(webhook, url="") == WebhookParameters()
 
 
 def test_the_example_file_explains_every_key() -> None:
@@ -202,7 +314,7 @@ def row(key: KeyInfo) -> str:
 
 def test_the_reference_says_what_the_code_does() -> None:
     text = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
-    sections = {part.split("]")[0]: part for part in text.split("\n## [")[1:]}
+    sections = {part.split("]")[0].lstrip("["): part for part in text.split("\n## [")[1:]}
     assert list(sections) == list(dict.fromkeys(key.section for key in keys()))
     for section, part in sections.items():
         rows = [line for line in part.splitlines() if line.startswith("| `")]
@@ -223,3 +335,13 @@ def test_every_value_knows_where_it_is_from(
     assert config.origins["inference.models"] == "environment"
     assert config.origins["storage.path"] == "file"
     assert load(None).origins["storage.path"] == "environment"
+
+
+def test_values_of_sections_that_repeat_know_it_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    text = '[[webhooks]]\nurl = "http://a"\n[[webhooks]]\nurl = "http://b"\nname = "b"\n'
+    assert load(written(tmp_path, text)).origins == {
+        "webhooks[0].url": "file", "webhooks[1].url": "file", "webhooks[1].name": "file",
+    }  # fmt: skip

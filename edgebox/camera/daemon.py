@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from edgebox import __version__
 from edgebox.camera.accounting import Accounting, Summary
-from edgebox.camera.backoff import Backoff
 from edgebox.camera.capture import Capture
 from edgebox.camera.records import FrameRecord
 from edgebox.camera.session import (
@@ -30,6 +29,7 @@ from edgebox.camera.session import (
 )
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.plans import Advice
+from edgebox.link.backoff import Backoff
 from edgebox.link.deadlines import to_steps
 from edgebox.link.from_camera import SLO_MS, split_slo
 from edgebox.link.messages import DropNotice, Hello, Result, decode_from_camera

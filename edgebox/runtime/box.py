@@ -23,6 +23,7 @@ from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, Rule
 from edgebox.link.messages import FrameHeader
 from edgebox.runtime.cameras import CameraRecord, Session
+from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Refusal
 from edgebox.runtime.metrics import Metrics
@@ -131,6 +132,8 @@ class Box:
         self.viewers = 0
         self.observers: list[Observer] = []
         """Told how each frame of a camera ended, after its camera is."""
+        self.destinations: list[Destination] = []
+        """Where events are sent to."""
         self.metrics = Metrics()
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
         self.not_ready_because = "starting"

@@ -1,47 +1,79 @@
 """GET /v1/config: the configuration in force, and where each value is from. docs/config.md."""
 
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from edgebox.config import Config, KeyInfo, keys
+from edgebox.config import Config, InferenceParameters, KeyInfo, StorageParameters, keys
+from edgebox.config_outgoing import WebhookParameters
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, one_of, record
 from edgebox.web.site import Site
 
 MASK = "********"
-"""What is shown of a secret that is set."""
+"""What is shown of a secret that is set, or of a URL in place of what follows its host."""
 
 
 def shown(config: Config) -> list[dict[str, Any]]:
-    """Return every key with its value, its default and where the value is from."""
-    return [_key(config, info) for info in keys()]
+    """Return every key with its value, its default and where the value is from.
+
+    The keys of a section that may come several times are there once for each that there is.
+    """
+    sections: dict[str, list[KeyInfo]] = {}
+    for info in keys():
+        sections.setdefault(info.section, []).append(info)
+    return [
+        _key(config, path, table, info)
+        for section, known in sections.items()
+        for path, table in _tables(config, section)
+        for info in known
+    ]
 
 
-def _key(config: Config, info: KeyInfo) -> dict[str, Any]:
-    path = f"{info.section}.{info.name}"
+def _tables(config: Config, section: str) -> Iterator[tuple[str, object]]:
+    """Yield the path and the values of each table of a section."""
+    found = getattr(config, section)
+    if isinstance(found, tuple):
+        yield from ((f"{section}[{number}]", table) for number, table in enumerate(found))
+    else:
+        yield section, found
+
+
+def _key(config: Config, path: str, table: object, info: KeyInfo) -> dict[str, Any]:
+    dotted = f"{path}.{info.name}"
     return {
-        "key": path,
-        "value": _masked(info, _value(config, path)),
-        "default": _masked(info, _value(Config(), path)),
-        "origin": config.origins.get(path, "default"),
-        "secret": info.secret,
+        "key": dotted,
+        "value": _masked(info, _value(table, info.name)),
+        "default": _masked(info, _value(type(table)(), info.name)),
+        "origin": config.origins.get(dotted, "default"),
+        "secret": bool(info.secret),
         "expected": info.expected,
         "doc": info.doc,
     }
 
 
-def _value(config: Config, path: str) -> object:
-    if path == "storage.path":
-        return config.storage.file
-    if path == "inference.models":
-        return str(config.inference.models_folder)
-    section, name = path.split(".")
-    return getattr(getattr(config, section), name)
+def _value(table: object, name: str) -> object:
+    """Return a value, with what is left empty filled in."""
+    match table, name:
+        case StorageParameters(), "path":
+            return table.file
+        case InferenceParameters(), "models":
+            return str(table.models_folder)
+        case WebhookParameters(), "name":
+            return table.shown_name
+    return getattr(table, name)
 
 
 def _masked(info: KeyInfo, value: object) -> object:
-    return MASK if info.secret and value else value
+    if not info.secret or not value:
+        return value
+    if info.secret == "all":
+        return MASK
+    url = urlsplit(str(value))
+    host = f"{url.scheme}://{url.netloc}"
+    return host if value == host else f"{host}/{MASK}"
 
 
 async def _config(site: Site, request: web.Request) -> web.Response:
@@ -52,11 +84,11 @@ _VALUE = {"type": ["string", "number", "boolean", "array"]}
 _KEY = Schema(
     "ConfigKey",
     record(
-        key=described(TEXT, "Section and key, as in the configuration file"),
+        key=described(TEXT, "Section and key; of sections that repeat, with a number from 0"),
         value=described(_VALUE, "What is in force, with what is left empty filled in"),
         default=_VALUE,
         origin=one_of("default", "file", "environment", "option"),
-        secret=described(BOOLEAN, "Its value is not shown"),
+        secret=described(BOOLEAN, "Its value is not shown, or of a URL only scheme and host"),
         expected=TEXT,
         doc=TEXT,
     ),

@@ -5,6 +5,7 @@ thread. Nothing is counted twice: everything comes from the counts that the page
 """
 
 import asyncio
+import copy
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from prometheus_client.registry import Collector
 from edgebox.domain.plans import Advice
 from edgebox.runtime.box import Box
 from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.destinations import Destination
 from edgebox.runtime.histogram import BOUNDS_NS
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.metrics import Counts
@@ -79,6 +81,7 @@ class _BoxNumbers:
     plan_ns: int
     loop_lag_ms: Mapping[str, float]
     executors: Sequence[_ExecutorNumbers]
+    destinations: Sequence[Destination]
 
 
 async def _metrics(site: Site, request: web.Request) -> web.Response:
@@ -130,6 +133,7 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
         box.plan_ns,
         lag.quantiles_ms() or {},
         executors,
+        [copy.deepcopy(destination) for destination in box.destinations],
     )
 
 
@@ -151,6 +155,7 @@ class _Exposition(Collector):
         """Yield every family."""
         yield from _box_families(self._box)
         yield from _executor_families(self._box.executors)
+        yield from _event_families(self._box.destinations)
         yield from _frame_families(self._cameras)
         yield from _link_families(self._cameras)
 
@@ -204,6 +209,27 @@ def _executor_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Metric
         sizes.add_metric([executor.name], buckets, frames)
     yield busy
     yield sizes
+
+
+def _event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
+    labels = ["destination", "kind"]
+    connected = GaugeMetricFamily(
+        "edgebox_events_connected", "Whether the destination takes events.", labels=labels
+    )
+    queued = GaugeMetricFamily("edgebox_events_queued", "Events that wait.", labels=labels)
+    sent = CounterMetricFamily("edgebox_events_sent", "Events taken.", labels=labels)
+    dropped = CounterMetricFamily(
+        "edgebox_events_dropped", "Events lost.", labels=[*labels, "reason"]
+    )
+    for destination in destinations:
+        known = [destination.name, destination.kind]
+        if destination.connected is not None:
+            connected.add_metric(known, float(destination.connected))
+        queued.add_metric(known, destination.queued)
+        sent.add_metric(known, destination.sent)
+        for reason, count in sorted(destination.dropped.items()):
+            dropped.add_metric([*known, reason], count)
+    yield from (connected, queued, sent, dropped)
 
 
 def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:

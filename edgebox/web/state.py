@@ -79,6 +79,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         "window_s": WINDOW_S,
         "counts": box.metrics.total().to_json(),
         "refused": dict(box.refusals.counts),
+        "destinations": [destination.to_json() for destination in box.destinations],
         "events": [
             {"at_ms": e.at_ms, "level": e.level, "camera": e.camera, "text": e.text}
             for e in list(box.events)[-_EVENTS_SHOWN:]

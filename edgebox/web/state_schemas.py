@@ -95,6 +95,18 @@ _APPLICATION = Schema(
         profile_ms=_QUANTILES_MS,
     ),
 )
+_DESTINATION = Schema(
+    "Destination",
+    record(
+        kind=one_of("mqtt", "webhook"),
+        name=TEXT,
+        connected=nullable(BOOLEAN),
+        queued=COUNT,
+        sent=COUNT,
+        dropped=mapping(COUNT),
+        last_error=nullable(record(at_ms=COUNT, text=TEXT)),
+    ),
+)
 _BOX = Schema(
     "BoxState",
     record(
@@ -114,6 +126,7 @@ _BOX = Schema(
         window_s=NUMBER,
         counts=COUNTS,
         refused=mapping(COUNT),
+        destinations=array(_DESTINATION),
         events=array(record(at_ms=COUNT, level=LEVEL, camera=nullable(TEXT), text=TEXT)),
     ),
 )

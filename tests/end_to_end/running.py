@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -27,13 +28,24 @@ PICTURE = (
 """(180, 320, 3) RGB: coarse squares, so that its JPEG is small but not nothing."""
 
 
+def free_port() -> int:
+    """Return a port that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 @contextlib.asynccontextmanager
 async def running(
-    database: Path, *, journal: Journal | None = None, **overrides: Any
+    database: Path, *, file: Path | None = None, journal: Journal | None = None, **overrides: Any
 ) -> AsyncIterator[App]:
-    """Run a box whose configuration is the tests' own and `overrides` ("limits__silent_s=1")."""
+    """Run a box whose configuration is a file's, the tests' own and `overrides`.
+
+    Their keys are written "limits__silent_s=1".
+    """
     dotted = {key.replace("__", "."): value for key, value in overrides.items()}
-    app = App(load(None, settings(database, **dotted)), journal=journal)
+    app = App(load(file, settings(database, **dotted)), journal=journal)
     await app.start()
     try:
         yield app

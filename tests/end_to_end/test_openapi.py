@@ -17,12 +17,14 @@ from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import (
     assert_adds_up,
     counts_of,
+    free_port,
     get_json,
     gone,
     post,
     running,
     streaming,
     unharmed_bystander,
+    until,
 )
 from tests.end_to_end.wire import JPEG
 
@@ -100,7 +102,25 @@ def closed(schema: Any) -> Any:
     return parts
 
 
-async def test_answers_have_the_documented_fields_and_no_others(app: App) -> None:
+@pytest.fixture
+async def telling(database: Path, tmp_path: Path) -> AsyncIterator[App]:
+    """A box with a webhook that nobody answers, of which its state tells."""
+    file = tmp_path / "edgebox.toml"
+    file.write_text(
+        f"""
+        [[webhooks]]
+        url = "http://127.0.0.1:{free_port()}/sesame"
+        [[detections]]
+        """,
+        encoding="utf-8",
+    )
+    async with running(database, file=file) as app:
+        yield app
+
+
+async def test_answers_have_the_documented_fields_and_no_others(telling: App) -> None:
+    app = telling
+    await until(lambda: app.box.destinations[0].error != "", "the webhook to fail")
     document = (await get_json(app, "/v1/openapi.json"))[1]
     strict = closed(document)
 

@@ -1,4 +1,4 @@
-"""Decides how long to wait before the next attempt to connect. Pure: the randomness comes in."""
+"""Decides how long to wait before the next attempt. Pure: the randomness comes in."""
 
 import random
 
@@ -8,10 +8,12 @@ RANDOM_SHARE = 0.5
 
 
 class Backoff:
-    """Doubles from 0.5 s to 15 s, each wait a random part (up to half) less."""
+    """Doubles from 0.5 s to a cap, each wait a random part (up to half) less."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, max_s: float = MAX_S) -> None:
+        """Begin with the shortest wait; none is longer than `max_s`."""
         self._rng = rng
+        self._max_s = max_s
         self._next_s = FIRST_S
 
     def reset(self) -> None:
@@ -21,5 +23,5 @@ class Backoff:
     def wait_s(self) -> float:
         """Return the next wait."""
         wait_s = self._next_s * (1 - RANDOM_SHARE * self._rng.random())
-        self._next_s = min(MAX_S, self._next_s * 2)
+        self._next_s = min(self._max_s, self._next_s * 2)
         return wait_s

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.camera.backoff import Backoff
+from edgebox.link.backoff import Backoff
 
 
 @given(seed=st.integers(0, 10**6))

@@ -1,0 +1,80 @@
+"""Owns how a configuration key is declared, and which values it takes."""
+
+import json
+import math
+from dataclasses import Field, field
+from typing import Any, Literal
+
+Secret = Literal["", "all", "path"]
+"""What of a value nobody may see: nothing, all of it, or what follows the host of a URL."""
+
+
+def key(
+    default: Any,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    may_be_empty: bool = False,
+    secret: Secret = "",
+) -> Any:
+    """Declare a key: its default (whose type is the key's), its range, what it means."""
+    return field(
+        default=default,
+        metadata={
+            "doc": doc, "low": low, "high": high, "choices": choices, "may_be_empty": may_be_empty,
+            "secret": secret,
+        },
+    )  # fmt: skip
+
+
+def repeated(section: type) -> Any:
+    """Declare a section that may come any number of times, as TOML's array of tables."""
+    return field(default=(), metadata={"of": section})
+
+
+def converted(key: Field[Any], value: Any) -> Any:
+    """Return a value as its key's type; None: it is of another type or out of range."""
+    kind = type(key.default)
+    if kind is tuple:
+        fits = isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)
+        return tuple(value) if fits else None
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:  # exactly: True is no number
+        return None
+    low, high = key.metadata["low"], key.metadata["high"]
+    if isinstance(value, int | float):
+        within = (low is None or value >= low) and (high is None or value <= high)
+        return value if within and math.isfinite(value) else None
+    choices = key.metadata["choices"]
+    if choices and value not in choices:
+        return None
+    return value if value or key.metadata["may_be_empty"] else None
+
+
+def expected(key: Field[Any]) -> str:
+    """Return what a key's value must be, in words."""
+    kind: type = type(key.default)
+    if kind is tuple:
+        return "a list of texts"
+    if kind is bool:
+        return "true or false"
+    if kind is str:
+        if key.metadata["choices"]:
+            return "one of " + ", ".join(as_toml(choice) for choice in key.metadata["choices"])
+        return "a text" if key.metadata["may_be_empty"] else "a text that is not empty"
+    noun = "a whole number" if kind is int else "a number"
+    return f"{noun} from {key.metadata['low']:g} to {key.metadata['high']:.10g}"
+
+
+def as_toml(value: Any) -> str:
+    """Return a value as TOML writes it, near enough for people."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(as_toml(entry) for entry in value) + "]"
+    return "a table" if isinstance(value, dict) else str(value)

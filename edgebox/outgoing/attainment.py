@@ -1,0 +1,68 @@
+"""Decides when a camera's deadlines count as breached, and when as kept again.
+
+The share of frames on time is taken over a sliding window. Between the share that breaches and the
+one that recovers nothing changes, so a camera at the edge does not flap. Pure: time comes in.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AttainmentRule:
+    """When it is breached, when recovered."""
+
+    window_ns: int
+    breached_below: float
+    recovered_from: float
+    """At least `breached_below`."""
+    frames_min: int
+    """With fewer frames in the window its share says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    at_ns: int
+    on_time: int
+    ended: int
+
+
+class Attainment:
+    """The window of one camera. Amortised O(1) a look."""
+
+    def __init__(self, rule: AttainmentRule) -> None:
+        """Start with no frame seen, and not breached."""
+        self._rule = rule
+        self._samples: deque[_Sample] = deque()
+        self.breached = False
+        self.share: float | None = None
+        """Of the window that ended at the last look; None: too few frames."""
+
+    def look(self, on_time: int, ended: int, now_ns: int) -> bool:
+        """Take in the counts so far; say whether `breached` has changed.
+
+        The window reaches back to the last look that is at least its length ago. Counts that
+        fall belong to a camera that was forgotten and came back: the window starts anew.
+
+        Args:
+            on_time: frames answered on time since the camera is known.
+            ended: frames that ended in any way.
+            now_ns: never goes back.
+        """
+        samples = self._samples
+        if samples and ended < samples[-1].ended:
+            samples.clear()
+        samples.append(_Sample(now_ns, on_time, ended))
+        while len(samples) > 1 and samples[1].at_ns <= now_ns - self._rule.window_ns:
+            samples.popleft()
+        frames = ended - samples[0].ended
+        if frames < self._rule.frames_min:
+            self.share = None
+            return False
+        self.share = (on_time - samples[0].on_time) / frames
+        before = self.breached
+        if before:
+            self.breached = self.share < self._rule.recovered_from
+        else:
+            self.breached = self.share < self._rule.breached_below
+        return self.breached != before

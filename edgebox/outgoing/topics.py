@@ -1,0 +1,167 @@
+"""Decides under which MQTT topics things are told, and what Home Assistant is told of a camera.
+
+Pure. The form is Home Assistant's MQTT discovery of whole devices (from its version 2024.11 on):
+one retained message per camera, which an empty one takes back.
+"""
+
+import re
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+_NOT_IN_TOPICS = re.compile(r"[/+#\s\0]")
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+ONLINE, OFFLINE = "online", "offline"
+ON, OFF = "ON", "OFF"
+
+
+class Topics:
+    """The topics of one box."""
+
+    def __init__(self, prefix: str) -> None:
+        """All begin with `prefix`."""
+        self.prefix = prefix
+        self.availability = f"{prefix}/availability"
+        self.cameras = f"{prefix}/camera/#"
+        """All that is told of cameras."""
+        self.client = f"edgebox-{_id_of(prefix)}"
+        """How the box introduces itself to the broker."""
+
+    def event(self, camera: str) -> str:
+        """Return where a camera's events go."""
+        return f"{self.prefix}/camera/{camera}/event"
+
+    def connected(self, camera: str) -> str:
+        """Return where it is told whether a camera is there."""
+        return f"{self.prefix}/camera/{camera}/connected"
+
+    def on_time(self, camera: str) -> str:
+        """Return where it is told whether a camera's deadlines are kept."""
+        return f"{self.prefix}/camera/{camera}/on_time"
+
+    def metrics(self, camera: str) -> str:
+        """Return where a camera's figures go."""
+        return f"{self.prefix}/camera/{camera}/metrics"
+
+    def count(self, camera: str, label: str) -> str:
+        """Return where it is told how many of a class a camera sees."""
+        return f"{self.prefix}/camera/{camera}/count/{_NOT_IN_TOPICS.sub('_', label)}"
+
+    def camera_of(self, topic: str) -> str | None:
+        """Return the camera that a topic is about; None: it is about none."""
+        head = f"{self.prefix}/camera/"
+        return topic[len(head) :].split("/", maxsplit=1)[0] if topic.startswith(head) else None
+
+    def discovery(self, where: str, camera: str) -> str:
+        """Return where Home Assistant, looking under `where`, finds a camera."""
+        return f"{where}/device/{_id_of(self.prefix)}/{_id_of(camera)}/config"
+
+
+def device(topics: Topics, camera: str, labels: Iterable[str], box: str, version: str) -> bytes:
+    """Return what Home Assistant is told of a camera.
+
+    Args:
+        topics: of the box.
+        camera: which.
+        labels: classes that get a sensor.
+        box: what people call the box.
+        version: of edgebox.
+    """
+    uid = f"{_id_of(topics.prefix)}_{_id_of(camera)}"
+    connected = {
+        "topic": topics.connected(camera),
+        "payload_available": ON,
+        "payload_not_available": OFF,
+    }
+    own = {"availability": [{"topic": topics.availability}, connected], "availability_mode": "all"}
+    components: dict[str, dict[str, Any]] = {
+        "connected": {
+            "platform": "binary_sensor",
+            "name": "Connected",
+            "device_class": "connectivity",
+            "entity_category": "diagnostic",
+            "state_topic": topics.connected(camera),
+            "availability": [{"topic": topics.availability}],
+        },
+        "on_time": {
+            "platform": "binary_sensor",
+            "name": "On time",
+            "entity_category": "diagnostic",
+            "state_topic": topics.on_time(camera),
+            **own,
+        },
+    }
+    for key, entity in _figures().items():
+        components[key] = {**entity, "state_topic": topics.metrics(camera), **own}
+    for label in labels:
+        components |= _of_class(label, topics.count(camera, label), own)
+    for key, component in components.items():
+        component["unique_id"] = f"{uid}_{key}"
+    document = {
+        "device": {
+            "identifiers": [uid],
+            "name": camera,
+            "manufacturer": "edgebox",
+            "model": f"camera of {box}",
+            "sw_version": version,
+        },
+        "origin": {"name": "edgebox", "sw_version": version},
+        "components": components,
+        "qos": 1,
+    }
+    return orjson.dumps(document)
+
+
+def _figures() -> dict[str, dict[str, Any]]:
+    def figure(name: str, value: str, unit: str | None, **more: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "platform": "sensor",
+            "name": name,
+            "entity_category": "diagnostic",
+            # None shows as "unknown" where a figure is not known yet.
+            "value_template": f"{{{{ value_json.{value} }}}}",
+            **more,
+        }
+        if unit is not None:
+            found |= {"unit_of_measurement": unit, "state_class": "measurement"}
+        return found
+
+    latency: dict[str, Any] = {"device_class": "duration", "suggested_display_precision": 0}
+    return {
+        "fps": figure("Frame rate", "fps", "fps", suggested_display_precision=1),
+        "latency_p50": figure("Latency P50", "latency_ms.p50", "ms", **latency),
+        "latency_p99": figure("Latency P99", "latency_ms.p99", "ms", **latency),
+        "on_time_share": figure(
+            "Frames on time", "on_time_percent", "%", suggested_display_precision=1
+        ),
+        "variant": figure("Variant", "variant", None),
+    }
+
+
+def _of_class(label: str, topic: str, own: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    name = label[:1].upper() + label[1:]
+    return {
+        f"present_{_id_of(label)}": {
+            "platform": "binary_sensor",
+            "name": name,
+            "device_class": "occupancy",
+            "state_topic": topic,
+            "value_template": "{{ 'ON' if value | int(0) > 0 else 'OFF' }}",
+            **own,
+        },
+        f"count_{_id_of(label)}": {
+            "platform": "sensor",
+            "name": f"{name} count",
+            "state_class": "measurement",
+            "state_topic": topic,
+            **own,
+        },
+    }
+
+
+def _id_of(name: str) -> str:
+    """Return a name in the letters that identifiers may have; different names stay different."""
+    plain = _NOT_IN_IDS.sub("_", name)
+    return plain if plain == name else f"{plain}-{zlib.crc32(name.encode()):08x}"

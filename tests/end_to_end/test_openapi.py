@@ -50,7 +50,7 @@ async def schemathesis(app: App, folder: Path, *settings: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(file)),
         *("run", f"{app.url}/v1/openapi.json", "--checks", "all", "--no-color"),
-        *("--max-examples", "20", "--max-time", "20", "--generation-database", "none"),
+        *("--max-examples", "20", "--max-time", "60", "--generation-database", "none"),
         env={
             **os.environ,
             "PYTHONPATH": str(SOURCE_TREE),
@@ -60,7 +60,7 @@ async def schemathesis(app: App, folder: Path, *settings: str) -> str:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    async with asyncio.timeout(100):
+    async with asyncio.timeout(150):
         said = (await process.communicate())[0].decode(errors="replace")
     assert process.returncode == 0, said
     tested = re.search(r"Tested: (\d+)", said)

@@ -13,6 +13,9 @@ VariantName = NewType("VariantName", str)
 
 FamilyName = NewType("FamilyName", str)
 
+WeightsId = NewType("WeightsId", str)
+"""One model file of a family, as an executor holds it: "street/street.onnx"."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -35,6 +38,20 @@ class Variant:
         return width_px <= self.width_px and height_px <= self.height_px
 
 
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One model file as an executor holds it: all or nothing of it is in memory."""
+
+    id: WeightsId
+    family: FamilyName
+    size_bytes: int
+    """What the executor's device needs for it, its largest batch included."""
+    pixels: int
+    """Input pixels of the largest variant that runs on it."""
+    variants: tuple[VariantName, ...]
+    """Those that run on it; between them a switch costs nothing."""
+
+
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 """The points of a distribution that a profile keeps."""
 
@@ -55,6 +72,11 @@ class LatencyProfile:
     def batch_sizes(self) -> tuple[int, ...]:
         """Measured batch sizes, rising."""
         return tuple(sorted(self.quantiles_ns))
+
+    def scaled(self, factor: float) -> "LatencyProfile":
+        """Return the profile of an executor on which everything takes `factor` times as long."""
+        rows = {n: tuple(round(factor * ns) for ns in of) for n, of in self.quantiles_ns.items()}
+        return LatencyProfile(self.variant, self.executor, rows)
 
     def quantile_ns(self, batch_size: int, q: float) -> int:
         """Return the time a batch takes with probability `q`, interpolated between quantiles.

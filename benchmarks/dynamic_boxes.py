@@ -18,7 +18,7 @@ import numpy as np
 import orjson
 
 from benchmarks.dynamic_model import FAMILY, STEPS_MAX, picture
-from edgebox.app import measure_and_store
+from edgebox.measuring import measure_and_store
 from edgebox.config import Config
 from edgebox.domain.models import LatencyProfile
 from edgebox.inference.executor import OnnxExecutor

@@ -13,40 +13,32 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from edgebox import __version__
-from edgebox.config import Config, InferenceParameters
+from edgebox.config import Config
 from edgebox.domain.errors import InvariantViolation, ModelError
-from edgebox.domain.models import ExecutorId, LatencyProfile
 from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
-from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import fingerprint
-from edgebox.inference.profiler import ProfilingLimits, profile
-from edgebox.inference.sessions import CPU
-from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
+from edgebox.measuring import Progress, load_families, measured, open_executors
 from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box, BoxEvent
 from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.drifts import drift_text
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
 from edgebox.runtime.rollup import MINUTE_MS, MinuteRollup
-from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
+from edgebox.scheduling.events import ExecutorStarted, TellDrift, VariantsOffered
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage
 from edgebox.web.server import Server
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of it that is done."""
 
 _STOP_PATIENCE_S = 3.0
 _NEVER = 1_000_000
@@ -173,10 +165,13 @@ class App:
     async def _start_models(self) -> None:
         inference = self.config.inference
         families, problems = await asyncio.to_thread(load_families, inference)
-        for problem in problems:
-            self._leave_out(problem)
         self._executors = await asyncio.to_thread(open_executors, inference, families)
-        families, profiles = await self._measured(families)
+        assert self._storage is not None
+        found = await measured(inference, self._storage, self._executors, families, self._progress)
+        left_out = [f"a model family is left out: {problem}" for problem in problems]
+        for text in (*left_out, *found.problems):
+            self.box.note("error", text)
+        families, profiles, self.profiled = found.families, found.profiles, found.profiled
         self.box.offer(families, inference.family)
         variants = {v.name: v for family in families for v in family.variants}
         driver = Driver(
@@ -192,7 +187,9 @@ class App:
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             on_advice=self.box.advised,
             on_plan=self.box.planned,
+            on_drift=self._tell_drift,
             on_failure=self._fail,
+            loaders=found.loaders,
             journal=self.journal,
         )
         driver.start()
@@ -200,6 +197,8 @@ class App:
         driver.feed(VariantsOffered(tuple(variants.values())))
         for executor in self._executors:
             driver.feed(ExecutorStarted(executor.id, tuple(profiles[executor.id])))
+        for limited in found.limits:
+            driver.feed(limited)
         self.box.attach(
             driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
         )
@@ -207,52 +206,10 @@ class App:
         self._minute_ms = _wall_clock_ms()
         self._tasks.append(asyncio.create_task(self._every_minute(), name="rollup"))
 
-    def _leave_out(self, problem: ModelError) -> None:
-        self.box.note("error", f"a model family is left out: {problem}")
-
-    async def _measured(
-        self, families: Sequence[Family]
-    ) -> tuple[list[Family], dict[ExecutorId, list[LatencyProfile]]]:
-        """Return the families that run on every executor, and each executor's profiles of them.
-
-        A family can open and still fail on its first batch: it is left out like a broken file.
-
-        Raises:
-            ModelError: the default family fails.
-        """
-        running: list[Family] = []
-        profiles: dict[ExecutorId, list[LatencyProfile]] = {e.id: [] for e in self._executors}
-        for family in families:
-            try:
-                found = [await self._profiles_of(e, family) for e in self._executors]
-            except ModelError as error:
-                if family.name == self.config.inference.family:
-                    raise
-                self._leave_out(error)
-                continue
-            running.append(family)
-            for executor, of_family in zip(self._executors, found, strict=True):
-                profiles[executor.id] += of_family
-        return running, profiles
-
-    async def _profiles_of(self, executor: OnnxExecutor, family: Family) -> list[LatencyProfile]:
-        """Return a family's profiles, measured now unless the database has them; warm it."""
-        assert self._storage is not None
-        key = fingerprint(executor, family)
-        names = {variant.name for variant in family.variants}
-        found = [
-            stored
-            for stored in await self._storage.load_profiles(key)
-            if stored.executor == executor.id and stored.variant in names
-        ]
-        if {stored.variant for stored in found} != names:
-            found = await asyncio.to_thread(
-                measure, self.config.inference, executor, family, self._progress
-            )
-            self._storage.save_profiles(key, found)
-            self.profiled = True
-        await asyncio.to_thread(_warm, executor, found)
-        return found
+    def _tell_drift(self, drift: TellDrift) -> None:
+        ago_ms = (self.box.driver.clock_ns() - drift.since_ns) / 1e6
+        since = time.strftime("%H:%M", time.localtime((_wall_clock_ms() - ago_ms) / 1e3))
+        self.box.note(*drift_text(drift, since))
 
     def _progress(self, text: str, share: float) -> None:
         self.box.not_ready_because = f"{text} ({share:.0%})"
@@ -362,110 +319,6 @@ class App:
         if self._storage is not None:
             await self._storage.close()
             self._storage = None
-
-
-def family_folders(inference: InferenceParameters) -> list[Path]:
-    """Return every folder with a family: bundled, named in the configuration, imported."""
-    named = [Path(folder) for folder in inference.families]
-    return [*bundled_folders(), *named, *imported_folders(inference.models_folder)]
-
-
-def load_families(inference: InferenceParameters) -> tuple[list[Family], list[ModelError]]:
-    """Return the families that can be served, and what is wrong with those that cannot.
-
-    Raises:
-        ModelError: none can, or not the default one.
-    """
-    zoo = load_zoo(family_folders(inference))
-    problems = list(zoo.problems)
-    if not zoo.families:
-        why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
-        raise ModelError(f"no model family can be served: {why}")
-    zoo.family(inference.family)
-    return list(zoo.families), problems
-
-
-def open_executors(
-    inference: InferenceParameters, families: Sequence[Family]
-) -> list[OnnxExecutor]:
-    """Open the executors of this machine; each tries the provider that the configuration allows.
-
-    Raises:
-        ModelError: a model cannot be opened, or CUDA was insisted on and is not usable.
-    """
-    executors: list[OnnxExecutor] = []
-    for number in range(inference.executors_per_device):
-        executor = OnnxExecutor(
-            number,
-            families,
-            providers=inference.providers,
-            cpu_threads=inference.cpu_threads,
-        )
-        executors.append(executor)
-    return executors
-
-
-def measure(
-    inference: InferenceParameters,
-    executor: OnnxExecutor,
-    family: Family,
-    on_progress: Progress | None,
-) -> list[LatencyProfile]:
-    """Measure a family on an executor for `inference.profile_s` seconds; blocks."""
-
-    def report(share: float) -> None:
-        if on_progress is not None:
-            on_progress(f"measuring {family.name} on {executor.id}", share)
-
-    return profile(
-        executor,
-        family.variants,
-        family.batch_sizes(inference.batch_size_max),
-        ProfilingLimits(budget_s=inference.profile_s),
-        report,
-    )
-
-
-async def measure_and_store(
-    config: Config, on_progress: Progress | None = None, families: Sequence[Family] = ()
-) -> list[tuple[Family, OnnxExecutor, list[LatencyProfile]]]:
-    """Measure families on every executor anew and keep the profiles for the next start.
-
-    Args:
-        config: of the box.
-        on_progress: told what is measured, and the share done.
-        families: which; none: all that can be served.
-
-    Raises:
-        EdgeboxError: the models or the database cannot be used.
-    """
-    storage = await Storage.open(config.storage.file)
-    executors: list[OnnxExecutor] = []
-    measured = []
-    try:
-        if not families:
-            families, _ = await asyncio.to_thread(load_families, config.inference)
-        executors = await asyncio.to_thread(open_executors, config.inference, families)
-        for executor in executors:
-            for family in families:
-                found = await asyncio.to_thread(
-                    measure, config.inference, executor, family, on_progress
-                )
-                storage.save_profiles(fingerprint(executor, family), found)
-                measured.append((family, executor, found))
-    finally:
-        for executor in executors:
-            await asyncio.to_thread(executor.close)
-        await storage.close()
-    return measured
-
-
-def _warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:
-    """Run each variant once; a GPU picks its kernels by shape, so there each batch size too."""
-    every_size = executor.provider != CPU
-    for known in profiles:
-        sizes = known.batch_sizes if every_size else known.batch_sizes[:1]
-        executor.warm([known.variant], sizes)
 
 
 def _wall_clock_ms() -> int:

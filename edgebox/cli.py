@@ -182,9 +182,9 @@ def demo(
 @_JSON
 def doctor(config_file: Path | None, as_json: bool) -> None:
     """Say what was found on this machine, what is missing, and how to mend it."""
-    from edgebox.app import family_folders
     from edgebox.config import load
     from edgebox.inference.doctor import Health, examine, to_json
+    from edgebox.measuring import family_folders
     from edgebox.web.server import PAGE
 
     with clear_errors("doctor"):
@@ -263,8 +263,8 @@ def _print_replay(told: Any) -> None:
 @_JSON
 def profile(config_file: Path | None, seconds: float, as_json: bool) -> None:
     """Measure this machine thoroughly and keep the profiles for the next start."""
-    from edgebox.app import measure_and_store
     from edgebox.config import load
+    from edgebox.measuring import measure_and_store
 
     with clear_errors("profile"):
         config = load(config_file, {"inference.profile_s": seconds})

@@ -62,10 +62,10 @@ def detect(
     as_json: bool,
 ) -> None:
     """Say what a family finds on IMAGES."""
-    from edgebox.app import family_folders
     from edgebox.config import load
     from edgebox.inference.executor import OnnxExecutor
     from edgebox.inference.zoo import load_zoo
+    from edgebox.measuring import family_folders
 
     with clear_errors("detect"):
         inference = load(config_file).inference

@@ -87,9 +87,9 @@ def import_models(
     """Make a model family of ONNX FILES: recognised, rewritten, compared, measured."""
     began_s = time.monotonic()
     with clear_errors("models import"):
-        from edgebox.app import family_folders
         from edgebox.config import load
         from edgebox.inference.zoo import load_zoo
+        from edgebox.measuring import family_folders
 
         _insist_on_onnx()
         from edgebox.inference.importing.importer import Wishes, import_family
@@ -176,7 +176,7 @@ def _ask(path: Path, possible: "Sequence[Candidate]") -> "Layout | None":
 
 
 def _measured(config: "Config", family: "Family", progress: Any) -> "list[LatencyProfile]":
-    from edgebox.app import measure_and_store
+    from edgebox.measuring import measure_and_store
 
     try:
         measured = asyncio.run(measure_and_store(config, progress, [family]))
@@ -266,9 +266,9 @@ def _print_import(
 @_JSON
 def list_models(*, config_file: Path | None, as_json: bool) -> None:
     """Show the families and variants there are."""
-    from edgebox.app import family_folders
     from edgebox.config import load
     from edgebox.inference.zoo import load_zoo
+    from edgebox.measuring import family_folders
 
     with clear_errors("models list"):
         inference = load(config_file).inference

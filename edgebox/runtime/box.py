@@ -352,11 +352,16 @@ class Box:
 
     def worst_latency_ns(self, variant: VariantName) -> int | None:
         """Return how long one picture may take on the fastest executor; None: nowhere."""
-        slowdown = self.driver.scheduler.slowdown
+        core = self.driver.scheduler
         worst = [
-            round(profile.quantile_ns(profile.batch_sizes[0], 0.99) * slowdown.get(executor, 1.0))
+            round(
+                profile.quantile_ns(profile.batch_sizes[0], 0.99)
+                * core.slowdown.get(executor, 1.0)
+                * core.corrections.get(executor, {}).get(variant, 1.0)
+            )
             for executor, profiles in self.profiles.items()
             if (profile := profiles.get(variant)) is not None
+            and (executor not in core.memories or variant in core.memories[executor].variants)
         ]
         return min(worst, default=None)
 

@@ -14,6 +14,7 @@ inequality), and until its partner is loaded the old one is the nearest thing th
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from edgebox.domain.models import FamilyName, Weights, WeightsId
 
@@ -55,6 +56,48 @@ def hold(
             held.append(each)
             left_bytes -= each.size_bytes
     return [each.id for each in held]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What of all weights an executor can ever hold."""
+
+    kept: tuple[Weights, ...]
+    left_out: tuple[Weights, ...]
+    any_bytes: int
+    """The least limit with which nothing is left out."""
+    all_bytes: int
+    """The limit with which all are in memory at once."""
+
+
+def fitting(weights: Sequence[Weights], limit_bytes: int) -> Fit:
+    """Decide what stays out because it fits beside nothing else that must stay.
+
+    Args:
+        weights: by family, the most important family first: where not even the smallest of each
+            family fit together, the last families go.
+        limit_bytes: of the executor.
+    """
+    must = smallest(weights)
+    order = list(dict.fromkeys(each.family for each in weights))
+    floor: list[Weights] = []
+    for each in sorted(must, key=lambda w: order.index(w.family)):
+        if sum(w.size_bytes for w in (*floor, each)) <= limit_bytes:
+            floor.append(each)
+    left_bytes = limit_bytes - sum(each.size_bytes for each in floor)
+    families = {each.family for each in floor}
+    kept = [
+        each
+        for each in weights
+        if each in floor or (each.family in families and each.size_bytes <= left_bytes)
+    ]
+    more = (each.size_bytes for each in weights if each not in must)
+    return Fit(
+        tuple(kept),
+        tuple(each for each in weights if each not in kept),
+        sum(each.size_bytes for each in must) + max(more, default=0),
+        sum(each.size_bytes for each in weights),
+    )
 
 
 def serving_most(

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from edgebox.app import load_families, open_executors
 from edgebox.config import Config
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.fingerprint import fingerprint
+from edgebox.measuring import load_families, open_executors
 from edgebox.storage.database import Storage
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.models import FamilyName, VariantName, Weights, WeightsId
-from edgebox.scheduling.holding import hold, matched, serving_most, smallest
+from edgebox.scheduling.holding import fitting, hold, matched, serving_most, smallest
 
 
 def weights(at: int, size: int, family: str = "f", pixels: int | None = None) -> Weights:
@@ -115,3 +115,21 @@ def test_what_changes_is_matched_at_the_least_distance(old: list[int], new: list
         for order in permutations(coming)
     )
     assert sum(abs(of[a] - of[b]) for a, b in pairs.items()) == 1000 * best
+
+
+@given(stocks(), st.integers(0, 40))
+def test_what_is_left_out_at_the_start_can_never_be_held(stock: list[Weights], limit: int) -> None:
+    fit = fitting(stock, limit)
+    assert sorted((*fit.kept, *fit.left_out), key=lambda w: w.id) == sorted(
+        stock, key=lambda w: w.id
+    )
+    floor = smallest(fit.kept)
+    for each in fit.kept:
+        assert total({*floor, each}) <= limit
+    for each in fit.left_out:
+        of_kept_family = any(each.family == other.family for other in floor)
+        assert not of_kept_family or total({*floor, each}) > limit
+    assert fitting(stock, fit.any_bytes).left_out == ()
+    assert fit.any_bytes == 0 or fitting(stock, fit.any_bytes - 1).left_out
+    everything = dict.fromkeys((each.id for each in stock), 1)
+    assert len(hold(stock, everything, (), fit.all_bytes)) == len(stock)

@@ -55,6 +55,13 @@ def models() -> None:
     help="1: single pictures only, for files whose batch axis cannot be believed.",
 )
 @click.option(
+    "--precision",
+    type=click.Choice(["fp32", "fp16"]),
+    default="fp32",
+    show_default=True,
+    help="What it computes in; fp16 is for GPUs, and only taken if it finds the same.",
+)
+@click.option(
     "--picture",
     "pictures",
     multiple=True,
@@ -79,6 +86,7 @@ def import_models(
     layout: str | None,
     licence: str | None,
     batch: int | None,
+    precision: str,
     pictures: tuple[Path, ...],
     profile_s: float,
     config_file: Path | None,
@@ -105,6 +113,7 @@ def import_models(
             layout=None if layout is None else _layout(layout),
             licence=" ".join((licence or "").split()) or None,
             batch=batch,
+            half=precision == "fp16",
             pictures=tuple(read_picture(path) for path in pictures),
         )
         there = load_zoo(family_folders(config.inference)).families

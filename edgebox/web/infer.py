@@ -131,7 +131,9 @@ def _largest_in_time(
     best = variants[0]
     for variant in variants:
         worst_ns = box.worst_latency_ns(variant.name)
-        if worst_ns is None or worst_ns > deadline_ms * 1e6:
+        if worst_ns is None:
+            continue  # not in memory
+        if worst_ns > deadline_ms * 1e6:
             break
         best = variant
         if variant.covers(*picture_px):

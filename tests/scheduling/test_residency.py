@@ -21,6 +21,7 @@ from edgebox.scheduling.events import (
     WeightsLoaded,
 )
 from edgebox.scheduling.residency import RETRY_NS
+from edgebox.scheduling.state import read_state, write_state
 from tests.scheduling.scene import CPU, FAMILY, MS, STREET, Bench, camera, name, request
 
 GATE = CameraId("gate-1")
@@ -143,3 +144,18 @@ def test_stale_news_of_loads_is_ignored() -> None:
     bench = limited(2, 128)
     bench(WeightsLoaded(CPU, weights(608)), 100)
     assert set(bench.scheduler.memories[CPU].resident) == {weights(128)}
+
+
+def test_a_scheduler_with_limited_memory_can_be_written_down_and_goes_on_alike() -> None:
+    bench = limited(3, 128, 320)
+    bench(plan_of(608), 100)
+    copy = read_state(write_state(bench.scheduler))
+    for event, at_ms in (
+        (WeightsLoaded(CPU, weights(608)), 300),
+        (RequestArrived(request(1, 900, arrival_ms=310, size=(608, 342))), 310),
+        (RequestPrepared(RequestId(1), MS), 320),
+        (BatchCompleted(CPU, BatchId(1), 40 * MS), 360),
+    ):
+        expected = bench(event, at_ms)
+        assert copy.handle(event, at_ms * MS) == expected
+    assert copy.memories == bench.scheduler.memories

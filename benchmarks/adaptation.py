@@ -26,6 +26,7 @@ from typing import Any
 import click
 
 from benchmarks.adaptation_ablations import ABLATIONS, Ablation
+from benchmarks.adaptation_jellyfish import JellyfishPlanner
 from edgebox.link.shaping import parse_trace
 from edgebox.simulate.cameras import read_scenario
 from edgebox.simulation.figures import figures
@@ -42,16 +43,18 @@ SPREAD = (0.86, 0.87, 0.89, 0.9, 0.92, 0.94, 0.96, 1.0, 1.1)
 """Quantiles of a batch's time in units of its P99: a GPU is steady."""
 DURATION_S = 65
 WARMUP_S = 5
-OURS, PAPER, KNOWING, UNRESERVED = "ours", "paper", "perfect", "unreserved"
+OURS, JELLYFISH, PAPER = "ours", "jellyfish", "paper"
+KNOWING, UNRESERVED = "perfect", "unreserved"
 POLICIES = {
     OURS: Policy(),
+    JELLYFISH: Policy(bandwidth="harmonic", sender=SenderKind.OBEDIENT),
     PAPER: Policy(bandwidth="harmonic", sender=SenderKind.OBEDIENT),
     KNOWING: Policy(bandwidth=PERFECT),
     UNRESERVED: Policy(bandwidth=PERFECT),
 }
-"""What is compared. The paper's is its estimate and client on our planner and scheduler; two know
-what links will carry, the last of them without the reserves that our planner keeps because it does
-not."""
+"""What is compared. Jellyfish is the paper's estimate, client and planner on our scheduler; "paper"
+its estimate and client on our planner, too; two know what links will carry, the last of them
+without the reserves that our planner keeps because it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,14 @@ SETTINGS = [
     for slo_ms in (75, 100, 150)
     for rate_hz in (15, 25)
 ]
+_FOUR = ((75, 15), (100, 25), (150, 15), (150, 25))
+_ALL_SIX = ((75, 15), (75, 25), (100, 15), (100, 25), (150, 15), (150, 25))
+MIXED = {
+    "4-cameras-mixed": [Setting(1, *of) for of in _FOUR],
+    "8-cameras-mixed": [Setting(1, *of) for of in (*_ALL_SIX, (100, 15), (150, 25))],
+}
+"""Deadlines and rates mixed, as in the paper's Table 2, which does not say which: ours."""
+SCENARIOS = {str(setting): [setting] for setting in SETTINGS} | MIXED
 
 
 def p99_ms(side_px: int, batch: int) -> float:
@@ -114,21 +125,25 @@ def scenario_files() -> dict[str, str]:
             ("lte", "second", lte),
         )
     }
-    return files | {f"{setting}.toml": _scenario_text(setting) for setting in SETTINGS}
+    return files | {f"{name}.toml": _scenario_text(groups) for name, groups in SCENARIOS.items()}
 
 
-def _scenario_text(setting: Setting) -> str:
+def _scenario_text(groups: Sequence[Setting]) -> str:
     lines = [
         "# Written by python -m benchmarks.adaptation --write",
         f"duration_s = {DURATION_S}", f"warmup_s = {WARMUP_S}", "",
         "[box]", "prepare_ms = [0.5, 1.5]", "",
-        "[[cameras]]", 'name = "camera"', f"count = {setting.cameras}",
-        f"slo_ms = {setting.slo_ms}", f"rate_hz = {setting.rate_hz}",
-        "width_px = 608", "height_px = 608",
-        "bytes_per_pixel = 0.478", "bytes_exponent = 0.176", "bytes_spread = 0.05",
-        "rtt_ms = 1", "joins_apart_s = 0.5",
-        'trace = "traces/steps.txt"', f"step_s = {STEP_S:g}", 'trace_start_s = "random"', "",
     ]  # fmt: skip
+    for number, group in enumerate(groups):
+        name = "camera" if len(groups) == 1 else f"camera-{number}"
+        lines += [
+            "[[cameras]]", f'name = "{name}"', f"count = {group.cameras}",
+            f"slo_ms = {group.slo_ms}", f"rate_hz = {group.rate_hz}",
+            "width_px = 608", "height_px = 608",
+            "bytes_per_pixel = 0.478", "bytes_exponent = 0.176", "bytes_spread = 0.05",
+            "rtt_ms = 1", "joins_apart_s = 0.5",
+            'trace = "traces/steps.txt"', f"step_s = {STEP_S:g}", 'trace_start_s = "random"', "",
+        ]  # fmt: skip
     for worker in range(2):
         lines += ["[[executors]]", f'name = "gpu/{worker}"', f"spread = {list(SPREAD)}", ""]
     for side_px in SIZES_PX:
@@ -170,7 +185,7 @@ def behind(scenario: Scenario, link: Link) -> Scenario:
     return replace(scenario, cameras=cameras)
 
 
-def measure(setting: Setting, link: Link, policy: str, seed: int) -> dict[str, Any]:
+def measure(setting: str, link: Link, policy: str, seed: int) -> dict[str, Any]:
     """Run one setting and return its figures."""
     scenario = behind(read_scenario(FOLDER / f"{setting}.toml", seed), link)
     ablation: Ablation | None = ABLATIONS.get(policy)
@@ -185,7 +200,9 @@ def measure(setting: Setting, link: Link, policy: str, seed: int) -> dict[str, A
             raise_after_ns=0,
         )
         scenario = replace(scenario, planning=reckless)
-    if ablation is None:
+    if policy == JELLYFISH:
+        report = run_scenario(scenario, planner=JellyfishPlanner(scenario.planning))
+    elif ablation is None:
         report = run_scenario(scenario)
     else:
         report = run_scenario(
@@ -195,7 +212,7 @@ def measure(setting: Setting, link: Link, policy: str, seed: int) -> dict[str, A
     found = figures(report, scenario)
     everything = found["all"]
     return {
-        "setting": str(setting),
+        "setting": setting,
         "link": link.name,
         "policy": policy,
         "captured": everything["captured"],
@@ -250,6 +267,7 @@ def _links(traces: Iterable[Path], steps: Mapping[str, float]) -> list[Link]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--policies", default=",".join(POLICIES), show_default=True, help="With commas.")
 @click.option("--ablations", is_flag=True, help="Also the paper's section 7.4.")
+@click.option("--mixed", is_flag=True, help="Deadlines and rates mixed, as in its Table 2.")
 @click.option("--seed", default=1, show_default=True)
 @click.option(
     "--traces", multiple=True, type=click.Path(path_type=Path, exists=True),
@@ -258,8 +276,8 @@ def _links(traces: Iterable[Path], steps: Mapping[str, float]) -> list[Link]:
 @click.option("--step-s", "steps", multiple=True, help="NAME=SECONDS of a trace's steps, if not 1.")
 @click.option("--write", is_flag=True, help="Only write the scenario files anew.")
 def main(
-    *, as_json: bool, policies: str, ablations: bool, seed: int, traces: tuple[Path, ...],
-    steps: tuple[str, ...], write: bool,
+    *, as_json: bool, policies: str, ablations: bool, mixed: bool, seed: int,
+    traces: tuple[Path, ...], steps: tuple[str, ...], write: bool,
 ) -> None:  # fmt: skip
     """Print misses and accuracy of each policy over each link, and by setting with --json."""
     if write:
@@ -270,11 +288,14 @@ def main(
     step_of = {name: float(value) for name, _, value in (step.partition("=") for step in steps)}
     links = _links(traces, step_of) or list(MADE_UP)
     names = [*policies.split(","), *(ABLATIONS if ablations else ())]
+    settings = list(MIXED) if mixed else [str(setting) for setting in SETTINGS]
     rows = []
     for link in links:
         for policy in names:
-            rows += [measure(setting, link, policy, seed) for setting in SETTINGS]
+            rows += [measure(setting, link, policy, seed) for setting in settings]
             if not as_json:
+                for row in rows[-len(settings) :] if mixed else ():
+                    _print_one(row)
                 _print(summary(rows)[-1])
     if as_json:
         document = {
@@ -292,6 +313,13 @@ def main(
     click.echo("accuracy as a share of perfect knowledge:")
     for row in summary(rows):
         click.echo(f"  {row['link']:10} {row['policy']:14} {row.get('accuracy_of_perfect', '')}")
+
+
+def _print_one(row: Mapping[str, Any]) -> None:
+    click.echo(
+        f"{row['link']:16} {row['policy']:14} misses {row['miss_rate']:8.4%}  accuracy "
+        f"{row['accuracy']:.4f}  {row['setting']}"
+    )
 
 
 def _print(row: Mapping[str, Any]) -> None:

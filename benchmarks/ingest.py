@@ -54,7 +54,10 @@ from edgebox.runtime.preparation import CanvasPool
 from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.server import Server
+from edgebox.web.site import Site
+from edgebox.web.state import StateCache
 
 CLIENT = Path(__file__).with_name("ingest_client.py")
 FRAME_BYTES = 20_000
@@ -152,7 +155,8 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
         journal=journal,
     )
     lag = LoopLag()
-    server = Server(box, config.limits, lag, journal)
+    storage = await Storage.open(IN_MEMORY)
+    server = Server(Site(box, config, storage, lag, journal, StateCache(box, lag)))
     driver.start()
     driver.feed(VariantsOffered(tuple(variants.values())))
     driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))
@@ -164,6 +168,7 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     finally:
         await driver.stop(1.0)
         await server.stop()
+        await storage.close()
         executor.close()
         lag.stop()
 

@@ -185,7 +185,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     from edgebox.config import load
     from edgebox.inference.doctor import Health, examine, to_json
     from edgebox.measuring import family_folders
-    from edgebox.web.server import PAGE
+    from edgebox.web.page import PAGE
 
     with clear_errors("doctor"):
         config = load(config_file)

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from edgebox.domain.errors import ConfigError
 from edgebox.inference.sessions import ProviderChoice
@@ -20,6 +20,7 @@ from edgebox.link.bandwidth import Rule
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policies import POLICIES
+from edgebox.storage.retention import Limits
 
 _PLANNING = PlanningParameters()
 _UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
@@ -33,12 +34,14 @@ def _key(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     may_be_empty: bool = False,
+    secret: bool = False,
 ) -> Any:
     """Declare a key: its default (whose type is the key's), its range, what it means."""
     return field(
         default=default,
         metadata={
             "doc": doc, "low": low, "high": high, "choices": choices, "may_be_empty": may_be_empty,
+            "secret": secret,
         },
     )  # fmt: skip
 
@@ -89,7 +92,21 @@ class StorageParameters:
         '$XDG_DATA_HOME or ~/.local/share; ":memory:" keeps nothing',
         may_be_empty=True,
     )
-    minute_retention_days: int = _key(30, "Days after which metrics are deleted", low=1, high=3650)
+    size_max_mb: int = _key(
+        512,
+        "Megabytes of the file; beyond that the oldest minutes go first, then the oldest hours",
+        low=32,
+        high=1_000_000,
+    )
+    second_retention_minutes: int = _key(
+        60, "Minutes for which metrics are kept by the second, in memory", low=1, high=1440
+    )
+    minute_retention_days: int = _key(
+        30, "Days after which metrics by the minute are deleted", low=1, high=3650
+    )
+    hour_retention_days: int = _key(
+        400, "Days after which metrics by the hour are deleted", low=1, high=3650
+    )
     event_retention_days: int = _key(30, "Days after which events are deleted", low=1, high=3650)
 
     @property
@@ -98,6 +115,16 @@ class StorageParameters:
         if self.path:
             return self.path
         return str(_data_folder() / "edgebox.sqlite3")
+
+    def limits(self) -> Limits:
+        """Return how long and how much is kept."""
+        return Limits(
+            second_minutes=self.second_retention_minutes,
+            minute_days=self.minute_retention_days,
+            hour_days=self.hour_retention_days,
+            event_days=self.event_retention_days,
+            size_max_bytes=self.size_max_mb * 1_000_000,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +252,9 @@ class PlannerSection:
     )
 
 
+Origin = Literal["default", "file", "environment", "option"]
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration; `Config()` is what an empty file means."""
@@ -235,6 +265,8 @@ class Config:
     inference: InferenceParameters = field(default_factory=InferenceParameters)
     scheduler: SchedulerSection = field(default_factory=SchedulerSection)
     planner: PlannerSection = field(default_factory=PlannerSection)
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
+    """Where each key's value is from, by key path ("server.port"); not named: the default."""
 
     def scheduler_parameters(self) -> SchedulerParameters:
         """Return what the scheduling core is tuned with."""
@@ -272,13 +304,18 @@ class KeyInfo:
     """As it is written in TOML."""
     expected: str
     doc: str
+    secret: bool
+    """Not to be shown to anybody."""
 
 
 def keys() -> Iterator[KeyInfo]:
     """Yield every key there is, in the order of the example file."""
     for section, declared in _declared().items():
         for name, key in declared.items():
-            yield KeyInfo(section, name, _toml(key.default), _expected(key), key.metadata["doc"])
+            about = key.metadata
+            yield KeyInfo(
+                section, name, _toml(key.default), _expected(key), about["doc"], about["secret"]
+            )
 
 
 def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -300,11 +337,21 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
             problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
         elif not isinstance(tables[name], dict):
             problems.append(f"{name}: must be a table, [{name}], not {_toml(tables.pop(name))}")
+    origins: dict[str, Origin] = {
+        f"{section}.{key}": "file"
+        for section, table in tables.items()
+        if isinstance(table, dict)
+        for key in table
+    }
     if path is not None:
         _resolve_paths(path.parent, tables)
     for dotted, value in (overrides or {}).items():
         section, _, key = dotted.partition(".")
         tables.setdefault(section, {})[key] = value
+        origins[dotted] = "option"
+    if os.environ.get("XDG_DATA_HOME"):
+        for dotted in ("storage.path", "inference.models"):
+            origins.setdefault(dotted, "environment")
     base = Config()
     sections = {
         name: replace(getattr(base, name), **_checked(name, known, tables.get(name, {}), problems))
@@ -313,7 +360,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     if problems:
         source = "the command line" if path is None else str(path)
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
-    return Config(**sections)
+    return Config(**sections, origins=origins)
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -335,6 +382,7 @@ def _declared() -> dict[str, dict[str, Field[Any]]]:
     return {
         section.name: {key.name: key for key in fields(getattr(base, section.name))}
         for section in fields(Config)
+        if section.name != "origins"
     }
 
 

@@ -82,7 +82,13 @@ def install() -> None:
 def sources() -> Iterator[Path]:
     """The files the built page depends on."""
     yield from (path for path in (WEBUI / "src").rglob("*") if path.is_file())
-    for name in ("index.html", "package.json", "package-lock.json", "vite.config.ts"):
+    for name in (
+        "index.html",
+        "camera.html",
+        "package.json",
+        "package-lock.json",
+        "vite.config.ts",
+    ):
         yield WEBUI / name
 
 

@@ -4,6 +4,7 @@ export default defineConfig({
   // Relative addresses, so that the page also works behind a proxy that serves the box under a path.
   base: './',
   build: {
+    rolldownOptions: { input: ['index.html', 'camera.html'] },
     outDir: '../edgebox/web/page',
     // The folder lies outside this project, so Vite wants to be told that it may be emptied.
     emptyOutDir: true,

@@ -34,7 +34,7 @@ class Summary:
 
     camera: str
     slo_ms: float
-    """The deadline; of several, the first."""
+    """The deadline, last; of several, the first."""
     later: LaterDeadlines
     """The later ones: ms, and what an answer by it is worth."""
     duration_s: float
@@ -70,6 +70,8 @@ class Summary:
 @dataclass(slots=True)
 class _Open:
     captured_ns: int
+    slo_ns: int
+    steps: Sequence[Step]
     handed_over: HandedOver | None = None
     advised: VariantName | None = None
     acked_ns: int | None = None
@@ -97,7 +99,7 @@ class Accounting:
         """Start empty.
 
         Args:
-            slo_ns: the first deadline.
+            slo_ns: the first deadline, until `deadlines` says another.
             steps: the deadlines after it.
             on_end: told of every frame when it has ended.
         """
@@ -133,6 +135,16 @@ class Accounting:
         """Frames that were handed to the link."""
         return self._counts.sent
 
+    @property
+    def last_slo_ns(self) -> int:
+        """The deadline in force after which an answer is worth nothing."""
+        return self._steps[-1].by_ns if self._steps else self._slo_ns
+
+    def deadlines(self, slo_ns: int, steps: Sequence[Step]) -> None:
+        """Judge the frames that are captured from now on by other deadlines."""
+        self._slo_ns = slo_ns
+        self._steps = steps
+
     def connected(self) -> None:
         """A hello was answered: reports count from here."""
         self._at_hello = replace(self._counts, skipped=Counter(self._counts.skipped))
@@ -140,7 +152,7 @@ class Accounting:
     def captured(self, frame: int, captured_ns: int) -> None:
         """Open a frame."""
         self._counts.captured += 1
-        self._open[frame] = _Open(captured_ns)
+        self._open[frame] = _Open(captured_ns, self._slo_ns, self._steps)
 
     def skipped(self, frame: int, reason: SkipReason, now_ns: int) -> None:
         """End a frame that will not be sent."""
@@ -175,12 +187,12 @@ class Accounting:
         if entry is None:
             return None
         total_ns = now_ns - entry.captured_ns
-        on_time = total_ns <= self._slo_ns
+        on_time = total_ns <= entry.slo_ns
         if on_time:
             self._counts.on_time += 1
         else:
             self._counts.late += 1
-            self._counts.worth_late += worth_at(total_ns, self._slo_ns, self._steps)
+            self._counts.worth_late += worth_at(total_ns, entry.slo_ns, entry.steps)
         timing = result.timing.to_json()
         for part in PARTS[:-1]:
             self._latency(part, timing[part])
@@ -228,12 +240,12 @@ class Accounting:
         answered = sorted(ms for _, _, ms in self._recent if ms >= 0)
         return share, answered[len(answered) // 2] if answered else None
 
-    def summary(self, camera: str, slo_ms: float, duration_s: float) -> Summary:
+    def summary(self, camera: str, duration_s: float) -> Summary:
         """Return the figures as they stand."""
         counts = self._counts
         return Summary(
             camera=camera,
-            slo_ms=slo_ms,
+            slo_ms=self._slo_ns / 1e6,
             later=to_later(self._steps),
             duration_s=round(duration_s, 3),
             captured=counts.captured,

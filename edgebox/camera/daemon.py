@@ -201,7 +201,7 @@ class Camera:
         session = self._session
         if session is not None:
             session.settle()
-            deadline_s = time.monotonic() + self.hello.last_slo_ms / 1e3 + AFTER_SLO_S
+            deadline_s = time.monotonic() + self._books.last_slo_ns / 1e9 + AFTER_SLO_S
             while self._books.open_count and self._session is session:
                 # Answers set it; frames can end in other ways too, hence the short wait.
                 self._idle.clear()
@@ -268,7 +268,7 @@ class Camera:
         duration_s = self._duration_s
         if duration_s is None:
             duration_s = time.monotonic() - self._started_s
-        return self._books.summary(self.hello.camera, self.hello.slo_ms, duration_s)
+        return self._books.summary(self.hello.camera, duration_s)
 
     def status(self) -> Status:
         """Return how it is going, for a person."""

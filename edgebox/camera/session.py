@@ -16,10 +16,12 @@ from edgebox.camera.records import HandedOver
 from edgebox.camera.uplink import Captured, Frame, Uplink
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.plans import Advice
+from edgebox.link.deadlines import to_steps
 from edgebox.link.messages import (
     Ack,
     AdviceMessage,
     BoxMessage,
+    BoxPong,
     Bye,
     DropNotice,
     ErrorMessage,
@@ -112,6 +114,7 @@ class Session:
             last_slo_ns=round(hello.last_slo_ms * 1e6),
         )
         self.window.advised(welcome.advice)
+        self._hello = hello
         self._socket = socket
         self._books = books
         self._callbacks = callbacks
@@ -119,6 +122,7 @@ class Session:
         self._frames: dict[int, Captured] = {}
         self._rtt_ns = 0
         self._bad_messages = 0
+        self._aim(welcome.slo_ms)
 
     async def run(self) -> None:
         """Serve the connection until it ends, which is always by an error.
@@ -197,18 +201,28 @@ class Session:
                 self._callbacks.drop(heard)
             case AdviceMessage():
                 self._obey(heard.advice)
+                self._aim(heard.slo_ms)
             case ErrorMessage(fatal=True):
                 raise BoxRefusedError(heard.code, heard.message)
             case ErrorMessage():
                 self._callbacks.remark(f"the box complains: {heard.message}")
             case Bye():
                 raise ConnectionLostError(f"the box said bye: {heard.reason}")
-            case Welcome():
-                pass  # answered once already
+            case Welcome() | BoxPong():
+                pass  # answered once already; never asked for
 
     def _obey(self, advice: Advice) -> None:
         self.advice = advice
         self.window.advised(advice)
+
+    def _aim(self, slo_ms: float | None) -> None:
+        """Take on the deadline that was set on the box; None: what the hello says."""
+        first_ms, later = self._hello.slo_ms, self._hello.later
+        if slo_ms is not None:
+            first_ms, later = slo_ms, ()
+        slo_ns, steps = round(first_ms * 1e6), to_steps(later)
+        self.window.deadlines(slo_ns, steps[-1].by_ns if steps else slo_ns)
+        self._books.deadlines(slo_ns, steps)
 
     def _apply(self, decisions: list[Decision]) -> None:
         for decision in decisions:

@@ -6,6 +6,8 @@ class EdgeboxError(Exception):
 
     http_status = 500
     code = "internal"
+    title = "The box failed on this request"
+    """What kind of error it is, the same at every occurrence."""
 
 
 class InvalidInputError(EdgeboxError):
@@ -13,6 +15,15 @@ class InvalidInputError(EdgeboxError):
 
     http_status = 400
     code = "invalid"
+    title = "The request cannot be used as it is"
+
+
+class UnknownNameError(EdgeboxError):
+    """The caller named something this box does not have."""
+
+    http_status = 404
+    code = "unknown"
+    title = "The box has nothing of that name"
 
 
 class TooLargeError(EdgeboxError):
@@ -20,30 +31,35 @@ class TooLargeError(EdgeboxError):
 
     http_status = 413
     code = "too_large"
+    title = "The request is larger than the box accepts"
 
 
 class ConfigError(EdgeboxError):
     """The configuration is wrong; the message lists every error with its key path."""
 
     code = "config"
+    title = "The configuration is wrong"
 
 
 class ModelError(EdgeboxError):
     """A model family's files are missing, corrupt or not what its manifest says."""
 
     code = "model"
+    title = "A model family cannot be used"
 
 
 class StorageError(EdgeboxError):
     """The database cannot be used; the message says what to do."""
 
     code = "storage"
+    title = "The database cannot be used"
 
 
 class InvariantViolation(EdgeboxError):  # noqa: N818 - the design's name
     """The core's state contradicts itself: a defect of edgebox, never of its input."""
 
     code = "invariant"
+    title = "The box contradicts itself, which is a defect of edgebox"
 
     def __init__(self, message: str, tail: tuple[str, ...] = ()) -> None:
         """Say what contradicts what; `tail` is the end of the journal, a line per call."""

@@ -132,6 +132,12 @@ class BandwidthEstimate:
             bits_per_ns = min(bits_per_ns, waiting_bytes * 8 / self._forgiven(waited_ns))
         return bits_per_ns * 1e9
 
+    def newest(self) -> tuple[int, int] | None:
+        """Return the bits of the last frame and how long, in ns, they took; None: not known."""
+        if not self._samples:
+            return None
+        return self._samples[-1].bits, self._samples[-1].busy_ns
+
     def _plain(self, recent: Sequence[_Sample]) -> float:
         """Apply a rule without guards to the samples of the window, in bits per ns."""
         match self._rule:

@@ -155,7 +155,7 @@ class FieldReader:
         def fits(value: object) -> bool:
             return isinstance(value, list) and len(value) <= length_max
 
-        value = self._read(name, None, [], wanted, fits)
+        value = self._read(name, default, [], wanted, fits)
         assert isinstance(value, list)
         return value
 

@@ -1,4 +1,4 @@
-"""Owns the messages that only the box sends: welcome, ack, result, drop, advice, ping.
+"""Owns the messages that only the box sends: welcome, ack, result, drop, advice, ping, pong.
 
 Encoding builds one dict and leaves the rest to orjson, advice included: about 1 us for an ack.
 Decoding trusts nothing: a wrong message raises InvalidInputError that names every wrong field.
@@ -14,6 +14,7 @@ from edgebox.domain.models import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.link.fields import INTEGER_MAX, FieldReader
+from edgebox.link.from_camera import SLO_MAX_MS
 from edgebox.link.protocol import FRAME_NUMBER_MAX, OWN_SIDE_MAX_PX
 
 _DETECTIONS_MAX = 100_000
@@ -35,6 +36,8 @@ class Welcome:
     family: str
     labels: tuple[str, ...]
     advice: Advice
+    slo_ms: float | None = None
+    """The deadline that was set on the box; None: the hello's."""
 
     def encode(self) -> bytes:
         """Return the message as JSON."""
@@ -50,6 +53,7 @@ class Welcome:
                 "family": self.family,
                 "labels": self.labels,
                 "advice": self.advice,
+                **_deadline(self.slo_ms),
             }
         )
 
@@ -68,6 +72,7 @@ class Welcome:
             family=read.text("family", "", length_max=128),
             labels=tuple(str(label) for label in labels),
             advice=_advice(read),
+            slo_ms=_read_deadline(read),
         )
         read.finish()
         return welcome
@@ -226,16 +231,18 @@ class AdviceMessage:
 
     TYPE: ClassVar = "advice"
     advice: Advice
+    slo_ms: float | None = None
+    """The deadline that was set on the box; None: the hello's."""
 
     def encode(self) -> bytes:
         """Return the message as JSON."""
-        return orjson.dumps({"type": "advice", "advice": self.advice})
+        return orjson.dumps({"type": "advice", "advice": self.advice, **_deadline(self.slo_ms)})
 
     @classmethod
     def decode(cls, fields: dict[str, object]) -> Self:
         """Read the message from its parsed JSON; raises InvalidInputError."""
         read = FieldReader("advice", fields)
-        message = cls(advice=_advice(read))
+        message = cls(advice=_advice(read), slo_ms=_read_deadline(read))
         read.finish()
         return message
 
@@ -259,6 +266,35 @@ class Ping:
         ping = cls(id=read.count("id"), box_ns=read.instant("box_ns"))
         read.finish()
         return ping
+
+
+def _deadline(slo_ms: float | None) -> dict[str, float]:
+    return {} if slo_ms is None else {"slo_ms": slo_ms}
+
+
+def _read_deadline(read: FieldReader) -> float | None:
+    # Zero, which is no deadline, stands for one that is not there.
+    return read.number("slo_ms", 0, SLO_MAX_MS, 0.0) or None
+
+
+@dataclass(frozen=True, slots=True)
+class BoxPong:
+    """The box's answer to a camera's ping."""
+
+    TYPE: ClassVar = "pong"
+    id: int
+
+    def encode(self) -> bytes:
+        """Return the message as JSON."""
+        return orjson.dumps({"type": "pong", "id": self.id})
+
+    @classmethod
+    def decode(cls, fields: dict[str, object]) -> Self:
+        """Read the message from its parsed JSON; raises InvalidInputError."""
+        read = FieldReader("pong", fields)
+        pong = cls(id=read.count("id"))
+        read.finish()
+        return pong
 
 
 def _advice(read: FieldReader) -> Advice:

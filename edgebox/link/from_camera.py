@@ -1,4 +1,4 @@
-"""Owns the messages that only a camera sends: hello, frames, pong, report.
+"""Owns the messages that only a camera sends: hello, frames, pong, ping, report.
 
 Decoding trusts nothing: a wrong message raises InvalidInputError that names every wrong field.
 Pure: no clock, no I/O; whether a message fits the moment is the reader's matter.
@@ -223,6 +223,26 @@ class Pong:
         pong = cls(id=read.count("id"), camera_ns=read.instant("camera_ns"))
         read.finish()
         return pong
+
+
+@dataclass(frozen=True, slots=True)
+class CameraPing:
+    """A camera asks for a sign of life; for those that cannot send a WebSocket's own ping."""
+
+    TYPE: ClassVar = "ping"
+    id: int
+
+    def encode(self) -> bytes:
+        """Return the message as JSON."""
+        return orjson.dumps({"type": "ping", "id": self.id})
+
+    @classmethod
+    def decode(cls, fields: dict[str, object]) -> Self:
+        """Read the message from its parsed JSON; raises InvalidInputError."""
+        read = FieldReader("ping", fields)
+        ping = cls(id=read.count("id"))
+        read.finish()
+        return ping
 
 
 @dataclass(frozen=True, slots=True)

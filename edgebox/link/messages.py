@@ -12,6 +12,7 @@ from edgebox.link.fields import parse_object, shown
 from edgebox.link.from_box import (
     Ack,
     AdviceMessage,
+    BoxPong,
     DropNotice,
     Ping,
     Result,
@@ -19,7 +20,7 @@ from edgebox.link.from_box import (
     Welcome,
     WireDetection,
 )
-from edgebox.link.from_camera import FrameHeader, Hello, Pong, Report
+from edgebox.link.from_camera import CameraPing, FrameHeader, Hello, Pong, Report
 from edgebox.link.protocol import (
     BAD_MESSAGES_CLOSE_CODE,
     BAD_MESSAGES_MAX,
@@ -50,8 +51,10 @@ __all__ = [
     "Ack",
     "AdviceMessage",
     "BoxMessage",
+    "BoxPong",
     "Bye",
     "CameraMessage",
+    "CameraPing",
     "DropNotice",
     "ErrorCode",
     "ErrorMessage",
@@ -68,15 +71,27 @@ __all__ = [
     "decode_from_camera",
 ]
 
-CameraMessage = Hello | Pong | Report | ErrorMessage | Bye
-BoxMessage = Welcome | Ack | Result | DropNotice | AdviceMessage | Ping | ErrorMessage | Bye
+CameraMessage = Hello | Pong | CameraPing | Report | ErrorMessage | Bye
+BoxMessage = (
+    Welcome | Ack | Result | DropNotice | AdviceMessage | Ping | BoxPong | ErrorMessage | Bye
+)
 
 _FROM_CAMERA: dict[object, type[CameraMessage]] = {
-    kind.TYPE: kind for kind in (Hello, Pong, Report, ErrorMessage, Bye)
+    kind.TYPE: kind for kind in (Hello, Pong, CameraPing, Report, ErrorMessage, Bye)
 }
 _FROM_BOX: dict[object, type[BoxMessage]] = {
     kind.TYPE: kind
-    for kind in (Welcome, Ack, Result, DropNotice, AdviceMessage, Ping, ErrorMessage, Bye)
+    for kind in (
+        Welcome,
+        Ack,
+        Result,
+        DropNotice,
+        AdviceMessage,
+        Ping,
+        BoxPong,
+        ErrorMessage,
+        Bye,
+    )
 }
 
 

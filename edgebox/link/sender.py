@@ -25,6 +25,8 @@ GUARD_NS = 5_000_000
 """Kept free of every deadline: encoding, the result's way back, timers."""
 PROBE_NS = 1_000_000_000
 """So long without a frame on its way, and one is sent whatever the estimates say."""
+PERIOD_MAX_NS = 3_600_000_000_000
+"""However low the rate: a frame an hour, so that no number on the wire breaks the arithmetic."""
 ANSWERS_KEPT = 20
 ANSWER_QUANTILE = 0.9
 
@@ -127,6 +129,11 @@ class SenderWindow:
         """Obey this advice from the next frame on."""
         self._advice = advice
 
+    def deadlines(self, slo_ns: int, last_slo_ns: int) -> None:
+        """Aim at other deadlines from the next frame on."""
+        self._slo_ns = slo_ns
+        self._last_slo_ns = last_slo_ns
+
     def answered(self, box_ns: int) -> None:
         """Learn how long the box took for a frame, from its arrival there to the result here."""
         self._answers_ns.append(box_ns)
@@ -198,7 +205,7 @@ class SenderWindow:
         return min(known) if known else None
 
     def _due(self, captured_ns: int) -> bool:
-        period_ns = round(1e9 / self._send_rate_hz())
+        period_ns = round(min(1e9 / self._send_rate_hz(), PERIOD_MAX_NS))
         if self._due_ns is None:
             # The first frame may come late (a source warms up); it does not set the phase.
             self._due_ns = captured_ns - 2 * period_ns

@@ -10,9 +10,10 @@ from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.candidates import candidates
 from edgebox.planning.capacity import timings
+from edgebox.planning.ground import at_least_rates, on_the_ground, time_limit
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import reason
-from edgebox.planning.selection import at_least_rates, on_the_ground, time_limit
+from edgebox.planning.turn_selection import works_in_turns
 
 
 def refusal(
@@ -32,7 +33,7 @@ def refusal(
     others = [each for each in snapshot.cameras if each.camera.id != newcomer.id]
     found = (candidates(each, snapshot, timing, parameters) for each in others)
     residents = [each for each in found if each is not None]
-    if new is None or not residents:
+    if new is None or not residents or works_in_turns([*residents, new], timing, parameters):
         return None
     before = on_the_ground(residents, timing, parameters)
     if not any(each.served for each in before.cameras):

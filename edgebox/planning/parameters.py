@@ -16,6 +16,9 @@ class PlanningParameters:
     utilisation_slow: float = 0.95
     """Only above this share, with everybody at the smallest size, are rates lowered: that loses
     frames for certain, a busy executor only when the phases are unlucky."""
+    turn_share: float = 0.9
+    """Share of the executors' time that may be planned where they take turns, reckoned in the
+    largest batches that deadlines allow: batches grow when they fall behind."""
     link_share: float = 0.8
     """Share of an uplink that the frames of a camera may fill."""
     link_upgrade: float = 1.1
@@ -41,3 +44,8 @@ class PlanningParameters:
     1.5 Mbit/s. A slow link would else lose its first frames, a fast one is soon known."""
     quality: int = 85
     """JPEG quality that every camera is told to use."""
+
+    @property
+    def upgrade_share(self) -> float:
+        """Share of a limit that an upgrade may use."""
+        return self.utilisation_upgrade / self.utilisation_max

@@ -11,9 +11,9 @@ from typing import Protocol
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.planning.candidates import candidates
 from edgebox.planning.capacity import timings
+from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import reason
-from edgebox.planning.selection import select
 
 DEFAULTS = PlanningParameters()
 
@@ -31,7 +31,7 @@ def plan(
     iterations_max: int,
     parameters: PlanningParameters = DEFAULTS,
 ) -> Plan:
-    """Compute a plan; see `selection.select` for how.
+    """Compute a plan; see `choice.choose` for how.
 
     Args:
         snapshot: all there is to know.
@@ -48,7 +48,7 @@ def plan(
     cameras = [c for c in found if c is not None]
     if not cameras:
         return Plan(snapshot.taken_ns)
-    selection = select(cameras, timing, parameters, iterations_max)
+    selection = choose(cameras, timing, parameters, iterations_max)
     executors = tuple(snapshot.profiles)
     assignments = {}
     for at, (of, level) in enumerate(zip(selection.cameras, selection.levels, strict=True)):

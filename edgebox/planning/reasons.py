@@ -2,12 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from edgebox.domain.models import ExecutorId, Variant
 from edgebox.planning.budgets import bandwidth_needed_bps
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.selection import Selection, refusal
+from edgebox.planning.selection import Refusal
+
+
+class Selected(Protocol):
+    """A level for each camera, and why none is higher."""
+
+    @property
+    def cameras(self) -> Sequence[Candidates]:
+        """What each could be given."""
+
+    @property
+    def levels(self) -> list[Level]:
+        """What each has."""
+
+    def refusal(self, camera: int, level: Level, parameters: PlanningParameters) -> Refusal | None:
+        """Say what forbids a camera to have this level; None: nothing does."""
+
 
 _WORDS = (
     *("no", "one", "two", "three", "four", "five", "six"),
@@ -30,7 +47,7 @@ def bandwidth_text(bandwidth_bps: float) -> str:
 
 
 def reason(
-    selection: Selection,
+    selection: Selected,
     camera: int,
     executors: Sequence[ExecutorId],
     fixed_ns: int,
@@ -144,7 +161,7 @@ def _margin_ns(of: Candidates, level: Level, parameters: PlanningParameters) -> 
 
 
 def _shared(
-    selection: Selection,
+    selection: Selected,
     camera: int,
     above: Level,
     executors: Sequence[ExecutorId],
@@ -152,26 +169,19 @@ def _shared(
 ) -> str:
     """Say why a camera could not have a level beside the others."""
     size = size_text(above.variant)
-    missing = refusal(selection, camera, above, parameters)
-    if missing is None or missing > 0:
-        percent = max(1, round(100 * (missing or 0)))
+    refused = selection.refusal(camera, above, parameters)
+    if refused is None or refused.who is None:
+        percent = max(1, round(100 * (refused.missing_share if refused else 0)))
         its = "its" if len(executors) == 1 else "their"
         return f"{_sharing(selection, executors)}; {size} would need {percent} % more of {its} time"
-    waits = min(selection.slack_ns, above.slack_ns)
-    over_ns = max(selection.blocker_ns, above.single_ns) - waits
-    who = camera
-    if selection.slack_ns <= above.slack_ns:
-        who = min(
-            (i for i, c in enumerate(selection.cameras) if c.served),
-            key=lambda i: selection.levels[i].slack_ns,
-        )
-    if who == camera:
-        return f"{size} would wait {_ms_up(over_ns)} ms too long behind other cameras' frames"
-    name = selection.cameras[who].snapshot.camera.id
-    return f"{size} would make frames of {name} wait {_ms_up(over_ns)} ms too long"
+    over = _ms_up(refused.over_ns)
+    if refused.who == camera:
+        return f"{size} would wait {over} ms too long behind other cameras' frames"
+    name = selection.cameras[refused.who].snapshot.camera.id
+    return f"{size} would make frames of {name} wait {over} ms too long"
 
 
-def _sharing(selection: Selection, executors: Sequence[ExecutorId]) -> str:
+def _sharing(selection: Selected, executors: Sequence[ExecutorId]) -> str:
     count = len(selection.cameras)
     what = executors[0] if len(executors) == 1 else f"{len(executors)} executors"
     if count == 1:

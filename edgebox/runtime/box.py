@@ -15,6 +15,7 @@ import numpy as np
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, VariantName
+from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.inference.family import Family
@@ -32,7 +33,13 @@ from edgebox.runtime.refusals import (
     NoCapacityError,
     Refusals,
 )
-from edgebox.scheduling.events import Advise, CameraClosed, CameraOpened, LinkMeasured
+from edgebox.scheduling.events import (
+    Advise,
+    CameraChanged,
+    CameraClosed,
+    CameraOpened,
+    LinkMeasured,
+)
 from edgebox.storage.rows import Level
 
 _log = logging.getLogger(__name__)
@@ -116,6 +123,8 @@ class Box:
         self.families: dict[FamilyName, Family] = {}
         self.default_family = FamilyName("")
         self.cameras: dict[CameraId, CameraRecord] = {}
+        self.overrides: dict[CameraId, Overrides] = {}
+        """What was set on the box, for cameras that are here or not."""
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
         self.metrics = Metrics()
@@ -124,6 +133,7 @@ class Box:
         self.started_ns = time.monotonic_ns()
         self.plan_ns = 0
         self.plan_at_ns: int | None = None
+        self.plan: Plan | None = None
         self.plans = 0
         self.profiles: Profiles = {}
         self._cameras_max = cameras_max
@@ -186,7 +196,8 @@ class Box:
         async with self._opening:
             try:
                 self._check_place(camera, instance)
-                await self._check_capacity(camera)
+                in_force = self.overrides.get(camera.id, NOTHING_SET).applied_to(camera)
+                await self._check_capacity(in_force)
             except REFUSALS as error:
                 self.refusals.add(camera.id, error)
                 raise
@@ -231,17 +242,61 @@ class Box:
             self.close_camera(old, "connected anew")
             before.replaced()
         estimate = BandwidthEstimate(rule=self._bandwidth)
-        record = CameraRecord(camera, agent, instance, session, bandwidth=estimate)
+        overrides = self.overrides.get(camera.id, NOTHING_SET)
+        record = CameraRecord(
+            camera,
+            agent,
+            instance,
+            session,
+            overrides=overrides,
+            opened_ns=self.driver.clock_ns(),
+            bandwidth=estimate,
+        )
         self.cameras[camera.id] = record
-        self.driver.feed(CameraOpened(camera))
+        self.driver.feed(CameraOpened(record.camera))
         self._on_camera(record)
         self.note("info", f"{camera.id} connected from {session.address}", camera.id)
         return record
+
+    def override(self, camera: CameraId, overrides: Overrides) -> None:
+        """Put settings over a camera's hello, at once and for as long as the box knows it.
+
+        Frames on their way, and those that are here, keep the deadlines they have.
+        """
+        if overrides == self.overrides.get(camera, NOTHING_SET):
+            return
+        self.overrides[camera] = overrides
+        record = self.cameras.get(camera)
+        if record is None:
+            return
+        record.override(overrides)
+        if record.session is not None and record.advice is not None:
+            self.driver.feed(CameraChanged(record.camera))
+            record.session.advised(record.advice)
+
+    def forget(self, camera: CameraId) -> None:
+        """Forget a camera that is not connected, and what was set for it."""
+        self.overrides.pop(camera, None)
+        self._let_go(camera)
+
+    def _let_go(self, camera: CameraId) -> None:
+        self.cameras.pop(camera, None)
+        self.shown.pop(camera, None)
+        self.metrics.forget(camera)
 
     @property
     def connected(self) -> int:
         """Cameras that are connected now."""
         return sum(record.connected for record in self.cameras.values())
+
+    def uplinks(self) -> dict[CameraId, float | None]:
+        """Return what each connected camera's uplink is believed to carry, in bit/s."""
+        now_ns = self.driver.clock_ns()
+        return {
+            camera: record.bandwidth.bps(now_ns)
+            for camera, record in self.cameras.items()
+            if record.connected
+        }
 
     def close_camera(self, record: CameraRecord, why: str) -> None:
         """Let a camera go; harmless when it has gone before."""
@@ -258,9 +313,7 @@ class Box:
         horizon_ns = self.driver.clock_ns() - _FORGET_NS
         for camera, record in list(self.cameras.items()):
             if record.left_ns is not None and record.left_ns < horizon_ns:
-                del self.cameras[camera]
-                self.shown.pop(camera, None)
-                self.metrics.forget(camera)
+                self._let_go(camera)
 
     # -- frames -----------------------------------------------------------------------------
 
@@ -287,6 +340,7 @@ class Box:
         hop = record.frame_arrived(header, arrived.size_bytes, pixels, now_ns)
         metrics = self.metrics.of(record.camera.id)
         metrics.captured(1 + hop.skipped, hop.skipped, now_ns)
+        metrics.received(arrived.size_bytes, hop.carried)
         link = record.link_news(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
@@ -386,6 +440,7 @@ class Box:
 
     def planned(self, plan: Plan, took_ns: int) -> None:
         """Remember the planner's last run."""
+        self.plan = plan
         self.plans += 1
         self.plan_ns = took_ns
         self.plan_at_ns = self.driver.clock_ns()

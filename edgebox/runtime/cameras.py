@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from edgebox.domain.models import VariantName
+from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel
@@ -32,7 +33,7 @@ class Session(Protocol):
     address: str
 
     def advised(self, advice: Advice) -> None:
-        """Tell the camera of new advice."""
+        """Tell the camera of new advice, and of the deadline in force."""
         ...
 
     def replaced(self) -> None:
@@ -53,16 +54,23 @@ class Hop:
     """The camera's clock contradicts the link: ask for it again."""
     advised: VariantName | None
     """The variant that the camera had been told of when it sent the frame, by these estimates."""
+    carried: tuple[int, int] | None
+    """Bits and how long, in ns, the uplink took for them; None: not known."""
 
 
 @dataclass(slots=True)
 class CameraRecord:
     """One camera; replaced by a new record when it says hello again."""
 
-    camera: Camera
+    asked: Camera
+    """What it asked for in its hello."""
     agent: str
     instance: str | None
     session: Session | None
+    overrides: Overrides = NOTHING_SET
+    opened_ns: int = 0
+    first_frame_ns: int | None = None
+    """When its first frame had arrived."""
     advice: Advice | None = None
     left_ns: int | None = None
     left_because: str = ""
@@ -77,6 +85,21 @@ class CameraRecord:
     _received: int = 0
     _skipped: int = 0
     _news: LinkNews = field(default_factory=LinkNews)
+    camera: Camera = field(init=False)
+    """What is in force: what it asked for, and what was set on the box over that."""
+
+    def __post_init__(self) -> None:
+        self.override(self.overrides)
+
+    def override(self, overrides: Overrides) -> None:
+        """Put settings of the box into force, from the next frame on."""
+        self.overrides = overrides
+        self.camera = overrides.applied_to(self.asked)
+
+    @property
+    def slo_ms(self) -> float | None:
+        """The deadline that was set on the box; None: the hello's."""
+        return None if self.overrides.slo_ns is None else self.overrides.slo_ns / 1e6
 
     @property
     def connected(self) -> bool:
@@ -106,17 +129,21 @@ class CameraRecord:
             pixels: of the picture as sent; None when it is not a picture.
             arrival_ns: when its last byte was here.
         """
+        if self.first_frame_ns is None:
+            self.first_frame_ns = arrival_ns
         rtt_ns = self.clock.rtt_ns
         return_ns = (rtt_ns or 0) // 2
         captured_ns = self.clock.to_box_ns(header.captured_ns)
         sent_ns = self.clock.to_box_ns(header.sent_ns)
         suspicious = False
+        carried = None
         if captured_ns is not None and sent_ns is not None:
             travelled_ns = arrival_ns - captured_ns
             suspicious = not -_FUTURE_MAX_NS <= travelled_ns <= _NETWORK_MAX_NS
             if not suspicious:
                 captured_ns = min(captured_ns, arrival_ns)
                 self.bandwidth.add(size_bytes, min(sent_ns, arrival_ns), arrival_ns, return_ns)
+                carried = self.bandwidth.newest()
         if captured_ns is None or suspicious:
             captured_ns = arrival_ns - self._travel_time_ns(size_bytes, arrival_ns, return_ns)
         if pixels:
@@ -128,7 +155,7 @@ class CameraRecord:
         if sent_ns is None or suspicious:
             sent_ns = captured_ns
         advised = self._advised_at(sent_ns - return_ns)
-        return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious, advised)
+        return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious, advised, carried)
 
     def _advised_at(self, at_ns: int) -> VariantName | None:
         """Return what had left for the camera by this instant; before the welcome: the first."""

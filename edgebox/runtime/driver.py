@@ -28,6 +28,7 @@ from edgebox.runtime.meters import ExecutorMeter
 from edgebox.runtime.observed import Observed
 from edgebox.runtime.preparation import CanvasPool, prepare
 from edgebox.runtime.samples import Samples
+from edgebox.runtime.timeline import Timeline
 from edgebox.scheduling.events import (
     Action,
     Advise,
@@ -106,6 +107,7 @@ class Driver:
         self.scheduler = scheduler
         self.journal = journal or Journal()
         self.journal.attach(scheduler, clock_ns)
+        self.timeline = Timeline(lambda: scheduler.slowdown, lambda: scheduler.corrections)
         self.clock_ns = clock_ns
         self.failure: InvariantViolation | None = None
         """Why the core is asked no more; None: it works."""
@@ -212,6 +214,7 @@ class Driver:
             return
         self.decisions_ns.append(self.clock_ns() - now_ns)
         self.journal.record(now_ns, event, actions)
+        self.timeline.see(now_ns, event, actions)
         for action in actions:
             self._carry_out(action, now_ns)
         if now_ns >= self.journal.due_ns:
@@ -345,6 +348,7 @@ class Driver:
             result = done.result()
             self._measured(order, result)
             self.meters[order.executor].ran(result.started_ns, result.ended_ns, len(order.requests))
+            self.timeline.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
             self._running[order.executor] = (order, result)
             self.feed(BatchCompleted(order.executor, order.batch, result.took_ns))
         if self._running.get(order.executor, (None, None))[0] is order:
@@ -362,6 +366,7 @@ class Driver:
             self.feed(SampleFailed(order.executor, order.batch))
             return
         self.meters[order.executor].sampled(result.started_ns, result.ended_ns)
+        self.timeline.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
         self.applications.ran(app, order.variant, order.executor, order.batch_size, result.took_ns)
         self.feed(SampleCompleted(order.executor, order.batch, result.took_ns))
 

@@ -37,6 +37,7 @@ class NoJournalError(JournalError):
 
     http_status = 503
     code = "no_journal"
+    title = "There is no journal"
 
 
 @dataclass(slots=True)

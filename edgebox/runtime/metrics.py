@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebox.domain.latencies import PARTS
 from edgebox.domain.requests import CameraId, DropReason, Outcome
 from edgebox.runtime.frames import Answer, Ending, Timing
 from edgebox.runtime.histogram import Histogram
+from edgebox.storage.periods import Period, latency_counts
 
 WINDOW_S = 60
 _RING = 4_096
 """Latency samples kept per camera: a minute at 68 frames/s, less time above that."""
-
-PARTS = ("network", "queue", "inference", "return", "total")
 
 
 @dataclass(slots=True)
@@ -98,7 +98,12 @@ class CameraMetrics:
         #: (ring, 6): instant of the ending, then the parts, all ns
         self._next = 0
         self._seconds: deque[tuple[int, Counts]] = deque()
-        self._variants: Counter[str] = Counter()
+        self._news = Period()
+        """What has come since the last `take_news` beside counts and latencies."""
+        self.has_news = False
+        """Something was counted since the last `take_news`."""
+        self._taken: tuple[Counts, int] = Counts(), 0
+        """The counts, and how many samples there had been, at the last `take_news`."""
         self.latencies = {part: Histogram() for part in PARTS}
         """Of all answers since the box started."""
 
@@ -114,6 +119,18 @@ class CameraMetrics:
         self.counts.accepted += 1
         self._second(now_ns).accepted += 1
 
+    def received(self, size_bytes: int, carried: tuple[int, int] | None) -> None:
+        """Count what came over the uplink.
+
+        Args:
+            size_bytes: of a frame's message.
+            carried: its bits, and for how many ns they were on their way; None: not known.
+        """
+        self._news.received_bytes += size_bytes
+        if carried is not None:
+            bits, busy_ns = carried
+            self._news.measured.take(bits, busy_ns // 1_000, round(bits / busy_ns * 1e9))
+
     def ended(self, ending: Ending, now_ns: int) -> None:
         """Count how a frame ended."""
         for counts in (self.counts, self._second(now_ns)):
@@ -127,7 +144,7 @@ class CameraMetrics:
                 counts.late += 1
                 counts.worth_late += ending.worth
         if isinstance(ending, Answer):
-            self._variants[str(ending.variant)] += 1
+            self._news.variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)
 
     def _sample(self, timing: Timing, now_ns: int) -> None:
@@ -144,6 +161,7 @@ class CameraMetrics:
             histogram.add(part_ns)
 
     def _second(self, now_ns: int) -> Counts:
+        self.has_news = True
         second = now_ns // 1_000_000_000
         if not self._seconds or self._seconds[-1][0] != second:
             self._seconds.append((second, Counts()))
@@ -190,10 +208,24 @@ class CameraMetrics:
             for name, row in zip(quantiles, table, strict=True)
         }
 
-    def take_variants(self) -> dict[str, int]:
-        """Return answers by variant since the last call."""
-        taken, self._variants = dict(self._variants), Counter()
-        return taken
+    def take_news(self) -> Period:
+        """Return what has happened since the last call; its times are for the caller to fill in.
+
+        The counts are exact. Of latencies those of the last 4096 answers are counted.
+        """
+        news, self._news = self._news, Period()
+        self.has_news = False
+        before, samples = self._taken
+        self._taken = self.counts.copy(), self._next
+        since = self.counts.minus(before)
+        news.captured, news.accepted = since.captured, since.accepted
+        news.on_time, news.late, news.mismatches = since.on_time, since.late, since.mismatches
+        news.dropped = since.dropped
+        fresh = min(self._next - samples, _RING)
+        if fresh:
+            places = np.arange(self._next - fresh, self._next) % _RING
+            news.latencies = latency_counts(self._samples[places, 1:])
+        return news
 
 
 class Metrics:

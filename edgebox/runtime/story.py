@@ -17,6 +17,7 @@ from edgebox.scheduling.events import (
     Advise,
     BatchCompleted,
     BatchFailed,
+    CameraChanged,
     CameraClosed,
     CameraOpened,
     Drop,
@@ -169,7 +170,9 @@ class CameraStory:
             case RequestArrived(request) if request.camera == self._camera:
                 self._requests[request.id] = request
             case CameraOpened(camera) if camera.id == self._camera:
-                self._say(entry.now_ns, _hello(camera))
+                self._say(entry.now_ns, f"said hello: {_wishes(camera)}")
+            case CameraChanged(camera) if camera.id == self._camera:
+                self._say(entry.now_ns, f"was changed on the box: {_wishes(camera)}")
             case CameraClosed(camera) if camera == self._camera:
                 self._say(entry.now_ns, "left")
         for action in entry.actions:
@@ -235,9 +238,9 @@ class CameraStory:
         self._row_ms.clear()
 
 
-def _hello(camera: Camera) -> str:
+def _wishes(camera: Camera) -> str:
     return (
-        f"said hello: application {camera.app}, family {camera.family}, {camera.width_px} x "
+        f"application {camera.app}, family {camera.family}, {camera.width_px} x "
         f"{camera.height_px} px, {camera.rate_hz:g} a second, answers within "
         f"{camera.slo_ns / 1e6:g} ms" + _still_worth(camera.steps, 0)
     )

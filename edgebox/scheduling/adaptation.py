@@ -68,6 +68,23 @@ class Adaptation:
         self._wanted = True
         return self._first_advice(self.cameras[camera.id], now_ns)
 
+    def change(self, camera: Camera, now_ns: int) -> list[Advise]:
+        """Take on other wishes of a connected camera: the next plan is asked for at once.
+
+        Until it comes the plan in force stays, at no higher rate than is wished for now.
+        """
+        connected = self.cameras[camera.id]
+        connected.camera = camera  # so that a plan on its way is void for this camera
+        self._wanted = True
+        given = connected.assignment
+        if given is None:
+            return self._first_advice(connected, now_ns)
+        variant = self._variants.get(given.variant)
+        if variant is None or given.rate_hz <= camera.rate_hz:
+            return []
+        connected.assignment = replace(given, rate_hz=camera.rate_hz)
+        return self._advise(connected, connected.assignment, variant, now_ns)
+
     def close(self, camera: CameraId) -> None:
         """Forget a camera."""
         del self.cameras[camera]

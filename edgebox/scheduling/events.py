@@ -85,6 +85,13 @@ class CameraOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class CameraChanged:
+    """A connected camera's settings were changed on the box; its link and its frames stay."""
+
+    camera: Camera
+
+
+@dataclass(frozen=True, slots=True)
 class CameraClosed:
     """A camera is gone; nobody waits for its answers."""
 
@@ -193,6 +200,7 @@ Event = (
     | LoadFailed
     | VariantsOffered
     | CameraOpened
+    | CameraChanged
     | CameraClosed
     | LinkMeasured
     | RequestArrived

@@ -296,6 +296,11 @@ class Scheduler:
         self._out.extend(self._adaptation.open(event.camera, self._now_ns))
         self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
+    def _camera_changed(self, event: events.CameraChanged) -> None:
+        if event.camera.id in self._adaptation.cameras:
+            self._out.extend(self._adaptation.change(event.camera, self._now_ns))
+            self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
+
     def _camera_closed(self, event: events.CameraClosed) -> None:
         self._leave(event.camera)
 
@@ -436,6 +441,7 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.SampleFailed: Scheduler._sample_failed,
     events.LinkMeasured: Scheduler._link_measured,
     events.CameraOpened: Scheduler._camera_opened,
+    events.CameraChanged: Scheduler._camera_changed,
     events.CameraClosed: Scheduler._camera_closed,
     events.PlanComputed: Scheduler._plan_computed,
     events.PlanFailed: Scheduler._plan_failed,

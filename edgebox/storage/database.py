@@ -1,48 +1,31 @@
-"""Owns the SQLite file: one writer behind a bounded buffer, reads beside it.
+"""Owns the SQLite file: profiles, cameras, events and, in `history`, metrics.
 
-Recording never waits and never raises: rows go into a buffer that one task writes, a transaction
-at a time. When the disk is full or fails, serving goes on: rows wait (the oldest go first when the
-buffer is full), the writer tries again, `failures` and `last_error` say so.
+Recording never waits and never raises (`writer`). What is kept is bounded by age and by size
+(`retention`), looked after once a minute and once an hour.
 """
 
 import asyncio
 import contextlib
-import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
-import aiosqlite
 import orjson
 
 from edgebox.domain.errors import StorageError
 from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import CameraId
-from edgebox.storage.rows import CameraMinute, CameraRecord, Level, StoredEvent
-from edgebox.storage.schema import migrate
+from edgebox.storage.connecting import IN_MEMORY, connect, connect_seconds
+from edgebox.storage.history import History
+from edgebox.storage.retention import Limits, Retention
+from edgebox.storage.rows import CameraRecord, Level, StorageSizes, StoredEvent
+from edgebox.storage.writer import Writer
 
-IN_MEMORY = ":memory:"
+__all__ = ["IN_MEMORY", "Limits", "Storage"]
 
-_DAY_MS = 86_400_000
-_BUSY_TIMEOUT_MS = 3000
-_PRUNE_EVERY_S = 3600.0
-
-_Row = tuple[str, tuple[Any, ...]]
-"""A statement and its parameters."""
-
-_ROW_REFUSED = (
-    sqlite3.IntegrityError,
-    sqlite3.DataError,
-    sqlite3.InterfaceError,
-    sqlite3.ProgrammingError,
-    OverflowError,
-    UnicodeEncodeError,
-)
-"""Errors of the row itself: trying again cannot help."""
+_LOOK_EVERY_S = 60.0
+_FORGET_EVERY_LOOKS = 60
 
 
 def _wall_clock_ms() -> int:
@@ -53,52 +36,33 @@ class Storage:
     """An open database; made by `Storage.open`."""
 
     def __init__(
-        self,
-        connection: aiosqlite.Connection,
-        *,
-        minute_retention_days: int,
-        event_retention_days: int,
-        buffer_rows_max: int,
-        retry_s: float,
-        now_ms: Callable[[], int],
+        self, writer: Writer, seconds: Writer, limits: Limits, now_ms: Callable[[], int]
     ) -> None:
         """Use `Storage.open`."""
-        self.failures = 0
-        """Write attempts that failed since the start."""
-        self.last_error = ""
-        """What the last attempt said; empty once writing works again."""
-        self.lost_rows = 0
-        """Rows that were given up: the buffer overflowed, or the database refused them."""
-        self._connection = connection
-        self._minute_retention_ms = minute_retention_days * _DAY_MS
-        self._event_retention_ms = event_retention_days * _DAY_MS
-        self._buffer_rows_max = buffer_rows_max
-        self._retry_s = retry_s
+        self._writer = writer
+        self._seconds = seconds
+        self._retention = Retention(writer, limits)
         self._now_ms = now_ms
-        self._buffer: deque[_Row] = deque()
-        self._wake = asyncio.Event()
-        # One connection serves all, so a read must not see half of a transaction.
-        self._exclusive = asyncio.Lock()
-        self._closing = False
-        self._writer: asyncio.Task[None] | None = None
+        self._tidying: asyncio.Task[None] | None = None
+        self.history = History(writer, seconds, limits.second_minutes, now_ms)
+        """Metrics by second, minute and hour."""
 
     @classmethod
     async def open(
         cls,
         path: Path | str,
         *,
-        minute_retention_days: int = 30,
-        event_retention_days: int = 30,
-        buffer_rows_max: int = 10_000,
+        limits: Limits | None = None,
+        buffer_rows_max: int = 20_000,
         retry_s: float = 5.0,
         now_ms: Callable[[], int] = _wall_clock_ms,
     ) -> Self:
-        """Open or create a database and start its writer.
+        """Open or create a database, start its writer and forget what is too old.
 
         Args:
             path: the file, its folder made when missing; ":memory:" keeps everything in memory.
-            minute_retention_days: age at which minutes of metrics are deleted.
-            event_retention_days: age at which events are deleted.
+            limits: how long and how much is kept; None: nothing is forgotten meanwhile, for those
+                who look something up in the database of a box.
             buffer_rows_max: rows that may wait for the disk.
             retry_s: pause after a failed write.
             now_ms: the wall clock, in Unix milliseconds.
@@ -106,37 +70,45 @@ class Storage:
         Raises:
             StorageError: the file cannot be used; the message says what to do.
         """
-        connection = await _connect(path)
-        storage = cls(
-            connection,
-            minute_retention_days=minute_retention_days,
-            event_retention_days=event_retention_days,
-            buffer_rows_max=buffer_rows_max,
-            retry_s=retry_s,
-            now_ms=now_ms,
+        writer, seconds = (
+            Writer(connection, buffer_rows_max=buffer_rows_max, retry_s=retry_s)
+            for connection in (await connect(path), await connect_seconds())
         )
-        storage.prune()
-        storage._writer = asyncio.create_task(storage._write_forever(), name="storage-writer")
+        storage = cls(writer, seconds, limits or Limits(), now_ms)
+        writer.start()
+        seconds.start()
+        if limits is not None:
+            storage._tidying = asyncio.create_task(storage._tidy_forever(), name="storage-tidy")
         return storage
 
     async def close(self) -> None:
         """Write what waits, once more if it must be, and close the file. Idempotent."""
-        if self._closing:
-            return
-        self._closing = True
-        self._wake.set()
-        if self._writer is not None:
-            await self._writer
-        await self.flush()
-        self.lost_rows += len(self._buffer)
-        self._buffer.clear()
-        with contextlib.suppress(sqlite3.Error):
-            await self._connection.close()
+        if self._tidying is not None:
+            self._tidying.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._tidying
+        await self._writer.close()
+        await self._seconds.close()
+
+    @property
+    def failures(self) -> int:
+        """Write attempts that failed since the start."""
+        return self._writer.failures
+
+    @property
+    def last_error(self) -> str:
+        """What the last attempt to write said; empty once writing works again."""
+        return self._writer.last_error
+
+    @property
+    def lost_rows(self) -> int:
+        """Rows that were given up: the buffer overflowed, or the database refused them."""
+        return self._writer.lost_rows
 
     @property
     def waiting_rows(self) -> int:
         """Rows recorded and not yet written."""
-        return len(self._buffer)
+        return self._writer.waiting_rows
 
     # Recording: into the buffer, at once.
 
@@ -145,11 +117,11 @@ class Storage:
         now_ms = self._now_ms()
         for profile in profiles:
             key = (fingerprint, profile.executor, profile.variant)
-            self._record(
+            self._writer.record(
                 "DELETE FROM profiles WHERE fingerprint = ? AND executor = ? AND variant = ?", *key
             )
             for batch_size, quantiles in profile.quantiles_ns.items():
-                self._record(
+                self._writer.record(
                     "INSERT OR REPLACE INTO profiles (fingerprint, executor, variant, batch_size,"
                     " quantiles_ns, measured_at_ms) VALUES (?, ?, ?, ?, ?, ?)",
                     *key, batch_size, _json(quantiles), now_ms,
@@ -158,39 +130,31 @@ class Storage:
     def record_camera(self, camera: CameraId, hello: dict[str, Any]) -> None:
         """Remember that a camera said hello now, and what it said."""
         now_ms = self._now_ms()
-        self._record(
+        self._writer.record(
             "INSERT INTO cameras (camera, hello, first_seen_ms, last_seen_ms) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (camera) DO UPDATE SET hello = excluded.hello,"
             " last_seen_ms = excluded.last_seen_ms",
             camera, _json(hello), now_ms, now_ms,
         )  # fmt: skip
 
-    def record_minutes(self, rows: Sequence[CameraMinute]) -> None:
-        """Keep minutes of metrics; a minute that is there already is replaced."""
-        for row in rows:
-            self._record(
-                "INSERT OR REPLACE INTO metrics_minute (camera, minute_ms, captured, accepted,"
-                " on_time, late, dropped, latency_ms, mean_px, variants, mismatches)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                row.camera, row.minute_ms, row.captured, row.accepted, row.on_time, row.late,
-                _json(row.dropped), _json(row.latency_ms), row.mean_px, _json(row.variants),
-                row.mismatches,
-            )  # fmt: skip
+    def record_overrides(self, camera: CameraId, overrides: dict[str, Any]) -> None:
+        """Remember what was set for a camera that has said hello before."""
+        self._writer.record(
+            "UPDATE cameras SET overrides = ? WHERE camera = ?", _json(overrides), camera
+        )
+
+    def forget_camera(self, camera: CameraId) -> None:
+        """Delete a camera, its history and its events."""
+        self.history.forget(camera)
+        for table in ("cameras", "events"):
+            self._writer.record(f"DELETE FROM {table} WHERE camera = ?", camera)
 
     def record_event(self, level: Level, text: str, camera: CameraId | None = None) -> None:
         """Keep an event that happens now."""
-        self._record(
+        self._writer.record(
             "INSERT INTO events (at_ms, level, camera, text) VALUES (?, ?, ?, ?)",
             self._now_ms(), level, camera, text,
         )  # fmt: skip
-
-    def prune(self) -> None:
-        """Delete what is older than its retention; the writer does it by itself every hour."""
-        now_ms = self._now_ms()
-        self._record(
-            "DELETE FROM metrics_minute WHERE minute_ms < ?", now_ms - self._minute_retention_ms
-        )
-        self._record("DELETE FROM events WHERE at_ms < ?", now_ms - self._event_retention_ms)
 
     # Reading.
 
@@ -214,187 +178,78 @@ class Storage:
     async def cameras(self) -> list[CameraRecord]:
         """Return every camera the box has met, the last seen first."""
         rows = await self._rows(
-            "SELECT camera, hello, first_seen_ms, last_seen_ms FROM cameras"
+            "SELECT camera, hello, first_seen_ms, last_seen_ms, overrides FROM cameras"
             " ORDER BY last_seen_ms DESC, camera"
         )
-        return [CameraRecord(CameraId(r[0]), orjson.loads(r[1]), r[2], r[3]) for r in rows]
+        return [
+            CameraRecord(CameraId(r[0]), orjson.loads(r[1]), r[2], r[3], orjson.loads(r[4]))
+            for r in rows
+        ]
 
-    async def minutes(self, camera: CameraId, since_ms: int, until_ms: int) -> list[CameraMinute]:
-        """Return a camera's minutes that begin in [since, until), oldest first."""
+    async def events(
+        self,
+        count: int,
+        *,
+        before: int | None = None,
+        camera: CameraId | None = None,
+        level: Level | None = None,
+    ) -> list[StoredEvent]:
+        """Return the last `count` events, newest first.
+
+        Args:
+            count: at most so many.
+            before: only those older than the one with this id.
+            camera: only those of this camera.
+            level: only those of this level.
+        """
         rows = await self._rows(
-            "SELECT camera, minute_ms, captured, accepted, on_time, late, dropped, latency_ms,"
-            " mean_px, variants, mismatches FROM metrics_minute"
-            " WHERE camera = ? AND minute_ms >= ? AND minute_ms < ? ORDER BY minute_ms",
-            camera, since_ms, until_ms,
+            "SELECT id, at_ms, level, text, camera FROM events WHERE id < coalesce(?1, id + 1)"
+            " AND (?2 IS NULL OR camera = ?2) AND (?3 IS NULL OR level = ?3)"
+            " ORDER BY id DESC LIMIT ?4",
+            before, camera, level, count,
         )  # fmt: skip
-        return [_minute(row) for row in rows]
-
-    async def recent_events(self, count: int) -> list[StoredEvent]:
-        """Return the last `count` events, newest first."""
-        rows = await self._rows(
-            "SELECT at_ms, level, text, camera FROM events ORDER BY id DESC LIMIT ?", count
-        )
         return [StoredEvent(*row) for row in rows]
+
+    async def sizes(self) -> StorageSizes:
+        """Return how much there is: bytes in all, rows by table."""
+        (pages,), (page_bytes,) = [
+            (await self._rows(f"PRAGMA {name}"))[0] for name in ("page_count", "page_size")
+        ]
+        tables = await self._rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+        counts = [
+            (name, (await self._rows(f'SELECT count(*) FROM "{name}"'))[0][0])
+            for (name,) in sorted(tables)
+        ]
+        return StorageSizes(pages * page_bytes, dict(counts))
 
     async def flush(self) -> bool:
         """Try to write everything that waits, now; say whether all of it was written."""
-        return await self._write_buffer()
+        await self._seconds.flush()
+        return await self._writer.flush()
+
+    async def tidy(self, *, by_age: bool) -> None:
+        """Forget what there is no room for and, if asked, what is too old; done by itself.
+
+        Raises:
+            StorageError: the database cannot be written.
+        """
+        await self.history.forget_seconds()
+        if by_age:
+            await self._retention.forget_old(self._now_ms())
+        await self._retention.fit()
+
+    async def _tidy_forever(self) -> None:
+        looks = 0
+        while True:
+            # What cannot be written is counted by the writer, and tried again next time.
+            with contextlib.suppress(StorageError):
+                await self.tidy(by_age=looks % _FORGET_EVERY_LOOKS == 0)
+            looks += 1
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _rows(self, statement: str, *parameters: Any) -> list[Any]:
-        try:
-            async with self._exclusive:
-                return list(await self._connection.execute_fetchall(statement, parameters))
-        except (sqlite3.Error, ValueError) as error:  # ValueError: the connection is closed
-            raise StorageError(f"the database cannot be read: {error}") from error
-
-    def _record(self, statement: str, *parameters: Any) -> None:
-        while len(self._buffer) >= self._buffer_rows_max:
-            self._buffer.popleft()
-            self.lost_rows += 1
-        self._buffer.append((statement, parameters))
-        self._wake.set()
-
-    async def _write_forever(self) -> None:
-        pruned_at = time.monotonic()
-        while not self._closing:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), timeout=_PRUNE_EVERY_S)
-            self._wake.clear()
-            if time.monotonic() - pruned_at >= _PRUNE_EVERY_S:
-                pruned_at = time.monotonic()
-                self.prune()
-            if not await self._write_buffer() and not self._closing:
-                await self._pause()
-
-    async def _pause(self) -> None:
-        """Wait before the next attempt; closing cuts it short, new rows do not."""
-        waited_until = time.monotonic() + self._retry_s
-        while not self._closing and (left := waited_until - time.monotonic()) > 0:
-            self._wake.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), timeout=left)
-        self._wake.set()
-
-    async def _write_buffer(self) -> bool:
-        """Write the buffer in one transaction; what cannot be written stays in it."""
-        async with self._exclusive:
-            batch = list(self._buffer)
-            self._buffer.clear()
-            try:
-                await self._write(batch)
-            except _ROW_REFUSED:
-                # One bad row must not hold the others back for ever: each on its own.
-                for at, row in enumerate(batch):
-                    try:
-                        await self._write([row])
-                    except _ROW_REFUSED as error:
-                        self.lost_rows += 1
-                        self._failed(error)
-                    except (sqlite3.Error, ValueError) as error:
-                        self._failed(error)
-                        self._put_back(batch[at:])
-                        return False
-                return True
-            except (sqlite3.Error, ValueError) as error:
-                self._failed(error)
-                self._put_back(batch)
-                return False
-            self.last_error = ""
-        return True
-
-    async def _write(self, rows: Sequence[_Row]) -> None:
-        """Write some rows in one transaction, all or none."""
-        if not rows:
-            return
-        connection = self._connection
-        await connection.execute("BEGIN IMMEDIATE")
-        try:
-            for statement, group in groupby(rows, key=itemgetter(0)):
-                await connection.executemany(statement, [parameters for _, parameters in group])
-            await connection.execute("COMMIT")
-        except BaseException:
-            # A full disk ends the transaction by itself.
-            if connection.in_transaction:
-                await connection.execute("ROLLBACK")
-            raise
-
-    def _failed(self, error: Exception) -> None:
-        self.failures += 1
-        self.last_error = str(error)
-
-    def _put_back(self, rows: Sequence[_Row]) -> None:
-        """Return rows to the front of the buffer; the oldest go when it overflows."""
-        room = self._buffer_rows_max - len(self._buffer)
-        kept = rows[max(0, len(rows) - room) :]
-        self.lost_rows += len(rows) - len(kept)
-        self._buffer.extendleft(reversed(kept))
-
-
-async def _connect(path: Path | str) -> aiosqlite.Connection:
-    """Open, check and migrate a database.
-
-    Raises:
-        StorageError: it cannot be used; the message says what to do.
-    """
-    if str(path) != IN_MEMORY:
-        path = await asyncio.to_thread(_with_folder, Path(path))
-    connection: aiosqlite.Connection | None = None
-    try:
-        connection = await aiosqlite.connect(path, isolation_level=None)
-        await connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
-        await migrate(connection)
-        await connection.execute("PRAGMA journal_mode = WAL")
-        await connection.execute("PRAGMA synchronous = NORMAL")
-        # Migrating an up-to-date file writes nothing, so a read-only one shows itself here.
-        await connection.execute("BEGIN IMMEDIATE")
-        await connection.execute("ROLLBACK")
-    except (sqlite3.Error, StorageError) as error:
-        if connection is not None:
-            await connection.close()
-        raise StorageError(f"{path}: {_mend(error)}") from error
-    return connection
-
-
-def _with_folder(path: Path) -> Path:
-    """Return the path without "~", its folder made."""
-    try:
-        path = path.expanduser()
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:
-        raise StorageError(
-            f"{path}: its folder cannot be made ({error}): name a writable place in storage.path"
-        ) from error
-    return path
-
-
-def _mend(error: sqlite3.Error | StorageError) -> str:
-    """Return what is wrong with a database and what to do about it."""
-    text = str(error)
-    if isinstance(error, StorageError):
-        return text
-    if "not a database" in text or "malformed" in text:
-        return f"{text}: move it away, edgebox makes a new one"
-    if "locked" in text:
-        return f"{text}: does another edgebox use it? Stop it, or name another file in storage.path"
-    return f"{text}: is it writable, and is there room? storage.path names the file"
-
-
-def _minute(row: Sequence[Any]) -> CameraMinute:
-    camera, minute_ms, captured, accepted, on_time, late, *rest = row
-    dropped, latency, mean_px, variants, mismatches = rest
-    return CameraMinute(
-        camera=CameraId(camera),
-        minute_ms=minute_ms,
-        captured=captured,
-        accepted=accepted,
-        on_time=on_time,
-        late=late,
-        dropped=orjson.loads(dropped),
-        latency_ms=orjson.loads(latency),
-        mean_px=mean_px,
-        variants=orjson.loads(variants),
-        mismatches=mismatches,
-    )
+        (rows,) = await self._writer.read((statement, parameters))
+        return rows
 
 
 def _json(value: Any) -> str:

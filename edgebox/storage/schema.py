@@ -7,8 +7,67 @@ released migration is never changed; a new version is a new entry at the end.
 import aiosqlite
 
 from edgebox.domain.errors import StorageError
+from edgebox.storage import carrying
 
 APPLICATION_ID = 0x65646765  # "edge"
+
+_REASONS_3 = (
+    "sender", "queue", "infeasible", "invalid", "overload", "failed", "departed", "shutdown",
+)  # fmt: skip
+
+_NAMES_3 = """CREATE TABLE history_names (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    camera TEXT NOT NULL UNIQUE
+)"""
+
+
+def _history_3(table: str, key: str = "at, name") -> str:
+    """Return the statement that makes a table of history, as version 3 has it."""
+    counts = (
+        "covered_ms", "connected_ms", "captured", "accepted", "on_time", "late", "mismatches",
+        *(f"dropped_{reason}" for reason in _REASONS_3),
+        "width_px_sum", "received_bytes", "measured_bits", "measured_busy_us",
+        "estimated_sum_bps", "estimated_count",
+    )  # fmt: skip
+    return f"""CREATE TABLE {table} (
+        at INTEGER NOT NULL,
+        name INTEGER NOT NULL,
+        {", ".join(f"{count} INTEGER NOT NULL" for count in counts)},
+        measured_least_bps INTEGER,
+        estimated_least_bps INTEGER,
+        measured_most_bps INTEGER,
+        estimated_most_bps INTEGER,
+        variants TEXT NOT NULL,
+        latencies BLOB NOT NULL,
+        PRIMARY KEY ({key})
+    ) WITHOUT ROWID"""
+
+
+def _carried_over_3(table: str, step_ms: int, *, box: bool) -> str:
+    """Return the statement that adds the minutes of version 2 up to steps of a new table."""
+    camera = "''" if box else "metrics_minute.camera"
+    dropped = ", ".join(f"sum(coalesce(json_extract(dropped, '$.{r}'), 0))" for r in _REASONS_3)
+    return f"""INSERT INTO {table}
+        SELECT minute_ms / {step_ms} AS at,
+            (SELECT id FROM history_names AS known WHERE known.camera = {camera}) AS name,
+            60000 * count(DISTINCT minute_ms / 60000),
+            60000 * count(DISTINCT camera || ' ' || (minute_ms / 60000)),
+            sum(captured), sum(accepted), sum(on_time), sum(late), sum(mismatches),
+            {dropped},
+            sum(coalesce(cast(round(mean_px * (on_time + late)) AS INTEGER), 0)),
+            0, 0, 0, 0, 0, NULL, NULL, NULL, NULL,
+            carried_counts(json_group_array(json(variants))),
+            carried_latencies(json_group_array(json_array(on_time + late, json(latency_ms))))
+        FROM metrics_minute GROUP BY minute_ms / {step_ms}, {camera}"""
+
+
+SECONDS = (
+    _NAMES_3,
+    # By name first: in memory it does not matter how many places a second is written to.
+    _history_3("history_second", "name, at"),
+    "CREATE INDEX history_second_by_time ON history_second (at)",
+)
+"""What makes the database in memory that keeps the finest history."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -51,6 +110,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX events_by_time ON events (at_ms)",
     ),
     ("ALTER TABLE metrics_minute ADD COLUMN mismatches INTEGER NOT NULL DEFAULT 0",),
+    (
+        "ALTER TABLE cameras ADD COLUMN overrides TEXT NOT NULL DEFAULT '{}'",
+        _NAMES_3,
+        "INSERT INTO history_names (camera) SELECT '' UNION SELECT camera FROM metrics_minute",
+        *(
+            statement
+            for table, step_ms in (("history_minute", 60_000), ("history_hour", 3_600_000))
+            for statement in (
+                _history_3(table),
+                _carried_over_3(table, step_ms, box=False),
+                _carried_over_3(table, step_ms, box=True),
+            )
+        ),
+        "DROP TABLE metrics_minute",
+    ),
 )
 
 
@@ -77,6 +151,8 @@ async def migrate(
             f"written by a newer edgebox (schema {version}; this one knows up to "
             f"{len(migrations)}): upgrade edgebox, or move the file away to start afresh"
         )
+    await connection.create_function("carried_counts", 1, carrying.counts)
+    await connection.create_function("carried_latencies", 1, carrying.latencies)
     for number in range(version, len(migrations)):
         await connection.execute("BEGIN IMMEDIATE")
         try:

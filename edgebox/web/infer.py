@@ -2,27 +2,35 @@
 
 import asyncio
 
-import orjson
 from aiohttp import web
 
 from edgebox.config import LimitParameters
-from edgebox.domain.errors import EdgeboxError, InvalidInputError, TooLargeError
+from edgebox.domain.errors import (
+    EdgeboxError,
+    InvalidInputError,
+    TooLargeError,
+    UnknownNameError,
+)
 from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.media.jpeg import probe
 from edgebox.runtime.box import Box
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox
 from edgebox.web.documents import SCORE_MIN, BoxForm, answer_detections
-
-_DEADLINE_MS = 1_000.0
-_DEADLINE_MAX_MS = 60_000.0
+from edgebox.web.parameters import Choice, Number, Text
+from edgebox.web.problems import ProblemKind
+from edgebox.web.routes import Answer as Answered
+from edgebox.web.routes import Body, Route, json_response
+from edgebox.web.schemas import COUNT, NUMBER, SHARE, TEXT, Schema, array, one_of, record, tuple_of
+from edgebox.web.site import Site
 
 
 class NotServedError(EdgeboxError):
     """The box could not answer by the deadline."""
 
     http_status = 503
+    title = "The box could not answer by the deadline"
 
     def __init__(self, reason: DropReason, message: str) -> None:
         """Say why; `code` is the reason."""
@@ -30,20 +38,22 @@ class NotServedError(EdgeboxError):
         self.code = reason.value
 
 
-class UnknownNameError(InvalidInputError):
-    """The query names a family or variant this box does not have."""
+_DEADLINE = Number("deadline_ms", 1.0, 60_000.0, 1_000.0, "Answer within this time, or not at all")
+_FAMILY = Text("family", "The model family; the box's default if not given")
+_VARIANT = Text("variant", "Run exactly this variant; the largest in time if not given")
+_SCORE_MIN = Number("score_min", 0.0, 1.0, SCORE_MIN, "Leave out what is less certain")
+_BOXES = Choice(
+    "boxes", ("xyxy", "xywh"), "xyxy", "Two corners, or the first and width and height as in COCO"
+)
 
-    http_status = 404
-    code = "unknown"
 
-
-async def infer(box: Box, limits: LimitParameters, request: web.Request) -> web.Response:
-    """Answer one request."""
-    deadline_ms = _number(request, "deadline_ms", _DEADLINE_MS, 1.0, _DEADLINE_MAX_MS)
-    score_min = _number(request, "score_min", SCORE_MIN, 0.0, 1.0)
-    form = _box_form(request)
+async def _infer(site: Site, request: web.Request) -> web.Response:
+    box = site.box
+    deadline_ms = _DEADLINE.read(request)
+    score_min = _SCORE_MIN.read(request)
+    form: BoxForm = "xywh" if _BOXES.read(request) == "xywh" else "xyxy"
     family = _family(box, request)
-    jpeg = await _body(limits, request)
+    jpeg = await _body(site.config.limits, request)
     picture_px = probe(jpeg)
     variant = _variant(box, family, request, picture_px, deadline_ms)
     answered: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
@@ -74,33 +84,11 @@ async def infer(box: Box, limits: LimitParameters, request: web.Request) -> web.
             "batch_size": timing.batch_size,
         },
     }
-    return web.Response(body=orjson.dumps(document), content_type="application/json")
-
-
-def _number(request: web.Request, name: str, default: float, low: float, high: float) -> float:
-    text = request.query.get(name)
-    if text is None:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not low <= value <= high:
-        raise InvalidInputError(f"{name} must be a number from {low:g} to {high:g}, not {text!r}")
-    return value
-
-
-def _box_form(request: web.Request) -> BoxForm:
-    text = request.query.get("boxes", "xyxy")
-    if text == "xyxy":
-        return "xyxy"
-    if text == "xywh":
-        return "xywh"
-    raise InvalidInputError(f"boxes must be xyxy or xywh, not {text!r}")
+    return json_response(document)
 
 
 def _family(box: Box, request: web.Request) -> Family:
-    name = request.query.get("family", box.default_family)
+    name = _FAMILY.read(request) or box.default_family
     family = box.families.get(FamilyName(name))
     if family is None:
         raise UnknownNameError(f"no model family {name!r}; there are {', '.join(box.families)}")
@@ -114,7 +102,7 @@ def _variant(
     picture_px: tuple[int, int],
     deadline_ms: float,
 ) -> VariantName:
-    name = request.query.get("variant")
+    name = _VARIANT.read(request)
     if name is not None:
         for variant in family.variants:
             if variant.name == name:
@@ -155,3 +143,61 @@ async def _body(limits: LimitParameters, request: web.Request) -> bytes:
     if not parts:
         raise InvalidInputError("the body is empty; send a JPEG as it is, without a form")
     return bytes(parts)
+
+
+def _sentence(reason: DropReason) -> str:
+    message = DROP_MESSAGES[reason]
+    return message[0].upper() + message[1:]
+
+
+_TIMING = Schema(
+    "InferTiming",
+    record(
+        network=NUMBER, queue=NUMBER, inference=NUMBER, total=NUMBER, batch_size=COUNT,
+        **{"return": NUMBER},
+    ),
+)  # fmt: skip
+_DETECTION = Schema(
+    "Detection",
+    record(
+        label=TEXT, label_id=COUNT, score=SHARE, box=tuple_of(NUMBER, NUMBER, NUMBER, NUMBER)
+    ),
+)  # fmt: skip
+_PICTURE = {"type": "string", "contentMediaType": "image/jpeg"}
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/infer",
+        answer=_infer,
+        summary="Find things in one picture",
+        parameters=(_DEADLINE, _FAMILY, _VARIANT, _BOXES, _SCORE_MIN),
+        body=Body({"image/jpeg": _PICTURE}, "A JPEG as it is, without a form", any_type=True),
+        answers=(
+            Answered(
+                "What was found, best first.",
+                Schema(
+                    "InferAnswer",
+                    record(
+                        variant=TEXT,
+                        width_px=COUNT,
+                        height_px=COUNT,
+                        outcome=one_of("on_time", "late"),
+                        detections=array(_DETECTION),
+                        timing_ms=_TIMING,
+                    ),
+                ),
+            ),
+        ),
+        problems=(
+            UnknownNameError,
+            TooLargeError,
+            *(
+                ProblemKind(reason.value, NotServedError.http_status, _sentence(reason))
+                for reason in DropReason
+                if reason not in (DropReason.INVALID, DropReason.SENDER, DropReason.DEPARTED)
+            ),
+        ),
+        needs_ready=True,
+    ),
+)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -26,6 +27,8 @@ from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.histogram import BOUNDS_NS
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.metrics import Counts
+from edgebox.web.routes import Answer, Route
+from edgebox.web.site import Site
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -94,6 +97,11 @@ class _BoxNumbers:
     factors: Mapping[tuple[str, str], float]
     """By executor and variant: what profiles are multiplied by."""
     loaded: _Durations
+
+
+async def _metrics(site: Site, request: web.Request) -> web.Response:
+    text = await metrics_text(site.box, site.lag)
+    return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
 
 async def metrics_text(box: Box, lag: LoopLag) -> bytes:
@@ -364,3 +372,16 @@ def _cumulative(counts: Sequence[int]) -> list[tuple[str, float]]:
         so_far += count
         buckets.append((bound, float(so_far)))
     return buckets
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/metrics",
+        answer=_metrics,
+        summary="Counts, latencies and links for Prometheus",
+        answers=(
+            Answer("Prometheus's text format.", {"type": "string"}, content_type="text/plain"),
+        ),
+    ),
+)

@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+import orjson
+
 from edgebox.domain.models import ExecutorId
 from edgebox.domain.requests import CameraId
 from edgebox.link.deadlines import to_later
@@ -17,9 +19,34 @@ from edgebox.runtime.observed import SHOWN
 from edgebox.scheduling.residency import Memory
 from edgebox.web.documents import SCORE_MIN, answer_detections
 
+STATE_PERIOD_S = 0.5
+"""How often viewers are sent one."""
 _EVENTS_SHOWN = 30
 _CAMERAS_PER_SLICE = 4
 _QUANTILES = {"p50": 0.5, "p99": 0.99}
+
+
+class StateCache:
+    """One state document for all viewers of a moment."""
+
+    def __init__(self, box: Box, lag: LoopLag) -> None:
+        """Build documents of `box`."""
+        self._box = box
+        self._lag = lag
+        self._built_s = 0.0
+        self._document = b""
+        self._building = asyncio.Lock()
+
+    async def document(self) -> bytes:
+        """Return a document at most a quarter of a second old."""
+        now_s = asyncio.get_running_loop().time()
+        async with self._building:
+            if not self._document or now_s - self._built_s > STATE_PERIOD_S / 2:
+                self._document = orjson.dumps(
+                    await state_document(self._box, self._lag), option=orjson.OPT_SERIALIZE_NUMPY
+                )
+                self._built_s = now_s
+        return self._document
 
 
 async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:
@@ -28,7 +55,7 @@ async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:
     for number, record in enumerate(list(box.cameras.values())):
         if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
             await asyncio.sleep(0)
-        cameras.append(_camera(box, record))
+        cameras.append(camera_state(box, record))
     return {
         "type": "state",
         "now_ms": round(time.time() * 1e3),
@@ -165,7 +192,8 @@ def _p50_p99_ms(times_ns: tuple[int, int]) -> dict[str, float]:
     return {"p50": round(times_ns[0] / 1e6, 2), "p99": round(times_ns[1] / 1e6, 2)}
 
 
-def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
+def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
+    """Return what is known of one camera."""
     camera, metrics = record.camera, box.metrics.of(record.camera.id)
     now_ns = box.driver.clock_ns()
     rtt_ns, error_ns = record.clock.rtt_ns, record.clock.error_ns(now_ns)
@@ -178,6 +206,7 @@ def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
         "family": camera.family,
         "connected": record.connected,
         "left": None if record.left_ns is None else _left(record, record.left_ns, now_ns),
+        "first_frame_s": _first_frame_s(record),
         "agent": record.agent,
         "address": record.session.address if record.session else None,
         "slo_ms": round(camera.slo_ns / 1e6, 1),
@@ -206,6 +235,12 @@ def _camera(box: Box, record: CameraRecord) -> dict[str, Any]:
 def _left(record: CameraRecord, left_ns: int, now_ns: int) -> dict[str, Any]:
     ago_ms = (now_ns - left_ns) / 1e6
     return {"at_ms": round(time.time() * 1e3 - ago_ms), "why": record.left_because}
+
+
+def _first_frame_s(record: CameraRecord) -> float | None:
+    if record.first_frame_ns is None:
+        return None
+    return round((record.first_frame_ns - record.opened_ns) / 1e9, 3)
 
 
 def _history(record: CameraRecord, now_ns: int) -> list[list[float]]:

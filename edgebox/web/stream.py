@@ -26,8 +26,10 @@ from edgebox.link.messages import (
     VERSIONS,
     Ack,
     AdviceMessage,
+    BoxPong,
     Bye,
     CameraMessage,
+    CameraPing,
     DropNotice,
     ErrorMessage,
     FrameHeader,
@@ -93,14 +95,15 @@ class CameraSession:
     # -- the session as the box sees it -----------------------------------------------------
 
     def advised(self, advice: Advice) -> None:
-        """Send new advice at once."""
-        self._outbox.put(AdviceMessage(advice).encode())
+        """Send new advice, and the deadline in force, at once."""
+        slo_ms = None if self._record is None else self._record.slo_ms
+        self._outbox.put(AdviceMessage(advice, slo_ms).encode())
 
     def replaced(self) -> None:
         """End the connection: the same camera has connected anew."""
         self._finish(_FatalError("replaced", "this camera has connected anew"))
 
-    def shut_down(self) -> None:
+    async def close(self) -> None:
         """Say goodbye: the box is stopping."""
         self._outbox.put(Bye("shutdown").encode())
         self._why_ended = "the box is stopping"
@@ -252,6 +255,7 @@ class CameraSession:
                 family=family.name,
                 labels=family.labels,
                 advice=self._advice(),
+                slo_ms=self._record.slo_ms,
             ).encode()
         )
 
@@ -295,6 +299,8 @@ class CameraSession:
         match message:
             case Pong():
                 self._pong(record, message)
+            case CameraPing():
+                self._outbox.put(BoxPong(message.id).encode())
             case Report():
                 self._report(record, message)
             case Bye():

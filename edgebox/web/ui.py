@@ -1,4 +1,5 @@
-"""The page's WebSocket: the state document twice a second, and each camera's latest frame.
+"""The page's WebSocket: the state document twice a second, and each camera's latest frame; for
+those who ask, the timeline as it happens.
 
 A viewer takes frames as fast as it can, never more than it asked for and never an old one: nothing
 is queued for it, so a slow viewer delays nobody.
@@ -15,41 +16,17 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.requests import CameraId
 from edgebox.link.fields import FieldReader, parse_object
 from edgebox.runtime.box import Box
-from edgebox.runtime.looplag import LoopLag
-from edgebox.web.state import shown_header, state_document
+from edgebox.web.state import STATE_PERIOD_S, StateCache, shown_header
+from edgebox.web.timeline_documents import NEWS_PERIOD_S, TimelineReader
 
 _log = logging.getLogger(__name__)
 
-_STATE_PERIOD_S = 0.5
 _RATE_HZ = 5.0
 _RATE_MAX_HZ = 30.0
 _STALL_S = 20.0
 _MESSAGE_MAX_BYTES = 65_536
 _GONE = (ConnectionError, TimeoutError)
 """How a viewer ends that has gone, or does not read."""
-
-
-class StateCache:
-    """One state document for all viewers of a moment."""
-
-    def __init__(self, box: Box, lag: LoopLag) -> None:
-        """Build documents of `box`."""
-        self._box = box
-        self._lag = lag
-        self._built_s = 0.0
-        self._document = b""
-        self._building = asyncio.Lock()
-
-    async def document(self) -> bytes:
-        """Return a document at most a quarter of a second old."""
-        now_s = asyncio.get_running_loop().time()
-        async with self._building:
-            if not self._document or now_s - self._built_s > _STATE_PERIOD_S / 2:
-                self._document = orjson.dumps(
-                    await state_document(self._box, self._lag), option=orjson.OPT_SERIALIZE_NUMPY
-                )
-                self._built_s = now_s
-        return self._document
 
 
 class Viewer:
@@ -63,6 +40,7 @@ class Viewer:
         self._wanted: frozenset[str] | None = None
         self._rate_hz = _RATE_HZ
         self._seen: dict[CameraId, int] = {}
+        self._timeline: TimelineReader | None = None
 
     async def run(self, request: web.Request) -> web.WebSocketResponse:
         """Serve until the page goes."""
@@ -70,7 +48,7 @@ class Viewer:
         self._box.viewers += 1
         tasks = [
             asyncio.create_task(work())
-            for work in (self._read, self._send_states, self._send_frames)
+            for work in (self._read, self._send_states, self._send_frames, self._send_timeline)
         ]
         try:
             await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
@@ -106,8 +84,10 @@ class Viewer:
         read.choice("type", ("watch",))
         rate_hz = read.number("max_hz", 0, _RATE_MAX_HZ, _RATE_HZ, above=True)
         cameras = read.items("cameras", 1_000, [])
+        timeline = read.flag("timeline", False)
         read.finish()
         self._rate_hz = rate_hz
+        self._timeline = TimelineReader(self._box) if timeline else None
         self._wanted = frozenset(map(str, cameras)) or None
 
     async def _send_states(self) -> None:
@@ -115,7 +95,7 @@ class Viewer:
             document = await self._states.document()
             async with asyncio.timeout(_STALL_S):
                 await self._socket.send_frame(document, WSMsgType.TEXT)
-            await asyncio.sleep(_STATE_PERIOD_S)
+            await asyncio.sleep(STATE_PERIOD_S)
 
     async def _send_frames(self) -> None:
         while True:
@@ -135,3 +115,14 @@ class Viewer:
         message = struct.pack("<I", len(header)) + header + bytes(shown.frame.jpeg)
         async with asyncio.timeout(_STALL_S):
             await self._socket.send_frame(message, WSMsgType.BINARY)
+
+    async def _send_timeline(self) -> None:
+        while True:
+            reader = self._timeline
+            if reader is not None:
+                async for message in reader.news():
+                    async with asyncio.timeout(_STALL_S):
+                        await self._socket.send_frame(message, WSMsgType.TEXT)
+                    if reader is not self._timeline:
+                        break
+            await asyncio.sleep(NEWS_PERIOD_S)

@@ -32,7 +32,7 @@ def test_late_answers_are_worth_what_their_step_says() -> None:
     for frame, took_ms in enumerate((100, 150, 200, 300, 401)):
         books.captured(frame, 0)
         books.answered(result(frame), took_ms * MS)
-    summary = books.summary("gate", 100, 1.0)
+    summary = books.summary("gate", 1.0)
     assert (summary.on_time, summary.late) == (1, 4)
     assert summary.worth == 1 + 0.5 + 0.5 + 0.2
     assert summary.later == ((200, 0.5), (400, 0.2))
@@ -58,10 +58,10 @@ def test_a_run_in_figures() -> None:
     assert books.answered(result(2, "street-128"), 121 * MS) == 41 * MS  # 1 ms after it
     assert books.answered(result(2), 122 * MS) is None
     assert books.report() == Report(captured=6, sent=4, skipped={"window": 1}, on_time=1, late=1)
-    before = books.summary("gate", 100, 1.0)
+    before = books.summary("gate", 1.0)
     assert before.pending == 2
     books.lost(200 * MS)
-    summary = books.summary("gate", 100, 1.23456)
+    summary = books.summary("gate", 1.23456)
     assert summary == replace(
         before,
         pending=0,
@@ -186,7 +186,7 @@ def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) ->
             books.lost(now_ns)
             for left in captured_ns.keys() - fate.keys():
                 fate[left] = LOST if left in sent else "sender"
-        summary = books.summary("gate", 150, 0)
+        summary = books.summary("gate", 0)
         counts = Counter(fate.values())
         assert {record.frame: record.outcome.value for record in records} == {
             frame: how if how in ("on_time", "late") else "dropped" for frame, how in fate.items()
@@ -198,3 +198,16 @@ def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) ->
         assert summary.captured == captured == len(fate) + summary.pending
         assert summary.sent == len(sent)
         assert sum(summary.skipped.values()) == summary.dropped.get("sender", 0)
+
+
+def test_frames_are_judged_by_the_deadline_they_were_captured_under() -> None:
+    books = Accounting(100 * MS)
+    books.captured(1, 0)
+    books.deadlines(50 * MS, [Step(80 * MS, 0.5)])
+    books.captured(2, 0)
+    assert books.last_slo_ns == 80 * MS
+    books.answered(result(1), 90 * MS)
+    books.answered(result(2), 70 * MS)
+    summary = books.summary("gate", 1.0)
+    assert (summary.on_time, summary.late, summary.worth) == (1, 1, 1.5)
+    assert (summary.slo_ms, summary.later) == (50, ((80, 0.5),))

@@ -8,6 +8,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.link.messages import Welcome
 from edgebox.media.jpeg import encode
 from edgebox.storage.database import Storage
+from edgebox.storage.levels import HOUR, MINUTE
 from tests.end_to_end.running import counts_of, get_json, gone, running
 from tests.end_to_end.wire import WireCamera
 
@@ -32,7 +33,8 @@ async def test_a_smaller_picture_than_advised_is_a_mismatch_and_one_as_advised_i
         await gone(app, "gate")
     storage = await Storage.open(database)
     try:
-        minutes = await storage.minutes(CameraId("gate"), 0, 2**60)
-        assert sum(minute.mismatches for minute in minutes) == counted
+        for level in (MINUTE, HOUR):
+            rows = await storage.history.periods(level, CameraId("gate"))
+            assert sum(row["mismatches"] for row in rows.values()) == counted
     finally:
         await storage.close()

@@ -2,85 +2,25 @@
 
 import asyncio
 import re
-import shutil
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
-from edgebox.media.sources import open_source
-from edgebox.web.server import PAGE
+from tests.end_to_end.browsing import (
+    PATIENCE_MS,
+    PHONE,
+    STICKING_OUT,
+    browser,
+    eventually,
+    number,
+    open_page,
+    street,
+    tile_of,
+)
 from tests.end_to_end.running import get_json, gone, running, streaming, until
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PATIENCE_MS = 15_000
-PHONE = {"width": 360, "height": 740}
-STICKING_OUT = """
-[...document.querySelectorAll('body *:not(br)')]
-  .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1)
-  .map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 80)}`)
-"""
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.fail("the page is tested in Chromium: apt-get install chromium")
-    assert (PAGE / "index.html").is_file(), "build the page first: make page"
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
-        yield browser
-        await browser.close()
-
-
-async def open_page(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:
-    """Open the page; give it and a list of what goes wrong in it."""
-    context = await browser.new_context(**options)
-    context.set_default_timeout(PATIENCE_MS)
-    page = await context.new_page()
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on(
-        "console",
-        lambda message: complaints.append(message.text) if message.type == "error" else None,
-    )
-    await page.goto(app.url)
-    return page, complaints
-
-
-def street(rate_hz: float = 8.0) -> dict[str, Any]:
-    source = open_source("scene:3", rate_hz, size_px=(640, 360))
-    return {"source": source, "rate_hz": rate_hz}
-
-
-def tile_of(page: Page, camera: str) -> Locator:
-    return page.locator(f'[data-testid="camera-tile"][data-camera="{camera}"]')
-
-
-async def number(locator: Locator, attribute: str) -> int:
-    return int(await locator.get_attribute(attribute) or "0")
-
-
-async def eventually(read: Callable[[], Any], wanted: Callable[[Any], bool], what: str) -> Any:
-    """Await `read()` until it is as wanted; return it."""
-    for _ in range(PATIENCE_MS // 50):
-        value = await read()
-        if wanted(value):
-            return value
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"waited {PATIENCE_MS / 1000:g} s for {what}, which is {value!r}")
+__all__ = ["browser"]
 
 
 async def test_a_camera_is_shown_live_with_what_the_box_decided(

@@ -82,7 +82,7 @@ async def test_there_is_none_before_the_models_are_ready(database: Path) -> None
     try:
         status, document = await get_json(app, "/v1/journal")
         assert status == 503
-        assert document["error"]["code"] == "no_journal"
+        assert document["code"] == "no_journal"
         assert await app.write_journal() is None
         assert "the journal was not written: there is no journal before" in texts(app)[-1]
     finally:
@@ -150,7 +150,7 @@ async def test_a_defect_ends_the_box_clearly_with_its_journal(
         async with client.post(f"{app.url}/v1/infer", data=JPEG) as response:
             refused.append(await response.json())
         await asyncio.wait_for(app.failed.wait(), 10)
-    assert refused[0]["error"]["code"] in ("shutdown", "internal")
+    assert refused[0]["code"] in ("shutdown", "internal")
     assert app.failure is not None
     (path,) = database.parent.glob("edgebox-journal-*.jsonl.gz")
     said_last = str(app.failure)

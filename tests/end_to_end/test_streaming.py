@@ -17,6 +17,7 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.recordings import write_file
 from edgebox.runtime.replay import replay_file
 from edgebox.storage.database import Storage
+from edgebox.storage.levels import DROPPED, HOUR, MINUTE, SUMS
 from tests.conftest import settings
 from tests.end_to_end.running import (
     assert_adds_up,
@@ -107,16 +108,16 @@ async def check_database(database: Path, summaries: list[Summary]) -> None:
     storage = await Storage.open(database)
     try:
         for summary in summaries:
-            minutes = await storage.minutes(CameraId(summary.camera), 0, 2**60)
-            assert sum(minute.captured for minute in minutes) == summary.captured
-            assert sum(minute.on_time + minute.late for minute in minutes) == (
-                summary.on_time + summary.late
-            )
-            assert sum(n for minute in minutes for n in minute.dropped.values()) == sum(
-                summary.dropped.values()
-            )
-            assert minutes[-1].latency_ms["p50"]["total"] > 0
-        told = [event.text for event in await storage.recent_events(100)]
+            for level in (MINUTE, HOUR):
+                rows = await storage.history.periods(level, CameraId(summary.camera))
+                total = {column: sum(row[column] for row in rows.values()) for column in SUMS}
+                assert total["captured"] == summary.captured
+                assert total["on_time"] + total["late"] == summary.on_time + summary.late
+                for column, reason in DROPPED.items():
+                    assert total[column] == summary.dropped.get(reason, 0)
+                assert total["received_bytes"] > 0
+                assert total["measured_busy_us"] > 0
+        told = [event.text for event in await storage.events(100)]
         seen = {camera.camera: camera.hello for camera in await storage.cameras()}
     finally:
         await storage.close()

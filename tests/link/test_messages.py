@@ -84,6 +84,10 @@ GOLDEN_BOX: list[tuple[BoxMessage, str]] = [
         '"message":"could not have been answered by its deadline","advice":' + ADVICE_JSON + "}",
     ),
     (AdviceMessage(ADVICE), '{"type":"advice","advice":' + ADVICE_JSON + "}"),
+    (
+        AdviceMessage(ADVICE, 150.0),
+        '{"type":"advice","advice":' + ADVICE_JSON + ',"slo_ms":150.0}',
+    ),
     (Ping(5, 81723699001), '{"type":"ping","id":5,"box_ns":81723699001}'),
     (
         ErrorMessage("bad_hello", "no", True),
@@ -223,7 +227,7 @@ def test_a_longer_header_of_a_later_version_is_skipped() -> None:
     [
         ("", "must be JSON"),
         ("[1]", r"must be a JSON object, not \[1\]"),
-        ('{"type":"ack"}', 'type must be one of hello, pong, report, error, bye, not "ack"'),
+        ('{"type":"ack"}', 'type must be one of hello, pong, ping, report, error, bye, not "ack"'),
         ('{"type":["hello"]}', r'not \["hello"\]'),
         ("{}", "not null"),
         ('{"type":"pong","id":1.5,"camera_ns":1}', "pong.id must be an integer"),

@@ -286,3 +286,26 @@ def test_jitter_of_less_than_two_periods_costs_no_frames() -> None:
         sender.captured(number, at_ns, at_ns)
         sender.acknowledged(number, at_ns + 1 * MS, 0)
     assert sender.skipped[SkipReason.RATE] == 0
+
+
+def test_another_deadline_holds_from_the_next_frame_on() -> None:
+    sender = SenderWindow(128, 72, 300 * MS, 1000.0)
+    sender.advised(ADVICE)
+    # A frame takes 240 ms on this link.
+    now_ns = through(sender, 1, 0, message_bytes(BYTES_PER_PIXEL, 128 * 72) * 8 / 0.24)
+    sender.deadlines(200 * MS, 200 * MS)
+    assert sent_widths(sender.captured(2, now_ns, now_ns)) == []
+    sender.deadlines(200 * MS, 300 * MS)
+    assert sent_widths(sender.captured(3, now_ns, now_ns)) == [128], "worth something by the last"
+
+
+@pytest.mark.parametrize("rate_hz", [5e-324, 1e-12])
+def test_a_rate_next_to_nothing_is_a_frame_an_hour(rate_hz: float) -> None:
+    sender = SenderWindow(128, 72, 300 * MS, rate_hz)
+    sender.advised(replace(ADVICE, rate_hz=rate_hz))
+    hour_ns = 3_600_000_000_000
+    sent = [
+        sent_widths(sender.captured(number, number * hour_ns // 4, number * hour_ns // 4))
+        for number in range(1, 20)
+    ]
+    assert 1 <= sum(map(bool, sent)) <= 8

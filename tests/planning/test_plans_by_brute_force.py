@@ -142,7 +142,12 @@ def test_the_executors_are_not_overbooked_unless_all_send_as_little_as_they_may(
     answer = planned(of)
     if answer.utilisation <= P.utilisation_max + 1e-9:
         return
-    for c, assignment, variant in Judged(of, answer).pairs():
+    pairs = Judged(of, answer).pairs()
+    single, eight = (p99_ns(of, FAMILY[0], size) for size in (1, 8))
+    in_turns = eight <= 0.8 * 8 * single and answer.utilisation <= P.turn_share + 1e-9
+    if in_turns and all(a.rate_hz == c.camera.rate_hz for c, a, _ in pairs if a.served):
+        return  # there, more of the time may be planned
+    for c, assignment, variant in pairs:
         # Nobody has a larger variant than it must.
         good = (v for v in FAMILY if v.accuracy >= c.camera.min_accuracy)
         assert variant.pixels <= min(v.pixels for v in good)

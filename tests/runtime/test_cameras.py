@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.models import VariantName
+from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Advice
 from edgebox.link.bandwidth import OVERHEAD_BYTES
 from edgebox.link.messages import FrameHeader
@@ -223,3 +224,14 @@ def test_a_clock_that_jumps_is_followed_from_the_next_exchange_on() -> None:
     hop = arrive(known, at_ns - OFFSET_NS + hour_ns - 20 * MS, at_ns, total=2)
     assert not hop.suspicious
     assert hop.captured_ns == at_ns - 20 * MS
+
+
+def test_a_deadline_that_is_set_on_the_box_counts_from_the_next_frame_on() -> None:
+    known = with_clock()
+    hello_ns = arrive(known, NOW_NS - OFFSET_NS - 50 * MS).deadline_ns
+    known.override(Overrides(slo_ns=200 * MS))
+    assert known.slo_ms == 200
+    assert arrive(known, NOW_NS - OFFSET_NS - 50 * MS).deadline_ns == hello_ns - 100 * MS
+    known.override(NOTHING_SET)
+    assert known.slo_ms is None
+    assert arrive(known, NOW_NS - OFFSET_NS - 50 * MS).deadline_ns == hello_ns

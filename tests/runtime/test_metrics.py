@@ -162,12 +162,19 @@ def test_a_fast_camera_keeps_its_newest_samples() -> None:
     assert found["p0"]["total"] == found["p100"]["total"] == 20
 
 
-def test_variants_are_taken_once() -> None:
+def test_news_are_taken_once() -> None:
     metrics = CameraMetrics()
     for ending in (answer(), answer(), answer(variant="street-608"), refusal()):
         metrics.ended(ending, 0)
-    assert metrics.take_variants() == {"street-256": 2, "street-608": 1}
-    assert metrics.take_variants() == {}
+    assert metrics.has_news
+    news = metrics.take_news()
+    assert news.variants == {"street-256": 2, "street-608": 1}
+    assert (news.on_time, news.dropped) == (3, {"queue": 1})
+    assert news.latencies.sum() == 5 * 3
+    assert not metrics.has_news
+    again = metrics.take_news()
+    assert (again.on_time, again.variants, again.dropped) == (0, {}, {})
+    assert not again.latencies.any()
 
 
 @given(st.lists(STEPS, max_size=4))

@@ -12,6 +12,7 @@ from edgebox.runtime.replay import DIFFERENCES_KEPT, Replay, replay, replay_file
 from edgebox.runtime.story import CameraStory, RequestStory
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import (
+    CameraChanged,
     Drop,
     ExecutorStopped,
     Sample,
@@ -20,7 +21,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.runtime.recorded import Life, entries_of, eventful, filed, refusal
-from tests.scheduling.scene import CPU, LARGE, MS
+from tests.scheduling.scene import CPU, LARGE, MS, camera
 
 
 def fresh() -> Scheduler:
@@ -241,3 +242,19 @@ def test_the_document_has_it_all(tmp_path: Path) -> None:
     assert document["duration_s"] == 0.15
     assert document["events"]["BatchFailed"] == 1
     assert document["stories"][0][-1].startswith("+40.0 ms answered late")
+
+
+def test_the_story_of_a_camera_that_was_changed_on_the_box() -> None:
+    life = Life()
+    life.open()
+    life.tell(CameraChanged(camera(slo_ms=150, rate_hz=4)), 20)
+    story = CameraStory(CameraId("gate-1"))
+    for entry in life.told:
+        story.see(entry)
+    changed, told = story.lines()[-2:]
+    assert changed == (
+        "+0.020 s was changed on the box: application default, family street, 1280 x 720 px, 4 a "
+        "second, answers within 150 ms"
+    )
+    assert ", 4 a second, " in told
+    assert not replay(life.told, fresh()).differences

@@ -1,13 +1,17 @@
-"""Minutes: their rows add up to the counts, whatever happens when."""
+"""Roll-ups: they add up to the counters, whatever happens when."""
+
+import random
+from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
-from edgebox.runtime.metrics import Metrics
-from edgebox.runtime.rollup import MINUTE_MS, MinuteRollup
-from edgebox.storage.rows import CameraMinute
+from edgebox.runtime.frames import Ending
+from edgebox.runtime.metrics import CameraMetrics, Metrics
+from edgebox.runtime.rollup import Rollup
+from edgebox.storage.periods import BOX, Period, Periods
 from tests.runtime.endings import SECOND, answer, refusal
 
 STREET = FamilyName("street")
@@ -15,71 +19,156 @@ VARIANTS = {
     VariantName(f"street-{px}"): Variant(VariantName(f"street-{px}"), STREET, px, px, 0.5)
     for px in (256, 608)
 }
-GATE = CameraId("gate")
-
-MINUTES = st.lists(st.lists(st.sampled_from(["capture", "answer", "late", "drop"]), max_size=20))
+GATE, YARD = CameraId("gate"), CameraId("yard")
 
 
-@given(MINUTES)
-def test_rows_add_up_to_the_counts(minutes: list[list[str]]) -> None:
+def make(metrics: Metrics, names_max: int = 99) -> Rollup:
+    return Rollup(metrics, VARIANTS, names_max, lambda: None)
+
+
+def summed(minutes: list[dict[int, Periods]], camera: CameraId) -> Period:
+    total = Period()
+    for found in minutes:
+        for periods in found.values():
+            if camera in periods:
+                total.add(periods[camera])
+    return total
+
+
+def happen(camera: CameraMetrics, fact: str, now_ns: int) -> None:
+    """Have one frame captured, and end as the fact says."""
+    camera.captured(1, fact == "skip", now_ns)
+    if fact == "skip":
+        return
+    camera.accepted(now_ns)
+    camera.received(1000, (8000, 1_000_000))
+    endings: dict[str, Ending] = {
+        "answer": answer(),
+        "late": answer(Outcome.LATE, "street-608", mismatched=True),
+        "drop": refusal(DropReason.OVERLOAD),
+    }
+    camera.ended(endings[fact], now_ns)
+
+
+FACT = st.tuples(
+    st.sampled_from([GATE, YARD]), st.sampled_from(["answer", "late", "drop", "skip", "forget"])
+)
+SECONDS = st.lists(
+    st.tuples(
+        st.lists(FACT, max_size=6),
+        # How the wall clock goes on: late timers, a step back by an hour, forward by a day.
+        st.sampled_from([1, 1, 1, 0, 2, 59, 61, -3600, 86_400]),
+        st.sets(st.sampled_from([GATE, YARD])),
+    ),
+    max_size=30,
+)
+
+
+@given(SECONDS, st.booleans())
+def test_minutes_add_up_to_the_counters_whatever_the_clock_does(
+    seconds: list[tuple[list[tuple[CameraId, str]], int, set[CameraId]]], restarts: bool
+) -> None:
     metrics = Metrics()
-    rollup = MinuteRollup(metrics, VARIANTS)
-    rows: list[CameraMinute] = []
-    for number, facts in enumerate(minutes):
-        now_ns = (number + 1) * 60 * SECOND
-        for fact in facts:
-            camera = metrics.of(GATE)
-            camera.captured(1, 0, now_ns)
-            if fact == "answer":
-                camera.accepted(now_ns)
-                camera.ended(answer(), now_ns)
-            elif fact == "late":
-                camera.ended(answer(Outcome.LATE, mismatched=True), now_ns)
-            elif fact == "drop":
-                camera.ended(refusal(DropReason.OVERLOAD), now_ns)
-        taken = rollup.take(number * MINUTE_MS, now_ns)
-        assert len(taken) == bool(facts), "a minute without news has no row"
-        rows += taken
-    counts = metrics.of(GATE).counts
-    assert sum(row.captured for row in rows) == counts.captured
-    assert sum(row.accepted for row in rows) == counts.accepted
-    assert sum(row.on_time for row in rows) == counts.on_time
-    assert sum(row.late for row in rows) == sum(row.mismatches for row in rows) == counts.late
-    assert sum(row.dropped.get("overload", 0) for row in rows) == counts.dropped["overload"]
-    assert all(row.minute_ms % MINUTE_MS == 0 for row in rows)
+    rollup = make(metrics)
+    taken: dict[CameraId, list[Period]] = {GATE: [], YARD: [], BOX: []}
+    minutes: list[dict[int, Periods]] = []
+    expected: Counter[tuple[CameraId, str]] = Counter()
+    now_s = 1_790_000_000
+    for number, (facts, step, connected) in enumerate(seconds):
+        now_ns = number * SECOND
+        for camera, fact in facts:
+            if fact == "forget":
+                continue
+            happen(metrics.of(camera), fact, now_ns)
+            for owner in (camera, BOX):
+                expected[owner, fact] += 1
+        found = rollup.take(now_s, 1000, dict.fromkeys(connected, 1e6))
+        for name, period in found.items():
+            taken[name].append(period)
+        for camera, fact in facts:
+            if fact == "forget":
+                metrics.forget(camera)
+        now_s += step
+        minutes.append(rollup.finished(now_s))
+        if restarts and number % 7 == 6:
+            minutes.append(rollup.rest())
+    minutes.append(rollup.rest())
+    for name in (GATE, YARD, BOX):
+        by_second = Period()
+        for period in taken[name]:
+            by_second.add(period)
+        total = summed(minutes, name)
+        assert total.captured == sum(expected[name, f] for f in ("answer", "late", "drop", "skip"))
+        assert total.on_time == expected[name, "answer"]
+        assert total.late == total.mismatches == expected[name, "late"]
+        assert total.dropped["overload"] == expected[name, "drop"]
+        assert total.dropped["sender"] == expected[name, "skip"]
+        assert total.accepted == total.captured - total.dropped["sender"]
+        assert total.received_bytes == 1000 * total.accepted
+        assert total.variants["street-608"] == total.late
+        assert total.latencies.sum() == 5 * (total.on_time + total.late)
+        assert total.width_px_sum == 256 * total.on_time + 608 * total.late
+        assert (total.latencies == by_second.latencies).all()
+        assert total.covered_ms == by_second.covered_ms
+    assert summed(minutes, BOX).covered_ms == 1000 * len(seconds)
 
 
-def test_a_row_says_what_ran_and_how_long_it_took() -> None:
+def test_a_second_says_what_ran_and_what_the_uplink_carried() -> None:
     metrics = Metrics()
-    rollup = MinuteRollup(metrics, VARIANTS)
-    camera = metrics.of(GATE)
-    camera.captured(4, 0, SECOND)
-    for ending in (answer(), answer(variant="street-608"), answer(variant="street-608"), refusal()):
-        camera.ended(ending, SECOND)
-    (row,) = rollup.take(0, SECOND)
-    assert row.variants == {"street-256": 1, "street-608": 2}
-    assert row.mean_px == (256 + 608 + 608) / 3
-    assert row.latency_ms["p50"]["total"] == 100
-    assert row.latency_ms["p99"]["queue"] == 20
+    gate = metrics.of(GATE)
+    gate.captured(3, 0, SECOND)
+    gate.received(5_000, (40_000, 10_000_000))
+    gate.received(5_000, (40_000, 30_000_000))
+    gate.received(5_000, None)
+    for ending in (answer(), answer(variant="street-608"), refusal()):
+        gate.ended(ending, SECOND)
+    found = make(metrics).take(7, 1_000, {GATE: 3e6})
+    period = found[GATE]
+    assert period.variants == {"street-256": 1, "street-608": 1}
+    assert period.width_px_sum == 256 + 608
+    assert period.received_bytes == 15_000
+    assert (period.measured.total, period.measured.weight) == (80_000, 40_000)
+    assert (period.measured.least, period.measured.most) == (1_333_333, 4_000_000)
+    assert (period.estimated.total, period.estimated.weight) == (3_000_000, 1)
+    assert period.connected_ms == found[BOX].connected_ms == 1_000
+    assert found[BOX].measured.weight == 0, "uplinks of different cameras have no common rate"
 
 
-def test_a_minute_of_drops_has_no_latency() -> None:
+def test_a_camera_that_is_there_and_silent_has_a_period_and_one_that_left_has_none() -> None:
     metrics = Metrics()
-    rollup = MinuteRollup(metrics, VARIANTS)
+    metrics.of(GATE)
+    metrics.of(YARD)
+    rollup = make(metrics)
+    found = rollup.take(0, 1_000, {GATE: None})
+    assert set(found) == {BOX, GATE}
+    assert found[GATE].covered_ms == 1_000
+
+
+def test_a_minute_ends_once() -> None:
+    metrics = Metrics()
+    rollup = make(metrics)
     metrics.of(GATE).captured(1, 1, SECOND)
-    (row,) = rollup.take(0, SECOND)
-    assert row.mean_px is None
-    assert row.latency_ms == {}
-    assert row.dropped == {"sender": 1}
+    rollup.take(59, 1_000, {})
+    assert rollup.finished(59) == {}
+    assert set(rollup.finished(60)) == {0}
+    assert rollup.finished(60) == rollup.rest() == {}
 
 
-def test_a_camera_that_was_forgotten_starts_anew() -> None:
+def test_endless_names_get_rows_for_so_many_an_hour_and_the_box_counts_them_all() -> None:
     metrics = Metrics()
-    rollup = MinuteRollup(metrics, VARIANTS)
-    metrics.of(GATE).captured(9, 9, SECOND)
-    assert len(rollup.take(0, SECOND)) == 1
-    metrics.forget(GATE)
-    assert rollup.take(MINUTE_MS, 61 * SECOND) == []
-    metrics.of(GATE).captured(2, 2, 100 * SECOND)
-    (row,) = rollup.take(2 * MINUTE_MS, 121 * SECOND)
-    assert (row.captured, row.dropped) == (2, {"sender": 2})
+    full: list[str] = []
+    rollup = Rollup(metrics, VARIANTS, 5, lambda: full.append("told"))
+    rng = random.Random(1)
+    metrics.of(GATE).captured(1, 1, SECOND)
+    names: set[CameraId] = set()
+    for second in range(3_600):
+        metrics.of(GATE).captured(1, 1, SECOND)
+        metrics.of(CameraId(f"x{rng.random()}")).captured(1, 1, SECOND)
+        names |= set(rollup.take(second, 1_000, {}))
+    assert len(names) == 6
+    assert GATE in names
+    assert full == ["told"]
+    assert summed([rollup.rest()], BOX).captured == 7_201
+    metrics.of(GATE).captured(1, 1, SECOND)
+    metrics.of(YARD).captured(1, 1, SECOND)
+    assert set(rollup.take(3_600, 1_000, {})) == {BOX, GATE, YARD}, "a new hour, new names"

@@ -11,6 +11,7 @@ from edgebox.scheduling.adaptation import FIRST_REASON, two_digits
 from edgebox.scheduling.events import (
     Action,
     Advise,
+    CameraChanged,
     CameraClosed,
     CameraOpened,
     ComputePlan,
@@ -210,3 +211,45 @@ def test_the_planner_is_told_who_was_lowered_when() -> None:
     bench(planned(416), 502)
     asked = snapshots(bench(None, 1002))
     assert [c.lowered_ns for c in asked[0].snapshot.cameras] == [1 * MS]
+
+
+def test_a_changed_rate_holds_at_once_and_is_planned_with() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    bench(planned(256), 1)
+    slower = bench(CameraChanged(camera(rate_hz=4)), 2)
+    assert [(told.variant, told.rate_hz) for told in advice(slower)] == [(name(256), 4)]
+    (asked,) = snapshots(slower)
+    assert [each.camera.rate_hz for each in asked.snapshot.cameras] == [4]
+    # A higher rate must wait for the plan: it may not fit beside the others.
+    bench(planned(256, rate_hz=4), 3)
+    faster = bench(CameraChanged(camera(rate_hz=20)), 4)
+    assert advice(faster) == []
+    assert len(snapshots(faster)) == 1
+
+
+def test_a_plan_for_a_camera_as_it_was_is_void_once_it_was_changed() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    assert snapshots(bench(CameraChanged(camera(slo_ms=50)), 1)) == [], "one is on its way"
+    answered = bench(planned(608), 2)
+    assert advice(answered) == []
+    (asked,) = snapshots(answered)
+    assert [each.camera.slo_ns for each in asked.snapshot.cameras] == [50 * MS]
+    assert advice(bench(planned(128), 3))[0].variant == name(128)
+
+
+def test_a_change_of_a_camera_that_is_not_there_is_stale_news() -> None:
+    bench = Bench()
+    assert bench(CameraChanged(camera()), 0) == []
+    bench(CameraOpened(camera()), 1)
+    bench(CameraClosed(GATE), 2)
+    assert bench(CameraChanged(camera()), 3) == []
+
+
+def test_a_camera_that_has_nothing_to_run_on_starts_as_it_was_changed() -> None:
+    bench = Bench([])
+    bench(CameraOpened(camera()), 0)
+    assert bench(CameraChanged(camera(rate_hz=4)), 1) == []
+    started = bench(ExecutorStarted(CPU, (profile(128),)), 2)
+    assert [(told.variant, told.rate_hz) for told in advice(started)] == [(name(128), 4)]

@@ -13,6 +13,7 @@ from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import (
     BatchId,
+    Camera,
     CameraId,
     DropReason,
     LinkState,
@@ -25,6 +26,7 @@ from edgebox.scheduling.events import (
     Advise,
     BatchCompleted,
     BatchFailed,
+    CameraChanged,
     CameraClosed,
     CameraOpened,
     ComputePlan,
@@ -284,9 +286,8 @@ def plan_failed(world: World, a: int, b: int) -> Event:
     return PlanFailed()
 
 
-def opening(a: int, b: int) -> Event:
-    of = camera(CAMERAS[a % 3], slo_ms=20 + b * 5, rate_hz=1 + b, min_accuracy=0.5 * (b % 2))
-    return CameraOpened(of)
+def wishes(a: int, b: int) -> Camera:
+    return camera(CAMERAS[a % 3], slo_ms=20 + b * 5, rate_hz=1 + b, min_accuracy=0.5 * (b % 2))
 
 
 def link(a: int, b: int) -> Event:
@@ -305,7 +306,8 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "started": lambda w, a, b: ExecutorStarted(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
     "stopped": lambda w, a, b: ExecutorStopped(EXECUTORS[a % 2]),
     "offered": lambda w, a, b: VariantsOffered(FAMILY[: 1 + b % 5]),
-    "opened": lambda w, a, b: opening(a, b),
+    "opened": lambda w, a, b: CameraOpened(wishes(a, b)),
+    "changed": lambda w, a, b: CameraChanged(wishes(a, b)),
     "closed": lambda w, a, b: CameraClosed(CameraId([*CAMERAS, "http"][b % 4])),
     "measured": lambda w, a, b: link(a, b),
     "planned": plan,

@@ -5,15 +5,16 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from edgebox.domain.errors import StorageError
 from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import CameraId
-from edgebox.storage.database import IN_MEMORY, Storage
-from edgebox.storage.rows import CameraMinute, CameraRecord, StoredEvent
+from edgebox.storage.database import IN_MEMORY, Limits, Storage
+from edgebox.storage.levels import HOUR, MINUTE, SECOND
+from edgebox.storage.periods import Period
+from edgebox.storage.rows import CameraRecord, StoredEvent
 from edgebox.storage.schema import MIGRATIONS
 
 GATE = CameraId("gate-2")
@@ -45,16 +46,6 @@ async def storage(tmp_path: Path, clock: WallClock) -> AsyncIterator[Storage]:
 def profile(variant: str, base_ns: int, sizes: tuple[int, ...] = (1, 2)) -> LatencyProfile:
     rows = {s: tuple(base_ns * s + i for i in range(len(QUANTILES))) for s in sizes}
     return LatencyProfile(VariantName(variant), ExecutorId("cpu/0"), rows)
-
-
-def minute(minute_ms: int, **changes: Any) -> CameraMinute:
-    values: dict[str, Any] = {
-        "camera": GATE, "minute_ms": minute_ms, "captured": 600, "accepted": 590, "on_time": 580,
-        "late": 3, "dropped": {"sender": 10, "queue": 7},
-        "latency_ms": {"p50": {"network": 21.0, "total": 33.5}, "p99": {"total": 80.0}},
-        "mean_px": 301.5, "variants": {"street-256": 400, "street-320": 183}, "mismatches": 4,
-    }  # fmt: skip
-    return CameraMinute(**(values | changes))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -103,50 +94,36 @@ async def test_a_camera_keeps_its_first_hour_and_its_last_hello(
     ]
 
 
-async def test_minutes_come_back_whole_and_in_their_interval(storage: Storage) -> None:
-    rows = [minute(60_000 * i) for i in range(5)]
-    quiet = minute(300_000, latency_ms={}, mean_px=None, variants={}, dropped={})
-    other = minute(60_000, camera=CameraId("gate-3"))
-    storage.record_minutes([*reversed(rows), other, quiet])
-    await storage.flush()
-    assert await storage.minutes(GATE, 60_000, 240_000) == rows[1:4]
-    assert await storage.minutes(GATE, 300_000, 300_001) == [quiet]
-
-
-async def test_a_minute_told_twice_is_the_later_telling(storage: Storage) -> None:
-    storage.record_minutes([minute(0), minute(0, late=9)])
-    await storage.flush()
-    assert await storage.minutes(GATE, 0, 1) == [minute(0, late=9)]
-
-
 async def test_events_are_read_newest_first(storage: Storage, clock: WallClock) -> None:
     storage.record_event("info", "the box is ready")
     storage.record_event("warning", "gate-2 is slow", GATE)
     await storage.flush()
-    assert await storage.recent_events(10) == [
-        StoredEvent(clock.ms, "warning", "gate-2 is slow", GATE),
-        StoredEvent(clock.ms, "info", "the box is ready", None),
+    assert await storage.events(10) == [
+        StoredEvent(2, clock.ms, "warning", "gate-2 is slow", GATE),
+        StoredEvent(1, clock.ms, "info", "the box is ready", None),
     ]
-    assert [e.text for e in await storage.recent_events(1)] == ["gate-2 is slow"]
+    assert [e.text for e in await storage.events(1)] == ["gate-2 is slow"]
 
 
-async def test_old_minutes_and_events_are_deleted(tmp_path: Path, clock: WallClock) -> None:
+async def test_old_events_are_deleted(tmp_path: Path, clock: WallClock) -> None:
     path = tmp_path / "box.sqlite3"
-    box = await Storage.open(path, minute_retention_days=3, event_retention_days=1, now_ms=clock)
-    start_ms = clock.ms
-    box.record_minutes([minute(start_ms)])
+    box = await Storage.open(path, limits=Limits(event_days=1), now_ms=clock)
     box.record_event("info", "old")
     clock.ms += 2 * DAY_MS
     box.record_event("info", "new")
-    box.prune()
     await box.flush()
-    assert [e.text for e in await box.recent_events(9)] == ["new"]
-    assert len(await box.minutes(GATE, 0, clock.ms)) == 1
+    await box.tidy(by_age=True)
+    assert [e.text for e in await box.events(9)] == ["new"]
     clock.ms += 2 * DAY_MS
     await box.close()
-    reopened = await Storage.open(path, minute_retention_days=3, now_ms=clock)
-    await reopened.flush()
-    assert await reopened.minutes(GATE, 0, clock.ms) == []
+    looked_up = await Storage.open(path, now_ms=clock)
+    await looked_up.flush()
+    assert len(await looked_up.events(9)) == 1, "who only looks deletes nothing"
+    await looked_up.close()
+    reopened = await Storage.open(path, limits=Limits(event_days=1), now_ms=clock)
+    async with asyncio.timeout(10):
+        while await reopened.events(9):
+            pass  # the storage does it by itself, and tells nobody
     await reopened.close()
 
 
@@ -157,7 +134,7 @@ async def test_closing_writes_what_waits(tmp_path: Path) -> None:
     await box.close()
     await box.close()
     reopened = await Storage.open(path)
-    assert [e.text for e in await reopened.recent_events(9)] == ["the last word"]
+    assert [e.text for e in await reopened.events(9)] == ["the last word"]
     await reopened.close()
 
 
@@ -168,7 +145,7 @@ async def test_in_memory_works_and_leaves_no_file(
     box = await Storage.open(IN_MEMORY)
     box.record_event("info", "hello")
     await box.flush()
-    assert len(await box.recent_events(9)) == 1
+    assert len(await box.events(9)) == 1
     await box.close()
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - blocking is fine here
 
@@ -178,7 +155,7 @@ async def test_the_writer_writes_without_being_asked(tmp_path: Path) -> None:
     box.record_event("info", "hello")
     async with asyncio.timeout(10):
         await until(lambda: box.waiting_rows == 0)
-    assert len(await box.recent_events(1)) == 1
+    assert len(await box.events(1)) == 1
     await box.close()
 
 
@@ -244,14 +221,25 @@ async def test_a_database_with_damaged_pages(tmp_path: Path) -> None:
     path = tmp_path / "box.sqlite3"
     await (await Storage.open(path)).close()
     content = path.read_bytes()
-    path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    with sqlite3.connect(path) as raw:
+        schema = raw.execute(
+            "SELECT pageno FROM dbstat WHERE name = 'sqlite_schema' ORDER BY pageno"
+        ).fetchall()
+    raw.close()
+    intact = {number for (number,) in schema} | {2}  # the second says where pages belong
+    pages = [content[at : at + 4096] for at in range(0, len(content), 4096)]
+    path.write_bytes(
+        b"".join(p if n in intact else b"\xff" * 4096 for n, p in enumerate(pages, start=1))
+    )
     # SQLite only reads the pages it needs: the damage shows in use, and is reported there.
     box = await Storage.open(path, retry_s=3600.0)
-    box.record_minutes([minute(0)])
+    box.history.record_minutes({0: {GATE: Period(captured=1)}})
     assert not await box.flush()
     assert "malformed" in box.last_error
     with pytest.raises(StorageError, match="malformed"):
-        await box.minutes(GATE, 0, 1)
+        await box.history.periods(MINUTE, GATE)
+    with pytest.raises(StorageError, match="malformed"):
+        await box.history.chart(GATE, 0, 60_000, 10)
     await box.close()
 
 
@@ -260,7 +248,7 @@ async def test_a_database_with_damaged_pages(tmp_path: Path) -> None:
 
 async def limit_pages(box: Storage, pages: int) -> None:
     """Make the database full: it may not grow beyond this many pages."""
-    await box._connection.execute(f"PRAGMA max_page_count = {pages}")
+    await box._writer._connection.execute(f"PRAGMA max_page_count = {pages}")
 
 
 async def test_a_full_disk_is_counted_and_overcome(tmp_path: Path) -> None:
@@ -274,12 +262,12 @@ async def test_a_full_disk_is_counted_and_overcome(tmp_path: Path) -> None:
     assert box.failures >= 1
     assert "full" in box.last_error
     assert box.waiting_rows == len(texts)
-    assert await box.recent_events(9) == []
+    assert await box.events(9) == []
 
     await limit_pages(box, 100_000)
     assert await box.flush()
     assert box.last_error == ""
-    assert [e.text for e in await box.recent_events(99)] == texts[::-1]
+    assert [e.text for e in await box.events(99)] == texts[::-1]
     assert box.lost_rows == 0
     await box.close()
 
@@ -293,7 +281,7 @@ async def test_the_writer_tries_again_by_itself(tmp_path: Path) -> None:
         await until(lambda: box.failures >= 3)
         await limit_pages(box, 100_000)
         await until(lambda: box.waiting_rows == 0)
-    assert len(await box.recent_events(9)) == 1
+    assert len(await box.events(9)) == 1
     await box.close()
 
 
@@ -309,7 +297,7 @@ async def test_while_full_the_newest_rows_are_kept(tmp_path: Path) -> None:
     assert box.lost_rows == 7
     await limit_pages(box, 100_000)
     await box.flush()
-    kept = [int(e.text.split()[0]) for e in await box.recent_events(99)]
+    kept = [int(e.text.split()[0]) for e in await box.events(99)]
     assert kept == [11, 10, 9, 8, 7]
     await box.close()
 
@@ -328,7 +316,7 @@ async def test_another_process_holding_the_file_is_waited_for(tmp_path: Path) ->
     path = tmp_path / "box.sqlite3"
     box = await Storage.open(path, retry_s=3600.0)
     await box.flush()
-    await box._connection.execute("PRAGMA busy_timeout = 1")
+    await box._writer._connection.execute("PRAGMA busy_timeout = 1")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     box.record_event("info", "hello")
@@ -337,24 +325,75 @@ async def test_another_process_holding_the_file_is_waited_for(tmp_path: Path) ->
     other.execute("ROLLBACK")
     other.close()
     assert await box.flush()
-    assert len(await box.recent_events(9)) == 1
+    assert len(await box.events(9)) == 1
     await box.close()
 
 
 async def test_a_row_the_database_refuses_does_not_hold_back_the_others(storage: Storage) -> None:
     storage.record_event("info", "before")
-    storage.record_minutes([minute(0, captured=None)])  # NOT NULL
-    storage.record_minutes([minute(60_000, captured=1 << 70)])  # no SQLite integer
+    storage.record_event("loud", None)  # type: ignore[arg-type]  # NOT NULL
+    storage.history.record_minutes({1: {GATE: Period(captured=1 << 70)}})  # no SQLite integer
     storage.record_event("info", "after")
     assert await storage.flush()
-    assert [e.text for e in await storage.recent_events(9)] == ["after", "before"]
-    assert await storage.minutes(GATE, 0, 1 << 50) == []
-    assert storage.lost_rows == 2
-    assert storage.failures == 2
+    assert [e.text for e in await storage.events(9)] == ["after", "before"]
+    assert await storage.history.periods(MINUTE, GATE) == {}
+    assert storage.lost_rows == 3, "the event, the minute and its part of the hour"
+    assert storage.failures == 3
 
 
 async def test_reading_a_closed_storage_is_a_clear_error(tmp_path: Path) -> None:
     box = await Storage.open(tmp_path / "box.sqlite3")
     await box.close()
     with pytest.raises(StorageError, match="cannot be read"):
-        await box.recent_events(1)
+        await box.events(1)
+
+
+async def test_what_was_set_for_a_camera_stays_when_it_says_hello_again(storage: Storage) -> None:
+    storage.record_overrides(GATE, {"slo_ms": 1})  # of a camera nobody has met: nothing
+    storage.record_camera(GATE, {"slo_ms": 300})
+    storage.record_overrides(GATE, {"slo_ms": 200})
+    storage.record_camera(GATE, {"slo_ms": 400})
+    await storage.flush()
+    (known,) = await storage.cameras()
+    assert (known.hello, known.overrides) == ({"slo_ms": 400}, {"slo_ms": 200})
+
+
+async def test_a_forgotten_camera_leaves_nothing_and_the_others_everything(
+    storage: Storage,
+) -> None:
+    other = CameraId("gate-3")
+    for camera in (GATE, other):
+        storage.record_camera(camera, {})
+        storage.history.record_minutes({1: {camera: Period(captured=1)}})
+        storage.history.record_second(60, {camera: Period(captured=1)})
+        storage.record_event("info", "came", camera)
+    storage.forget_camera(GATE)
+    await storage.flush()
+    assert [known.camera for known in await storage.cameras()] == [other]
+    for level in (SECOND, MINUTE, HOUR):
+        assert await storage.history.periods(level, GATE) == {}
+        assert len(await storage.history.periods(level, other)) == 1
+    assert [event.camera for event in await storage.events(9)] == [other]
+
+
+async def test_events_are_read_page_by_page_and_by_what_they_are(storage: Storage) -> None:
+    for number in range(6):
+        storage.record_event("warning" if number % 2 else "info", str(number), GATE)
+    storage.record_event("warning", "of the box")
+    await storage.flush()
+    first = await storage.events(3)
+    assert [event.text for event in first] == ["of the box", "5", "4"]
+    assert [event.text for event in await storage.events(9, before=first[-1].id)] == [
+        "3", "2", "1", "0",
+    ]  # fmt: skip
+    warnings = await storage.events(2, camera=GATE, level="warning")
+    assert [event.text for event in warnings] == ["5", "3"]
+
+
+async def test_sizes_count_every_table(storage: Storage) -> None:
+    storage.record_event("info", "one")
+    storage.history.record_minutes({1: {GATE: Period()}, 2: {GATE: Period()}})
+    await storage.flush()
+    sizes = await storage.sizes()
+    assert (sizes.rows["events"], sizes.rows["history_minute"], sizes.rows["cameras"]) == (1, 2, 0)
+    assert sizes.database_bytes >= 4096

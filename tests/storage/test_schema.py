@@ -1,11 +1,17 @@
 """Migrations: applied in order, once, each whole or not at all."""
 
+import json
 import sqlite3
 from pathlib import Path
 
 import aiosqlite
 import pytest
 
+from edgebox.domain.latencies import HISTORY_BUCKETS
+from edgebox.domain.requests import CameraId
+from edgebox.storage.database import Storage
+from edgebox.storage.levels import HOUR, MINUTE
+from edgebox.storage.periods import BOX
 from edgebox.storage.schema import MIGRATIONS, migrate
 
 ONE = ("CREATE TABLE a (x)", "INSERT INTO a VALUES (1)")
@@ -39,15 +45,50 @@ async def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> N
     assert await contents(path) == (1, ["a"])
 
 
-async def test_minutes_of_the_first_version_are_kept(tmp_path: Path) -> None:
+async def test_cameras_of_the_second_version_have_nothing_set(tmp_path: Path) -> None:
+    async with aiosqlite.connect(tmp_path / "m.sqlite3", isolation_level=None) as connection:
+        await migrate(connection, MIGRATIONS[:2])
+        await connection.execute("INSERT INTO cameras VALUES ('gate', '{}', 1, 2)")
+        await migrate(connection)
+        rows = await connection.execute_fetchall("SELECT camera, overrides FROM cameras")
+    assert [tuple(row) for row in rows] == [("gate", "{}")]
+
+
+async def test_minutes_of_earlier_releases_become_history(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite3"
+    latency = {
+        "p50": {"network": 20.0, "queue": 3.0, "inference": 8.0, "return": 1.0, "total": 33.0},
+        "p99": {"network": 60.0, "queue": 9.0, "inference": 12.0, "return": 2.0, "total": 80.0},
+    }
+    # The second was begun late, after a restart; the last is of the next hour.
+    rows = [
+        ("gate", 60_000, 9, 8, 7, 1, {"sender": 1}, latency, 300.0, {"a": 8}),
+        ("gate", 61_500, 5, 5, 5, 0, {}, latency, 200.0, {"a": 1, "b": 4}),
+        ("yard", 60_000, 3, 0, 0, 0, {"queue": 3}, {}, None, {}),
+        ("gate", 3_600_000, 600, 600, 600, 0, {}, latency, 100.0, {"b": 600}),
+    ]
     async with aiosqlite.connect(path, isolation_level=None) as connection:
         await migrate(connection, MIGRATIONS[:1])
-        await connection.execute(
-            "INSERT INTO metrics_minute VALUES ('gate', 60000, 9, 9, 8, 1, '{}', '{}', NULL, '{}')"
-        )
-        await migrate(connection)
-        rows = await connection.execute_fetchall(
-            "SELECT camera, on_time, mismatches FROM metrics_minute"
-        )
-    assert [tuple(row) for row in rows] == [("gate", 8, 0)]
+        for *counts, dropped, parts, mean_px, variants in rows:
+            texts = (json.dumps(dropped), json.dumps(parts), mean_px, json.dumps(variants))
+            await connection.execute(
+                f"INSERT INTO metrics_minute VALUES ({', '.join('?' * 10)})", (*counts, *texts)
+            )
+    storage = await Storage.open(path)
+    minutes = await storage.history.periods(MINUTE, CameraId("gate"))
+    hours = await storage.history.periods(HOUR, CameraId("gate"))
+    box = await storage.history.periods(HOUR, BOX)
+    chart = json.loads(await storage.history.chart(CameraId("gate"), 0, 7_200_000, 300))
+    await storage.close()
+    assert {at: row["captured"] for at, row in minutes.items()} == {1: 14, 60: 600}
+    assert {at: row["captured"] for at, row in hours.items()} == {0: 14, 1: 600}
+    assert {at: row["captured"] for at, row in box.items()} == {0: 17, 1: 600}
+    assert (box[0]["dropped_sender"], box[0]["dropped_queue"]) == (1, 3)
+    assert (box[0]["covered_ms"], box[0]["connected_ms"]) == (60_000, 120_000)
+    assert json.loads(minutes[1]["variants"]) == {"a": 9, "b": 4}
+    assert minutes[1]["width_px_sum"] == 8 * 300 + 5 * 200
+    at = chart["at_ms"].index(3_600_000)
+    for name, quantiles in latency.items():
+        for part, ms in quantiles.items():
+            read_ms = chart["latency_ms"][name][part][at]
+            assert abs(read_ms - ms) <= HISTORY_BUCKETS.error * ms + 0.01

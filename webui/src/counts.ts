@@ -26,6 +26,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   failed: 'the model failed on the batch',
   departed: 'the camera left before the answer',
   shutdown: 'the box was stopping',
+  lost: 'sent, but never heard of again: the connection broke, or the camera stopped',
 }
 
 export interface DropLine {

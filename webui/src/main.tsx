@@ -8,8 +8,10 @@ import { render } from 'preact'
 import { App } from './components/App'
 import { Gallery } from './gallery'
 import { shouldReload } from './reconnect'
+import { routeOf } from './route'
 import { BoxSocket, socketAddress, type Connection } from './socket'
 import { applyTheme, savedTheme } from './theme'
+import { TimelineFeed } from './timeline/feed'
 import type { BoxState } from './types'
 
 const RELOADED_FOR = 'edgebox.reloaded-for'
@@ -37,11 +39,20 @@ const socket = new BoxSocket(socketAddress(document.baseURI), {
     draw()
   },
   onFrame: (frame) => gallery.show(frame),
+  onTimeline: (news) => feed.take(news),
 })
+const feed = new TimelineFeed((wanted) => socket.watchTimeline(wanted))
 
 function draw(): void {
   render(
-    <App connection={connection} state={state} gallery={gallery} onRetry={() => socket.retryNow()} />,
+    <App
+      connection={connection}
+      state={state}
+      gallery={gallery}
+      feed={feed}
+      onRetry={() => socket.retryNow()}
+      route={routeOf(location.hash)}
+    />,
     root as HTMLElement,
   )
 }
@@ -60,3 +71,7 @@ function reloadForUpgrade(loaded: string, seen: string): boolean {
 
 applyTheme(savedTheme())
 socket.start()
+window.addEventListener('hashchange', () => {
+  draw()
+  window.scrollTo(0, 0)
+})

@@ -113,12 +113,12 @@ async function decode(jpeg: Uint8Array<ArrayBuffer>): Promise<ImageBitmap | null
   }
 }
 
-function colourOf(label: string, labels: readonly string[]): string {
+export function colourOf(label: string, labels: readonly string[]): string {
   const index = Math.max(0, labels.indexOf(label))
   return COLOURS[index % COLOURS.length] as string
 }
 
-function drawBox(
+export function drawBox(
   context: CanvasRenderingContext2D,
   box: Rectangle,
   label: string,

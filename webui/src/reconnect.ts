@@ -8,8 +8,8 @@ const LONGEST_MS = 5_000
  * How long to wait before the attempt-th try (0 is the first): doubling, with up to half of it taken off
  * at random, so that many open pages do not come back in the same instant. `random` is in [0, 1).
  */
-export function reconnectDelayMs(attempt: number, random: number): number {
-  const full = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(attempt, 16))
+export function reconnectDelayMs(attempt: number, random: number, longest_ms = LONGEST_MS): number {
+  const full = Math.min(longest_ms, FIRST_MS * 2 ** Math.min(attempt, 16))
   return Math.round(full * (1 - random / 2))
 }
 

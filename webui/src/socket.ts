@@ -2,6 +2,7 @@
 
 import { parseFrame, parseState, type ShownFrame } from './messages'
 import { reconnectDelayMs, SILENT_MS } from './reconnect'
+import { parseTimeline, type TimelineNews } from './timeline/types'
 import type { BoxState, Watch } from './types'
 
 export type Connection =
@@ -14,10 +15,11 @@ export interface Listener {
   onConnection(connection: Connection): void
   onState(state: BoxState): void
   onFrame(frame: ShownFrame): void
+  onTimeline(news: TimelineNews): void
 }
 
-/** Frames a second of each camera for a page in the background: enough to have a picture on return. */
-const HIDDEN_HZ = 1
+/** Frames a second of each camera while none is looked at: enough to have a picture on return. */
+const UNSEEN_HZ = 1
 
 export class BoxSocket {
   private socket: WebSocket | null = null
@@ -25,6 +27,7 @@ export class BoxSocket {
   private retryTimer: number | undefined
   private silenceTimer: number | undefined
   private lostSince_ms: number | null = null
+  private timeline = false
 
   constructor(
     private readonly address: string,
@@ -49,6 +52,12 @@ export class BoxSocket {
     this.connect()
   }
 
+  /** Ask for the timeline, whose page shows no frames, or for no more of it. */
+  watchTimeline(wanted: boolean): void {
+    this.timeline = wanted
+    this.watch()
+  }
+
   private connect(): void {
     this.retryTimer = undefined
     if (this.lostSince_ms !== null) {
@@ -60,7 +69,7 @@ export class BoxSocket {
     // A connection that hangs half open, while opening or later, reports nothing by itself.
     this.expectMessage(socket)
     socket.onopen = () => {
-      if (document.hidden) this.watch()
+      if (document.hidden || this.timeline) this.watch()
     }
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => this.receive(socket, event.data)
     socket.onclose = () => this.lost(socket)
@@ -69,7 +78,9 @@ export class BoxSocket {
   /** A forgotten tab should not cost the box what a watched one does. */
   private watch(): void {
     if (this.socket?.readyState !== WebSocket.OPEN) return
-    const wanted: Watch = document.hidden ? { type: 'watch', max_hz: HIDDEN_HZ } : { type: 'watch' }
+    const wanted: Watch = { type: 'watch' }
+    if (document.hidden || this.timeline) wanted.max_hz = UNSEEN_HZ
+    if (this.timeline && !document.hidden) wanted.timeline = true
     this.socket.send(JSON.stringify(wanted))
   }
 
@@ -89,7 +100,9 @@ export class BoxSocket {
       if (frame) this.listener.onFrame(frame)
       return
     }
-    const state = parseState(data)
+    const news = parseTimeline(data)
+    if (news) this.listener.onTimeline(news)
+    const state = news ? null : parseState(data)
     if (!state) return
     // Only a state proves that the box is back: a proxy may accept sockets for a box that is down.
     this.attempt = 0

@@ -54,6 +54,8 @@ export interface Camera {
   connected: boolean
   /** When and why it went; null while it is there. */
   left: { at_ms: number; why: string } | null
+  /** From its hello to the arrival of its first frame; null before that. */
+  first_frame_s: number | null
   agent: string | null
   address: string | null
   slo_ms: number
@@ -143,6 +145,8 @@ export interface Detection {
 export interface Watch {
   type: 'watch'
   max_hz?: number
+  /** Also the timeline, from a minute ago on. */
+  timeline?: boolean
 }
 
 /** The JSON header of a binary message. */

@@ -8,6 +8,7 @@ import { App } from '../src/components/App'
 import type { Gallery } from '../src/gallery'
 import { parseState } from '../src/messages'
 import type { Connection } from '../src/socket'
+import { TimelineFeed } from '../src/timeline/feed'
 import type { ApplicationTimes, BoxState, Camera } from '../src/types'
 
 const gallery = {} as Gallery
@@ -20,7 +21,7 @@ function documented(): BoxState {
 }
 
 function page(state: BoxState | null, connection: Connection = { phase: 'live' }): string {
-  const html = renderToString(<App connection={connection} state={state} gallery={gallery} onRetry={() => {}} />)
+  const html = renderToString(<App connection={connection} state={state} gallery={gallery} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ place: 'overview' }} />)
   return html.replaceAll('\u202f', ' ')
 }
 

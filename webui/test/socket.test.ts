@@ -11,6 +11,7 @@ class FakeWebSocket {
   static opened: FakeWebSocket[] = []
   onmessage: ((event: { data: unknown }) => void) | null = null
   onclose: (() => void) | null = null
+  onopen: (() => void) | null = null
   binaryType = ''
   closed = false
   readyState = FakeWebSocket.OPEN
@@ -36,6 +37,7 @@ function latest(): FakeWebSocket {
 
 const phases: string[] = []
 const states: unknown[] = []
+const told: number[] = []
 let wake: () => void = () => {}
 let lookAway: (hidden: boolean) => void = () => {}
 let socket: BoxSocket
@@ -46,6 +48,7 @@ beforeEach(() => {
   FakeWebSocket.opened = []
   phases.length = 0
   states.length = 0
+  told.length = 0
   vi.stubGlobal('WebSocket', FakeWebSocket)
   const page = {
     hidden: false,
@@ -66,6 +69,7 @@ beforeEach(() => {
     onConnection: (connection: Connection) => phases.push(connection.phase),
     onState: (state) => states.push(state),
     onFrame: () => {},
+    onTimeline: (news) => told.push(news.now_ms),
   })
   socket.start()
 })
@@ -141,4 +145,28 @@ test('a page nobody looks at asks for fewer frames, and for the usual ones on re
   lookAway(true)
   lookAway(false)
   expect(latest().sent).toEqual(['{"type":"watch","max_hz":1}', '{"type":"watch"}'])
+})
+
+describe('the timeline', () => {
+  test('is asked for while its page is open and looked at, at each connection', () => {
+    latest().onmessage?.({ data: STATE })
+    socket.watchTimeline(true)
+    lookAway(true)
+    lookAway(false)
+    socket.watchTimeline(false)
+    const [watching, usual] = ['{"type":"watch","max_hz":1,"timeline":true}', '{"type":"watch"}']
+    expect(latest().sent).toEqual([watching, '{"type":"watch","max_hz":1}', watching, usual])
+    socket.watchTimeline(true)
+    latest().onclose?.()
+    vi.advanceTimersByTime(500)
+    latest().onopen?.()
+    expect(latest().sent).toEqual([watching])
+  })
+
+  test('is no state, and no proof that the box is back', () => {
+    latest().onmessage?.({ data: '{"type":"timeline","now_ms":5,"batches":[]}' })
+    expect(told).toEqual([5])
+    expect(states).toEqual([])
+    expect(phases).toEqual(['connecting'])
+  })
 })

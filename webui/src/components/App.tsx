@@ -1,40 +1,27 @@
-// The whole page: header, the box, the cameras, what happened.
-
-import { useEffect, useState } from 'preact/hooks'
+// The frame around every page: header, links between the pages, the page that the address names.
 
 import type { Gallery } from '../gallery'
+import { Overview } from '../pages/Overview'
+import type { Route } from '../route'
 import type { Connection } from '../socket'
+import type { TimelineFeed } from '../timeline/feed'
 import type { BoxState } from '../types'
-import { Applications } from './Applications'
-import { BoxLine } from './BoxLine'
-import { CameraTile } from './CameraTile'
 import { ConnectionBar, ConnectionPill } from './ConnectionStatus'
-import { Events } from './Events'
-import { Guard } from './Guard'
 import { Logo } from './icons'
-import { NoCameras } from './NoCameras'
+import { Lazy } from './Lazy'
+import { Nav } from './Nav'
 import { ThemeButton } from './ThemeButton'
 
 export interface AppProps {
   connection: Connection
   state: BoxState | null
   gallery: Gallery
+  feed: TimelineFeed
   onRetry: () => void
+  route: Route
 }
 
-export function App({ connection, state, gallery, onRetry }: AppProps) {
-  const [enlarged, enlarge] = useState<string | null>(null)
-  useEffect(() => {
-    if (enlarged === null) return
-    const close = (event: KeyboardEvent) => {
-      if (event.key === 'Escape') enlarge(null)
-    }
-    window.addEventListener('keydown', close)
-    return () => window.removeEventListener('keydown', close)
-  }, [enlarged])
-
-  // A camera keeps its place whatever becomes of it: tiles that move are hard to watch.
-  const cameras = [...(state?.cameras ?? [])].sort((a, b) => BY_NAME.compare(a.id, b.id))
+export function App({ connection, state, gallery, feed, onRetry, route }: AppProps) {
   return (
     <div class={`page ${connection.phase === 'lost' ? 'stale' : ''}`}>
       <header class="top">
@@ -47,37 +34,12 @@ export function App({ connection, state, gallery, onRetry }: AppProps) {
             <span>{state.box.version}</span>
           </p>
         )}
+        <Nav route={route} />
         <ConnectionPill connection={connection} />
         <ThemeButton />
       </header>
       {state ? (
-        <>
-          <Guard what="The box's state">
-            <BoxLine state={state} />
-          </Guard>
-          <div class="columns">
-            <main aria-label="Cameras">
-              {cameras.length === 0 && <NoCameras ready={state.box.ready} />}
-              <div class="tiles">
-                {cameras.map((camera) => (
-                  <Guard key={camera.id} what={`Camera ${camera.id}`}>
-                    <CameraTile
-                      camera={camera}
-                      window_s={state.box.window_s}
-                      gallery={gallery}
-                      enlarged={camera.id === enlarged}
-                      onToggle={() => enlarge(camera.id === enlarged ? null : camera.id)}
-                    />
-                  </Guard>
-                ))}
-              </div>
-            </main>
-            <Events events={state.box.events} />
-          </div>
-          <Guard what="Execution by application">
-            <Applications applications={state.box.applications} />
-          </Guard>
-        </>
+        <Place route={route} state={state} gallery={gallery} feed={feed} />
       ) : (
         <main class="opening">
           <p>{connection.phase === 'lost' ? 'The box does not answer.' : 'Connecting to the box…'}</p>
@@ -88,4 +50,21 @@ export function App({ connection, state, gallery, onRetry }: AppProps) {
   )
 }
 
-const BY_NAME = new Intl.Collator('en', { numeric: true })
+function Place({
+  route,
+  state,
+  gallery,
+  feed,
+}: Pick<AppProps, 'gallery' | 'feed' | 'route'> & { state: BoxState }) {
+  switch (route.place) {
+    case 'add':
+      return <Lazy load={addPage} props={{ state, gallery }} />
+    case 'scheduler':
+      return <Lazy load={schedulerPage} props={{ state, feed }} />
+    default:
+      return <Overview state={state} gallery={gallery} />
+  }
+}
+
+const addPage = async () => (await import('../pages/Add')).Add
+const schedulerPage = async () => (await import('../pages/Scheduler')).Scheduler

@@ -1,6 +1,7 @@
 // What to do first: shown until a camera has connected.
 
-import { useState } from 'preact/hooks'
+import { hashOf } from '../route'
+import { Command } from './Command'
 
 export function NoCameras({ ready }: { ready: boolean }) {
   const scheme = location.protocol === 'https:' ? 'wss' : 'ws'
@@ -15,31 +16,7 @@ export function NoCameras({ ready }: { ready: boolean }) {
       </p>
       <Command text={command} />
       <p class="muted">It shows up here within a second, with its frames, its link and what the box decides for it.</p>
+      <p><a href={hashOf({ place: 'add' })}>Add a camera of your own</a>: a stream, a USB camera, a video file, or a phone.</p>
     </section>
-  )
-}
-
-function Command({ text }: { text: string }) {
-  const [copied, setCopied] = useState(false)
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text)
-    } catch {
-      // Not allowed here; a click on the command selects it whole.
-      return
-    }
-    setCopied(true)
-    window.setTimeout(() => setCopied(false), 2000)
-  }
-  return (
-    <div class="command">
-      <code>{text}</code>
-      {/* Browsers offer the clipboard to secure pages and to localhost only. */}
-      {window.isSecureContext && (
-        <button type="button" onClick={() => void copy()}>
-          <span aria-live="polite">{copied ? 'Copied' : 'Copy'}</span>
-        </button>
-      )}
-    </div>
   )
 }

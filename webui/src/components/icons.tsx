@@ -65,3 +65,27 @@ export function EnlargeIcon() {
 export function ShrinkIcon() {
   return <Icon><path d="M13 7H9V3M3 9h4v4M9 7l4.5-4.5M7 9l-4.5 4.5" {...LINE} /></Icon>
 }
+
+export function PauseIcon() {
+  return (
+    <Icon>
+      <path d="M4.5 3h2.6v10H4.5zM8.9 3h2.6v10H8.9z" fill="currentColor" />
+    </Icon>
+  )
+}
+
+export function PlayIcon() {
+  return (
+    <Icon>
+      <path d="M4.8 2.9v10.2L13 8z" fill="currentColor" />
+    </Icon>
+  )
+}
+
+export function DownloadIcon() {
+  return (
+    <Icon>
+      <path {...LINE} d="M8 2.5v7.5M4.8 7.2 8 10.4l3.2-3.2M3 13.2h10" />
+    </Icon>
+  )
+}

@@ -1,0 +1,49 @@
+"""Owns how settings over a hello are written: as a program changes them, and as stored. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from edgebox.domain.overrides import Overrides
+from edgebox.link.fields import FieldReader
+from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
+from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
+
+NAMES = ("slo_ms", "rate_hz", "app", "min_accuracy")
+RATE_MIN_HZ = 0.01
+"""Slower is no camera any more; disconnect it."""
+_FIELDS = {"slo_ms": "slo_ns"} | {name: name for name in NAMES[1:]}
+
+
+def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
+    """Return overrides after a change: null takes one back, what is not named stays.
+
+    Raises:
+        InvalidInputError: lists every wrong field.
+    """
+    read = FieldReader("settings", fields)
+    for name in fields:
+        if name not in NAMES:
+            read.errors.append(f"settings.{name} is not known; there are {', '.join(NAMES)}")
+    given = {name for name in NAMES if fields.get(name) is not None}
+    changes: dict[str, Any] = {_FIELDS[name]: None for name in NAMES if name in fields}
+    if "slo_ms" in given:
+        changes["slo_ns"] = round(read.number("slo_ms", SLO_MIN_MS, SLO_MAX_MS) * 1e6)
+    if "rate_hz" in given:
+        changes["rate_hz"] = read.number("rate_hz", RATE_MIN_HZ, RATE_MAX_HZ)
+    if "app" in given:
+        changes["app"] = read.text("app", pattern=NAME_PATTERN, expected=NAME_WANTED)
+    if "min_accuracy" in given:
+        changes["min_accuracy"] = read.number("min_accuracy", 0, 1)
+    read.finish()
+    return replace(before, **changes)
+
+
+def written(overrides: Overrides) -> dict[str, float | str | None]:
+    """Return what `changed` reads; null is what the hello decides."""
+    return {
+        "slo_ms": None if overrides.slo_ns is None else overrides.slo_ns / 1e6,
+        "rate_hz": overrides.rate_hz,
+        "app": overrides.app,
+        "min_accuracy": overrides.min_accuracy,
+    }

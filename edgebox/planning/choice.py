@@ -1,0 +1,66 @@
+"""Decides which levels all cameras get: step by step or in turns, kept or new. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from edgebox.domain.models import VariantName
+from edgebox.planning.candidates import Candidates
+from edgebox.planning.capacity import Timing
+from edgebox.planning.ground import on_the_ground, slow_down, time_limit
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.selection import Selection
+from edgebox.planning.steps import best_by_steps, kept_by_steps
+from edgebox.planning.turn_selection import TurnSelection, best_in_turns, kept_in_turns
+
+Chosen = Selection | TurnSelection
+
+
+def choose(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+    iterations_max: int,
+) -> Chosen:
+    """Choose a level for every camera.
+
+    First, cameras that could not be served even if all had their smallest level become best effort.
+    Then there are two ways to serve the others, with a sound test each: step by step, where many
+    sizes share the executors and a part of their time is kept free (`steps.py`), and in turns,
+    where few sizes run in full batches (`turns.py`). The plan in force, repaired and raised where
+    there is room, is replaced only by one that is better by a margin, so that nobody is moved for
+    nothing. Where not even the smallest levels fit either way, all rates are lowered by the same
+    factor, none below what its camera can use; where not even these fit, the fewest cameras
+    become best effort.
+
+    Args:
+        cameras: what each could be given; at least one camera.
+        timing: what batches take.
+        parameters: the tunables.
+        iterations_max: bound on the steps or tests of each search.
+    """
+    ground = on_the_ground(cameras, timing, parameters)
+    new: list[Chosen] = []
+    old: list[Chosen] = []
+    turning = best_in_turns(cameras, timing, parameters, iterations_max)
+    if turning is not None:
+        new.append(turning)
+        if (kept := kept_in_turns(cameras, timing, parameters)) is not None:
+            raised = best_in_turns(cameras, timing, parameters, iterations_max, kept)
+            old.append(raised or kept)
+    if ground.utilisation > time_limit(parameters):
+        if turning is None:
+            return slow_down(ground.cameras, timing, parameters)
+    elif turning is None or _served(turning) <= _served(ground):
+        new.append(best_by_steps(ground, timing, parameters, iterations_max))
+        stepped = kept_by_steps(ground, timing, parameters, iterations_max)
+        if stepped is not None:
+            old.append(stepped)
+    best = max(new, key=lambda chosen: chosen.accuracy_rate)
+    if old:
+        in_force = max(old, key=lambda chosen: chosen.accuracy_rate)
+        if best.accuracy_rate <= in_force.accuracy_rate * parameters.better_by:
+            return in_force
+    return best
+
+
+def _served(chosen: Chosen) -> int:
+    return sum(c.served for c in chosen.cameras)

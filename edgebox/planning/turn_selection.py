@@ -1,0 +1,257 @@
+"""Decides which levels cameras get on executors that take turns at a few variants. Pure.
+
+The step-by-step selection (`selection.py`) credits batches only with what gathers in half of the
+tightest budget of all, and many cameras at many sizes share few batches. Here the test is that of
+`turns.py`, and cameras move to the same size together. Where batches gain much, as on a GPU, this
+finds far more accuracy; where they gain nothing it finds no more than the steps.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from edgebox.domain.models import VariantName
+from edgebox.planning.candidates import Candidates, Level
+from edgebox.planning.capacity import Timing
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.selection import Refusal
+from edgebox.planning.turns import Late, asked_of, busy_share, turn
+
+_TESTS_MAX = 240
+"""Bound on the assignments that one search tries."""
+_GAIN = 0.8
+"""Turns are worth a try where a request in a batch takes at most this much of one alone."""
+
+
+class TurnSelection:
+    """A level for each camera, which executors that take turns can serve."""
+
+    def __init__(
+        self,
+        cameras: Sequence[Candidates],
+        at: Sequence[int],
+        timing: Mapping[VariantName, Timing],
+    ) -> None:
+        self.cameras = cameras
+        self.at = list(at)
+        self._timing = timing
+
+    @property
+    def levels(self) -> list[Level]:
+        """What each camera has."""
+        return [c.levels[at] for c, at in zip(self.cameras, self.at, strict=True)]
+
+    @property
+    def utilisation(self) -> float:
+        """Planned share of the executors' time, in the largest batches that deadlines allow."""
+        return busy_share(asked_of(self.cameras, self.levels), self._timing)
+
+    @property
+    def accuracy_rate(self) -> float:
+        """What is maximised: accuracy times rate, over all cameras (Jellyfish, Eq. 2)."""
+        return sum(level.variant.accuracy * level.rate_hz for level in self.levels)
+
+    def refusal(self, camera: int, level: Level, parameters: PlanningParameters) -> Refusal | None:
+        """Say what forbids a camera to have this level; None: nothing does."""
+        levels = self.levels
+        levels[camera] = level
+        return _refusal(self.cameras, levels, self._timing, parameters, upgrade=True)
+
+
+def _refusal(
+    cameras: Sequence[Candidates],
+    levels: Sequence[Level],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+    *,
+    upgrade: bool,
+) -> Refusal | None:
+    asked = asked_of(cameras, levels)
+    found = turn(asked, timing, parameters.latency_upgrade_ns if upgrade else 0)
+    if isinstance(found, Late):
+        who = min(
+            (
+                at
+                for at, (c, level) in enumerate(zip(cameras, levels, strict=True))
+                if c.served and level.variant.name == found.variant
+            ),
+            key=lambda at: levels[at].budget.compute_ns,
+            default=None,
+        )
+        if who is not None:
+            return Refusal(who=who, over_ns=found.over_ns)
+        return Refusal(missing_share=1.0)
+    limit = parameters.turn_share * (parameters.upgrade_share if upgrade else 1.0)
+    missing = busy_share(asked, timing) - limit
+    return Refusal(missing_share=missing) if missing > 0 else None
+
+
+def works_in_turns(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> bool:
+    """Say whether turns are worth a try here, and all can at least have their smallest levels."""
+    if not _gains(timing):
+        return False
+    smallest = [c.levels[0] for c in cameras]
+    return _refusal(cameras, smallest, timing, parameters, upgrade=True) is None
+
+
+def _gains(timing: Mapping[VariantName, Timing]) -> bool:
+    """Say whether full batches gain much, as on a GPU; else nothing is won in turns."""
+    return any(
+        pooled_ns / size <= _GAIN * of.batches[0][2] / of.batches[0][0]
+        for of in timing.values()
+        for size, _, pooled_ns in of.batches
+    )
+
+
+def kept_in_turns(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> TurnSelection | None:
+    """Return what cameras have now, or the largest below it; None: it no longer works."""
+    kept = TurnSelection(cameras, [c.current for c in cameras], timing)
+    refused = _refusal(cameras, kept.levels, timing, parameters, upgrade=False)
+    return None if refused is not None else kept
+
+
+def best_in_turns(
+    cameras: Sequence[Candidates],
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+    tests_max: int,
+    start: TurnSelection | None = None,
+) -> TurnSelection | None:
+    """Search levels for all cameras; None: not even the smallest ones work, or batches gain little.
+
+    Every pair of sizes is tried: as many cameras as possible have the larger one, those first that
+    have most time left there, the others the smaller one, or the largest below it that they can
+    have. Then single cameras rise, to sizes in use or by one, as long as any can. O(T (n + V B))
+    for T tests, n cameras, V sizes of B batches.
+
+    Args:
+        cameras: what each could be given; at least one camera.
+        timing: what batches take.
+        parameters: the tunables.
+        tests_max: bound on the assignments tried.
+        start: only raise single cameras from here.
+    """
+    if start is None and not works_in_turns(cameras, timing, parameters):
+        return None
+    search = _Search(cameras, timing, parameters, min(tests_max, _TESTS_MAX))
+    if start is None:
+        search.take([0] * len(cameras))
+        search.pairs()
+    else:
+        search.take(start.at)
+    search.rise()
+    return TurnSelection(cameras, search.best, timing)
+
+
+class _Search:
+    """The best assignment so far, as levels' numbers, and how many more may be tried."""
+
+    def __init__(
+        self,
+        cameras: Sequence[Candidates],
+        timing: Mapping[VariantName, Timing],
+        parameters: PlanningParameters,
+        tests: int,
+    ) -> None:
+        self._cameras = cameras
+        self._timing = timing
+        self._parameters = parameters
+        self._tests = tests
+        self._values = [
+            [level.variant.accuracy * level.rate_hz for level in c.levels] for c in cameras
+        ]
+        self.best: list[int] = []
+        self.worth = -1.0
+
+    def works(self, at: Sequence[int]) -> bool:
+        """Say whether executors can serve this."""
+        levels = [c.levels[n] for c, n in zip(self._cameras, at, strict=True)]
+        refused = _refusal(self._cameras, levels, self._timing, self._parameters, upgrade=True)
+        return refused is None
+
+    def take(self, at: Sequence[int]) -> None:
+        """Remember an assignment as the best."""
+        self.best, self.worth = list(at), self._worth_of(at)
+
+    def pairs(self) -> None:
+        """Try pairs of sizes, the largest first; some tests are left for single cameras.
+
+        The larger the smaller size, the fewer cameras can have the larger one.
+        """
+        spared = self._tests // 3
+        sizes = sorted({_size(level) for c in self._cameras for level in c.levels})
+        caps = [[_largest(c.levels, size) for c in self._cameras] for size in sizes]
+        for large in range(len(sizes) - 1, 0, -1):
+            high = caps[large]
+            if self._worth_of(high) <= self.worth or self._tried(high):
+                break
+            risers = [
+                at
+                for at, c in enumerate(self._cameras)
+                if _size(c.levels[high[at]]) == sizes[large]
+            ]
+            risers.sort(key=partial(self._slack_ns, high), reverse=True)
+            for small in range(large):
+                risers = self._rising(caps[small], high, risers)
+                if not risers or self._tests <= spared:
+                    break
+
+    def _rising(self, low: Sequence[int], high: Sequence[int], risers: list[int]) -> list[int]:
+        """Return the most of these cameras, in this order, that can rise from a size to another."""
+        for count in range(len(risers), 0, -1):
+            at = list(low)
+            for camera in risers[:count]:
+                at[camera] = high[camera]
+            # What is worth less than the best is not tried; with a larger low size it may be.
+            if self._worth_of(at) <= self.worth or self._tried(at):
+                return risers[:count]
+        return []
+
+    def rise(self) -> None:
+        """Let single cameras rise, the worst off first, as long as any can."""
+        risen = True
+        while risen and self._tests > 0:
+            risen = False
+            used = {_size(c.levels[n]) for c, n in zip(self._cameras, self.best, strict=True)}
+            for camera, of in sorted(
+                enumerate(self._cameras), key=lambda pair: self._values[pair[0]][self.best[pair[0]]]
+            ):
+                has = self.best[camera]
+                for to in range(len(of.levels) - 1, has, -1):
+                    if to == has + 1 or _size(of.levels[to]) in used:
+                        changed = [*self.best[:camera], to, *self.best[camera + 1 :]]
+                        if self._tried(changed):
+                            risen = True
+                            break
+
+    def _tried(self, at: Sequence[int]) -> bool:
+        if self._tests <= 0:
+            return False
+        self._tests -= 1
+        if not self.works(at):
+            return False
+        if self._worth_of(at) > self.worth:
+            self.take(at)
+        return True
+
+    def _slack_ns(self, at: Sequence[int], camera: int) -> int:
+        return self._cameras[camera].levels[at[camera]].slack_ns
+
+    def _worth_of(self, at: Sequence[int]) -> float:
+        return sum(values[n] for values, n in zip(self._values, at, strict=True))
+
+
+def _size(level: Level) -> tuple[int, VariantName]:
+    return level.variant.pixels, level.variant.name
+
+
+def _largest(levels: Sequence[Level], size: tuple[int, VariantName]) -> int:
+    """Return the largest level up to a size; the smallest one if all are larger."""
+    return max((at for at, level in enumerate(levels) if _size(level) <= size), default=0)

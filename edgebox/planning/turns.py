@@ -1,0 +1,110 @@
+"""Decides what executors can serve that take turns at a few variants in full batches. Pure.
+
+While one batch of each active variant runs, what the next ones hold arrives: R is the sum of the
+batches' times, over executors that work side by side, and a variant's batch must hold what comes
+in R. A request that just misses its batch waits for at most W = max(R, longest batch), then runs:
+its camera is safe if W plus its own batch's time is within its compute budget. With one variant
+this is Jellyfish's Eq. 6 and 7; with one executor it is the round-robin cycle of `cycle.py`.
+Batches grow with the load, so no part of the time need be kept free for unlucky phases; that they
+can still grow is what `busy_share` tells. Limits: all executors have all variants; batches form on
+whichever is free.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from edgebox.domain.models import VariantName
+from edgebox.planning.candidates import Candidates, Level
+from edgebox.planning.capacity import Timing
+
+_NEVER_NS = 1 << 62
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the cameras on one variant ask of it."""
+
+    rate_hz: float = 0.0
+    tightest_ns: int = _NEVER_NS
+    """The least compute budget of a served camera."""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Why a turn does not work: this variant's requests would be late by so much."""
+
+    variant: VariantName
+    over_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One batch of each active variant."""
+
+    wait_ns: int
+    """For how long any request may have to wait."""
+    batch: Mapping[VariantName, int] = field(default_factory=dict)
+    """Active variant to the size of its batches."""
+
+
+def asked_of(cameras: Sequence[Candidates], levels: Iterable[Level]) -> dict[VariantName, Asked]:
+    """Add up what cameras at these levels ask of each variant."""
+    asked: dict[VariantName, Asked] = {}
+    for camera, level in zip(cameras, levels, strict=True):
+        of = asked.setdefault(level.variant.name, Asked())
+        of.rate_hz += level.rate_hz
+        if camera.served:
+            of.tightest_ns = min(of.tightest_ns, level.budget.compute_ns)
+    return asked
+
+
+def turn(
+    asked: Mapping[VariantName, Asked],
+    timing: Mapping[VariantName, Timing],
+    margin_ns: int = 0,
+) -> Turn | Late:
+    """Find the shortest turn that carries this, or say who is late in every one.
+
+    Larger batches make the turn longer and a longer turn makes the batches larger, so the least
+    fixed point is the best there is. O(V B) for V active variants and B batch sizes.
+
+    Args:
+        asked: of each active variant.
+        timing: what its batches take.
+        margin_ns: kept back from every budget.
+    """
+    at = dict.fromkeys(asked, 0)
+    while True:
+        batches = {name: timing[name].batches[at[name]] for name in asked}
+        turn_ns = sum(pooled_ns for _, _, pooled_ns in batches.values())
+        wait_ns = max(round(turn_ns), *(longest_ns for _, longest_ns, _ in batches.values()))
+        for name, (_, longest_ns, _) in batches.items():
+            over_ns = wait_ns + longest_ns + margin_ns - asked[name].tightest_ns
+            if over_ns > 0:
+                return Late(name, over_ns)
+        grown = False
+        for name, of in asked.items():
+            needed = of.rate_hz * turn_ns / 1e9
+            sizes = timing[name].batches
+            while sizes[at[name]][0] < needed - 1e-9:
+                grown = True
+                at[name] += 1
+                if at[name] == len(sizes):
+                    return Late(name, round(turn_ns))
+        if not grown:
+            return Turn(wait_ns, {name: size for name, (size, _, _) in batches.items()})
+
+
+def busy_share(asked: Mapping[VariantName, Asked], timing: Mapping[VariantName, Timing]) -> float:
+    """Return the part of the executors' time that this takes in the largest batches allowed.
+
+    A batch is allowed if it can be in time at all: what executors that fell behind may gather.
+    """
+    share = 0.0
+    for name, of in asked.items():
+        share += of.rate_hz / 1e9 * min(
+            pooled_ns / size
+            for at, (size, longest_ns, pooled_ns) in enumerate(timing[name].batches)
+            if at == 0 or longest_ns <= of.tightest_ns
+        )  # fmt: skip
+    return share

@@ -1,0 +1,220 @@
+"""Decides what a chart is made of: which level, which steps, which columns. Pure.
+
+A chart of a span asks for at most so many points. Its step is the least of `STEPS_MS` that keeps
+to it, and the rows come from the coarsest level whose own step is not longer: rows of coarser
+levels are sums of those of finer ones, so the figures are the same and the reading is less. What
+that level does not have (any more, or yet) comes from another, as a segment with steps of its own.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+from edgebox.domain.latencies import HISTORY_BUCKETS, PARTS
+from edgebox.storage.levels import COLUMNS, DROPPED, HOUR, MINUTE, SECOND, Level
+from edgebox.storage.packing import Ints, unpacked
+from edgebox.storage.periods import CODES
+
+POINTS_MIN, POINTS_MAX = 10, 2_000
+SPAN_MAX_MS = 3_660 * 86_400_000
+
+_S, _MIN, _H, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+STEPS_MS = (
+    *(s * _S for s in (1, 2, 5, 10, 15, 30)),
+    *(m * _MIN for m in (1, 2, 5, 10)),
+    # From minutes no longer steps: they would be read from thousands of rows.
+    *(h * _H for h in (1, 2, 3, 6, 12)),
+    *(d * _DAY for d in (1, 2, 5, 10, 30, 100, 400)),
+)
+_QUANTILES = {"p50": 0.50, "p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a chart: whole steps of rows of one level. Instants are Unix milliseconds."""
+
+    level: Level
+    begin_ms: int
+    end_ms: int
+    step_ms: int
+
+    @property
+    def points(self) -> int:
+        """How many steps it has; the last may be cut off by its end."""
+        return -(-(self.end_ms - self.begin_ms) // self.step_ms)
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The steps of its level that belong to it: from the first up to the second."""
+        step_ms = self.level.step_ms
+        return self.begin_ms // step_ms, -(-self.end_ms // step_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Since when levels have rows, and until when. Unix milliseconds."""
+
+    second_ms: int | None
+    """The oldest second; None: there is none."""
+    minute_ms: int | None
+    """The oldest minute; None: there is none."""
+    until_ms: int
+    """What began from here on is not in minutes and hours yet."""
+
+
+def step_for(span_ms: int, points: int) -> int:
+    """Return the step with which a span has at most so many points."""
+    # Two segments may begin within a step, and the span itself may.
+    needed_ms = -(-span_ms // (points - 3))
+    return STEPS_MS[min(bisect_left(STEPS_MS, needed_ms), len(STEPS_MS) - 1)]
+
+
+def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]:
+    """Return the segments of a chart, oldest first.
+
+    Args:
+        from_ms: where it begins, or up to a step earlier.
+        to_ms: where it ends.
+        points: steps it may have, at least `POINTS_MIN`.
+        kept: what there is to read.
+    """
+    step_ms = step_for(to_ms - from_ms, points)
+    begin_ms = from_ms - from_ms % step_ms
+    # The finest first. What is not in minutes yet is in seconds, whatever the step.
+    seconds_ms = kept.until_ms
+    if step_ms < MINUTE.step_ms:
+        seconds_ms = min(seconds_ms, _first_step(kept.second_ms, MINUTE, to_ms))
+    bounds = [(SECOND, seconds_ms)]
+    if step_ms < HOUR.step_ms:
+        # No hour is split: its row is of all of it.
+        hour_ms = min(seconds_ms, to_ms) // HOUR.step_ms * HOUR.step_ms
+        bounds.append((MINUTE, min(_first_step(kept.minute_ms, HOUR, to_ms), hour_ms)))
+    bounds.append((HOUR, begin_ms))
+    found = []
+    end_ms = to_ms
+    for level, bound_ms in bounds:
+        since_ms = max(begin_ms, bound_ms)
+        if since_ms < end_ms:
+            since_ms -= since_ms % level.step_ms
+            found.append(Segment(level, since_ms, end_ms, max(step_ms, level.step_ms)))
+            end_ms = since_ms
+    return found[::-1]
+
+
+def _first_step(since_ms: int | None, coarser: Level, otherwise_ms: int) -> int:
+    """Return the first whole step of the next level from an instant on."""
+    return otherwise_ms if since_ms is None else -(-since_ms // coarser.step_ms) * coarser.step_ms
+
+
+@dataclass(slots=True)
+class Drawn:
+    """The steps of one segment, added up."""
+
+    at_ms: Ints
+    """When each begins, (points,)."""
+    sums: dict[str, list[int | None]]
+    """Each of `levels.COLUMNS` that SQL adds up; None where there are no rows."""
+    variants: list[Counter[str]]
+    latencies: Ints
+    """(points, CODES)."""
+
+
+def drawn(
+    segment: Segment, summed: Sequence[Sequence[Any]], counted: Sequence[Sequence[Any]]
+) -> Drawn:
+    """Return the steps of a segment from the rows of `levels.summing` and `levels.counting`."""
+    points, first = segment.points, segment.rows[0]
+    per_step = segment.step_ms // segment.level.step_ms
+    columns = COLUMNS[:-2]
+    sums: dict[str, list[int | None]] = {column: [None] * points for column in columns}
+    for step, *row in summed:
+        for column, value in zip(columns, row, strict=True):
+            sums[column][step] = value
+    steps = np.array([(at - first) // per_step for at, _, _ in counted], np.int64)
+    variants: list[Counter[str]] = [Counter() for _ in range(points)]
+    for step, (_, counts, _) in zip(steps.tolist(), counted, strict=True):
+        if counts != "{}":
+            variants[step].update(orjson.loads(counts))
+    latencies = unpacked([row[2] for row in counted], steps, (points, CODES))
+    at_ms = segment.begin_ms + segment.step_ms * np.arange(points)
+    return Drawn(at_ms, sums, variants, latencies)
+
+
+def columns(parts: Sequence[Drawn]) -> dict[str, Any]:
+    """Return the series of docs/http-api.md, `at_ms` included."""
+    sums = {name: [v for part in parts for v in part.sums[name]] for name in COLUMNS[:-2]}
+    variants = [counts for part in parts for counts in part.variants]
+    latencies = np.concatenate([part.latencies for part in parts])
+    there = [value is not None for value in sums["covered_ms"]]
+    answered = _plus(sums["on_time"], sums["late"])
+    return {
+        "at_ms": [int(at) for part in parts for at in part.at_ms],
+        "covered_ms": sums["covered_ms"],
+        "connected": _ratio(sums["connected_ms"], sums["covered_ms"], 1, 3),
+        **{name: sums[name] for name in ("captured", "accepted", "on_time", "late", "mismatches")},
+        "dropped": {
+            reason: sums[column] for column, reason in DROPPED.items() if any(sums[column])
+        },
+        "fps": _ratio(answered, sums["covered_ms"], 1e3, 2),
+        "latency_ms": _quantiles(latencies),
+        "variants": {
+            name: [
+                counts[name] if here else None for counts, here in zip(variants, there, strict=True)
+            ]
+            for name in sorted(set().union(*variants))
+        },
+        "width_px": _ratio(sums["width_px_sum"], answered, 1, 1),
+        "received_bps": _ratio(sums["received_bytes"], sums["covered_ms"], 8e3, 0),
+        "bandwidth_bps": {
+            "measured": {
+                "mean": _ratio(sums["measured_bits"], sums["measured_busy_us"], 1e6, 0),
+                "min": sums["measured_least_bps"],
+                "max": sums["measured_most_bps"],
+            },
+            "estimated": {
+                "mean": _ratio(sums["estimated_sum_bps"], sums["estimated_count"], 1, 0),
+                "min": sums["estimated_least_bps"],
+                "max": sums["estimated_most_bps"],
+            },
+        },
+    }
+
+
+def _plus(some: Sequence[int | None], more: Sequence[int | None]) -> list[int | None]:
+    return [None if a is None or b is None else a + b for a, b in zip(some, more, strict=True)]
+
+
+def _ratio(
+    above: Sequence[int | None], below: Sequence[int | None], unit: float, digits: int
+) -> list[float | None]:
+    """Return above / below x unit, rounded; None where there is nothing below."""
+    return [
+        None if a is None or not b else round(a / b * unit, digits)
+        for a, b in zip(above, below, strict=True)
+    ]
+
+
+def _quantiles(latencies: Ints) -> dict[str, dict[str, list[float | None]]]:
+    """Return each quantile of each part of each step, (steps, CODES), by nearest rank."""
+    counts = latencies.reshape(len(latencies), len(PARTS), HISTORY_BUCKETS.count)
+    up_to = np.cumsum(counts, axis=2)
+    answers = up_to[:, :, -1]
+    values_ms = HISTORY_BUCKETS.values_ms()
+    found: dict[str, dict[str, list[float | None]]] = {}
+    for name, q in _QUANTILES.items():
+        ranks = np.maximum(1, np.ceil(q * answers - 1e-9))
+        buckets = np.argmax(up_to >= ranks[:, :, None], axis=2)
+        ms = np.round(values_ms[buckets], 2)
+        found[name] = {
+            part: [
+                value if there else None
+                for value, there in zip(ms[:, at].tolist(), answers[:, at].tolist(), strict=True)
+            ]
+            for at, part in enumerate(PARTS)
+        }
+    return found

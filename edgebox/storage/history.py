@@ -1,0 +1,200 @@
+"""Owns what happened when: seconds in memory, minutes and hours in the file, charts of both.
+
+A minute is written once it is over, in one transaction that also adds it to its hour. Charts are
+read between transactions and put together in a thread: neither runs on the event loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from edgebox.domain.errors import StorageError, UnknownNameError
+from edgebox.domain.requests import CameraId
+from edgebox.storage.charts import Kept, Segment, columns, drawn, segments
+from edgebox.storage.levels import (
+    ADDING,
+    COLUMNS,
+    HOUR,
+    MINUTE,
+    NAME,
+    SECOND,
+    Level,
+    counting,
+    summing,
+    values,
+)
+from edgebox.storage.periods import BOX, Period, Periods
+from edgebox.storage.writer import Writer
+
+SECOND_ROWS_MAX = 300_000
+"""Rows of seconds that stay in memory: 64 cameras and the box for an hour, about 60 MB."""
+
+
+class History:
+    """Periods by second, minute and hour; part of `Storage`."""
+
+    def __init__(
+        self, writer: Writer, seconds: Writer, second_minutes: int, now_ms: Callable[[], int]
+    ) -> None:
+        """Use `Storage.history`.
+
+        Args:
+            writer: of the file.
+            seconds: of the database in memory.
+            second_minutes: how long seconds are kept.
+            now_ms: the wall clock, in Unix milliseconds.
+        """
+        self._writer = writer
+        self._seconds = seconds
+        self._second_keep_s = second_minutes * 60
+        self._now_ms = now_ms
+        self._until_ms = now_ms() // MINUTE.step_ms * MINUTE.step_ms
+
+    # -- recording --------------------------------------------------------------------------
+
+    def record_second(self, second: int, periods: Periods) -> None:
+        """Keep what happened in a second, in memory; added to what that second has already."""
+        for camera in periods:
+            self._seconds.record(NAME, camera)
+        for camera, period in periods.items():
+            self._seconds.record(ADDING[SECOND], second, *values(camera, period))
+
+    def record_minutes(self, minutes: Mapping[int, Periods]) -> None:
+        """Keep minutes that are over, and add them to their hours.
+
+        Args:
+            minutes: by their number since 1970, what is to be added to each.
+        """
+        hours: dict[int, dict[CameraId, Period]] = {}
+        for camera in {camera for periods in minutes.values() for camera in periods}:
+            self._writer.record(NAME, camera)
+        for minute, periods in minutes.items():
+            hour = hours.setdefault(minute * MINUTE.step_ms // HOUR.step_ms, {})
+            for camera, period in periods.items():
+                self._writer.record(ADDING[MINUTE], minute, *values(camera, period))
+                hour.setdefault(camera, Period()).add(period)
+        for number, totals in hours.items():
+            for camera, period in totals.items():
+                self._writer.record(ADDING[HOUR], number, *values(camera, period))
+        if minutes:
+            self._until_ms = (max(minutes) + 1) * MINUTE.step_ms
+
+    def forget(self, camera: CameraId) -> None:
+        """Let all go that is kept of a camera; the box's own history keeps its frames."""
+        for writer, tables in (
+            (self._seconds, (SECOND.table,)),
+            (self._writer, (MINUTE.table, HOUR.table)),
+        ):
+            for table in tables:
+                writer.record(
+                    f"DELETE FROM {table} WHERE name ="
+                    " (SELECT id FROM history_names WHERE camera = ?)",
+                    camera,
+                )
+            writer.record("DELETE FROM history_names WHERE camera = ?", camera)
+
+    async def forget_seconds(self) -> None:
+        """Let seconds go that are past their age, or too many.
+
+        Those of a clock that was ahead go as well: they would stay until it is that late.
+        """
+        now_s = self._now_ms() // SECOND.step_ms
+        await self._seconds.execute(
+            "DELETE FROM history_second WHERE at < ? OR at > ?",
+            now_s - self._second_keep_s, now_s + self._second_keep_s,
+        )  # fmt: skip
+        await self._seconds.execute(
+            "DELETE FROM history_second WHERE at <"
+            " (SELECT at FROM history_second ORDER BY at DESC LIMIT 1 OFFSET ?)",
+            SECOND_ROWS_MAX,
+        )
+        await self._seconds.execute(
+            "DELETE FROM history_names WHERE id NOT IN (SELECT name FROM history_second)"
+        )
+
+    # -- reading ----------------------------------------------------------------------------
+
+    async def chart(self, camera: CameraId, from_ms: int, to_ms: int, points: int) -> bytes:
+        """Return the JSON document of docs/http-api.md.
+
+        Args:
+            camera: whose; `BOX`: all of them together.
+            from_ms: where it begins, Unix milliseconds.
+            to_ms: where it ends, later than that.
+            points: steps it may have, at least `charts.POINTS_MIN`.
+
+        Raises:
+            UnknownNameError: nothing is kept of this camera.
+            StorageError: the database cannot be read.
+        """
+        if camera != BOX:
+            await self._check_known(camera)
+        found = segments(from_ms, to_ms, points, await self._kept())
+        rows = [await self._rows(segment, camera) for segment in found]
+        try:
+            return await asyncio.to_thread(_document, camera, from_ms, to_ms, found, rows)
+        except ValueError as error:
+            raise StorageError(f"the history of {camera or 'the box'}: {error}") from error
+
+    async def periods(self, level: Level, camera: CameraId) -> dict[int, dict[str, Any]]:
+        """Return every row of a camera by its step since 1970; the columns of `levels.COLUMNS`."""
+        writer = self._seconds if level is SECOND else self._writer
+        (rows,) = await writer.read(
+            (
+                f"SELECT at, {', '.join(COLUMNS)} FROM {level.table} WHERE name ="
+                " (SELECT id FROM history_names WHERE camera = ?) ORDER BY at",
+                (camera,),
+            )
+        )
+        return {at: dict(zip(COLUMNS, row, strict=True)) for at, *row in rows}
+
+    async def _check_known(self, camera: CameraId) -> None:
+        query = ("SELECT 1 FROM history_names WHERE camera = ?", (camera,))
+        for writer in (self._seconds, self._writer):
+            (rows,) = await writer.read(query)
+            if rows:
+                return
+        raise UnknownNameError(f"no history is kept of a camera named {camera}")
+
+    async def _kept(self) -> Kept:
+        ((second,),) = (await self._seconds.read(("SELECT min(at) FROM history_second", ())))[0]
+        ((minute,),) = (await self._writer.read(("SELECT min(at) FROM history_minute", ())))[0]
+        return Kept(
+            None if second is None else second * SECOND.step_ms,
+            None if minute is None else minute * MINUTE.step_ms,
+            self._until_ms,
+        )
+
+    async def _rows(self, segment: Segment, camera: CameraId) -> list[list[Any]]:
+        level = segment.level
+        first, end = segment.rows
+        writer = self._seconds if level is SECOND else self._writer
+        return await writer.read(
+            (summing(level), (first, segment.step_ms // level.step_ms, first, end, camera)),
+            (counting(level), (first, end, camera)),
+        )
+
+
+def _document(
+    camera: CameraId, from_ms: int, to_ms: int, found: list[Segment], rows: list[list[list[Any]]]
+) -> bytes:
+    parts = [drawn(segment, *read) for segment, read in zip(found, rows, strict=True)]
+    return orjson.dumps(
+        {
+            "camera": camera or None,
+            "from_ms": from_ms,
+            "to_ms": to_ms,
+            "segments": [
+                {
+                    "level": segment.level.name,
+                    "from_ms": segment.begin_ms,
+                    "step_ms": segment.step_ms,
+                    "points": segment.points,
+                }
+                for segment in found
+            ],
+            **columns(parts),
+        }
+    )

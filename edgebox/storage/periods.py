@@ -1,0 +1,105 @@
+"""What happened to frames in a stretch of time, so that stretches can be added up. Pure data.
+
+Everything here is a sum, a least or a most: adding periods in any order and grouping gives the
+same as counting them together, so roll-ups lose nothing.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from edgebox.domain.latencies import HISTORY_BUCKETS, PARTS
+from edgebox.domain.requests import CameraId
+
+Ints = npt.NDArray[np.int64]
+
+CODES = len(PARTS) * HISTORY_BUCKETS.count
+"""Buckets of all parts, one part after the other: bucket b of part p has the code
+p x HISTORY_BUCKETS.count + b."""
+
+BOX = CameraId("")
+"""Whose periods are those of all cameras together; no camera may be named so."""
+
+
+@dataclass(slots=True)
+class Extent:
+    """A rate as a fraction of sums, between its extremes."""
+
+    total: int = 0
+    weight: int = 0
+    least: int | None = None
+    most: int | None = None
+
+    def take(self, amount: int, weight: int, rate: int) -> None:
+        """Take in one sample: `amount` by `weight`, which is a rate of `rate`."""
+        self.add(Extent(amount, weight, rate, rate))
+
+    def add(self, other: "Extent") -> None:
+        """Add what others have sampled."""
+        self.total += other.total
+        self.weight += other.weight
+        if other.least is not None:
+            self.least = other.least if self.least is None else min(self.least, other.least)
+        if other.most is not None:
+            self.most = other.most if self.most is None else max(self.most, other.most)
+
+
+@dataclass(slots=True)
+class Period:
+    """One camera's frames, or those of all cameras, over some time."""
+
+    covered_ms: int = 0
+    """How long was counted. Less than the period where the box or the camera was not there, more
+    where the wall clock was set back."""
+    connected_ms: int = 0
+    """How long the camera was connected; for the box, of all cameras together."""
+    captured: int = 0
+    accepted: int = 0
+    on_time: int = 0
+    late: int = 0
+    mismatches: int = 0
+    """Of the answered frames: on another variant than their camera had been advised of."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Frames by drop reason."""
+    variants: Counter[str] = field(default_factory=Counter)
+    """Answered frames by variant."""
+    width_px_sum: int = 0
+    """Input widths of the answered frames."""
+    received_bytes: int = 0
+    measured: Extent = field(default_factory=Extent)
+    """What frames showed of the uplink on their way: bits by microseconds, rates in bit/s."""
+    estimated: Extent = field(default_factory=Extent)
+    """What the uplink was believed to carry, sampled each second: bit/s by samples."""
+    latencies: Ints = field(default_factory=lambda: np.zeros(CODES, np.int64))
+    """Answered frames by bucket, (CODES,)."""
+
+    def add(self, other: "Period", *, links: bool = True) -> None:
+        """Add what happened elsewhere; `links` False: bandwidths of different uplinks are not."""
+        self.covered_ms += other.covered_ms
+        self.connected_ms += other.connected_ms
+        self.captured += other.captured
+        self.accepted += other.accepted
+        self.on_time += other.on_time
+        self.late += other.late
+        self.mismatches += other.mismatches
+        self.dropped.update(other.dropped)
+        self.variants.update(other.variants)
+        self.width_px_sum += other.width_px_sum
+        self.received_bytes += other.received_bytes
+        if links:
+            self.measured.add(other.measured)
+            self.estimated.add(other.estimated)
+        self.latencies += other.latencies
+
+
+Periods = Mapping[CameraId, Period]
+"""By camera, and `BOX` for all of them."""
+
+
+def latency_counts(latencies_ns: Ints) -> Ints:
+    """Return latencies, (n, len(PARTS)), as counts by code, (CODES,)."""
+    codes = HISTORY_BUCKETS.of_ns(latencies_ns) + np.arange(len(PARTS)) * HISTORY_BUCKETS.count
+    return np.bincount(codes.ravel(), minlength=CODES)

@@ -1,0 +1,192 @@
+"""Owns one SQLite connection: writing behind a bounded buffer, reading between the transactions.
+
+Recording never waits and never raises: rows go into a buffer that one task writes, a transaction
+at a time. When the disk is full or fails, serving goes on: rows wait (the oldest go first when the
+buffer is full), the writer tries again, `failures` and `last_error` say so.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import aiosqlite
+
+from edgebox.domain.errors import StorageError
+
+_Row = tuple[str, tuple[Any, ...]]
+"""A statement and its parameters."""
+
+_ROW_REFUSED = (
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    OverflowError,
+    UnicodeEncodeError,
+)
+"""Errors of the row itself: trying again cannot help."""
+
+
+class Writer:
+    """An open connection and what waits to be written to it."""
+
+    def __init__(
+        self, connection: aiosqlite.Connection, *, buffer_rows_max: int, retry_s: float
+    ) -> None:
+        """Take over a connection in autocommit mode; nothing is written before `start`.
+
+        Args:
+            connection: closed by `close`.
+            buffer_rows_max: rows that may wait for the disk.
+            retry_s: pause after a failed write.
+        """
+        self.failures = 0
+        """Write attempts that failed since the start."""
+        self.last_error = ""
+        """What the last attempt said; empty once writing works again."""
+        self.lost_rows = 0
+        """Rows that were given up: the buffer overflowed, or the database refused them."""
+        self._connection = connection
+        self._buffer_rows_max = buffer_rows_max
+        self._retry_s = retry_s
+        self._buffer: deque[_Row] = deque()
+        self._wake = asyncio.Event()
+        # One connection serves all, so a read must not see half of a transaction.
+        self._exclusive = asyncio.Lock()
+        self._closing = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to write what is recorded."""
+        self._task = asyncio.create_task(self._write_forever(), name="storage-writer")
+
+    async def close(self) -> None:
+        """Write what waits, once more if it must be, and close the connection. Idempotent."""
+        if self._closing:
+            return
+        self._closing = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        await self.flush()
+        self.lost_rows += len(self._buffer)
+        self._buffer.clear()
+        with contextlib.suppress(sqlite3.Error):
+            await self._connection.close()
+
+    @property
+    def waiting_rows(self) -> int:
+        """Rows recorded and not yet written."""
+        return len(self._buffer)
+
+    def record(self, statement: str, *parameters: Any) -> None:
+        """Have a statement executed soon, in the order of recording."""
+        while len(self._buffer) >= self._buffer_rows_max:
+            self._buffer.popleft()
+            self.lost_rows += 1
+        self._buffer.append((statement, parameters))
+        self._wake.set()
+
+    async def read(self, *queries: tuple[str, Sequence[Any]]) -> list[list[Any]]:
+        """Return the rows of each query, all of one moment.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        try:
+            async with self._exclusive:
+                return [
+                    list(await self._connection.execute_fetchall(statement, parameters))
+                    for statement, parameters in queries
+                ]
+        except (sqlite3.Error, ValueError) as error:  # ValueError: the connection is closed
+            raise StorageError(f"the database cannot be read: {error}") from error
+
+    async def execute(self, statement: str, *parameters: Any) -> list[Any]:
+        """Execute one statement now, outside any transaction, and return its rows.
+
+        Raises:
+            StorageError: it failed; counted like a write that did.
+        """
+        try:
+            async with self._exclusive:
+                return list(await self._connection.execute_fetchall(statement, parameters))
+        except (sqlite3.Error, ValueError) as error:
+            self._failed(error)
+            raise StorageError(f"the database cannot be written: {error}") from error
+
+    async def flush(self) -> bool:
+        """Try to write everything that waits, now; say whether all of it was written."""
+        async with self._exclusive:
+            batch = list(self._buffer)
+            self._buffer.clear()
+            try:
+                await self._write(batch)
+            except _ROW_REFUSED:
+                # One bad row must not hold the others back for ever: each on its own.
+                for at, row in enumerate(batch):
+                    try:
+                        await self._write([row])
+                    except _ROW_REFUSED as error:
+                        self.lost_rows += 1
+                        self._failed(error)
+                    except (sqlite3.Error, ValueError) as error:
+                        self._failed(error)
+                        self._put_back(batch[at:])
+                        return False
+                return True
+            except (sqlite3.Error, ValueError) as error:
+                self._failed(error)
+                self._put_back(batch)
+                return False
+            self.last_error = ""
+        return True
+
+    async def _write_forever(self) -> None:
+        while not self._closing:
+            await self._wake.wait()
+            self._wake.clear()
+            if not await self.flush() and not self._closing:
+                await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait before the next attempt; closing cuts it short, new rows do not."""
+        waited_until = time.monotonic() + self._retry_s
+        while not self._closing and (left := waited_until - time.monotonic()) > 0:
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), timeout=left)
+        self._wake.set()
+
+    async def _write(self, rows: Sequence[_Row]) -> None:
+        """Write some rows in one transaction, all or none."""
+        if not rows:
+            return
+        connection = self._connection
+        await connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statement, group in groupby(rows, key=itemgetter(0)):
+                await connection.executemany(statement, [parameters for _, parameters in group])
+            await connection.execute("COMMIT")
+        except BaseException:
+            # A full disk ends the transaction by itself.
+            if connection.in_transaction:
+                await connection.execute("ROLLBACK")
+            raise
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        self.last_error = str(error)
+
+    def _put_back(self, rows: Sequence[_Row]) -> None:
+        """Return rows to the front of the buffer; the oldest go when it overflows."""
+        room = self._buffer_rows_max - len(self._buffer)
+        kept = rows[max(0, len(rows) - room) :]
+        self.lost_rows += len(rows) - len(kept)
+        self._buffer.extendleft(reversed(kept))

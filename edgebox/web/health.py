@@ -1,0 +1,43 @@
+"""Owns what those ask who watch over the process: is it alive, is it ready."""
+
+from aiohttp import web
+
+from edgebox.web.routes import Answer, Route, json_response
+from edgebox.web.schemas import BOOLEAN, TEXT, Schema, constant, record
+from edgebox.web.site import Site
+
+_ALIVE = Schema("Alive", record(status=constant("ok")))
+_READINESS = Schema("Readiness", record(ready=BOOLEAN, reason=TEXT))
+
+
+async def _health(site: Site, request: web.Request) -> web.Response:
+    return json_response({"status": "ok"})
+
+
+async def _ready(site: Site, request: web.Request) -> web.Response:
+    box = site.box
+    document = {"ready": box.ready, "reason": box.not_ready_because}
+    return json_response(document, 200 if box.ready else 503)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/healthz",
+        answer=_health,
+        summary="Whether the process lives",
+        answers=(Answer("It does.", _ALIVE),),
+        any_origin=True,
+    ),
+    Route(
+        method="GET",
+        path="/readyz",
+        answer=_ready,
+        summary="Whether cameras are welcome",
+        answers=(
+            Answer("Models are warm and cameras are welcome.", _READINESS),
+            Answer("Not yet, or not any more; `reason` says why.", _READINESS, status=503),
+        ),
+        any_origin=True,
+    ),
+)

@@ -1,0 +1,121 @@
+"""GET /v1/models: the families a box can run, and what each variant takes. docs/models.md."""
+
+from collections import Counter
+from typing import Any
+
+from aiohttp import web
+
+from edgebox.domain.models import QUANTILES, VariantName
+from edgebox.inference.family import Family
+from edgebox.runtime.box import Box
+from edgebox.web.routes import Answer, Route, json_response
+from edgebox.web.schemas import (
+    BOOLEAN,
+    COUNT,
+    NUMBER,
+    SHARE,
+    TEXT,
+    Schema,
+    array,
+    described,
+    mapping,
+    nullable,
+    one_of,
+    record,
+)
+from edgebox.web.site import Site
+
+
+async def _models(site: Site, request: web.Request) -> web.Response:
+    box = site.box
+    cameras = Counter(
+        each.advice.variant for each in box.cameras.values() if each.connected and each.advice
+    )
+    families = [_family(box, family, cameras) for family in box.families.values()]
+    return json_response(
+        {"default": box.default_family, "quantiles": QUANTILES, "families": families}
+    )
+
+
+def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str, Any]:
+    origin = family.origin
+    return {
+        "name": family.name,
+        "task": family.task,
+        "licence": family.licence,
+        "description": family.description,
+        "labels": family.labels,
+        "imported": None
+        if origin is None
+        else {"layout": origin.layout, "sources": origin.sources, "remarks": origin.remarks},
+        "variants": [
+            {
+                "name": variant.name,
+                "width_px": variant.width_px,
+                "height_px": variant.height_px,
+                "accuracy": variant.accuracy,
+                "accuracy_assumed": variant.name in family.accuracy_assumed,
+                "sha256": family.files[variant.name].sha256,
+                "cameras": cameras[variant.name],
+                "profiles": _profiles(box, variant.name),
+            }
+            for variant in family.variants
+        ],
+    }
+
+
+def _profiles(box: Box, variant: VariantName) -> dict[str, dict[str, list[float]]]:
+    """Return times in ms by executor and batch size, each at the quantiles."""
+    return {
+        executor: {
+            str(size): [round(ns / 1e6, 3) for ns in profiles[variant].quantiles_ns[size]]
+            for size in profiles[variant].batch_sizes
+        }
+        for executor, profiles in box.profiles.items()
+        if variant in profiles
+    }
+
+
+_VARIANT = Schema(
+    "Variant",
+    record(
+        name=TEXT,
+        width_px=COUNT,
+        height_px=COUNT,
+        accuracy=described(SHARE, "mAP@0.5:0.95"),
+        accuracy_assumed=described(BOOLEAN, "Never measured: only its order means something"),
+        sha256=TEXT,
+        cameras=described(COUNT, "Connected cameras that are advised to send for it"),
+        profiles=described(
+            mapping(mapping(array(NUMBER))),
+            "Milliseconds by executor and batch size, one for each of `quantiles`",
+        ),
+    ),
+)
+_FAMILY = Schema(
+    "Family",
+    record(
+        name=TEXT,
+        task=one_of("detect", "classify"),
+        licence=TEXT,
+        description=TEXT,
+        labels=array(TEXT),
+        imported=nullable(record(layout=TEXT, sources=array(TEXT), remarks=array(TEXT))),
+        variants=array(_VARIANT),
+    ),
+)
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/models",
+        answer=_models,
+        summary="Model families, their variants, and what these take on this machine",
+        answers=(
+            Answer(
+                "The families; none before the box is ready.",
+                record(default=TEXT, quantiles=array(SHARE), families=array(_FAMILY)),
+            ),
+        ),
+    ),
+)

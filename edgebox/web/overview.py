@@ -1,0 +1,133 @@
+"""GET /v1/state, /v1/plan and /v1/events: the box as a whole. docs/http-api.md."""
+
+from typing import Any, cast
+
+from aiohttp import web
+
+from edgebox.domain.errors import StorageError
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.box import Box
+from edgebox.storage.rows import Level
+from edgebox.web.parameters import Choice, Integer, Text
+from edgebox.web.routes import JSON, Answer, Route, json_response
+from edgebox.web.schemas import (
+    BOOLEAN,
+    COUNT,
+    NUMBER,
+    TEXT,
+    Schema,
+    array,
+    mapping,
+    nullable,
+    record,
+)
+from edgebox.web.site import Site
+from edgebox.web.state_schemas import LEVEL, STATE
+
+_LIMIT = Integer("limit", 1, 1_000, 100, "At most so many")
+_BEFORE = Integer("before", 1, 2**53 - 1, None, "Only those older than the event with this id")
+_CAMERA = Text("camera", "Only those of this camera")
+_LEVEL = Choice("level", ("info", "warning", "error"), None, "Only those of this level")
+
+
+async def _state(site: Site, request: web.Request) -> web.Response:
+    return web.Response(body=await site.states.document(), content_type=JSON)
+
+
+async def _plan(site: Site, request: web.Request) -> web.Response:
+    return json_response(_plan_document(site.box))
+
+
+def _plan_document(box: Box) -> dict[str, Any]:
+    assignments, slowdown, age_s = [], {}, None
+    if box.ready:
+        scheduler = box.driver.scheduler
+        slowdown = {executor: round(by, 3) for executor, by in scheduler.slowdown.items()}
+        assignments = [
+            {
+                "camera": camera,
+                "variant": given.variant,
+                "rate_hz": given.rate_hz,
+                "quality": given.quality,
+                "served": given.served,
+                "reason": given.reason,
+            }
+            for camera, given in scheduler.assignments.items()
+        ]
+        if box.plan is not None:
+            age_s = round((box.driver.clock_ns() - box.plan.computed_ns) / 1e9, 3)
+    return {
+        "runs": box.plans,
+        "age_s": age_s,
+        "took_ms": round(box.plan_ns / 1e6, 3) if box.plans else None,
+        "utilisation": None if box.plan is None else round(box.plan.utilisation, 4),
+        "slowdown": slowdown,
+        "assignments": assignments,
+    }
+
+
+async def _events(site: Site, request: web.Request) -> web.Response:
+    limit, camera = _LIMIT.read(request), _CAMERA.read(request)
+    before, level = _BEFORE.read(request), cast(Level | None, _LEVEL.read(request))
+    await site.storage.flush()  # what has just happened is still on its way there
+    found = await site.storage.events(
+        limit + 1,
+        before=before,
+        camera=None if camera is None else CameraId(camera),
+        level=level,
+    )
+    page = found[:limit]
+    return json_response(
+        {"events": page, "next_before": page[-1].id if len(found) > limit else None}
+    )
+
+
+_ASSIGNMENT = Schema(
+    "Assignment",
+    record(
+        camera=TEXT, variant=TEXT, rate_hz=NUMBER, quality=COUNT, served=BOOLEAN, reason=TEXT
+    ),
+)  # fmt: skip
+_PLAN = Schema(
+    "Plan",
+    record(
+        runs=COUNT,
+        age_s=nullable(NUMBER),
+        took_ms=nullable(NUMBER),
+        utilisation=nullable(NUMBER),
+        slowdown=mapping(NUMBER),
+        assignments=array(_ASSIGNMENT),
+    ),
+)
+_EVENT = Schema(
+    "Event", record(id=COUNT, at_ms=COUNT, level=LEVEL, camera=nullable(TEXT), text=TEXT)
+)
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/state",
+        answer=_state,
+        summary="What the page shows, as one document",
+        answers=(Answer("The box and its cameras now.", STATE),),
+    ),
+    Route(
+        method="GET",
+        path="/v1/plan",
+        answer=_plan,
+        summary="What each camera is to send, and why",
+        answers=(Answer("The plan in force.", _PLAN),),
+    ),
+    Route(
+        method="GET",
+        path="/v1/events",
+        answer=_events,
+        summary="What has happened, newest first",
+        doc="A page of it: `next_before`, given as `before`, fetches the next; null: no more.",
+        parameters=(_LIMIT, _BEFORE, _CAMERA, _LEVEL),
+        problems=(StorageError,),
+        answers=(
+            Answer("A page of events.", record(events=array(_EVENT), next_before=nullable(COUNT))),
+        ),
+    ),
+)

@@ -1,0 +1,179 @@
+"""Owns how a parameter of a route is declared: one line that reads it and that describes it.
+
+Reading is strict: a value that is out of range, twice there or of another form is refused with
+what was expected, and so does a query that names a parameter nobody declared.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from aiohttp import web
+
+from edgebox.domain.errors import InvalidInputError
+
+Default = TypeVar("Default")
+Location = Literal["query", "path"]
+
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Generic[Default]):
+    """A number in the query."""
+
+    name: str
+    low: float
+    high: float
+    default: Default
+    doc: str
+    location: Location = "query"
+
+    def read(self, request: web.Request) -> float | Default:
+        """Return the value that a request gives, or the default.
+
+        Raises:
+            InvalidInputError: it is no such number.
+        """
+        text = _only(request, self.name)
+        if text is None:
+            return self.default
+        value = float(text) if _DECIMAL.fullmatch(text) else float("nan")
+        if not self.low <= value <= self.high:
+            wanted = f"a number from {self.low:g} to {self.high:g}"
+            raise InvalidInputError(f"{self.name} must be {wanted}, not {text!r}")
+        return value
+
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of its values."""
+        return _with_default(
+            {"type": "number", "minimum": self.low, "maximum": self.high}, self.default
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(Generic[Default]):
+    """A whole number in the query."""
+
+    name: str
+    low: int
+    high: int
+    default: Default
+    doc: str
+    location: Location = "query"
+
+    def read(self, request: web.Request) -> int | Default:
+        """Return the value that a request gives, or the default.
+
+        Raises:
+            InvalidInputError: it is no such number.
+        """
+        text = _only(request, self.name)
+        if text is None:
+            return self.default
+        if not _WHOLE.fullmatch(text) or not self.low <= int(text) <= self.high:
+            wanted = f"a whole number from {self.low} to {self.high}"
+            raise InvalidInputError(f"{self.name} must be {wanted}, not {text!r}")
+        return int(text)
+
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of its values."""
+        return _with_default(
+            {"type": "integer", "minimum": self.low, "maximum": self.high}, self.default
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[Default]):
+    """One of some words in the query."""
+
+    name: str
+    choices: tuple[str, ...]
+    default: Default
+    doc: str
+    location: Location = "query"
+
+    def read(self, request: web.Request) -> str | Default:
+        """Return the value that a request gives, or the default.
+
+        Raises:
+            InvalidInputError: it is none of the words.
+        """
+        text = _only(request, self.name)
+        if text is None:
+            return self.default
+        if text not in self.choices:
+            wanted = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
+            raise InvalidInputError(f"{self.name} must be {wanted}, not {text!r}")
+        return text
+
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of its values."""
+        return _with_default({"type": "string", "enum": list(self.choices)}, self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text in the query, None where it is missing."""
+
+    name: str
+    doc: str
+    location: Location = "query"
+
+    def read(self, request: web.Request) -> str | None:
+        """Return the value that a request gives.
+
+        Raises:
+            InvalidInputError: it is there twice.
+        """
+        return _only(request, self.name)
+
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of its values."""
+        return {"type": "string"}
+
+
+@dataclass(frozen=True, slots=True)
+class InPath:
+    """A part of the path: `{name}` in it. What it names is looked up, so any text will do."""
+
+    name: str
+    doc: str
+    location: Location = field(default="path", init=False)
+
+    def read(self, request: web.Request) -> str:
+        """Return the part that a request gives."""
+        return request.match_info[self.name]
+
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON Schema of its values."""
+        return {"type": "string", "minLength": 1}
+
+
+Parameter = Number[Any] | Integer[Any] | Choice[Any] | Text | InPath
+
+
+def check_names(request: web.Request, parameters: tuple[Parameter, ...]) -> None:
+    """Refuse a query that names what is not there: it would be ignored, and its sender misled.
+
+    Raises:
+        InvalidInputError: naming the parameters there are.
+    """
+    known = [each.name for each in parameters if each.location == "query"]
+    for name in request.query:
+        if name not in known:
+            there_is = f"there are {', '.join(known)}" if known else "there are none here"
+            raise InvalidInputError(f"there is no parameter {name!r}; {there_is}")
+
+
+def _only(request: web.Request, name: str) -> str | None:
+    values = request.query.getall(name, [])
+    if len(values) > 1:
+        raise InvalidInputError(f"{name} may be given once, not {len(values)} times")
+    return values[0] if values else None
+
+
+def _with_default(schema: dict[str, Any], default: object) -> dict[str, Any]:
+    return schema if default is None else {**schema, "default": default}

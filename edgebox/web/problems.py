@@ -1,0 +1,133 @@
+"""Owns what errors look like over HTTP: problem documents after RFC 9457.
+
+`type` is `/v1/problems/CODE`, which this box explains (`ROUTES` below), or `about:blank` where
+the status says it all; `code` is the same word for programs that rather compare words.
+"""
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import orjson
+from aiohttp import hdrs, web
+
+from edgebox.domain.errors import EdgeboxError
+from edgebox.web.schemas import COUNT, TEXT, Schema, described
+
+_log = logging.getLogger(__name__)
+
+CONTENT_TYPE = "application/problem+json"
+TYPES_PATH = "/v1/problems/"
+
+Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """One kind of problem, whatever the occasion."""
+
+    code: str
+    status: int
+    title: str
+
+    @property
+    def reference(self) -> str:
+        """What names it as `type` in every problem document."""
+        return TYPES_PATH + self.code
+
+    @classmethod
+    def of(cls, error: "type[EdgeboxError] | ProblemKind") -> "ProblemKind":
+        """Return what an error of this class is over HTTP."""
+        if isinstance(error, ProblemKind):
+            return error
+        return cls(error.code, error.http_status, error.title)
+
+
+PROBLEM_SCHEMA = Schema(
+    "Problem",
+    {
+        "type": "object",
+        "description": "A problem document, RFC 9457.",
+        "properties": {
+            "type": described(
+                {**TEXT, "format": "uri-reference"},
+                "Names the kind of problem and leads to what it means; about:blank: the status",
+            ),
+            "title": described(TEXT, "The kind of problem in words"),
+            "status": described({**COUNT, "minimum": 400, "maximum": 599}, "The HTTP status"),
+            "detail": described(TEXT, "What is wrong this time, and what to do about it"),
+            "code": described(TEXT, "The kind of problem as one word, for programs"),
+            "instance": described(TEXT, "Only where the box failed: what its log names it by"),
+        },
+        "required": ["type", "title", "status", "detail", "code"],
+    },
+)
+INTERNAL = ProblemKind("internal", 500, EdgeboxError.title)
+
+
+def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """Return the middleware that turns every error into a problem document.
+
+    Args:
+        kinds: those that `type` may name, as they are explained on this box.
+    """
+    known = {kind.code: kind for kind in kinds}
+
+    @web.middleware
+    async def answer(request: web.Request, handler: Answerer) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except EdgeboxError as error:
+            return _problem(known.get(error.code), error.http_status, error.code, str(error))
+        except web.HTTPException as error:
+            if error.status < 400:
+                raise
+            return _of_status(request, error)
+        except Exception:
+            occurrence = f"urn:uuid:{uuid.uuid4()}"
+            _log.exception("%s %s failed (%s)", request.method, request.path, occurrence)
+            detail = "the box failed on this request; its log says why, under this instance"
+            return _problem(INTERNAL, 500, INTERNAL.code, detail, instance=occurrence)
+
+    return answer
+
+
+def _of_status(request: web.Request, error: web.HTTPException) -> web.Response:
+    """Return the problem of an error that the HTTP library found."""
+    code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")
+    detail = f"{request.method} {request.path}"
+    headers: dict[str, str] = {}
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        detail += f" is not possible; {allowed} is"
+        headers[hdrs.ALLOW] = allowed
+    elif error.status == 404:
+        detail += ": there is nothing here; GET /v1/openapi.json lists what there is"
+    elif error.text:
+        detail += f": {error.text}"
+    return _problem(None, error.status, code, detail, headers=headers)
+
+
+def _problem(
+    kind: ProblemKind | None,
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    instance: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> web.Response:
+    document: dict[str, object] = {
+        "type": "about:blank" if kind is None else kind.reference,
+        "title": HTTPStatus(status).phrase if kind is None else kind.title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+    if instance is not None:
+        document["instance"] = instance
+    return web.Response(
+        body=orjson.dumps(document), status=status, content_type=CONTENT_TYPE, headers=headers
+    )

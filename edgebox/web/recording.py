@@ -1,0 +1,40 @@
+"""GET /v1/journal: the flight recorder's last minute as a file. docs/journal.md."""
+
+import asyncio
+
+from aiohttp import web
+
+from edgebox.runtime.journal import NoJournalError
+from edgebox.runtime.recordings import compressed, file_name
+from edgebox.web.routes import Answer, Route
+from edgebox.web.site import Site
+
+
+async def _recording(site: Site, request: web.Request) -> web.StreamResponse:
+    pieces = compressed(site.journal.recording())
+    response = web.StreamResponse(
+        headers={
+            "Content-Type": "application/gzip",
+            "Content-Disposition": f'attachment; filename="{file_name()}"',
+        }
+    )
+    await response.prepare(request)
+    while piece := await asyncio.to_thread(next, pieces, b""):
+        await response.write(piece)
+    await response.write_eof()
+    return response
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/journal",
+        answer=_recording,
+        summary="Download the flight recorder",
+        doc="The last minute of every decision, which `edgebox replay` reproduces.",
+        answers=(
+            Answer("JSON lines, compressed with gzip.", None, content_type="application/gzip"),
+        ),
+        problems=(NoJournalError,),
+    ),
+)

@@ -1,0 +1,45 @@
+"""Owns the routes of the two WebSockets: the cameras' and the page's."""
+
+from aiohttp import web
+
+from edgebox.web.routes import Route
+from edgebox.web.site import Site
+from edgebox.web.stream import CameraSession
+from edgebox.web.ui import Viewer
+
+
+async def _stream(site: Site, request: web.Request) -> web.StreamResponse:
+    session = CameraSession(site.box, site.config.limits, request.remote or "?")
+    site.connections.add(session)
+    try:
+        return await session.run(request)
+    finally:
+        site.connections.discard(session)
+
+
+async def _ui(site: Site, request: web.Request) -> web.StreamResponse:
+    viewer = Viewer(site.box, site.states)
+    site.connections.add(viewer)
+    try:
+        return await viewer.run(request)
+    finally:
+        site.connections.discard(viewer)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/stream",
+        answer=_stream,
+        summary="A camera's WebSocket: frames in, results and advice out (docs/protocol.md)",
+        needs_ready=True,
+        kind="websocket",
+    ),
+    Route(
+        method="GET",
+        path="/v1/ui",
+        answer=_ui,
+        summary="The page's WebSocket: state documents and live frames (docs/http-api.md)",
+        kind="websocket",
+    ),
+)

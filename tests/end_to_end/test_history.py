@@ -1,0 +1,51 @@
+"""The history of a real box: charts by HTTP, and the file, have what its cameras sent."""
+
+from pathlib import Path
+from typing import Any
+
+from edgebox.domain.requests import CameraId
+from edgebox.storage.database import Storage
+from edgebox.storage.levels import HOUR, MINUTE
+from tests.end_to_end.running import counts_of, get_json, gone, running, streaming, until
+
+GATE = CameraId("gate")
+
+
+def seen(column: list[int | None]) -> int:
+    return sum(count or 0 for count in column)
+
+
+async def test_charts_have_every_frame_and_say_where_its_time_went(database: Path) -> None:
+    async with running(database) as app:
+        async with streaming(app, GATE) as camera:
+            await until(lambda: camera.summary().on_time >= 20, "twenty answers")
+        await gone(app, GATE)
+        await until(lambda: not app.box.metrics.of(GATE).has_news, "the end of the second")
+        counts = counts_of(app, GATE)
+        for path in ("/v1/cameras/gate/history", "/v1/history"):
+            for name in ("1m", "24h", "30d"):
+                chart = await chart_of(app, f"{path}?range={name}", counts.captured)
+                assert seen(chart["on_time"]) == counts.on_time
+                assert sum(map(seen, chart["variants"].values())) == counts.on_time + counts.late
+        chart = await chart_of(app, "/v1/cameras/gate/history?range=15m", counts.captured)
+        at = next(step for step, answered in enumerate(chart["on_time"]) if answered)
+        p50 = {part: column[at] for part, column in chart["latency_ms"]["p50"].items()}
+        assert p50["total"] >= p50["inference"] > 0
+        assert chart["fps"][at] > 0
+        assert chart["received_bps"][at] > 0
+        assert chart["bandwidth_bps"]["measured"]["mean"][at] > 0
+    storage = await Storage.open(database)
+    for level in (MINUTE, HOUR):
+        rows = await storage.history.periods(level, GATE)
+        assert sum(row["captured"] for row in rows.values()) == counts.captured
+    await storage.close()
+
+
+async def chart_of(app: Any, address: str, captured: int) -> dict[str, Any]:
+    """Return a chart once the last second is written: it is recorded, the writer may be at it."""
+    status, chart = await get_json(app, address)
+    while seen(chart["captured"]) < captured:
+        status, chart = await get_json(app, address)
+    assert status == 200
+    assert seen(chart["captured"]) == captured
+    return chart

@@ -1,0 +1,122 @@
+"""The served API against its own document: Schemathesis over a real socket, and strict schemas."""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from edgebox.app import App
+from tests.end_to_end.program import SOURCE_TREE
+from tests.end_to_end.running import (
+    assert_adds_up,
+    counts_of,
+    get_json,
+    gone,
+    post,
+    running,
+    streaming,
+    unharmed_bystander,
+)
+from tests.end_to_end.wire import JPEG
+
+HERE = Path(__file__).parent
+GET_PATHS = (
+    *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
+    *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
+    *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
+    *("/v1/history", "/v1/cameras/gate/history"),
+)
+
+
+@pytest.fixture
+async def app(database: Path) -> AsyncIterator[App]:
+    async with running(database) as app:
+        yield app
+
+
+async def schemathesis(app: App, folder: Path, *settings: str) -> str:
+    """Run Schemathesis on a box; return what it says, having found nothing."""
+    file = folder / "schemathesis.toml"
+    file.write_text("\n".join([(HERE / "schemathesis.toml").read_text(), *settings]))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(file)),
+        *("run", f"{app.url}/v1/openapi.json", "--checks", "all", "--no-color"),
+        *("--max-examples", "20", "--max-time", "20", "--generation-database", "none"),
+        env={
+            **os.environ,
+            "PYTHONPATH": str(SOURCE_TREE),
+            "SCHEMATHESIS_HOOKS": "tests.end_to_end.schemathesis_hooks",
+        },
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(100):
+        said = (await process.communicate())[0].decode(errors="replace")
+    assert process.returncode == 0, said
+    tested = re.search(r"Tested: (\d+)", said)
+    assert tested is not None, said
+    document = (await get_json(app, "/v1/openapi.json"))[1]
+    operations = sum(len(methods) for methods in document["paths"].values())
+    assert int(tested[1]) == operations - 1, said  # it leaves out the document it has read
+    return said
+
+
+async def test_generated_requests_find_nothing(app: App, tmp_path: Path) -> None:
+    async with unharmed_bystander(app):
+        # The bystander's own settings are left alone; the next test is about these.
+        await schemathesis(app, tmp_path, "[parameters]", '"path.id" = "nobody"')
+
+
+async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: Path) -> None:
+    async with streaming(app, "gate") as camera:
+        await schemathesis(app, tmp_path, "[parameters]", '"path.id" = "gate"')
+        overrides = (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]
+    await gone(app, "gate")
+    assert set(overrides) == {"slo_ms", "rate_hz", "app", "min_accuracy"}
+    summary, counts = camera.summary(), counts_of(app, "gate")
+    assert summary.reconnects == 0
+    assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
+    assert counts.pending == 0
+    assert counts.captured == summary.captured
+
+
+def closed(schema: Any) -> Any:
+    """Return a schema that allows no field which it does not name."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: closed(part) for name, part in schema.items()}
+    if isinstance(schema.get("properties"), dict) and "type" in schema:
+        parts.setdefault("additionalProperties", False)
+    return parts
+
+
+async def test_answers_have_the_documented_fields_and_no_others(app: App) -> None:
+    document = (await get_json(app, "/v1/openapi.json"))[1]
+    strict = closed(document)
+
+    def check(path: str, method: str, answer: Any) -> None:
+        content = strict["paths"][path][method]["responses"]["200"]["content"]
+        schema = content["application/json"]["schema"]
+        Draft202012Validator({**schema, "components": strict["components"]}).validate(answer)
+
+    async with streaming(app, "gate"):
+        for _ in range(150):  # a camera's history begins with its first second
+            if (await get_json(app, "/v1/cameras/gate/history"))[0] == 200:
+                break
+            await asyncio.sleep(0.1)
+        for path in GET_PATHS:
+            templated = path.replace("/gate", "/{id}").replace("/unknown", "/{code}")
+            check(templated, "get", (await get_json(app, path))[1])
+        check("/v1/infer", "post", (await post(app, JPEG, {"deadline_ms": 5000}))[1])
+    tested = {p.replace("/gate", "/{id}").replace("/unknown", "/{code}") for p in GET_PATHS}
+    untested = {p for p, methods in document["paths"].items() if "get" in methods} - tested
+    assert untested == {"/metrics", "/v1/journal", "/v1/openapi.json"}, "add it above"

@@ -1,0 +1,271 @@
+"""The Scheduler page in a real Chromium: live batches, a moment looked at closely, the recorder."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Locator, Page, expect
+
+from edgebox.app import App
+from tests.end_to_end.browsing import (
+    PATIENCE_MS,
+    PHONE,
+    STICKING_OUT,
+    browser,
+    eventually,
+    number,
+    open_page,
+    street,
+)
+from tests.end_to_end.program import edgebox
+from tests.end_to_end.running import get_json, running, streaming, until
+
+__all__ = ["browser"]
+
+PLACE = "#/scheduler"
+
+
+async def open_scheduler(
+    browser: Browser, app: App, **options: Any
+) -> tuple[Page, Locator, list[str]]:
+    """Open the page; give it, its canvas once batches are on it, and what goes wrong."""
+    page, complaints = await open_page(browser, app, PLACE, **options)
+    canvas = page.get_by_test_id("timeline")
+    await expect(canvas).to_be_visible(timeout=PATIENCE_MS)
+    return page, canvas, complaints
+
+
+async def end_of(canvas: Locator) -> float:
+    """Return the instant at the right edge."""
+    return float(await canvas.get_attribute("data-end") or "0")
+
+
+async def some_batches(canvas: Locator) -> None:
+    await eventually(lambda: number(canvas, "data-batches"), lambda n: n >= 3, "batches")
+
+
+async def batch_of(app: App, wanted: int) -> dict[str, Any]:
+    found = (await get_json(app, "/v1/timeline"))[1]
+    batch: dict[str, Any] = next(b for b in found["batches"] if b["batch"] == wanted)
+    return batch
+
+
+def ms(value: float) -> str:
+    """Write milliseconds as the page writes slack."""
+    return f"{value:.1f}\u202fms".replace("-", "−")
+
+
+async def test_batches_run_by_and_a_pause_stops_them(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, complaints = await open_scheduler(browser, app)
+        await some_batches(canvas)
+        first = await end_of(canvas)
+        await eventually(lambda: end_of(canvas), lambda end: end > first + 500, "movement")
+        await page.keyboard.press("Space")
+        await expect(page.get_by_role("button", name="Resume")).to_be_visible()
+        stopped = await eventually(lambda: end_of(canvas), lambda end: end > 0, "a moment")
+        heard = app.box.driver.timeline.batches.total
+        await until(lambda: app.box.driver.timeline.batches.total > heard + 8, "more batches")
+        assert await end_of(canvas) == stopped
+        await page.keyboard.press("Space")
+        await eventually(lambda: end_of(canvas), lambda end: end > stopped + 500, "movement again")
+        assert complaints == []
+
+
+async def test_a_chosen_batch_has_the_numbers_of_the_api(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, complaints = await open_scheduler(browser, app)
+        await some_batches(canvas)
+        await page.keyboard.press("Shift+ArrowLeft")
+        details = page.get_by_test_id("details")
+        shown = details.locator("[data-batch]")
+        await expect(shown).to_be_visible()
+        for _ in range(3):
+            batch = await batch_of(app, await number(shown, "data-batch"))
+            await check_details(details, batch)
+            await page.keyboard.press("Shift+ArrowLeft")
+            await expect(shown).not_to_have_attribute("data-batch", str(batch["batch"]))
+        assert complaints == []
+
+
+async def check_details(details: Locator, batch: dict[str, Any]) -> None:
+    await expect(details).to_contain_text(f"{batch['variant']} on {batch['executor']}")
+    if batch["kind"] == "sample":
+        await expect(details).to_contain_text(f"Sample {batch['batch']}")
+        return
+    await expect(details.locator("tbody tr")).to_have_count(batch["size"])
+    for request in batch["requests"]:
+        row = details.locator(f'[data-request="{request["request"]}"]')
+        for text in (
+            request["camera"],
+            ms(request["deadline_ms"] - batch["started_ms"]),
+            ms(request["deadline_ms"] - batch["answered_ms"]),
+            request["outcome"].replace("_", " "),
+        ):
+            await expect(row).to_contain_text(text)
+
+
+async def test_a_click_on_a_batch_stops_and_shows_it(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, _ = await open_scheduler(browser, app)
+        await some_batches(canvas)
+        await page.keyboard.press("Space")
+        await page.get_by_text("Batches as a table").click()
+        row = page.locator(".batches tbody tr").nth(1)
+        wanted = await row.locator("button").inner_text()
+        texts = await row.inner_text()
+        await row.locator("button").click()
+        shown = page.get_by_test_id("details").locator("[data-batch]")
+        await expect(shown).to_have_attribute("data-batch", wanted)
+        batch = await batch_of(app, int(wanted))
+        assert batch["variant"] in texts
+        assert all(request["camera"] in texts for request in batch["requests"])
+        # Where the canvas draws it, the pointer finds it.
+        await page.keyboard.press("Escape")
+        await expect(shown).to_have_count(0)
+        box = await canvas.bounding_box()
+        span = page.get_by_test_id("span")
+        assert box is not None
+        span_ms = float((await span.inner_text()).split("\u202f")[0]) * 1000
+        middle_ms = (batch["started_ms"] + batch["ended_ms"]) / 2
+        x = box["width"] * (1 - (await end_of(canvas) - middle_ms) / span_ms)
+        await canvas.click(position={"x": x, "y": 50})
+        await expect(shown).to_have_attribute("data-batch", wanted)
+
+
+async def test_zoom_and_pan_by_keys_buttons_and_pointer(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, _ = await open_scheduler(browser, app)
+        await some_batches(canvas)
+        span = page.get_by_test_id("span")
+        before = await span.inner_text()
+        await page.keyboard.press("+")
+        await expect(span).not_to_have_text(before)
+        await page.get_by_role("button", name="Show more time").click()
+        await expect(span).to_have_text(before)
+        box = await canvas.bounding_box()
+        assert box is not None
+        x, y = box["x"] + box["width"] / 2, box["y"] + 50
+        await page.mouse.move(x, y)
+        await page.mouse.wheel(0, -240)
+        await expect(span).not_to_have_text(before)
+        for _ in range(2):
+            await page.keyboard.press("-")
+        await page.mouse.down()
+        await page.mouse.move(x + 150, y, steps=5)
+        await page.mouse.up()
+        await expect(page.get_by_role("button", name="Resume")).to_be_visible()
+        dragged = await end_of(canvas)
+        await page.keyboard.press("ArrowLeft")
+        panned = await eventually(lambda: end_of(canvas), lambda at: at < dragged, "panning")
+        await page.keyboard.press("End")
+        await eventually(lambda: end_of(canvas), lambda at: at > panned, "the newest")
+
+
+async def test_the_plan_and_what_it_costs_are_shown(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, _ = await open_scheduler(browser, app)
+        await some_batches(canvas)
+        plan = page.get_by_test_id("plan")
+        await expect(plan.locator("tbody th")).to_have_text("gate")
+        await expect(plan).to_contain_text(re.compile(r"street-\d+"))
+        await expect(plan).to_contain_text(re.compile(r"\d+ × \d+"))
+        changes = page.get_by_test_id("changes")
+        await expect(changes).to_contain_text(re.compile(r"gate begins with street-\d+"))
+        costs = page.get_by_test_id("costs")
+        await expect(costs).to_contain_text(re.compile(r"P99\s*[\d.,]+\s(µs|ms)"))
+        await expect(costs).to_contain_text("cpu/0")
+
+
+async def test_the_flight_recorder_that_is_downloaded_replays(
+    database: Path, browser: Browser, tmp_path: Path
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, _ = await open_scheduler(browser, app)
+        await some_batches(canvas)
+        await page.keyboard.press("Shift+ArrowLeft")
+        details = page.get_by_test_id("details")
+        request = await number(details.locator("[data-request]").first, "data-request")
+        await expect(page.get_by_text(f"edgebox replay FILE --request {request}")).to_be_visible()
+        async with page.expect_download() as started:
+            await page.get_by_test_id("journal").click()
+        download = await started.value
+        assert download.suggested_filename.endswith(".jsonl.gz")
+        file = tmp_path / download.suggested_filename
+        await download.save_as(file)
+    told = await edgebox(tmp_path, "replay", str(file), "--request", str(request))
+    assert told.code == 0, told.err
+    assert f"request {request} of gate" in told.out
+    document = (await edgebox(tmp_path, "replay", str(file), "--json")).json()
+    assert document["differences"] == []
+
+
+async def test_a_box_that_restarts_is_followed_again(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, _ = await open_scheduler(browser, app)
+        await some_batches(canvas)
+        await page.evaluate("window.notReloaded = true")
+        port = app.port
+    connection = page.get_by_test_id("connection")
+    await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
+    stands = await eventually(lambda: end_of(canvas), lambda end: end > 0, "a moment")
+    await asyncio.sleep(2)  # longer than the shown clock runs on without news
+    stands = await end_of(canvas)
+    await asyncio.sleep(0.3)
+    assert await end_of(canvas) == stands
+    async with running(database, server__port=port) as app, streaming(app, "gate", **street()):
+        await expect(connection).to_have_text("Live", timeout=20_000)
+        await eventually(lambda: end_of(canvas), lambda end: end > stands + 500, "movement again")
+        await some_batches(canvas)
+        assert await page.evaluate("window.notReloaded") is True
+
+
+async def test_the_box_is_asked_for_it_only_while_it_is_looked_at(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await open_page(browser, app)
+        sent: list[str | bytes] = []
+
+        def keep(message: str | bytes) -> None:
+            sent.append(message)
+
+        page.on("websocket", lambda socket: socket.on("framesent", keep))
+        await page.reload()
+        await page.get_by_role("link", name="Scheduler").click()
+        await some_batches(page.get_by_test_id("timeline"))
+        await page.get_by_role("link", name="Cameras", exact=True).click()
+        await expect(page.get_by_test_id("camera-tile")).to_be_visible()
+        wanted = ['{"type":"watch","max_hz":1,"timeline":true}', '{"type":"watch"}']
+        assert sent == wanted
+
+
+async def test_a_phone_sees_all_of_it_without_sideways_scrolling(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, _ = await open_scheduler(
+            browser, app, viewport=PHONE, device_scale_factor=2, has_touch=True
+        )
+        await some_batches(canvas)
+        await page.get_by_role("button", name="Pause").tap()
+        await page.keyboard.press("Shift+ArrowLeft")
+        await page.get_by_text("Batches as a table").tap()
+        await expect(page.get_by_test_id("details").locator("[data-batch]")).to_be_visible()
+        assert await page.evaluate(STICKING_OUT) == []
+        assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+async def test_nothing_moves_by_itself_but_the_timeline(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, _ = await open_scheduler(browser, app)
+        await some_batches(canvas)
+        await page.evaluate(
+            "window.shifts = [];"
+            "new PerformanceObserver((list) => shifts.push(...list.getEntries().map((e) => e.value)"
+            ")).observe({type: 'layout-shift'})"
+        )
+        batches = app.box.driver.timeline.batches.total
+        await until(lambda: app.box.driver.timeline.batches.total > batches + 15, "more batches")
+        assert sum(await page.evaluate("window.shifts")) < 0.02

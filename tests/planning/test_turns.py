@@ -1,0 +1,230 @@
+"""Executors that take turns: the test against enumeration, and what the search finds."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.plans import PlanningSnapshot
+from edgebox.planning.candidates import Candidates, Level, candidates
+from edgebox.planning.capacity import Timing, timings
+from edgebox.planning.choice import choose
+from edgebox.planning.ground import on_the_ground
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner import plan
+from edgebox.planning.steps import best_by_steps
+from edgebox.planning.turn_selection import best_in_turns
+from edgebox.planning.turns import Asked, Late, Turn, asked_of, busy_share, turn
+from tests.planning.scene import link, seen, snapshot
+from tests.scheduling.scene import CPU, MS, camera, name
+
+P = PlanningParameters()
+TWO = (CPU, ExecutorId("cpu/1"))
+S = 1000 * MS
+
+
+def rows(*times_ms: float, executors: int = 1) -> Timing:
+    """Batches of 1, 2, ... on executors that are alike."""
+    return Timing(
+        round(times_ms[0] * MS),
+        tuple((n, round(t * MS), t * MS / executors) for n, t in enumerate(times_ms, 1)),
+    )
+
+
+def test_one_variant_on_one_executor_is_jellyfishs_test() -> None:
+    timing = {name(256): rows(10, 15, 20)}
+    # 120 requests/s are 1.2 in 10 ms and 1.8 in 15 ms: batches of two, and 2 x 15 ms fit.
+    asked = {name(256): Asked(120, 30 * MS)}
+    assert turn(asked, timing) == Turn(15 * MS, {name(256): 2})
+    assert turn({name(256): Asked(120, 30 * MS - 1)}, timing) == Late(name(256), 1)
+    assert turn(asked, timing, margin_ns=5) == Late(name(256), 5)
+    assert isinstance(turn({name(256): Asked(151, S)}, timing), Late)
+
+
+def test_two_executors_take_half_of_a_variant_each() -> None:
+    timing = {name(256): rows(10, 15, 20, executors=2)}
+    assert turn({name(256): Asked(200, 20 * MS)}, timing) == Turn(10 * MS, {name(256): 1})
+    assert turn({name(256): Asked(240, 30 * MS)}, timing) == Turn(15 * MS, {name(256): 2})
+
+
+def test_every_active_variant_makes_the_others_wait() -> None:
+    timing = {name(256): rows(10, 15), name(416): rows(30, 45)}
+    asked = {name(256): Asked(10, 50 * MS), name(416): Asked(10, 70 * MS)}
+    assert turn(asked, timing) == Turn(40 * MS, {name(256): 1, name(416): 1})
+    assert turn(asked | {name(256): Asked(10, 49 * MS)}, timing) == Late(name(256), MS)
+
+
+def test_who_is_best_effort_asks_for_time_but_not_for_haste() -> None:
+    timing = {name(256): rows(10, 15)}
+    assert isinstance(turn({name(256): Asked(20)}, timing), Turn)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    asked: dict[VariantName, Asked]
+    timing: dict[VariantName, Timing]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Drawn:
+    names = [VariantName(f"v{at}") for at in range(draw(st.integers(1, 3)))]
+    executors = draw(st.integers(1, 3))
+    timing = {}
+    for each in names:
+        first = draw(st.floats(1, 40))
+        gain = draw(st.floats(0, 1))
+        times = [first * (1 + n * (1 - gain)) for n in range(4)]
+        timing[each] = rows(*times, executors=executors)
+    asked = {
+        each: Asked(draw(st.floats(0.5, 200)), draw(st.integers(5, 400)) * MS) for each in names
+    }
+    return Drawn(asked, timing)
+
+
+@settings(max_examples=400, deadline=None)
+@given(problems())
+def test_a_turn_is_found_where_there_is_one_and_none_is_shorter(of: Drawn) -> None:
+    """All batch sizes are tried, by the definition written down a second time."""
+    names = list(of.asked)
+    working = []
+    for sizes in product(range(1, 5), repeat=len(names)):
+        batches = [of.timing[n].batches[b - 1] for n, b in zip(names, sizes, strict=True)]
+        turn_ns = math.fsum(pooled for _, _, pooled in batches)
+        wait_ns = max(round(turn_ns), *(longest for _, longest, _ in batches))
+        holds = all(
+            of.asked[n].rate_hz * turn_ns / 1e9 <= b + 1e-9
+            for n, b in zip(names, sizes, strict=True)
+        )
+        in_time = all(
+            wait_ns + longest <= of.asked[n].tightest_ns
+            for n, (_, longest, _) in zip(names, batches, strict=True)
+        )
+        if holds and in_time:
+            working.append((wait_ns, sizes))
+    found = turn(of.asked, of.timing)
+    if isinstance(found, Late):
+        assert working == []
+        assert found.over_ns > 0
+    else:
+        assert found.wait_ns == min(working)[0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.integers(0, 1 << 32))
+def test_whoever_runs_batches_in_turns_is_never_late(of: Drawn, seed: int) -> None:
+    """One executor runs what has gathered of each variant, round and round; frames come evenly."""
+    rng = random.Random(seed)
+    one = {n: rows(*(longest / MS for _, longest, _ in t.batches)) for n, t in of.timing.items()}
+    found = turn(of.asked, one)
+    if isinstance(found, Late):
+        return
+    arrivals = {
+        n: [(rng.random() + k) / asked.rate_hz * 1e9 for k in range(60)]
+        for n, asked in of.asked.items()
+    }
+    now_ns = 0.0
+    while any(arrivals.values()):
+        idle = True
+        for n, waiting in arrivals.items():
+            gathered = [at for at in waiting if at <= now_ns][: len(one[n].batches)]
+            if gathered:
+                idle = False
+                now_ns += one[n].batches[len(gathered) - 1][1]
+                assert now_ns - gathered[0] <= of.asked[n].tightest_ns + found.wait_ns
+                del waiting[: len(gathered)]
+        if idle:
+            now_ns = min(w[0] for w in arrivals.values() if w)
+
+
+def levels_of(of: PlanningSnapshot) -> tuple[list[Candidates], dict[VariantName, Timing]]:
+    timing = timings(of, P.quantile)
+    found = (candidates(each, of, timing, P) for each in of.cameras)
+    return [each for each in found if each is not None], timing
+
+
+def allowed(
+    cameras: Sequence[Candidates], levels: Sequence[Level], timing: dict[VariantName, Timing]
+) -> bool:
+    asked = asked_of(cameras, levels)
+    busy = busy_share(asked, timing) <= P.turn_share * P.upgrade_share
+    return busy and isinstance(turn(asked, timing, P.latency_upgrade_ns), Turn)
+
+
+boxes = st.builds(
+    lambda drawn, executors, gain: snapshot(
+        [
+            seen(camera(f"gate-{at}", slo_ms, rate_hz), link(mbps))
+            for at, (slo_ms, rate_hz, mbps) in enumerate(drawn)
+        ],
+        executors=TWO[:executors],
+        gain=gain,
+    ),
+    st.lists(
+        st.tuples(
+            st.sampled_from([60, 100, 150, 300]),
+            st.sampled_from([5, 15, 25, 60]),
+            st.sampled_from([1.0, 3.0, 8.0, 100.0]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from([1, 2]),
+    st.sampled_from([0.5, 0.8, 0.95]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(boxes)
+def test_the_search_is_close_to_the_best_of_all_levels(of: PlanningSnapshot) -> None:
+    cameras, timing = levels_of(of)
+    found = best_in_turns(cameras, timing, P, 1000)
+    choices = [c.levels for c in cameras]
+    working = [chosen for chosen in product(*choices) if allowed(cameras, chosen, timing)]
+    smallest = tuple(c.levels[0] for c in cameras)
+    if found is None:
+        assert smallest not in working
+        return
+    assert tuple(found.levels) in working
+    best = max(sum(v.variant.accuracy * v.rate_hz for v in chosen) for chosen in working)
+    assert found.accuracy_rate >= 0.9 * best
+
+
+@settings(max_examples=100, deadline=None)
+@given(boxes)
+def test_a_plan_is_at_least_as_good_as_either_way(of: PlanningSnapshot) -> None:
+    cameras, timing = levels_of(of)
+    turning = best_in_turns(cameras, timing, P, 1000)
+    chosen = choose(cameras, timing, P, 1000)
+    if turning is not None:
+        assert sum(c.served for c in chosen.cameras) >= sum(c.served for c in turning.cameras)
+        assert chosen.accuracy_rate * P.better_by >= turning.accuracy_rate
+
+
+def test_cameras_move_to_a_larger_size_together() -> None:
+    """Where batches gain much, single steps stop where each would leave the others' batches."""
+    of = snapshot([seen(camera(f"gate-{at}", 200, 25)) for at in range(8)], executors=TWO, gain=0.8)
+    cameras, timing = levels_of(of)
+    stepped = best_by_steps(on_the_ground(cameras, timing, P), timing, P, 1000)
+    chosen = choose(cameras, timing, P, 1000)
+    assert {level.variant.name for level in chosen.levels} == {name(320), name(416)}
+    assert chosen.accuracy_rate > 1.02 * stepped.accuracy_rate
+    assert chosen.utilisation <= P.turn_share
+
+
+def test_all_are_served_in_full_batches_where_single_steps_could_not() -> None:
+    cameras = [seen(camera(f"gate-{at}", 100, 60)) for at in range(10)]
+    answer = plan(snapshot(cameras, gain=0.9), random.Random(1), 1000)
+    assert all(a.served and a.rate_hz == 60 for a in answer.assignments.values())
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.15])
+def test_where_batches_gain_little_nothing_is_planned_in_turns(gain: float) -> None:
+    cameras = [seen(camera(f"gate-{at}", 1000, 10)) for at in range(6)]
+    answer = plan(snapshot(cameras, gain=gain), random.Random(1), 1000)
+    assert answer.utilisation <= P.utilisation_max

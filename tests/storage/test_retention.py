@@ -1,0 +1,198 @@
+"""What the database forgets, by age and by size, in real files under a moved clock."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from edgebox.domain.requests import CameraId
+from edgebox.storage.database import Limits, Storage
+from edgebox.storage.levels import HOUR, MINUTE, SECOND
+from edgebox.storage.periods import BOX, Period, Periods
+from edgebox.storage.retention import CAMERAS_MAX, EVENTS_MAX
+from tests.storage.made_up import minute, period
+
+DAY_MS = 86_400_000
+DAY = 1440
+T = 1_790_000_000_000 // DAY_MS * DAY_MS
+GATE = CameraId("gate-0")
+CAMERAS = 16
+
+
+class WallClock:
+    def __init__(self) -> None:
+        self.ms = T
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+def made_up_minutes(count: int, cameras: int) -> Callable[[int], Periods]:
+    """Return what gives a minute by its number, drawn from some that were made up before."""
+    rng = np.random.default_rng(1)
+    pool = [period(rng) for _ in range(4 * count)]
+    minutes = [minute(pool, rng, cameras) for _ in range(count)]
+    return lambda number: minutes[number * 7919 % count]
+
+
+async def live(storage: Storage, clock: WallClock, days: int, cameras: int = CAMERAS) -> None:
+    """Have a box's minutes recorded, an hour in each transaction, and tidied up once a day."""
+    of = made_up_minutes(50, cameras)
+    for _ in range(days):
+        for _ in range(24):
+            begin = clock.ms // 60_000
+            storage.history.record_minutes({n: of(n) for n in range(begin, begin + 60)})
+            clock.ms += 3_600_000
+            assert await storage.flush()
+        await storage.tidy(by_age=True)
+
+
+def size_bytes(path: Path) -> int:
+    """Return what the file and its log take."""
+    return sum(
+        file.stat().st_size for file in (path, path.with_name(path.name + "-wal")) if file.exists()
+    )
+
+
+async def count(storage: Storage, table: str) -> int:
+    ((number,),) = await storage._writer.execute(f"SELECT count(*) FROM {table}")
+    return int(number)
+
+
+async def test_a_month_of_sixteen_cameras(tmp_path: Path) -> None:
+    """Every minute of 16 cameras and the box at 10 frames/s, as the box writes them."""
+    path, clock = tmp_path / "box.sqlite3", WallClock()
+    storage = await Storage.open(path, now_ms=clock, buffer_rows_max=50_000)
+    await live(storage, clock, 30)
+    size = size_bytes(path)
+    print(f"30 days of {CAMERAS} cameras: {size / 1e6:.0f} MB")
+    try:
+        assert await count(storage, "history_minute") == 30 * DAY * (CAMERAS + 1)
+        assert await count(storage, "history_hour") == 30 * 24 * (CAMERAS + 1)
+        assert 150e6 < size < 330e6
+        chart = json.loads(await storage.history.chart(GATE, clock.ms - 30 * DAY_MS, clock.ms, 300))
+        assert sum(n or 0 for n in chart["captured"]) == 30 * DAY * 600
+    finally:
+        await storage.close()
+
+
+async def test_age_takes_minutes_then_hours_and_the_file_shrinks(tmp_path: Path) -> None:
+    path, clock = tmp_path / "box.sqlite3", WallClock()
+    storage = await Storage.open(path, limits=Limits(minute_days=1, hour_days=3), now_ms=clock)
+    try:
+        await live(storage, clock, 2)
+        two_days_bytes = size_bytes(path)
+        await live(storage, clock, 3)
+        minutes = await storage.history.periods(MINUTE, GATE)
+        assert clock.ms // 60_000 - min(minutes) == DAY
+        hours = await storage.history.periods(HOUR, GATE)
+        assert clock.ms // 3_600_000 - min(hours) == 72
+        assert size_bytes(path) < 1.5 * two_days_bytes, "what is freed is used again"
+        clock.ms += 2 * DAY_MS
+        await storage.tidy(by_age=True)
+        await storage.tidy(by_age=True)
+        assert await storage.history.periods(MINUTE, GATE) == {}
+        assert size_bytes(path) < 0.4 * two_days_bytes, "and given back"
+        clock.ms += 30 * DAY_MS
+        for _ in range(4):
+            await storage.tidy(by_age=True)
+        assert await count(storage, "history_names") == 1, "of the box"
+    finally:
+        await storage.close()
+
+
+async def test_a_clock_that_is_wrong_for_an_hour_costs_a_day_not_all(tmp_path: Path) -> None:
+    clock = WallClock()
+    storage = await Storage.open(tmp_path / "box.sqlite3", limits=Limits(), now_ms=clock)
+    try:
+        await live(storage, clock, 3, cameras=1)
+        clock.ms += 20_000 * DAY_MS
+        await storage.tidy(by_age=True)
+        assert len(await storage.history.periods(MINUTE, GATE)) == 2 * DAY
+    finally:
+        await storage.close()
+
+
+async def test_the_file_stays_below_its_limit_and_the_finest_goes_first(tmp_path: Path) -> None:
+    path, clock = tmp_path / "box.sqlite3", WallClock()
+    limits = Limits(size_max_bytes=32_000_000)
+    storage = await Storage.open(path, limits=limits, now_ms=clock)
+    try:
+        for _ in range(4):
+            await live(storage, clock, 1)
+            assert size_bytes(path) <= limits.size_max_bytes
+        minutes = await storage.history.periods(MINUTE, GATE)
+        assert 0 < len(minutes) < 3 * DAY
+        assert max(minutes) == clock.ms // 60_000 - 1, "the newest are there"
+        assert len(await storage.history.periods(HOUR, GATE)) == 4 * 24, "all hours are"
+    finally:
+        await storage.close()
+
+
+async def test_endless_names_do_not_grow_the_file(tmp_path: Path) -> None:
+    """A client that comes under a new name every 0.6 s, for half a day: 72,000 names.
+
+    Hellos and events come with each; of history, 128 names an hour, as `Rollup` lets through.
+    """
+    path, clock = tmp_path / "box.sqlite3", WallClock()
+    limits = Limits(size_max_bytes=32_000_000)
+    storage = await Storage.open(path, limits=limits, now_ms=clock, buffer_rows_max=50_000)
+    short = Period(covered_ms=100, connected_ms=100, captured=1, on_time=1)
+    hello = {"app": "x" * 64, "family": "street", "slo_ms": 300, "agent": "y" * 64}
+    try:
+        storage.history.record_minutes({T // 60_000: {GATE: short}})
+        for hour in range(12):
+            for number in range(6_000):
+                name = CameraId(f"camera-{hour}-{number}")
+                storage.record_camera(name, hello)
+                storage.record_event("info", f"{name} connected from 10.0.0.9", name)
+            assert await storage.flush()
+            await storage.tidy(by_age=False)
+            assert size_bytes(path) <= limits.size_max_bytes
+            names = (CameraId(f"camera-{hour}-{number}") for number in range(128))
+            storage.history.record_minutes(
+                {clock.ms // 60_000 + at: {name: short} for at, name in enumerate(names)}
+            )
+            clock.ms += 3_600_000
+        assert await storage.flush()
+        await storage.tidy(by_age=True)
+        assert storage.lost_rows == 0
+        assert await count(storage, "events") <= EVENTS_MAX
+        assert await count(storage, "cameras") <= CAMERAS_MAX
+        assert len(await storage.history.periods(HOUR, GATE)) == 1, "others' history is there"
+    finally:
+        await storage.close()
+
+
+async def test_seconds_are_kept_for_their_time_and_not_ahead_of_it(tmp_path: Path) -> None:
+    clock = WallClock()
+    storage = await Storage.open(
+        tmp_path / "box.sqlite3", limits=Limits(second_minutes=1), now_ms=clock
+    )
+    try:
+        for at_ms in (T - 90_000, T - 30_000, T + 30_000, T + 3_600_000):
+            storage.history.record_second(at_ms // 1000, {BOX: Period(1_000)})
+        await storage.flush()
+        await storage.tidy(by_age=False)
+        seconds = await storage.history.periods(SECOND, BOX)
+        assert [at * 1000 - T for at in seconds] == [-30_000, 30_000]
+    finally:
+        await storage.close()
+
+
+async def test_a_file_of_an_earlier_release_shrinks_as_well(tmp_path: Path) -> None:
+    path, clock = tmp_path / "box.sqlite3", WallClock()
+    await (await Storage.open(path, now_ms=clock)).close()
+    with sqlite3.connect(path, isolation_level=None) as raw:
+        raw.execute("PRAGMA journal_mode = DELETE")
+        raw.execute("PRAGMA auto_vacuum = NONE")
+        raw.execute("VACUUM")
+        assert raw.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+    raw.close()
+    storage = await Storage.open(path, now_ms=clock)
+    try:
+        assert [tuple(r) for r in await storage._writer.execute("PRAGMA auto_vacuum")] == [(2,)]
+    finally:
+        await storage.close()

@@ -1,0 +1,56 @@
+// Questions to the box's API over HTTP; what it refuses becomes an error a person can read.
+
+/** What the box refused, or that it did not answer; the message says why. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    /** The HTTP status; 0: no answer. */
+    readonly status: number,
+  ) {
+    super(message)
+  }
+}
+
+interface Options {
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Sent as JSON. */
+  body?: unknown
+  signal?: AbortSignal
+}
+
+/** Ask a route such as `v1/cameras`, relative to the page; throws ApiError. */
+export async function ask<Answer>(route: string, { method = 'GET', body, signal }: Options = {}): Promise<Answer> {
+  const init: RequestInit = { method, cache: 'no-store' }
+  if (signal) init.signal = signal
+  if (body !== undefined) {
+    init.headers = { 'Content-Type': 'application/json' }
+    init.body = JSON.stringify(body)
+  }
+  let response: Response
+  try {
+    response = await fetch(route, init)
+  } catch (error) {
+    if (signal?.aborted) throw error
+    throw new ApiError('The box does not answer.', 0)
+  }
+  const text = await response.text()
+  const document: unknown = parsed(text)
+  if (!response.ok) throw new ApiError(problemOf(document) ?? `The box answered ${response.status}.`, response.status)
+  return document as Answer
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** What a problem document (RFC 9457) says went wrong. */
+function problemOf(document: unknown): string | null {
+  if (typeof document !== 'object' || document === null) return null
+  const { detail, title } = document as { detail?: unknown; title?: unknown }
+  if (typeof detail === 'string') return detail
+  return typeof title === 'string' ? title : null
+}

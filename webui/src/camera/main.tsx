@@ -1,0 +1,14 @@
+// Starts the browser camera's page.
+
+import '../style.css'
+import './camera.css'
+
+import { render } from 'preact'
+
+import { applyTheme, savedTheme } from '../theme'
+import { CameraPage } from './CameraPage'
+
+const root = document.getElementById('app')
+if (!root) throw new Error('the page has no #app')
+applyTheme(savedTheme())
+render(<CameraPage />, root)

@@ -1,0 +1,34 @@
+// Something to type elsewhere, with a button that copies it.
+
+import { useRef, useState } from 'preact/hooks'
+
+export function Command({ text }: { text: string }) {
+  const [copied, setCopied] = useState(false)
+  const code = useRef<HTMLElement>(null)
+  const copy = async () => {
+    if (!(await copyText(text, code.current))) return
+    setCopied(true)
+    window.setTimeout(() => setCopied(false), 2000)
+  }
+  return (
+    <div class="command">
+      {/* Lines break between words, not behind the dashes of options. */}
+      <code ref={code}>{text.split(' ').map((word, at) => <>{at > 0 && ' '}<span key={at}>{word}</span></>)}</code>
+      <button type="button" onClick={() => void copy()} aria-label={`Copy ${text}`}>
+        <span aria-live="polite">{copied ? 'Copied' : 'Copy'}</span>
+      </button>
+    </div>
+  )
+}
+
+async function copyText(text: string, shown: HTMLElement | null): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    // Browsers keep the clipboard from pages over http, but let them copy what is selected.
+    if (!shown) return false
+    window.getSelection()?.selectAllChildren(shown)
+    return document.execCommand('copy')
+  }
+}

@@ -1,0 +1,22 @@
+// The links between the pages.
+
+import { hashOf, type Route } from '../route'
+
+const PLACES: ReadonlyArray<{ route: Route; name: string }> = [
+  { route: { place: 'overview' }, name: 'Cameras' },
+  { route: { place: 'scheduler' }, name: 'Scheduler' },
+  { route: { place: 'add' }, name: 'Add a camera' },
+]
+
+export function Nav({ route }: { route: Route }) {
+  const under = route.place === 'camera' ? 'overview' : route.place
+  return (
+    <nav class="places" aria-label="Pages">
+      {PLACES.map(({ route: to, name }) => (
+        <a key={to.place} href={hashOf(to)} aria-current={under === to.place ? 'page' : undefined}>
+          {name}
+        </a>
+      ))}
+    </nav>
+  )
+}

@@ -1,0 +1,52 @@
+// The plan in force: what each camera is told to send, and why.
+
+import { isKnown, milliseconds, rate } from '../../format'
+import type { Box, Camera } from '../../types'
+
+interface PlanTableProps {
+  cameras: readonly Camera[]
+  planner: Box['planner']
+}
+
+export function PlanTable({ cameras, planner }: PlanTableProps) {
+  const planned = cameras
+    .filter(({ connected, advice }) => connected && advice)
+    .sort((a, b) => BY_NAME.compare(a.id, b.id))
+  return (
+    <section class="plan card" aria-labelledby="plan-title" data-testid="plan">
+      <h2 id="plan-title">
+        The plan now{' '}
+        <span class="muted">
+          {isKnown(planner?.age_s) && `${planner.age_s.toFixed(1)} s old, took ${milliseconds(planner.last_ms)}`}
+        </span>
+      </h2>
+      {planned.length === 0 && <p class="muted">No camera is connected.</p>}
+      {planned.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Camera</th>
+              <th scope="col">Variant</th>
+              <th scope="col" class="figure">Size</th>
+              <th scope="col" class="figure">Rate</th>
+              <th scope="col">Why</th>
+            </tr>
+          </thead>
+          <tbody>
+            {planned.map(({ id, advice }) => (
+              <tr key={id}>
+                <th scope="row">{id}</th>
+                <td>{advice?.variant}</td>
+                <td class="figure">{advice?.width_px} × {advice?.height_px}</td>
+                <td class="figure">{rate(advice?.rate_hz)}{'\u202f'}Hz</td>
+                <td class="why"><div>{advice?.reason}</div></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
+}
+
+const BY_NAME = new Intl.Collator('en', { numeric: true })

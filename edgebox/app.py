@@ -175,10 +175,11 @@ class App:
         families, problems = await asyncio.to_thread(load_families, inference)
         for problem in problems:
             self._leave_out(problem)
+        families = [await self._judged(family) for family in families]
         self._executors = await asyncio.to_thread(open_executors, inference, families)
         families, profiles = await self._measured(families)
         self.box.offer(families, inference.family)
-        variants = {v.name: v for family in families for v in family.variants}
+        variants = {v.name: v for family in families for v in family.offered}
         driver = Driver(
             Scheduler(
                 self.config.scheduler_parameters(),
@@ -199,13 +200,26 @@ class App:
         self._driver = driver
         driver.feed(VariantsOffered(tuple(variants.values())))
         for executor in self._executors:
-            driver.feed(ExecutorStarted(executor.id, tuple(profiles[executor.id])))
+            offered = tuple(p for p in profiles[executor.id] if p.variant in variants)
+            driver.feed(ExecutorStarted(executor.id, offered))
         self.box.attach(
             driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
         )
         self._rollup = MinuteRollup(self.box.metrics, variants)
         self._minute_ms = _wall_clock_ms()
         self._tasks.append(asyncio.create_task(self._every_minute(), name="rollup"))
+
+    async def _judged(self, family: Family) -> Family:
+        """Return a family with what was found out about its variants on this box."""
+        assert self._storage is not None
+        known = await self._storage.load_judgements(family.name, family.sha256)
+        judged = family.judged(known)
+        for variant in judged.variants:
+            if variant not in judged.offered:
+                self.box.note(
+                    "info", f"{variant.name} is set aside: {judged.set_aside(variant.name)}"
+                )
+        return judged
 
     def _leave_out(self, problem: ModelError) -> None:
         self.box.note("error", f"a model family is left out: {problem}")

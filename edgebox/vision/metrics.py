@@ -336,8 +336,9 @@ def interpolated_precision(hits: Bools, objects: int, times: Ints | None = None)
     """
     if not hits.size:
         return 0.0
-    true_so_far = np.cumsum(hits if times is None else hits * times)
-    all_so_far = np.arange(1, len(hits) + 1) if times is None else np.cumsum(times)
+    counted = np.ones(len(hits), np.int64) if times is None else times
+    true_so_far = np.cumsum(hits * counted)
+    all_so_far = np.cumsum(counted)
     precision = true_so_far / np.maximum(all_so_far, 1)
     best_from_here = np.maximum.accumulate(precision[::-1])[::-1]
     places = np.searchsorted(true_so_far / objects, RECALL_POINTS, side="left")

@@ -62,7 +62,7 @@ def _nothing(tool: Any) -> Any:
 
 def _document(truths: Sequence[ImageTruth], classes: int) -> dict[str, Any]:
     """Return the truth as a COCO file holds it; ids begin at 1, since the tool takes 0 for none."""
-    annotations = []
+    annotations: list[dict[str, Any]] = []
     for number, truth in enumerate(truths, 1):
         areas = box_areas(truth.boxes) if truth.areas is None else truth.areas
         rows = zip(truth.boxes, truth.labels, truth.crowd, areas, strict=True)

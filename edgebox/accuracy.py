@@ -7,7 +7,7 @@ inference/accuracy's. Results go to the database, where `edgebox serve` finds th
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -205,7 +205,7 @@ def assess(
         executor.close()
     measured = judge.measured(lambda share: progress("judging", share))
     took_ns = {p.variant: {p.executor: p.quantile_ns(p.batch_sizes[0], 0.5)} for p in profiles}
-    found = judgements(judge, measured, took_ns, time.time_ns() // 1_000_000, keep_all=keep_all)
+    found = judgements(judge, family.variants, measured, took_ns, _now_ms(), keep_all=keep_all)
     if not interrupted:
         asyncio.run(_remember(config, family, found))
     remarks = (*judge.remarks, *_problems(judge))
@@ -232,6 +232,7 @@ async def _profiles(
                 family.batch_sizes(config.inference.batch_size_max),
                 ProfilingLimits(budget_s=config.inference.profile_s),
                 lambda share: progress(f"measuring {family.name} on {executor.id}", share),
+                networks=family.files,
             )
             storage.save_profiles(key, found)
         return found
@@ -247,27 +248,40 @@ async def _remember(config: Config, family: Family, found: dict[VariantName, Jud
         await storage.close()
 
 
-async def remembered(
-    config: Config, families: list[Family]
-) -> tuple[list[Family], dict[VariantName, LatencyProfile]]:
+def remembered(
+    config: Config, families: Sequence[Family]
+) -> tuple[list[Family], list[LatencyProfile]]:
     """Return families as they were judged on this box, and the newest latencies of variants.
 
     Raises:
         StorageError: the database cannot be used.
     """
-    storage = await Storage.open(config.storage.file)
+    file = config.storage.file
+    if not Path(file).exists():  # nobody who only looks makes a database
+        return list(families), []
+    return asyncio.run(_remembered(file, families))
+
+
+async def _remembered(
+    file: str, families: Sequence[Family]
+) -> tuple[list[Family], list[LatencyProfile]]:
+    storage = await Storage.open(file)
     try:
         judged = [
             each.judged(await storage.load_judgements(each.name, each.sha256)) for each in families
         ]
-        newest = {
-            profile.variant: profile
+        newest = [
+            found
             for family in families
-            for profile in await storage.load_newest_profiles(family_print(family))
-        }
+            for found in await storage.load_newest_profiles(family_print(family))
+        ]
     finally:
         await storage.close()
     return judged, newest
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _problems(judge: Judge) -> list[str]:

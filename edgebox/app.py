@@ -212,14 +212,7 @@ class App:
     async def _judged(self, family: Family) -> Family:
         """Return a family with what was found out about its variants on this box."""
         assert self._storage is not None
-        known = await self._storage.load_judgements(family.name, family.sha256)
-        judged = family.judged(known)
-        for variant in judged.variants:
-            if variant not in judged.offered:
-                self.box.note(
-                    "info", f"{variant.name} is set aside: {judged.set_aside(variant.name)}"
-                )
-        return judged
+        return family.judged(await self._storage.load_judgements(family.name, family.sha256))
 
     def _leave_out(self, problem: ModelError) -> None:
         self.box.note("error", f"a model family is left out: {problem}")
@@ -437,6 +430,7 @@ def measure(
         family.batch_sizes(inference.batch_size_max),
         ProfilingLimits(budget_s=inference.profile_s),
         report,
+        networks=family.files,
     )
 
 

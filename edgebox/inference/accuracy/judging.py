@@ -6,7 +6,7 @@ Limits: nothing is run here (journey.py), nothing stored.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.models import ExecutorId, Judgement, VariantName
+from edgebox.domain.models import ExecutorId, Judgement, Variant, VariantName
 from edgebox.inference.accuracy import coco_tool
 from edgebox.inference.accuracy.journey import Fetch, Looked
 from edgebox.inference.accuracy.labelled import Dataset, fitted
@@ -272,6 +272,7 @@ def _weights(pictures: int) -> NDArray[np.int64]:
 
 def judgements(
     judge: Judge,
+    variants: Sequence[Variant],
     measured: Mapping[VariantName, Measured],
     took_ns: Mapping[VariantName, Mapping[ExecutorId, int]],
     now_ms: int,
@@ -282,14 +283,21 @@ def judgements(
 
     Args:
         judge: who made it.
+        variants: of the family.
         measured: of every variant.
         took_ns: P50 of a batch of one, by executor; variants are compared with it.
         now_ms: Unix time.
         keep_all: set nothing aside.
     """
     weighed = [
-        Weighed(name, took_ns[name], found.accuracy, found.resampled)
-        for name, found in measured.items()
+        Weighed(
+            variant.name,
+            variant.pixels,
+            took_ns[variant.name],
+            measured[variant.name].accuracy,
+            measured[variant.name].resampled,
+        )
+        for variant in variants
     ]
     aside = {} if keep_all else set_aside(weighed, judge.pictures)
     return {

@@ -1,7 +1,8 @@
 """Decides which variants of a family are not worth keeping. Pure.
 
-A variant is set aside when another one takes no longer, was measured at least as accurate, and the
-measurement rules out that this one is better by what matters (`GAIN_MIN`). Two variants are
+A variant is set aside when another one is no larger (so its pictures cost a link no more), takes no
+longer, was measured at least as accurate, and the measurement rules out that this one is better by
+what matters (`GAIN_MIN`). Two variants are
 compared on the same resamples of the same pictures, since most of what makes a sample easy or hard
 is common to both: the error of the difference is far below that of each.
 """
@@ -27,14 +28,17 @@ class Weighed:
     """One variant in the balance."""
 
     name: VariantName
+    pixels: int
     took_ns: Mapping[ExecutorId, int]
     """P50 of a batch of one, by executor."""
     accuracy: float
     resampled: NDArray[np.float64]  #: (resamples,) the same resamples for all
 
-    def no_slower(self, other: "Weighed") -> bool:
-        """Say whether it takes no longer than another anywhere."""
-        return all(took <= other.took_ns[at] for at, took in self.took_ns.items())
+    def costs_no_more(self, other: "Weighed") -> bool:
+        """Say whether it is no larger than another, and takes no longer anywhere."""
+        return self.pixels <= other.pixels and all(
+            took <= other.took_ns[at] for at, took in self.took_ns.items()
+        )
 
     def gain_max(self, other: "Weighed") -> float:
         """Return how much more accurate than another it may be at most, within the error."""
@@ -45,8 +49,8 @@ class Weighed:
 def set_aside(variants: Sequence[Weighed], pictures: int) -> dict[VariantName, str]:
     """Return the variants not worth keeping, and why.
 
-    Of the others each is faster somewhere, or better, than every other that is kept, as far as
-    can be told. O(variants²).
+    Of the others each is smaller, faster somewhere, or better than every other that is kept, as
+    far as can be told. O(variants²).
 
     Args:
         variants: of one family, on the same executors.
@@ -56,11 +60,11 @@ def set_aside(variants: Sequence[Weighed], pictures: int) -> dict[VariantName, s
     if pictures < PICTURES_MIN:
         return reasons
     kept: list[Weighed] = []
-    for variant in sorted(variants, key=lambda v: (sum(v.took_ns.values()), -v.accuracy, v.name)):
+    for variant in sorted(variants, key=_cheapest_first):
         better = [
             other
             for other in kept
-            if other.no_slower(variant)
+            if other.costs_no_more(variant)
             and other.accuracy >= variant.accuracy
             and variant.gain_max(other) < GAIN_MIN
         ]
@@ -69,6 +73,10 @@ def set_aside(variants: Sequence[Weighed], pictures: int) -> dict[VariantName, s
         else:
             kept.append(variant)
     return reasons
+
+
+def _cheapest_first(variant: Weighed) -> tuple[int, int, float, str]:
+    return variant.pixels, sum(variant.took_ns.values()), -variant.accuracy, variant.name
 
 
 def _reason(variant: Weighed, other: Weighed) -> str:

@@ -21,6 +21,7 @@ from edgebox.inference.accuracy.coco_files import find_annotations, read_coco
 from edgebox.inference.accuracy.journey import Fetch, Frame, best_batch_sizes, look
 from edgebox.inference.accuracy.judging import AgainstLargest, Judge, judgements
 from edgebox.inference.accuracy.labelled import Dataset
+from edgebox.inference.accuracy.worth import PICTURES_MIN
 from edgebox.inference.accuracy.yolo_files import find_yaml, read_yolo
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
@@ -285,6 +286,13 @@ def _now_ms() -> int:
 
 
 def _problems(judge: Judge) -> list[str]:
-    named = judge.problems[:_PROBLEMS_NAMED]
+    named = [f"not judged: {problem}" for problem in judge.problems[:_PROBLEMS_NAMED]]
     more = len(judge.problems) - len(named)
-    return [*named, f"and {more} more pictures could not be judged"] if more else named
+    if more:
+        named.append(f"and {more} more pictures could not be judged")
+    if judge.pictures < PICTURES_MIN:
+        named.append(
+            f"{judge.pictures} pictures say little about others, nor how large the error is; below "
+            f"{PICTURES_MIN} nothing is set aside"
+        )
+    return named

@@ -197,7 +197,7 @@ def test_yolo_labels(tmp_path: Path, names: str) -> None:
     assert dataset.remarks == ("1 pictures have no labels: nothing is on them",)
     first, second = dataset.pictures
     truth = first.truth_at(64, 48)
-    np.testing.assert_allclose(truth.boxes, [[16, 18, 48, 30], [6.4, 4.8, 19.2, 24]])
+    np.testing.assert_allclose(truth.boxes, [[16.0, 18.0, 48.0, 30.0], [6.4, 4.8, 19.2, 24.0]])
     assert truth.labels.tolist() == [0, 1]
     assert len(second.truth_at(64, 48).boxes) == 0
 

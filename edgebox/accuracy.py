@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from edgebox.camera.viewing import Viewed, next_within, viewing
@@ -28,7 +29,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import family_print, fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
 from edgebox.media.jpeg import decode, probe
-from edgebox.media.sources import PICTURE_SUFFIXES, open_source, read_picture
+from edgebox.media.sources import PICTURE_SUFFIXES, FrameSource, open_source, read_picture
 from edgebox.media.video import VideoFileSource
 from edgebox.storage.database import Storage
 
@@ -107,7 +108,15 @@ def frames_judge(family: Family, source: str, limit: int | None) -> AgainstLarge
         video = VideoFileSource(path, None, loop=False)
         return AgainstLargest(family, path.name, _held(video.sampled(planned)), planned)
     live = open_source(source, LIVE_HZ, loop=False)
-    return AgainstLargest(family, source, _held(live.frames()), planned)
+    return AgainstLargest(family, source, _held(_taken(live, planned)), planned)
+
+
+def _taken(source: FrameSource, count: int) -> Iterator[Frame]:
+    """Yield so many frames of a live source, then hang up."""
+    try:
+        yield from islice(source.frames(), count)
+    finally:
+        source.close()
 
 
 def _held(frames: Iterator[Frame]) -> Iterator[Fetch]:

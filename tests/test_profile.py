@@ -127,6 +127,9 @@ async def test_f1_of_frames_and_of_a_video(tmp_path: Path, database: Path, stree
     accuracies = [row["accuracy"] for row in document["variants"]]
     assert accuracies[-1] == 1.0
     assert accuracies[0] < 0.8 < accuracies[-2] < 1.0
+    live = ("--frames", "scene:3", "--limit", "2")  # one frame a second, for ever
+    document = (await edgebox(tmp_path, "profile", "street", *live, *flags)).json()
+    assert (document["source"], document["pictures"]) == ("scene:3", 2)
 
 
 async def test_the_first_ctrl_c_gives_what_there_is(

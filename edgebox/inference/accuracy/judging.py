@@ -38,7 +38,7 @@ SCORE_LISTED = 0.001
 SCORE_SHOWN = 0.3
 """What the page, cameras and `edgebox detect` are given unless they ask for more."""
 F1_IOU = 0.5
-RESAMPLES = 200
+RESAMPLES = 100
 _CHECKED_MAX = 500
 """Pictures that COCO's tool judges, too: it takes a while."""
 _SAME = 5e-5

@@ -1,11 +1,13 @@
 """`edgebox profile FAMILY` as its users meet it: data sets, frames, a live camera, Ctrl-C."""
 
+import asyncio
 import json
 import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from PIL import Image
 
@@ -16,7 +18,7 @@ from edgebox.domain.models import FamilyName, Judgement, VariantName
 from edgebox.media.scene import LABELS, Scene
 from edgebox.storage.database import Storage
 from tests.conftest import settings
-from tests.end_to_end.program import configured, edgebox, finish, said, serving, start
+from tests.end_to_end.program import PATIENCE_S, configured, edgebox, finish, said, serving, start
 
 SCENES = 4
 SIZE_PX = (640, 360)
@@ -152,6 +154,17 @@ async def test_the_first_ctrl_c_gives_what_there_is(
     assert {row["judgement"] is None for row in listed["families"][0]["variants"]} == {True}
 
 
+async def connected(url: str, camera: str) -> None:
+    """Wait until a box has a camera."""
+    async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_S):
+        while True:
+            async with session.get(f"{url}/v1/state") as response:
+                document = await response.json()
+            if any(each["id"] == camera and each["connected"] for each in document["cameras"]):
+                return
+            await asyncio.sleep(0.1)
+
+
 async def test_frames_of_a_live_camera(tmp_path: Path, database: Path) -> None:
     config = str(configured(tmp_path, database))
     async with serving(tmp_path, "--config", config) as (_, url):
@@ -165,6 +178,7 @@ async def test_frames_of_a_live_camera(tmp_path: Path, database: Path) -> None:
         # As large as the smallest variant: always sent whole.
         small = await start(tmp_path, "camera", "scene:1", *stream, "--size", "120x90")
         try:
+            await connected(url, "gate-1")
             document = (
                 await edgebox(tmp_path, *profile, "--from-camera", "gate-1", "--limit", "2")
             ).json()

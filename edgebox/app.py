@@ -23,6 +23,7 @@ from edgebox.domain.models import Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.family import Family
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.link.overrides import changed
@@ -171,6 +172,7 @@ class App:
     async def _start_models(self) -> None:
         inference = self.config.inference
         families, problems = await asyncio.to_thread(load_families, inference)
+        families = [await self._judged(family) for family in families]
         self._executors = await asyncio.to_thread(open_executors, inference, families)
         assert self._storage is not None
         found = await measured(inference, self._storage, self._executors, families, self._progress)
@@ -179,7 +181,7 @@ class App:
             self.box.note("error", text)
         families, profiles, self.profiled = found.families, found.profiles, found.profiled
         self.box.offer(families, inference.family)
-        variants = {v.name: v for family in families for v in family.variants}
+        variants = {v.name: v for family in families for v in family.offered}
         driver = Driver(
             Scheduler(
                 self.config.scheduler_parameters(),
@@ -202,7 +204,8 @@ class App:
         self._driver = driver
         driver.feed(VariantsOffered(tuple(variants.values())))
         for executor in self._executors:
-            driver.feed(ExecutorStarted(executor.id, tuple(profiles[executor.id])))
+            offered = tuple(p for p in profiles[executor.id] if p.variant in variants)
+            driver.feed(ExecutorStarted(executor.id, offered))
         for limited in found.limits:
             driver.feed(limited)
         self.box.attach(
@@ -210,6 +213,11 @@ class App:
         )
         self._chronicle = self._begin_chronicle(driver, variants)
         self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
+
+    async def _judged(self, family: Family) -> Family:
+        """Return a family with what was found out about its variants on this box."""
+        assert self._storage is not None
+        return family.judged(await self._storage.load_judgements(family.name, family.sha256))
 
     def _begin_chronicle(
         self, driver: Driver, variants: Mapping[VariantName, Variant]

@@ -17,7 +17,6 @@ from edgebox.domain.models import (
     VariantName,
     Weights,
     WeightsId,
-    monotone,
 )
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family, ModelFile
@@ -184,24 +183,30 @@ class _Work:
 
     def do(self) -> tuple[list[LatencyProfile], list[Weights]]:
         """Return profiles, measured unless stored, and sizes where memory is limited; blocks."""
+        offered = {variant.name for variant in self.family.offered}
         if not self.inference.executor_memory_bytes:
             found = list(self.stored) or self.measure()
-            warm(self.executor, found)
+            warm(self.executor, [p for p in found if p.variant in offered])
             return found, []
         # One file at a time: there may be no room for two.
         profiles: list[LatencyProfile] = []
         sizes: list[Weights] = []
         for file in self.family.model_files:
-            before = self.executor.memory_used_bytes()
-            self.executor.load(file.path)
             names = variants_of(self.family, file)
-            found = [p for p in self.stored if p.variant in names] or self.measure(file)
-            self.executor.warm_each([(p.variant, p.batch_sizes[-1]) for p in found])
-            size_bytes = _grown(before, self.executor.memory_used_bytes(), file)
-            sizes.append(weights_of(self.family, file, size_bytes))
-            self.executor.unload(file.path)
+            found = [p for p in self.stored if p.variant in names]
+            needed = not offered.isdisjoint(names)
+            if needed or not found:
+                before = self.executor.memory_used_bytes()
+                self.executor.load(file.path)
+                found = found or self.measure(file)
+                self.executor.warm_each([(p.variant, p.batch_sizes[-1]) for p in found])
+                size_bytes = _grown(before, self.executor.memory_used_bytes(), file)
+                self.executor.unload(file.path)
+                if needed:
+                    sizes.append(weights_of(self.family, file, size_bytes))
             profiles += found
-        return monotone(profiles, {v.name: v.pixels for v in self.family.variants}), sizes
+        order = [variant.name for variant in self.family.variants]
+        return sorted(profiles, key=lambda p: order.index(p.variant)), sizes
 
     def measure(self, file: ModelFile | None = None) -> list[LatencyProfile]:
         """Measure the family, or one of its files, for its part of `inference.profile_s`."""
@@ -221,6 +226,7 @@ class _Work:
             family.batch_sizes(self.inference.batch_size_max),
             ProfilingLimits(budget_s=self.inference.profile_s / parts),
             report,
+            networks=family.files,
         )
 
 
@@ -230,15 +236,20 @@ def variants_of(family: Family, file: ModelFile | None) -> list[VariantName]:
 
 
 def weights_of(family: Family, file: ModelFile, size_bytes: int) -> Weights:
-    """Return a file as the core knows it."""
-    names = variants_of(family, file)
+    """Return a file as the core knows it: only what is offered runs on it, one variant at least."""
+    variants = [v for v in family.offered if family.files[v.name] == file]
     return Weights(
-        WeightsId(f"{family.name}/{file.path.name}"),
+        weights_id(family, file),
         family.name,
         size_bytes,
-        max(family.variant(name).pixels for name in names),
-        tuple(names),
+        max(variant.pixels for variant in variants),
+        tuple(variant.name for variant in variants),
     )
+
+
+def weights_id(family: Family, file: ModelFile) -> WeightsId:
+    """Return the name under which the core knows a file."""
+    return WeightsId(f"{family.name}/{file.path.name}")
 
 
 def _grown(before: int | None, after: int | None, file: ModelFile) -> int:
@@ -270,16 +281,18 @@ def _limit(
         if all(each.family != inference.family for each in fit.kept):
             raise ModelError(text)
         out.problems.append(text)
-    kept = {variant for each in fit.kept for variant in each.variants}
+    gone = {variant for each in fit.left_out for variant in each.variants}
+    kept_families = {each.family for each in fit.kept}
     out.families = [
-        replace(family, variants=variants)
+        replace(family, variants=tuple(v for v in family.variants if v.name not in gone))
         for family in out.families
-        if (variants := tuple(v for v in family.variants if v.name in kept))
+        if family.name in kept_families
     ]
+    kept = {variant.name for family in out.families for variant in family.variants}
     first = {each.id: int(each.family == inference.family) for each in fit.kept[:1]}
     resident = hold(fit.kept, first, (), inference.executor_memory_bytes)
     files = {
-        weights_of(family, file, 0).id: file.path
+        weights_id(family, file): file.path
         for family in out.families
         for file in family.model_files
     }

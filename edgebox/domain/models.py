@@ -2,8 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NewType
+from dataclasses import dataclass, field
+from typing import Literal, NewType
 
 ExecutorId = NewType("ExecutorId", str)
 """Something that runs one batch at a time: "cpu/0", "cuda:0/1"."""
@@ -26,7 +26,7 @@ class Variant:
     width_px: int
     height_px: int
     accuracy: float
-    """What the planner maximises: mAP@0.5:0.95 of the family's manifest, in [0, 1]."""
+    """What the planner maximises, in [0, 1]: measured on this box, else as the manifest says."""
 
     @property
     def pixels(self) -> int:
@@ -50,6 +50,26 @@ class Weights:
     """Input pixels of the largest variant that runs on it."""
     variants: tuple[VariantName, ...]
     """Those that run on it; between them a switch costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How good one variant was found to be, on which pictures, and what follows."""
+
+    kind: Literal["mAP", "F1"]
+    """mAP@0.5:0.95 against labels, or F1 at IoU 0.5 against the family's largest variant."""
+    accuracy: float
+    """In [0, 1]."""
+    error: float
+    """Standard error over the pictures."""
+    source: str
+    """What the pictures were: a data set, a video, a camera."""
+    pictures: int
+    measured_at_ms: int
+    set_aside: str = ""
+    """Why it is not offered to the planner; empty: it is."""
+    details: Mapping[str, float] = field(default_factory=dict)
+    """Further figures: mAP50, mAP75, small, medium, large; precision and recall for F1."""
 
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)

@@ -13,35 +13,35 @@ import os
 import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from edgebox import __version__
 from edgebox.config import Config
 from edgebox.domain.errors import InvariantViolation, ModelError
-from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.models import Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import fingerprint
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.link.overrides import changed
-from edgebox.measuring import Progress, load_families, measure, open_executors, warm
+from edgebox.measuring import Progress, load_families, measured, open_executors
 from edgebox.outgoing.outgoing import Outgoing
 from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Admission, Box, BoxEvent
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.chronicle import Chronicle
+from edgebox.runtime.drifts import drift_text
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
 from edgebox.runtime.rollup import Rollup
-from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
+from edgebox.scheduling.events import ExecutorStarted, TellDrift, VariantsOffered
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import Storage
@@ -179,12 +179,16 @@ class App:
     async def _start_models(self) -> None:
         inference = self.config.inference
         families, problems = await asyncio.to_thread(load_families, inference)
-        for problem in problems:
-            self._leave_out(problem)
+        families = [await self._judged(family) for family in families]
         self._executors = await asyncio.to_thread(open_executors, inference, families)
-        families, profiles = await self._measured(families)
+        assert self._storage is not None
+        found = await measured(inference, self._storage, self._executors, families, self._progress)
+        left_out = [f"a model family is left out: {problem}" for problem in problems]
+        for text in (*left_out, *found.problems):
+            self.box.note("error", text)
+        families, profiles, self.profiled = found.families, found.profiles, found.profiled
         self.box.offer(families, inference.family)
-        variants = {v.name: v for family in families for v in family.variants}
+        variants = {v.name: v for family in families for v in family.offered}
         driver = Driver(
             Scheduler(
                 self.config.scheduler_parameters(),
@@ -198,20 +202,30 @@ class App:
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             on_advice=self.box.advised,
             on_plan=self.box.planned,
+            on_drift=self._tell_drift,
             on_failure=self._fail,
+            loaders=found.loaders,
             journal=self.journal,
         )
         driver.start()
         self._driver = driver
         driver.feed(VariantsOffered(tuple(variants.values())))
         for executor in self._executors:
-            driver.feed(ExecutorStarted(executor.id, tuple(profiles[executor.id])))
+            offered = tuple(p for p in profiles[executor.id] if p.variant in variants)
+            driver.feed(ExecutorStarted(executor.id, offered))
+        for limited in found.limits:
+            driver.feed(limited)
         self.box.attach(
             driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
         )
         self._outgoing.start(self.box)
         self._chronicle = self._begin_chronicle(driver, variants)
         self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
+
+    async def _judged(self, family: Family) -> Family:
+        """Return a family with what was found out about its variants on this box."""
+        assert self._storage is not None
+        return family.judged(await self._storage.load_judgements(family.name, family.sha256))
 
     def _begin_chronicle(
         self, driver: Driver, variants: Mapping[VariantName, Variant]
@@ -237,52 +251,10 @@ class App:
             clock_ns=driver.clock_ns,
         )
 
-    def _leave_out(self, problem: ModelError) -> None:
-        self.box.note("error", f"a model family is left out: {problem}")
-
-    async def _measured(
-        self, families: Sequence[Family]
-    ) -> tuple[list[Family], dict[ExecutorId, list[LatencyProfile]]]:
-        """Return the families that run on every executor, and each executor's profiles of them.
-
-        A family can open and still fail on its first batch: it is left out like a broken file.
-
-        Raises:
-            ModelError: the default family fails.
-        """
-        running: list[Family] = []
-        profiles: dict[ExecutorId, list[LatencyProfile]] = {e.id: [] for e in self._executors}
-        for family in families:
-            try:
-                found = [await self._profiles_of(e, family) for e in self._executors]
-            except ModelError as error:
-                if family.name == self.config.inference.family:
-                    raise
-                self._leave_out(error)
-                continue
-            running.append(family)
-            for executor, of_family in zip(self._executors, found, strict=True):
-                profiles[executor.id] += of_family
-        return running, profiles
-
-    async def _profiles_of(self, executor: OnnxExecutor, family: Family) -> list[LatencyProfile]:
-        """Return a family's profiles, measured now unless the database has them; warm it."""
-        assert self._storage is not None
-        key = fingerprint(executor, family)
-        names = {variant.name for variant in family.variants}
-        found = [
-            stored
-            for stored in await self._storage.load_profiles(key)
-            if stored.executor == executor.id and stored.variant in names
-        ]
-        if {stored.variant for stored in found} != names:
-            found = await asyncio.to_thread(
-                measure, self.config.inference, executor, family, self._progress
-            )
-            self._storage.save_profiles(key, found)
-            self.profiled = True
-        await asyncio.to_thread(warm, executor, found)
-        return found
+    def _tell_drift(self, drift: TellDrift) -> None:
+        ago_ms = (self.box.driver.clock_ns() - drift.since_ns) / 1e6
+        since = time.strftime("%H:%M", time.localtime((_wall_clock_ms() - ago_ms) / 1e3))
+        self.box.note(*drift_text(drift, since))
 
     def _progress(self, text: str, share: float) -> None:
         self.box.not_ready_because = f"{text} ({share:.0%})"

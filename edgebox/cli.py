@@ -27,6 +27,7 @@ from edgebox.console import (
 from edgebox.detect import detect
 from edgebox.models import models
 from edgebox.plan import plan
+from edgebox.profile import profile
 from edgebox.results import results
 from edgebox.simulate import simulate
 
@@ -52,6 +53,7 @@ main.add_command(detect)
 main.add_command(models)
 main.add_command(plan)
 main.add_command(results)
+main.add_command(profile)
 main.add_command(simulate)
 
 
@@ -257,51 +259,6 @@ def _print_replay(told: Any) -> None:
             out.print(difference, markup=False, soft_wrap=True)
     else:
         out.print("[green]✓[/] every order came out as it was recorded")
-
-
-@main.command()
-@_CONFIG
-@click.option("--seconds", default=120.0, show_default=True, help="Per family and executor.")
-@_JSON
-def profile(config_file: Path | None, seconds: float, as_json: bool) -> None:
-    """Measure this machine thoroughly and keep the profiles for the next start."""
-    from edgebox.config import load
-    from edgebox.measuring import measure_and_store
-
-    with clear_errors("profile"):
-        config = load(config_file, {"inference.profile_s": seconds})
-        with progress_bar(as_json) as progress:
-            measured = run_loop(measure_and_store(config, progress))
-    rows = [
-        {
-            "family": family.name,
-            "executor": executor.id,
-            "provider": executor.provider,
-            "variant": found.variant,
-            "batch_size": size,
-            "p50_ms": round(found.quantile_ns(size, 0.5) / 1e6, 2),
-            "p99_ms": round(found.quantile_ns(size, 0.99) / 1e6, 2),
-        }
-        for family, executor, profiles in measured
-        for found in profiles
-        for size in found.batch_sizes
-    ]
-    if as_json:
-        print_json({"profiles": rows})
-        return
-    headings = ("variant", "executor", "batch", "p50 ms", "p99 ms", "pictures/s")
-    cells = [
-        (
-            str(row["variant"]),
-            str(row["executor"]),
-            str(row["batch_size"]),
-            f"{row['p50_ms']:.2f}",
-            f"{row['p99_ms']:.2f}",
-            f"{row['batch_size'] / row['p50_ms'] * 1e3:.0f}",
-        )
-        for row in rows
-    ]
-    out.print(table("Execution times, kept in the database", headings, cells))
 
 
 def write_journal_on_signal(app: Any) -> None:

@@ -132,8 +132,16 @@ class InferenceParameters:
     family: str = _key("street", "The family of cameras that name none")
     providers: ProviderChoice = _key(  # noqa: RUF009 - dataclasses.field in disguise
         "auto",
-        "Where models run: cuda insists on an NVIDIA GPU, auto falls back to the CPU and says so",
-        choices=("auto", "cuda", "cpu"),
+        "Where models run: cuda insists on an NVIDIA GPU, auto falls back to the CPU and says so; "
+        "tensorrt is auto with TensorRT before CUDA (it builds every model for minutes at first)",
+        choices=("auto", "cuda", "tensorrt", "cpu"),
+    )
+    memory_limit_mb: float = _key(
+        0.0,
+        "Megabytes that the models of one device may take; beyond, those in use and their "
+        "neighbours in size are held and others loaded when the plan asks for them; 0: no limit",
+        low=0,
+        high=1_000_000,
     )
     cpu_threads: int = _key(
         0, "Threads that one executor computes with on a CPU; 0: all cores but one", low=0, high=512
@@ -151,6 +159,16 @@ class InferenceParameters:
     def models_folder(self) -> Path:
         """The folder of imported families with the default filled in."""
         return Path(self.models) if self.models else _data_folder() / "models"
+
+    @property
+    def engine_folder(self) -> Path:
+        """The folder in which TensorRT keeps what it built."""
+        return _data_folder() / "tensorrt"
+
+    @property
+    def executor_memory_bytes(self) -> int:
+        """What one executor's models may take: those of a device share its limit; 0: no limit."""
+        return round(self.memory_limit_mb * 1e6) // self.executors_per_device
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
@@ -10,7 +11,14 @@ import click
 import orjson
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from edgebox.domain.errors import EdgeboxError
@@ -80,6 +88,8 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, float], None]]:
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
         console=err,
         transient=True,
     ) as bars:
@@ -101,3 +111,28 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) ->
     for row in rows:
         made.add_row(*row)
     return made
+
+
+def scatter(
+    points: Sequence[tuple[float, float, str]], across: str, *, width: int = 60, height: int = 10
+) -> list[str]:
+    """Return a plot of (x, y, mark) as lines of text, x on a logarithmic scale; later marks win.
+
+    Args:
+        points: at least one, x above 0.
+        across: what x is.
+        width: columns between the axes.
+        height: lines.
+    """
+    xs, ys = [math.log(x) for x, _, _ in points], [y for _, y, _ in points]
+    left, wide = min(xs), (max(xs) - min(xs)) or 1.0
+    low, tall = min(ys), (max(ys) - min(ys)) or 1.0
+    cells = [[" "] * width for _ in range(height)]
+    for x, y, (_, _, mark) in zip(xs, ys, points, strict=True):
+        row = round((height - 1) * (1 - (y - low) / tall))
+        cells[row][round((width - 1) * (x - left) / wide)] = mark
+    labels = {0: f"{max(ys):.3f}", height - 1: f"{low:.3f}"}
+    lines = [f"{labels.get(at, ''):>7} │{''.join(row)}" for at, row in enumerate(cells)]
+    first, last = f"{points[xs.index(min(xs))][0]:.1f}", f"{points[xs.index(max(xs))][0]:.1f}"
+    middle = across.center(width - len(first) - len(last))
+    return [*lines, f"{'':>7} └{'─' * width}", f"{'':>9}{first}{middle}{last}"]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from edgebox.console import clear_errors, err, out, print_json, progress_bar, table
+from edgebox.console import clear_errors, err, out, print_json, progress_bar, scatter, table
 from edgebox.domain.errors import EdgeboxError, ModelError
 
 if TYPE_CHECKING:
     from edgebox.config import Config
-    from edgebox.domain.models import LatencyProfile
+    from edgebox.domain.models import Judgement, LatencyProfile
     from edgebox.inference.family import Family
     from edgebox.inference.importing.importer import Imported
     from edgebox.inference.importing.layouts import Layout
@@ -55,6 +55,13 @@ def models() -> None:
     help="1: single pictures only, for files whose batch axis cannot be believed.",
 )
 @click.option(
+    "--precision",
+    type=click.Choice(["fp32", "fp16"]),
+    default="fp32",
+    show_default=True,
+    help="What it computes in; fp16 is for GPUs, and only taken if it finds the same.",
+)
+@click.option(
     "--picture",
     "pictures",
     multiple=True,
@@ -79,6 +86,7 @@ def import_models(
     layout: str | None,
     licence: str | None,
     batch: int | None,
+    precision: str,
     pictures: tuple[Path, ...],
     profile_s: float,
     config_file: Path | None,
@@ -105,6 +113,7 @@ def import_models(
             layout=None if layout is None else _layout(layout),
             licence=" ".join((licence or "").split()) or None,
             batch=batch,
+            half=precision == "fp16",
             pictures=tuple(read_picture(path) for path in pictures),
         )
         there = load_zoo(family_folders(config.inference)).families
@@ -199,6 +208,8 @@ def _variant_documents(
             "height_px": variant.height_px,
             "file": family.files[variant.name].path.name,
             "accuracy": (None if variant.name in family.accuracy_assumed else variant.accuracy),
+            "set_aside": family.set_aside(variant.name),
+            "judgement": _judgement_document(family.judgements.get(variant.name)),
         }
         timed = [profile for profile in profiles if profile.variant == variant.name]
         if timed:
@@ -208,6 +219,19 @@ def _variant_documents(
             }
         documents.append(document)
     return documents
+
+
+def _judgement_document(found: "Judgement | None") -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "kind": found.kind,
+        "standard_error": round(found.error, 4),
+        "source": found.source,
+        "pictures": found.pictures,
+        "measured_at_ms": found.measured_at_ms,
+        **{key: round(value, 4) for key, value in found.details.items()},
+    }
 
 
 def _import_document(
@@ -266,15 +290,17 @@ def _print_import(
 @_JSON
 def list_models(*, config_file: Path | None, as_json: bool) -> None:
     """Show the families and variants there are."""
+    from edgebox.accuracy import remembered
     from edgebox.config import load
     from edgebox.inference.zoo import load_zoo
     from edgebox.measuring import family_folders
 
     with clear_errors("models list"):
-        inference = load(config_file).inference
-        zoo = load_zoo(family_folders(inference))
-    default = inference.family
-    documents = [_family_document(family, default) for family in zoo.families]
+        config = load(config_file)
+        zoo = load_zoo(family_folders(config.inference))
+        families, newest = remembered(config, zoo.families)
+    default = config.inference.family
+    documents = [_family_document(family, default, newest) for family in families]
     if as_json:
         problems = [str(problem) for problem in zoo.problems]
         print_json({"families": documents, "problems": problems})
@@ -286,7 +312,9 @@ def list_models(*, config_file: Path | None, as_json: bool) -> None:
         err.print(str(problem), markup=False, soft_wrap=True)
 
 
-def _family_document(family: "Family", default: str) -> dict[str, Any]:
+def _family_document(
+    family: "Family", default: str, newest: "Sequence[LatencyProfile]"
+) -> dict[str, Any]:
     origin = family.origin
     return {
         "name": family.name,
@@ -300,20 +328,13 @@ def _family_document(family: "Family", default: str) -> dict[str, Any]:
         "labels": list(family.labels),
         "batch_size_fixed": family.batch_size_fixed,
         "folder": str(family.model_files[0].path.parent),
-        "variants": _variant_documents(family),
+        "keep_all": family.keep_all,
+        "variants": _variant_documents(family, newest),
     }
 
 
 def _print_family(document: dict[str, Any]) -> None:
     sources = ", ".join(document["sources"])
-    rows = [
-        (
-            str(row["name"]),
-            f"{row['width_px']} x {row['height_px']}",
-            "not measured" if row["accuracy"] is None else f"{row['accuracy']:.3f}",
-        )
-        for row in document["variants"]
-    ]
     # Names of files and labels are other people's, and may look like markup.
     out.print(
         f"[bold]{document['name']}[/]{' (the default)' if document['default'] else ''}: ", end=""
@@ -324,4 +345,52 @@ def _print_family(document: dict[str, Any]) -> None:
         f"  from {sources}, in {document['folder']}" if sources else f"  in {document['folder']}"
     )
     out.print(place, markup=False, soft_wrap=True)
-    out.print(table("", ("variant", "px", "mAP"), rows))
+    _print_variants(document)
+
+
+def _print_variants(document: dict[str, Any]) -> None:
+    """Print a family's variants as a table and, where their times are known, as a plot."""
+    variants = document["variants"]
+    judged = next((row["judgement"] for row in variants if row["judgement"]), None)
+    kind = judged["kind"] if judged else "mAP"
+    rows = [
+        (
+            str(row["name"]),
+            f"{row['width_px']} x {row['height_px']}",
+            _accuracy_cell(row),
+            f"{_single_ms(row):.1f}" if "p50_ms" in row else "",
+            "set aside" if row["set_aside"] else "",
+        )
+        for row in variants
+    ]
+    out.print(table("", ("variant", "px", kind, "p50 ms", ""), rows))
+    if judged:
+        out.print(
+            f"  {kind} ± two standard errors on {judged['pictures']} pictures of "
+            f"{judged['source']}",
+            markup=False,
+        )
+    for row in variants:
+        if row["set_aside"]:
+            offered = ", offered all the same (keep_all)" if document["keep_all"] else ""
+            out.print(f"  {row['name']}: {row['set_aside']}{offered}", markup=False)
+    points = [
+        (_single_ms(row), row["accuracy"], "x" if row["set_aside"] else "●")
+        for row in variants
+        if "p50_ms" in row and row["accuracy"] is not None
+    ]
+    if len(points) > 1:
+        across = "ms (P50 of one picture), x: set aside" if judged else "ms (P50 of one picture)"
+        out.print("\n".join(f"  {line}" for line in scatter(points, across)), markup=False)
+
+
+def _accuracy_cell(row: dict[str, Any]) -> str:
+    if row["accuracy"] is None:
+        return "not measured"
+    error = f" ± {2 * row['judgement']['standard_error']:.3f}" if row["judgement"] else ""
+    return f"{row['accuracy']:.3f}{error}"
+
+
+def _single_ms(row: dict[str, Any]) -> float:
+    """Return what the smallest batch takes."""
+    return float(next(iter(row["p50_ms"].values())))

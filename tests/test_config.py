@@ -103,11 +103,11 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             "limits.frame_bytes_max: must be a whole number from 1024 to 67108864, not 1.5",
             "limits.silent_s: must be a number from 1 to 3600, not nan",
             "inferense: there is no such section; did you mean inference?",
-            'inference.providers: must be one of "auto", "cuda", "cpu", not "gpu"',
+            'inference.providers: must be one of "auto", "cuda", "tensorrt", "cpu", not "gpu"',
             'inference.families: must be a list of texts, not ["a", 1]',
             "inference.xyzzy: there is no such key (there are: families, models, family, "
-            "providers, cpu_threads, executors_per_device, batch_size_max, decode_threads, "
-            "profile_s)",
+            "providers, memory_limit_mb, cpu_threads, executors_per_device, batch_size_max, "
+            "decode_threads, profile_s)",
         ]
     )
 

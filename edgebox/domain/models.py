@@ -2,8 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NewType
+from dataclasses import dataclass, field
+from typing import Literal, NewType
 
 ExecutorId = NewType("ExecutorId", str)
 """Something that runs one batch at a time: "cpu/0", "cuda:0/1"."""
@@ -12,6 +12,9 @@ VariantName = NewType("VariantName", str)
 """Unique on one box: "street-256"."""
 
 FamilyName = NewType("FamilyName", str)
+
+WeightsId = NewType("WeightsId", str)
+"""One model file of a family, as an executor holds it: "street/street.onnx"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Variant:
     width_px: int
     height_px: int
     accuracy: float
-    """What the planner maximises: mAP@0.5:0.95 of the family's manifest, in [0, 1]."""
+    """What the planner maximises, in [0, 1]: measured on this box, else as the manifest says."""
 
     @property
     def pixels(self) -> int:
@@ -33,6 +36,40 @@ class Variant:
     def covers(self, width_px: int, height_px: int) -> bool:
         """Say whether a picture of this size fits into the input without shrinking."""
         return width_px <= self.width_px and height_px <= self.height_px
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One model file as an executor holds it: all or nothing of it is in memory."""
+
+    id: WeightsId
+    family: FamilyName
+    size_bytes: int
+    """What the executor's device needs for it, its largest batch included."""
+    pixels: int
+    """Input pixels of the largest variant that runs on it."""
+    variants: tuple[VariantName, ...]
+    """Those that run on it; between them a switch costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How good one variant was found to be, on which pictures, and what follows."""
+
+    kind: Literal["mAP", "F1"]
+    """mAP@0.5:0.95 against labels, or F1 at IoU 0.5 against the family's largest variant."""
+    accuracy: float
+    """In [0, 1]."""
+    error: float
+    """Standard error over the pictures."""
+    source: str
+    """What the pictures were: a data set, a video, a camera."""
+    pictures: int
+    measured_at_ms: int
+    set_aside: str = ""
+    """Why it is not offered to the planner; empty: it is."""
+    details: Mapping[str, float] = field(default_factory=dict)
+    """Further figures: mAP50, mAP75, small, medium, large; precision and recall for F1."""
 
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
@@ -55,6 +92,11 @@ class LatencyProfile:
     def batch_sizes(self) -> tuple[int, ...]:
         """Measured batch sizes, rising."""
         return tuple(sorted(self.quantiles_ns))
+
+    def scaled(self, factor: float) -> "LatencyProfile":
+        """Return the profile of an executor on which everything takes `factor` times as long."""
+        rows = {n: tuple(round(factor * ns) for ns in of) for n, of in self.quantiles_ns.items()}
+        return LatencyProfile(self.variant, self.executor, rows)
 
     def quantile_ns(self, batch_size: int, q: float) -> int:
         """Return the time a batch takes with probability `q`, interpolated between quantiles.

@@ -29,7 +29,7 @@ from edgebox.inference.machine import (
     usable_cores,
 )
 from edgebox.inference.sessions import (
-    CUDA,
+    CPU,
     available_providers,
     runtime_version,
 )
@@ -255,7 +255,7 @@ def check_provider(zoo: Zoo, gpus: Sequence[Gpu] | None) -> Finding:
     except ModelError as error:
         return Finding("Provider", Health.FAIL, str(error), 'set inference.providers = "cpu"')
     found = f"{executor.provider} on {executor.device} ({listed})"
-    if executor.provider != CUDA and gpus:
+    if executor.provider == CPU and gpus:
         return Finding("Provider", Health.WARN, f"{found}: {executor.note}", _CUDA_MEND)
     return Finding("Provider", Health.OK, found)
 

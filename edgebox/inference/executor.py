@@ -11,23 +11,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.models import ExecutorId, Variant, VariantName
 from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import Family
+from edgebox.inference.session_store import SessionStore, StoreSettings, run_bound
 from edgebox.inference.sessions import (
-    CUDA,
+    CPU,
     ProviderChoice,
-    Session,
     brief,
     default_cpu_threads,
     device_name,
-    open_session,
 )
 from edgebox.inference.tensors import Canvas, InputTensors
 from edgebox.vision.decoding import DECODERS
@@ -150,6 +148,8 @@ class OnnxExecutor:
         providers: ProviderChoice = "auto",
         device_index: int = 0,
         cpu_threads: int = 0,
+        memory_limit_bytes: int = 0,
+        engine_folder: Path | None = None,
         score_floor: float = SCORE_FLOOR,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -159,9 +159,11 @@ class OnnxExecutor:
             executor_id: a name, or the number among the executors of one device: then it is
                 named after the device it really got, "cpu/0" or "cuda:0/1".
             families: at least one, from the zoo.
-            providers: "cuda" insists, "auto" falls back to the CPU and says so in `note`.
+            providers: "cuda" insists; "auto" and "tensorrt" fall back and say so in `note`.
             device_index: which GPU.
             cpu_threads: threads a CPU session computes with; 0: all cores but one.
+            memory_limit_bytes: above 0, nothing is in memory but what `load` brings there.
+            engine_folder: where TensorRT keeps what it built; None: nowhere.
             score_floor: detections below it are not reported.
             clock_ns: the clock of results' instants.
 
@@ -174,17 +176,21 @@ class OnnxExecutor:
         self._clock_ns = clock_ns
         self._score_floor = score_floor
         self._families = {v.name: family for family in families for v in family.variants}
-        self._sessions, self.note = _open_sessions(
-            families, providers, self.cpu_threads, device_index
+        self._store = SessionStore(
+            families,
+            StoreSettings(
+                providers, self.cpu_threads, device_index, memory_limit_bytes, engine_folder
+            ),
         )
-        self.provider = next(iter(self._sessions.values())).provider
+        self.note = self._store.note
+        self.provider = self._store.provider
         self.device = device_name(self.provider, self.cpu_threads, device_index)
         if isinstance(executor_id, int):
-            kind = f"cuda:{device_index}" if self.provider == CUDA else "cpu"
+            kind = "cpu" if self.provider == CPU else f"cuda:{device_index}"
             executor_id = ExecutorId(f"{kind}/{executor_id}")
         self.id = executor_id
-        cuda = cuda_runtime() if self.provider == CUDA else None
-        if self.provider == CUDA and cuda is None:
+        cuda = cuda_runtime() if self.provider != CPU else None
+        if self.provider != CPU and cuda is None:
             self.note = "host memory is not page-locked (no libcudart): copies are slower"
         self._tensors = InputTensors(cuda)
         self._worker = _Worker(f"edgebox-{executor_id}", self._run)
@@ -201,17 +207,51 @@ class OnnxExecutor:
         Raises:
             ModelError: a combination failed.
         """
-        for name in variants:
-            variant = self._family(name).variant(name)
-            blank = blank_canvas(variant)
-            for size in batch_sizes:
-                self.submit(name, [blank] * size, size).result()
+        self.warm_each([(name, size) for name in variants for size in batch_sizes])
+
+    def warm_each(self, runs: Sequence[tuple[VariantName, int]]) -> None:
+        """Run these variants and batch sizes once, in the executor's thread. Blocks.
+
+        Raises:
+            ModelError: one failed.
+        """
+        for name, size in runs:
+            blank = blank_canvas(self._family(name).variant(name))
+            self.submit(name, [blank] * size, size).result()
+
+    def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
+        """Bring a file into memory beside what runs, and run it in these batches. Blocks.
+
+        Never waits for the executor's own thread, nor holds it up but for the cores it uses.
+
+        Raises:
+            ModelError: it cannot be opened, or a batch failed.
+        """
+        self._store.load(path)
+        for name, size in runs:
+            family = self._family(name)
+            variant = family.variant(name)
+            shape = family.input.shape(size, variant.width_px, variant.height_px)
+            try:
+                session = self._store.session(family.files[name])
+                run_bound(session, np.zeros(shape, family.input.dtype))
+            except Exception as error:  # ONNX Runtime's exception classes share no base
+                self._store.drop(path)
+                raise _model_error(name, error) from error
+
+    def unload(self, path: Path) -> None:
+        """Take a file out of memory; what runs on it at the moment is finished."""
+        self._store.drop(path)
+
+    def memory_used_bytes(self) -> int | None:
+        """Return what is in use of the memory that sessions take, by anybody; None: not known."""
+        return self._store.used_bytes()
 
     def close(self) -> None:
         """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
         self._worker.close()
         self._tensors.release()
-        self._sessions.clear()
+        self._store.clear()
 
     def _family(self, name: VariantName) -> Family:
         try:
@@ -229,7 +269,7 @@ class OnnxExecutor:
                 f"not {job.batch_size}"
             )
         tensor = self._tensors.fill(family.input, variant, job.canvases, job.batch_size)
-        outputs = run_bound(self._sessions[family.files[variant.name].path], tensor)
+        outputs = run_bound(self._store.session(family.files[variant.name]), tensor)
         for output in outputs:
             # A graph whose batch axis was only relaxed on paper merges pictures silently.
             if output.ndim == 0 or output.shape[0] != job.batch_size:
@@ -241,58 +281,6 @@ class OnnxExecutor:
         decode = DECODERS[family.decoder]
         found = decode(wanted, variant.width_px, variant.height_px, self._score_floor)
         return BatchResult(found, started_ns, self._clock_ns())
-
-
-def _open_sessions(
-    families: Sequence[Family], choice: ProviderChoice, cpu_threads: int, device_index: int
-) -> tuple[dict[Path, Session], str]:
-    """Open all families on one device: on the GPU if all of them run there, else on the CPU.
-
-    Returns:
-        The sessions by file, and why they are not where they were hoped to be.
-    """
-    note = ""
-    if choice != "cpu":
-        try:
-            sessions: dict[Path, Session] = {}
-            for family in families:
-                sessions.update(_open_and_try(family, cpu_threads, device_index))
-            return sessions, ""
-        except ModelError as error:
-            if choice == "cuda":
-                raise ModelError(f'{error} (providers = "cuda" was asked for)') from error
-            note = str(error)
-    paths = [file.path for family in families for file in family.model_files]
-    return {path: open_session(path, "cpu", cpu_threads) for path in paths}, note
-
-
-def _open_and_try(family: Family, cpu_threads: int, device_index: int) -> dict[Path, Session]:
-    """Open a family on a GPU and run it once: one too old for it opens, and fails only then."""
-    sessions: dict[Path, Session] = {}
-    for variant in family.variants:
-        path = family.files[variant.name].path
-        if path in sessions:
-            continue
-        sessions[path] = open_session(path, "cuda", cpu_threads, device_index)
-        shape = family.input.shape(
-            family.batch_size_fixed or 1, variant.width_px, variant.height_px
-        )
-        try:
-            run_bound(sessions[path], np.zeros(shape, family.input.dtype))
-        except Exception as error:  # ONNX Runtime's exception classes share no base but Exception
-            raise ModelError(f"CUDA cannot run {family.name}: {brief(error)}") from error
-    return sessions
-
-
-def run_bound(session: Session, tensor: NDArray[Any]) -> list[NDArray[Any]]:
-    """Run a session through I/O binding: input read in place, outputs brought to the host."""
-    binding = session.session.io_binding()
-    binding.bind_cpu_input(session.input_name, tensor)
-    for output in session.session.get_outputs():
-        binding.bind_output(output.name, "cpu")
-    session.session.run_with_iobinding(binding)
-    outputs: list[NDArray[Any]] = binding.copy_outputs_to_cpu()
-    return outputs
 
 
 def blank_canvas(variant: Variant) -> Canvas:

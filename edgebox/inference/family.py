@@ -5,13 +5,13 @@ Limits: reads the manifest and weighs it against itself; zoo.py looks at the mod
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.models import FamilyName, Judgement, Variant, VariantName
 from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import DECODERS
 from edgebox.vision.letterbox import Fit
@@ -21,7 +21,7 @@ MANIFEST = "family.toml"
 _LABEL_SETS = {"coco80": COCO80}
 _TOP_KEYS = {
     "name", "task", "file", "sha256", "licence", "description", "labels",
-    "input", "output", "import", "variants",
+    "input", "output", "import", "variants", "keep_all",
 }  # fmt: skip
 _INPUT_KEYS = {
     "layout", "dtype", "order", "fit", "fill", "size_multiple_px", "scale", "mean", "std",
@@ -108,6 +108,10 @@ class Family:
     """None: the manifest was written by hand."""
     batch_size_fixed: int | None = None
     """The only batch size the graphs take; None: any."""
+    keep_all: bool = False
+    """Offer every variant, whatever was found out about it."""
+    judgements: Mapping[VariantName, Judgement] = field(default_factory=dict)
+    """What `edgebox profile` found out on this box; variants carry that accuracy."""
 
     @property
     def model_files(self) -> tuple[ModelFile, ...]:
@@ -119,6 +123,29 @@ class Family:
         """The checksum of the file, or of the checksums of several."""
         digests = [file.sha256 for file in self.model_files]
         return digests[0] if len(digests) == 1 else sha256("".join(digests).encode()).hexdigest()
+
+    @property
+    def offered(self) -> tuple[Variant, ...]:
+        """The variants that the planner may give to cameras, in rising order of pixels."""
+        return tuple(v for v in self.variants if self.keep_all or not self.set_aside(v.name))
+
+    def set_aside(self, name: VariantName) -> str:
+        """Return why a variant is not worth keeping; empty: it is, or nobody knows."""
+        found = self.judgements.get(name)
+        return "" if found is None else found.set_aside
+
+    def judged(self, judgements: Mapping[VariantName, Judgement]) -> "Family":
+        """Return this family with what was found out about its variants."""
+        known = {v.name: judgements[v.name] for v in self.variants if v.name in judgements}
+        return replace(
+            self,
+            variants=tuple(
+                replace(v, accuracy=known[v.name].accuracy) if v.name in known else v
+                for v in self.variants
+            ),
+            accuracy_assumed=self.accuracy_assumed - set(known),
+            judgements=known,
+        )
 
     def batch_sizes(self, largest: int) -> tuple[int, ...]:
         """Return the batch sizes worth offering: powers of two up to `largest`, or the fixed."""
@@ -252,6 +279,7 @@ def read_manifest(file: Path) -> Family:
             v for v, table in tables.items() if table.flag("accuracy_assumed")
         ),
         origin=_read_origin(top),
+        keep_all=top.flag("keep_all"),
     )
 
 

@@ -16,7 +16,6 @@ def fingerprint(executor: OnnxExecutor, family: Family) -> str:
 
     Two executors on one device share it; their ids are kept beside the profiles.
     """
-    sizes = ",".join(f"{v.name}:{v.width_px}x{v.height_px}" for v in family.variants)
     return " | ".join(
         (
             f"measuring {_MEASURING}",
@@ -24,6 +23,12 @@ def fingerprint(executor: OnnxExecutor, family: Family) -> str:
             f"{usable_cores()} cores",
             f"{executor.provider} {runtime_version()}",
             f"{executor.cpu_threads} threads",
-            f"{family.name} {family.sha256[:16]} {sha256(sizes.encode()).hexdigest()[:8]}",
+            family_print(family),
         )
     )
+
+
+def family_print(family: Family) -> str:
+    """Return what a fingerprint ends with: the family, its files and its sizes."""
+    sizes = ",".join(f"{v.name}:{v.width_px}x{v.height_px}" for v in family.variants)
+    return f"{family.name} {family.sha256[:16]} {sha256(sizes.encode()).hexdigest()[:8]}"

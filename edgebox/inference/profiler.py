@@ -6,13 +6,13 @@ with: the time a batch keeps the executor (`BatchResult.took_ns`), not the model
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from edgebox.domain.models import LatencyProfile, Variant, monotone, quantiles_of
+from edgebox.domain.models import LatencyProfile, Variant, VariantName, monotone, quantiles_of
 from edgebox.inference.executor import Executor
 from edgebox.inference.sessions import CPU
 from edgebox.inference.tensors import Canvas
@@ -56,6 +56,8 @@ def profile(
     batch_sizes: Sequence[int],
     limits: ProfilingLimits | None = None,
     progress: Progress = lambda share: None,
+    *,
+    networks: Mapping[VariantName, Hashable] | None = None,
 ) -> list[LatencyProfile]:
     """Measure the variants of one family on one executor.
 
@@ -69,9 +71,12 @@ def profile(
         batch_sizes: candidates, rising.
         limits: when to stop.
         progress: told the share done, 0 to 1.
+        networks: what each variant runs on; None: all on the same. Only of one network does a
+            larger input take longer for certain.
 
     Returns:
-        One profile per variant in rising order of pixels, made monotone over batch and pixels.
+        One profile per variant in rising order of pixels, made monotone over batch and, within a
+        network, over pixels.
 
     Raises:
         ModelError: a batch failed, or the executor was closed meanwhile.
@@ -96,14 +101,17 @@ def profile(
         for at in shuffled.sample(range(len(points)), len(points)):
             samples_ns[at].append(_run_ns(executor, points[at]))
     progress(1.0)
-    rows: dict[str, dict[int, tuple[int, ...]]] = {variant.name: {} for variant in variants}
+    rows: dict[VariantName, dict[int, tuple[int, ...]]] = {variant.name: {} for variant in variants}
     for point, times_ns in zip(points, samples_ns, strict=True):
         kept = without_hiccups(times_ns)
         rows[point.variant.name][point.batch_size] = quantiles_of(kept)
-    return monotone(
-        [LatencyProfile(variant.name, executor.id, rows[variant.name]) for variant in variants],
-        {variant.name: variant.pixels for variant in variants},
-    )
+    made = {name: LatencyProfile(name, executor.id, row) for name, row in rows.items()}
+    pixels = {variant.name: variant.pixels for variant in variants}
+    alike: dict[Hashable, list[LatencyProfile]] = {}
+    for name, of_variant in made.items():
+        alike.setdefault(None if networks is None else networks[name], []).append(of_variant)
+    lifted = [each for group in alike.values() for each in monotone(group, pixels)]
+    return sorted(lifted, key=lambda each: pixels[each.variant])
 
 
 def without_hiccups(samples_ns: Sequence[int]) -> list[int]:

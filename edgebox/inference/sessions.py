@@ -1,6 +1,7 @@
 """Decides how ONNX Runtime runs a model: session options, provider, and what it really got.
 
-Limits: one device per session; TensorRT is not asked for (its builds take minutes per shape).
+Limits: one device per session; TensorRT is used only where it was asked for, because it builds
+each model for minutes at first.
 """
 
 import contextlib
@@ -15,9 +16,11 @@ from edgebox.domain.errors import ModelError
 from edgebox.inference.cuda_libraries import DRIVER, missing_cuda_libraries
 from edgebox.inference.machine import processor_name, usable_cores
 
-ProviderChoice = Literal["auto", "cuda", "cpu"]
+ProviderChoice = Literal["auto", "cuda", "tensorrt", "cpu"]
+Provider = Literal["cuda", "tensorrt", "cpu"]
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
+TENSORRT = "TensorrtExecutionProvider"
 
 _FATAL_ONLY = 4
 """ONNX Runtime's severity: what fails reaches us as an exception, and we say it better."""
@@ -52,13 +55,14 @@ def session_options(cpu_threads: int) -> Any:
     return options
 
 
-def cuda_options(device_index: int) -> dict[str, str]:
-    """Return the CUDA provider's options.
+def cuda_options(device_index: int, arena_bytes_max: int = 0) -> dict[str, str]:
+    """Return the CUDA provider's options; `arena_bytes_max` 0: no limit.
 
     TF32 stays on (the provider's default): convolutions round their inputs to 10 bits of
     mantissa on GPUs that have it, which costs detectors nothing measurable.
     """
-    return {
+    limit = {"gpu_mem_limit": str(arena_bytes_max)} if arena_bytes_max else {}
+    return limit | {
         "device_id": str(device_index),
         # One session sees many shapes; doubling the arena for each would strand memory.
         "arena_extend_strategy": "kSameAsRequested",
@@ -71,33 +75,82 @@ def cuda_options(device_index: int) -> dict[str, str]:
     }
 
 
+def tensorrt_options(device_index: int, engines: Path | None) -> dict[str, str]:
+    """Return the TensorRT provider's options; `engines`: the folder of what it built, None: none.
+
+    An engine holds for the shapes it has seen and is built anew for others, so that everything is
+    run once before the box is ready. Nothing is rounded to half precision that the model does not.
+    """
+    options = {"device_id": str(device_index)}
+    if engines is not None:
+        options |= {
+            "trt_engine_cache_enable": "True",
+            "trt_engine_cache_path": str(engines),
+            "trt_timing_cache_enable": "True",
+            "trt_timing_cache_path": str(engines),
+        }
+    return options
+
+
 def open_session(
-    path: Path, provider: Literal["cuda", "cpu"], cpu_threads: int, device_index: int = 0
+    path: Path,
+    provider: Provider,
+    cpu_threads: int,
+    device_index: int = 0,
+    *,
+    arena_bytes_max: int = 0,
+    engines: Path | None = None,
 ) -> Session:
     """Open a model on one provider, never on another.
 
+    Args:
+        path: the file.
+        provider: TensorRT leaves to CUDA what it does not know.
+        cpu_threads: threads a CPU session computes with.
+        device_index: which GPU.
+        arena_bytes_max: what a session may take of a GPU's memory; 0: all.
+        engines: where TensorRT keeps what it built for this model; None: nowhere.
+
     Raises:
-        ModelError: the file is no model ONNX Runtime can run, or CUDA is not usable here; the
-            message says why.
+        ModelError: the file is no model ONNX Runtime can run, or the provider is not usable here;
+            the message says why.
     """
     ort.set_default_logger_severity(_FATAL_ONLY)
     if provider == "cpu":
         session = _create(path, cpu_threads, [CPU])
         return Session(session, session.get_inputs()[0].name, CPU)
-    if CUDA not in ort.get_available_providers():
-        raise ModelError(f"CUDA cannot be used: ONNX Runtime {ort.__version__} is built without it")
+    name, wanted = ("CUDA", CUDA) if provider == "cuda" else ("TensorRT", TENSORRT)
+    if wanted not in ort.get_available_providers():
+        raise ModelError(
+            f"{name} cannot be used: ONNX Runtime {ort.__version__} is built without it"
+        )
     missing = missing_cuda_libraries()
-    session = _create(path, cpu_threads, [(CUDA, cuda_options(device_index)), CPU])
-    if CUDA in session.get_providers():
-        return Session(session, session.get_inputs()[0].name, CUDA)
+    asked: list[Any] = [(CUDA, cuda_options(device_index, arena_bytes_max)), CPU]
+    if provider == "tensorrt":
+        asked.insert(0, (TENSORRT, tensorrt_options(device_index, _made(engines))))
+    session = _create(path, cpu_threads, asked)
+    if wanted in session.get_providers():
+        return Session(session, session.get_inputs()[0].name, wanted)
     if DRIVER in missing:
         why = "there is no NVIDIA driver on this machine"
     elif missing:
         names = ", ".join(missing)
         why = f"{names} cannot be loaded: pip install 'onnxruntime-gpu[cuda,cudnn]' brings them"
+    elif provider == "tensorrt":
+        why = "its libraries (libnvinfer) cannot be loaded, or the GPU is not one it can use"
     else:
         why = "the driver or the GPU is not one it can use"
-    raise ModelError(f"CUDA cannot be used: {why}")
+    raise ModelError(f"{name} cannot be used: {why}")
+
+
+def _made(engines: Path | None) -> Path | None:
+    """Return the folder once it is there; None where it cannot be: then nothing is kept."""
+    if engines is not None:
+        try:
+            engines.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return None
+    return engines
 
 
 def _create(path: Path, cpu_threads: int, providers: list[Any]) -> Any:
@@ -117,7 +170,7 @@ def brief(error: Exception) -> str:
 
 def device_name(provider: str, cpu_threads: int, device_index: int = 0) -> str:
     """Return what a person calls the device behind a provider."""
-    if provider == CUDA:
+    if provider != CPU:
         return f"{gpu_name(device_index) or 'NVIDIA GPU'} (cuda:{device_index})"
     return f"{processor_name()}, {cpu_threads} thread{'s' if cpu_threads > 1 else ''}"
 

@@ -23,7 +23,9 @@ from edgebox.inference.executor import BatchResult, Executor
 from edgebox.runtime.applications import Applications
 from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox, Refusal, Timing
 from edgebox.runtime.journal import Journal
+from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.meters import ExecutorMeter
+from edgebox.runtime.observed import Observed
 from edgebox.runtime.preparation import CanvasPool, prepare
 from edgebox.runtime.samples import Samples
 from edgebox.runtime.timeline import Timeline
@@ -37,6 +39,7 @@ from edgebox.scheduling.events import (
     Event,
     Finish,
     Infer,
+    Load,
     PlanComputed,
     PlanFailed,
     Prepare,
@@ -49,6 +52,8 @@ from edgebox.scheduling.events import (
     SampleCompleted,
     SampleFailed,
     ShutdownRequested,
+    TellDrift,
+    Unload,
 )
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler
@@ -75,7 +80,9 @@ class Driver:
         planner_seed: int = 0,
         on_advice: Callable[[Advise], None],
         on_plan: Callable[[Plan, int], None],
+        on_drift: Callable[[TellDrift], None] = lambda drift: None,
         on_failure: Callable[[InvariantViolation], None] | None = None,
+        loaders: Mapping[ExecutorId, Loader] | None = None,
         journal: Journal | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -91,14 +98,16 @@ class Driver:
             planner_seed: seeds the planner's randomness.
             on_advice: called on the loop with each new advice.
             on_plan: called on the loop with each plan and the nanoseconds it took.
+            on_drift: called on the loop when an executor has left its profiles.
             on_failure: called once if the core contradicts itself: nothing is decided any more.
+            loaders: of the executors whose memory is limited.
             journal: records every call of the core; a fresh one of a minute if not given.
             clock_ns: the box's monotonic clock.
         """
         self.scheduler = scheduler
         self.journal = journal or Journal()
         self.journal.attach(scheduler, clock_ns)
-        self.timeline = Timeline(lambda: scheduler.slowdown)
+        self.timeline = Timeline(lambda: scheduler.slowdown, lambda: scheduler.corrections)
         self.clock_ns = clock_ns
         self.failure: InvariantViolation | None = None
         """Why the core is asked no more; None: it works."""
@@ -114,10 +123,13 @@ class Driver:
         self._rng = random.Random(planner_seed)
         self._on_advice = on_advice
         self._on_plan = on_plan
+        self._on_drift = on_drift
         self._on_failure = on_failure
         self._loop: asyncio.AbstractEventLoop | None = None
         self._frames: dict[RequestId, FrameAtBox] = {}
         self._samples = Samples(self._executors, canvases, self._from_thread, self._sampled)
+        self.loads = Loads(loaders or {}, self._from_thread, self.feed, clock_ns)
+        self.observed = Observed()
         self._running: dict[ExecutorId, tuple[Infer, BatchResult | None]] = {}
         self._inbox: deque[Event | None] = deque()
         self._draining = False
@@ -184,6 +196,7 @@ class Driver:
         self._loop = None
         self._decoders.shutdown(wait=False, cancel_futures=True)
         self._planning.shutdown(wait=False, cancel_futures=True)
+        self.loads.stop()
 
     # -- one call of the core ---------------------------------------------------------------
 
@@ -250,6 +263,10 @@ class Driver:
                 self._on_advice(action)
             case ComputePlan(snapshot):
                 self._plan(snapshot)
+            case Load() | Unload():
+                self.loads.carry_out(action)
+            case TellDrift():
+                self._on_drift(action)
 
     def _rearm(self) -> None:
         wakeup_ns = self.scheduler.next_wakeup_ns()
@@ -338,12 +355,11 @@ class Driver:
             del self._running[order.executor]
 
     def _measured(self, order: Infer, result: BatchResult) -> None:
+        ran = order.variant, order.executor, order.batch_size, result.took_ns
+        self.observed.ran(*ran)
         for request in order.requests:
             if (frame := self._frames.get(request)) is not None:
-                self.applications.ran(
-                    frame.request.app, order.variant, order.executor, order.batch_size,
-                    result.took_ns,
-                )  # fmt: skip
+                self.applications.ran(frame.request.app, *ran)
 
     def _sampled(self, order: Sample, app: str, result: BatchResult | None) -> None:
         if result is None:

@@ -73,7 +73,7 @@ class RanBatch:
     requests: tuple[Request, ...]
     ordered_ns: int
     expected_ns: int | None
-    """The profile's median for this batch, times the slowdown at that moment."""
+    """The profile's median for this batch, corrected for drift, times the slowdown then."""
     sample: bool = False
     """A finished request run once more, alone: nobody waits for it."""
     started_ns: int = 0
@@ -129,8 +129,17 @@ class QueueSlot:
 class Timeline:
     """What the calls of one core, in order, come to."""
 
-    def __init__(self, slowdown: Callable[[], Mapping[ExecutorId, float]]) -> None:
-        """Watch a fresh core; `slowdown` says how much slower than profiled executors are now."""
+    def __init__(
+        self,
+        slowdown: Callable[[], Mapping[ExecutorId, float]],
+        corrections: Callable[[], Mapping[ExecutorId, Mapping[VariantName, float]]] = dict,
+    ) -> None:
+        """Watch a fresh core.
+
+        Args:
+            slowdown: says how much slower than profiled executors are now.
+            corrections: says what profiles are multiplied by, until the next `TellDrift`.
+        """
         self.failure = ""
         """Why it sees nothing any more; empty: it does."""
         self.batches: Recent[RanBatch] = Recent()
@@ -145,6 +154,7 @@ class Timeline:
         self.waiting: dict[VariantName, int] = {}
         """Requests being prepared or waiting for a batch."""
         self._slowdown = slowdown
+        self._corrections = corrections
         self._profiles: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
         self._medians_ns: dict[tuple[ExecutorId, VariantName, int], int] = {}
         self._living: dict[RequestId, Request] = {}
@@ -272,7 +282,9 @@ class Timeline:
             profile = self._profiles.get(executor, {}).get(variant)
             if profile is None:
                 return None
-            median_ns = self._medians_ns[key] = profile.quantile_ns(batch_size, 0.5)
+            factor = self._corrections().get(executor, {}).get(variant, 1.0)
+            median_ns = round(profile.quantile_ns(batch_size, 0.5) * factor)
+            self._medians_ns[key] = median_ns
         return int(median_ns * self._slowdowns.get(executor, 1.0))
 
     # -- samples ----------------------------------------------------------------------------
@@ -330,6 +342,9 @@ class Timeline:
         self._profiles.pop(event.executor, None)
         self._medians_ns.clear()
 
+    def _drifted(self, order: events.TellDrift, now_ns: int) -> None:
+        self._medians_ns.clear()
+
     def _end_sample_of(self, executor: ExecutorId, now_ns: int) -> None:
         """A sample goes with its executor; a batch's requests are dropped, which ends it."""
         running = self.running.get(executor)
@@ -365,4 +380,5 @@ _ACTIONS: dict[type[object], _Note] = {
     events.Finish: Timeline._finish,
     events.Drop: Timeline._drop,
     events.Advise: Timeline._advise,
+    events.TellDrift: Timeline._drifted,
 }

@@ -5,6 +5,7 @@ planner itself runs elsewhere, between a ComputePlan and a PlanComputed.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,8 @@ class ConnectedCamera:
     advice: Advice | None = None
     advised_ns: int = 0
     lowered_ns: int | None = None
+    wanted: VariantName | None = None
+    """What the last plan gave it, in memory or not."""
     planned_bps: float | None = None
     """The bandwidth that the last plan reckoned with."""
 
@@ -88,6 +91,21 @@ class Adaptation:
         self._wanted = True
 
     @property
+    def assignments(self) -> dict[CameraId, Assignment]:
+        """What is in force for each camera."""
+        return {of: c.assignment for of, c in self.cameras.items() if c.assignment is not None}
+
+    @property
+    def advice(self) -> dict[CameraId, Advice]:
+        """What each camera was last told."""
+        return {of: c.advice for of, c in self.cameras.items() if c.advice is not None}
+
+    @property
+    def wanted(self) -> Mapping[VariantName, int]:
+        """How many cameras the last plan gives each variant to."""
+        return Counter(c.wanted for c in self.cameras.values() if c.wanted is not None)
+
+    @property
     def tightest_slo_ns(self) -> int | None:
         """The shortest time in which a connected camera wants its answers."""
         return min((c.camera.slo_ns for c in self.cameras.values()), default=None)
@@ -121,16 +139,19 @@ class Adaptation:
         if asked is not None:
             self._took_ns = now_ns - self._planned_ns
         out: list[Advise] = []
-        for camera, assignment in plan.assignments.items():
+        for camera, given in plan.assignments.items():
             connected = self.cameras.get(camera)
             if connected is None or asked is None or asked.get(camera) is not connected.camera:
                 continue
-            variant = self._variants.get(assignment.variant)
-            if variant is not None:
-                if self._is_smaller(variant, connected.assignment):
-                    connected.lowered_ns = now_ns
-                connected.assignment = assignment
-                out.extend(self._advise(connected, assignment, variant, now_ns))
+            if (wanted := self._variants.get(given.variant)) is None:
+                continue
+            connected.wanted = given.variant
+            variant = self._ladders.stand_in(wanted) or wanted
+            assignment = given if variant == wanted else _instead(given, variant)
+            if self._is_smaller(variant, connected.assignment):
+                connected.lowered_ns = now_ns
+            connected.assignment = assignment
+            out.extend(self._advise(connected, assignment, variant, now_ns))
         return out
 
     def _is_smaller(self, variant: Variant, than: Assignment | None) -> bool:
@@ -230,3 +251,9 @@ def two_digits(value: float) -> int:
     if value < 1:
         return 0
     return int(round(value, 1 - math.floor(math.log10(value))))
+
+
+def _instead(given: Assignment, variant: Variant) -> Assignment:
+    """Return what a camera gets until the variant that it was given is in memory."""
+    reason = f"{given.reason}; {given.variant} is not in memory yet"
+    return replace(given, variant=variant.name, reason=reason)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, Request
 from edgebox.scheduling.latencies import Latencies
 
@@ -36,6 +37,19 @@ class Ladders:
     def of(self, family: FamilyName) -> tuple[Variant, ...]:
         """Return a family's loaded variants, smallest first."""
         return self._by_family.get(family, ())
+
+    def stand_in(self, variant: Variant) -> Variant | None:
+        """Return what frames meant for a variant run on: itself, where it is loaded.
+
+        Otherwise the largest of its family that is smaller, else the smallest; None: none is.
+        """
+        chosen: Variant | None = None
+        for rung in self.of(variant.family):
+            if rung == variant:
+                return rung
+            if chosen is None or rung.pixels <= variant.pixels:
+                chosen = rung
+        return chosen
 
 
 def first_variant(
@@ -106,3 +120,36 @@ def choose_variant(
         if variant.covers(request.width_px, request.height_px):
             break
     return chosen
+
+
+def choose_for_deadlines(
+    request: Request,
+    camera: Camera,
+    assignment: Assignment | None,
+    ladder: Sequence[Variant],
+    *,
+    latencies: Latencies,
+    ready_ns: int,
+) -> VariantName | None:
+    """Choose the variant for the first of the deadlines that any variant fits; None: none.
+
+    A frame that left before its camera knew of the plan in force finishes on the variant it was
+    made for, if that is still there.
+    """
+    if assignment is None:
+        return None
+    assigned = assignment.variant
+    if any(variant.name == request.advised for variant in ladder):
+        assigned = request.advised or assigned
+    for deadline_ns in (request.deadline_ns, *(step.by_ns for step in request.steps)):
+        variant = choose_variant(
+            request,
+            camera,
+            assigned,
+            ladder,
+            latencies=latencies,
+            time_left_ns=deadline_ns - ready_ns,
+        )
+        if variant is not None:
+            return variant
+    return None

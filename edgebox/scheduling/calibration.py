@@ -76,6 +76,11 @@ class Calibration:
         self._slowdown[executor] = 1.0
         self._idle_since_ns[executor] = now_ns
 
+    def profiles_corrected(self, executor: ExecutorId) -> None:
+        """Trust the profiles of an executor anew: what it exceeded is part of them now."""
+        self._excess[executor] = RecentValues(self._parameters.slowdown_window, 0.0)
+        self._slowdown[executor] = 1.0
+
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Forget an executor."""
         del self._excess[executor], self._slowdown[executor], self._idle_since_ns[executor]

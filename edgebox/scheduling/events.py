@@ -6,7 +6,14 @@ box's monotonic clock and come beside the event, as `now_ns` of `Scheduler.handl
 
 from dataclasses import dataclass
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.models import (
+    ExecutorId,
+    LatencyProfile,
+    Variant,
+    VariantName,
+    Weights,
+    WeightsId,
+)
 from edgebox.domain.plans import Advice, Plan, PlanningSnapshot
 from edgebox.domain.requests import (
     BatchId,
@@ -33,6 +40,34 @@ class ExecutorStopped:
     """An executor is gone, and with it the batch it ran."""
 
     executor: ExecutorId
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimited:
+    """An executor holds only part of its variants' weights at a time; without it, all."""
+
+    executor: ExecutorId
+    limit_bytes: int
+    weights: tuple[Weights, ...]
+    """All there are; the smallest of every family fit together."""
+    resident: tuple[WeightsId, ...]
+    """What is in memory now: at least the smallest of every family."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsLoaded:
+    """A `Load` has ended well: the weights are in memory and warm."""
+
+    executor: ExecutorId
+    weights: WeightsId
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailed:
+    """A `Load` has ended, and the weights are not in memory."""
+
+    executor: ExecutorId
+    weights: WeightsId
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +195,9 @@ class ShutdownRequested:
 Event = (
     ExecutorStarted
     | ExecutorStopped
+    | MemoryLimited
+    | WeightsLoaded
+    | LoadFailed
     | VariantsOffered
     | CameraOpened
     | CameraChanged
@@ -258,4 +296,48 @@ class ComputePlan:
     snapshot: PlanningSnapshot
 
 
-Action = Prepare | Infer | Retain | Release | Sample | Finish | Drop | Advise | ComputePlan
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Load weights beside what runs; answer with WeightsLoaded or LoadFailed."""
+
+    executor: ExecutorId
+    weights: WeightsId
+
+
+@dataclass(frozen=True, slots=True)
+class Unload:
+    """Give the memory of weights back: nothing runs on them any more, or waits to."""
+
+    executor: ExecutorId
+    weights: WeightsId
+
+
+@dataclass(frozen=True, slots=True)
+class TellDrift:
+    """Tell people that an executor has left its profiles, which are now corrected."""
+
+    executor: ExecutorId
+    variant: VariantName
+    """Whose batches showed it."""
+    ratio: float
+    """Times they took by those believed until now."""
+    factor: float
+    """What its profile is multiplied by from now on; 1: as measured."""
+    since_ns: int
+    """When it began, about."""
+
+
+Action = (
+    Prepare
+    | Infer
+    | Retain
+    | Release
+    | Sample
+    | Finish
+    | Drop
+    | Advise
+    | ComputePlan
+    | Load
+    | Unload
+    | TellDrift
+)

@@ -95,6 +95,16 @@ def _check_resources(scheduler: Scheduler) -> None:
             slowdown == scheduler._calibration.slowdown(executor) >= 1,
             f"expected times of {executor} do not carry its slowdown",
         )
+    for executor, memory in scheduler.memories.items():
+        _require(memory.used_bytes <= memory.limit_bytes, f"{executor} holds more than its limit")
+        _require(memory.loading not in memory.resident, f"{executor} loads what it has")
+        loaded = set(scheduler._latencies.profiles(executor))
+        _require(loaded <= set(memory.variants), f"{executor} is to run what it does not hold")
+        in_use = scheduler._ledger.variants & set(scheduler._latencies.known(executor))
+        _require(
+            all(scheduler._latencies.executors(variant) for variant in in_use),
+            "something waits for a variant that is nowhere in memory",
+        )
     offered = {variant.name for variant in scheduler._ladders.offered}
     for camera, connected in scheduler._adaptation.cameras.items():
         _require(connected.camera.id == camera, f"{camera} is filed under a wrong name")

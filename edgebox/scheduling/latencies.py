@@ -4,7 +4,7 @@ Pure. Rows are built on first use and kept until the slowdown changes, because t
 looks them up several times per event.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -29,7 +29,9 @@ class Row:
 
 @dataclass(slots=True)
 class _OnExecutor:
+    known: dict[VariantName, LatencyProfile]
     profiles: dict[VariantName, LatencyProfile]
+    """Of those known, the ones in memory."""
     slowdown: float
     rows: dict[VariantName, Row]
 
@@ -51,8 +53,21 @@ class Latencies:
     def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
         """Take in an executor; a profile without any batch size counts as absent."""
         known = {profile.variant: profile for profile in profiles if profile.quantiles_ns}
-        self._executors[executor] = _OnExecutor(known, 1.0, {})
+        self._executors[executor] = _OnExecutor(known, known, 1.0, {})
         self._changed()
+
+    def hold(self, executor: ExecutorId, variants: Collection[VariantName]) -> None:
+        """Take in which variants an executor has in memory."""
+        at = self._executors[executor]
+        at.profiles = {name: at.known[name] for name in variants if name in at.known}
+        at.rows.clear()
+        self._changed()
+
+    def correct(self, executor: ExecutorId, profiles: Mapping[VariantName, LatencyProfile]) -> None:
+        """Replace some of an executor's profiles."""
+        at = self._executors[executor]
+        at.known = {**at.known, **profiles}
+        self.hold(executor, at.profiles)
 
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Forget an executor."""
@@ -81,8 +96,12 @@ class Latencies:
         return {executor: at.slowdown for executor, at in self._executors.items()}
 
     def profiles(self, executor: ExecutorId) -> Mapping[VariantName, LatencyProfile]:
-        """Return an executor's profiles as measured, for policies that want distributions."""
+        """Return the profiles of what an executor has in memory, without its slowdown."""
         return self._executors[executor].profiles
+
+    def known(self, executor: ExecutorId) -> Mapping[VariantName, LatencyProfile]:
+        """Return the profiles of all that an executor could run, in memory or not."""
+        return self._executors[executor].known
 
     def executors(self, variant: VariantName) -> list[ExecutorId]:
         """Return the executors that have a variant loaded."""

@@ -45,6 +45,11 @@ class Ledger:
         self.waiting_by_camera: dict[CameraId, dict[RequestId, None]] = {}
         self.waiting = 0
 
+    @property
+    def variants(self) -> set[VariantName]:
+        """What anything waits for or runs on."""
+        return {live.variant for live in self.live.values()}
+
     def admit(self, request: Request, variant: VariantName) -> None:
         """Enter a new request."""
         self.live[request.id] = LiveRequest(request, variant)

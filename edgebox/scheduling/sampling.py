@@ -28,7 +28,7 @@ Costs O(1) per call of the Scheduler, and O(applications) when an idle box has s
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from edgebox.domain.models import ExecutorId, Variant, VariantName
@@ -119,6 +119,11 @@ class Sampling:
         """What runs a sample."""
         return None if self.running is None else self.running.sample.executor
 
+    @property
+    def variants(self) -> set[VariantName]:
+        """What a sample runs on."""
+        return set() if self.running is None else {self.running.sample.variant}
+
     # -- what is kept -----------------------------------------------------------------------
 
     def served(
@@ -172,6 +177,12 @@ class Sampling:
     def release_all(self, executor: ExecutorId | None = None) -> list[Release]:
         """Let go what is retained for one executor, or for all."""
         keys = [key for key in self.retained if executor in (None, key[0])]
+        return [Release(self._take(key).request) for key in keys for _ in tuple(self.retained[key])]
+
+    def held(self, executor: ExecutorId, variants: Collection[VariantName]) -> list[Release]:
+        """Let go what is retained for variants that an executor holds no more."""
+        keys = [key for key in self.retained if key[0] == executor and key[1] not in variants]
+        self._changed = True
         return [Release(self._take(key).request) for key in keys for _ in tuple(self.retained[key])]
 
     # -- what may be sampled ----------------------------------------------------------------

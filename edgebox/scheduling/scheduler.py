@@ -26,14 +26,16 @@ from edgebox.domain.requests import (
     RequestId,
 )
 from edgebox.scheduling import events
-from edgebox.scheduling.adaptation import Adaptation, ConnectedCamera
-from edgebox.scheduling.admission import Ladders, choose_variant
+from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.admission import Ladders, choose_for_deadlines
 from edgebox.scheduling.calibration import Calibration
+from edgebox.scheduling.corrections import Corrections
 from edgebox.scheduling.events import Action, Drop, Event, Finish, Infer, Prepare
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.ledger import Ledger, Stage
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import BatchingPolicy
+from edgebox.scheduling.residency import Memory, Residency
 from edgebox.scheduling.sampling import Sampling, scattered
 
 __all__ = ["Scheduler", "SchedulerParameters"]
@@ -47,9 +49,11 @@ class Scheduler:
         self._policy = policy
         self._latencies = Latencies(parameters)
         self._calibration = Calibration(parameters)
+        self._corrections = Corrections(parameters, self._latencies, self._calibration)
         self._ladders = Ladders(self._latencies)
         self._adaptation = Adaptation(parameters, self._ladders, self._latencies, self._calibration)
         self._sampling = Sampling(parameters, policy, self._latencies)
+        self._residency = Residency(self._latencies, self._sampling)
         self._ledger = Ledger()
         self._executors: dict[ExecutorId, None] = {}
         self._next_batch = 1
@@ -124,25 +128,27 @@ class Scheduler:
     @property
     def assignments(self) -> dict[CameraId, Assignment]:
         """What the plan in force gives each connected camera."""
-        return {
-            camera: connected.assignment
-            for camera, connected in self._adaptation.cameras.items()
-            if connected.assignment is not None
-        }
+        return self._adaptation.assignments
 
     @property
     def advice(self) -> dict[CameraId, Advice]:
         """What each connected camera was last told."""
-        return {
-            camera: connected.advice
-            for camera, connected in self._adaptation.cameras.items()
-            if connected.advice is not None
-        }
+        return self._adaptation.advice
 
     @property
     def slowdown(self) -> Mapping[ExecutorId, float]:
         """How much slower than its profile each executor lately is, at least 1."""
         return self._latencies.slowdowns
+
+    @property
+    def corrections(self) -> Mapping[ExecutorId, Mapping[VariantName, float]]:
+        """What profiles are multiplied by as drift was seen; 1 where not named."""
+        return self._corrections.factors
+
+    @property
+    def memories(self) -> Mapping[ExecutorId, Memory]:
+        """What executors with limited memory hold."""
+        return self._residency.memories
 
     def snapshot(self, now_ns: int) -> PlanningSnapshot:
         """Return what planning may know now, for questions beside its plans."""
@@ -167,46 +173,25 @@ class Scheduler:
             return DropReason.SHUTDOWN
         connected = self._adaptation.cameras.get(request.camera)
         ready_ns = self._now_ns + self._calibration.prepare_ns
-        variant: VariantName | None
         if request.variant is not None:
             row = self._latencies.best(request.variant)
             # Nothing smaller can be run instead, so it is tried if there is any chance at all.
             fits = row is not None and row.low_ns[0] <= request.last_deadline_ns - ready_ns
-            variant = request.variant if fits else None
+            variant: VariantName | None = request.variant if fits else None
         elif connected is None:
             return DropReason.DEPARTED
         else:
-            variant = self._variant_for(request, connected, ready_ns)
+            variant = choose_for_deadlines(
+                request,
+                connected.camera,
+                connected.assignment,
+                self._ladders.of(connected.camera.family),
+                latencies=self._latencies,
+                ready_ns=ready_ns,
+            )
         if variant is None:
             return DropReason.INFEASIBLE
         return variant if self._make_room(request) else DropReason.OVERLOAD
-
-    def _variant_for(
-        self, request: Request, connected: ConnectedCamera, ready_ns: int
-    ) -> VariantName | None:
-        """Choose the variant for the first of the deadlines that any variant fits; None: none.
-
-        A frame that left before its camera knew of the plan in force finishes on the variant it
-        was made for, if that is still there.
-        """
-        if connected.assignment is None:
-            return None
-        ladder = self._ladders.of(connected.camera.family)
-        assigned = connected.assignment.variant
-        if any(variant.name == request.advised for variant in ladder):
-            assigned = request.advised or assigned
-        for deadline_ns in (request.deadline_ns, *(step.by_ns for step in request.steps)):
-            variant = choose_variant(
-                request,
-                connected.camera,
-                assigned,
-                ladder,
-                latencies=self._latencies,
-                time_left_ns=deadline_ns - ready_ns,
-            )
-            if variant is not None:
-                return variant
-        return None
 
     def _make_room(self, request: Request) -> bool:
         """Drop a camera's oldest waiting frame where it has, or all have, too many.
@@ -250,15 +235,11 @@ class Scheduler:
         if not self._runs(event.executor, event.batch):
             return
         batch = self._ledger.running[event.executor]
-        profile = self._latencies.profiles(event.executor)[batch.infer.variant]
-        self._calibration.batch_completed(
-            event.executor,
-            profile.quantile_ns(batch.infer.batch_size, self._parameters.slowdown_quantile),
-            event.took_ns,
-            self._now_ns - batch.started_ns,
-            self._now_ns,
-        )
+        drifts = self._corrections.batch_completed(batch, event.took_ns, self._now_ns)
         self._calibrate(event.executor)
+        if drifts:
+            self._out += drifts
+            self._resources_changed()
         self._policy.batch_completed(batch.infer, event.took_ns, self._now_ns)
         members = self._ledger.finish(event.executor)
         if self._sampling.wanted and not self._stopping:
@@ -336,6 +317,10 @@ class Scheduler:
 
     def _plan_computed(self, event: events.PlanComputed) -> None:
         self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
+        if self._residency.memories and not self._stopping:
+            in_use = self._ledger.variants | self._sampling.variants
+            self._out += self._residency.planned(self._adaptation.wanted, in_use, self._now_ns)
+            self._ladders.refresh()
 
     def _plan_failed(self, event: events.PlanFailed) -> None:
         self._adaptation.plan_failed()
@@ -347,6 +332,7 @@ class Scheduler:
             self._forget_executor(event.executor)
         self._executors[event.executor] = None
         self._latencies.executor_started(event.executor, event.profiles)
+        self._corrections.executor_started(event.executor, event.profiles)
         self._calibration.executor_started(event.executor, self._now_ns)
         self._sampling.executor_started(event.executor, self._now_ns)
         self._resources_changed()
@@ -362,6 +348,8 @@ class Scheduler:
         self._out += self._sampling.executor_stopped(executor)
         del self._executors[executor]
         self._latencies.executor_stopped(executor)
+        self._corrections.executor_stopped(executor)
+        self._residency.executor_stopped(executor)
         self._calibration.executor_stopped(executor)
 
     def _variants_offered(self, event: events.VariantsOffered) -> None:
@@ -371,8 +359,22 @@ class Scheduler:
 
     def _resources_changed(self) -> None:
         self._ladders.refresh()
-        profiles = {executor: self._latencies.profiles(executor) for executor in self._executors}
+        profiles = {executor: self._latencies.known(executor) for executor in self._executors}
         self._out.extend(self._adaptation.resources_changed(profiles, self._now_ns))
+
+    # Memory
+
+    def _memory_limited(self, event: events.MemoryLimited) -> None:
+        if event.executor in self._executors:
+            self._memory_changed(self._residency.limit(event))
+
+    def _load_ended(self, event: events.WeightsLoaded | events.LoadFailed) -> None:
+        in_use = self._ledger.variants | self._sampling.variants
+        self._memory_changed(self._residency.ended(event, in_use, self._now_ns))
+
+    def _memory_changed(self, orders: list[Action]) -> None:
+        self._out += orders
+        self._resources_changed()
 
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
         self._stopping = True
@@ -446,5 +448,8 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.ExecutorStarted: Scheduler._executor_started,
     events.ExecutorStopped: Scheduler._executor_stopped,
     events.VariantsOffered: Scheduler._variants_offered,
+    events.MemoryLimited: Scheduler._memory_limited,
+    events.WeightsLoaded: Scheduler._load_ended,
+    events.LoadFailed: Scheduler._load_ended,
     events.ShutdownRequested: Scheduler._shutdown_requested,
 }

@@ -4,12 +4,14 @@ Pure: all chance comes from the scenario's seed.
 """
 
 import random
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.link.bandwidth import Rule
 from edgebox.planning.admission import refusal
 from edgebox.planning.planner import Planner, plan
+from edgebox.scheduling.events import MemoryLimited
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.simulation.cameras import EstimateFactory, estimated, known
@@ -27,6 +29,8 @@ def run_scenario(
     *,
     sender: SenderFactory | None = None,
     planner: Planner | None = None,
+    memory: Sequence[MemoryLimited] = (),
+    throttling: Callable[[int], float] | None = None,
     keep_journal: bool = False,
 ) -> Report:
     """Run a scenario to its end.
@@ -35,6 +39,8 @@ def run_scenario(
         scenario: with its hardware.
         sender: what decides at the cameras instead of what the scenario names.
         planner: what plans instead of the box's planner.
+        memory: of executors that do not hold all weights.
+        throttling: how much slower than usual all executors are at an instant.
         keep_journal: whether to note each call of the Scheduler.
 
     Raises:
@@ -55,6 +61,7 @@ def run_scenario(
         taken=hardware.taken,
         cameras=scenario.cameras,
         rng=random.Random(scenario.seed),
+        memory=memory,
         parameters=SimulationParameters(
             prepare_ns=costs.prepare_ns,
             overhead_ns=costs.overhead_ns,
@@ -64,6 +71,7 @@ def run_scenario(
                 executor: costs.slowdown * hardware.slowdown.get(executor, 1.0)
                 for executor in hardware.profiles
             },
+            throttling=throttling,
             captures_until_ns=scenario.duration_ns,
             keep_journal=keep_journal,
             sender=sender or make_sender(policy.sender),

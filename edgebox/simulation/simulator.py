@@ -34,6 +34,8 @@ from edgebox.scheduling.events import (
     Finish,
     Infer,
     LinkMeasured,
+    Load,
+    MemoryLimited,
     PlanComputed,
     Prepare,
     RequestArrived,
@@ -41,6 +43,7 @@ from edgebox.scheduling.events import (
     Sample,
     SampleCompleted,
     VariantsOffered,
+    WeightsLoaded,
 )
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.simulation.cameras import CameraEnd, EstimateFactory, Sending, SimulatedCamera
@@ -65,6 +68,10 @@ class SimulationParameters:
     iterations_max: int = 1_000
     slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
     """How much slower than their profiles executors really are; 1 where not named."""
+    throttling: Callable[[int], float] | None = None
+    """How much slower still all executors are at an instant; None: no slower."""
+    load_ns: int = 200_000_000
+    """What loading weights takes, where memory is limited."""
     captures_until_ns: int | None = None
     """From then on no camera takes pictures, so that what is on its way can end."""
     keep_journal: bool = True
@@ -94,6 +101,7 @@ class Simulator:
         rng: random.Random,
         parameters: SimulationParameters,
         taken: Mapping[ExecutorId, Sequence[LatencyProfile]] | None = None,
+        memory: Sequence[MemoryLimited] = (),
         check: Callable[[Scheduler], None] | None = None,
     ) -> None:
         """Set the scene.
@@ -107,6 +115,7 @@ class Simulator:
             rng: all chance in the run.
             parameters: the model's figures.
             taken: profiles by which batches run, where they are not those believed.
+            memory: of executors that do not hold everything.
             check: called after every step, for tests.
         """
         self.report = Report()
@@ -133,6 +142,8 @@ class Simulator:
         self._tell(VariantsOffered(tuple(variants)))
         for executor, on in profiles.items():
             self._tell(ExecutorStarted(executor, tuple(on)))
+        for limited in memory:
+            self._tell(limited)
         for spec in cameras:
             self._at(spec.opens_ns, lambda spec=spec: self._open(spec))  # type: ignore[misc]
 
@@ -201,6 +212,9 @@ class Simulator:
                 took_ns = self._draw_ns(action.executor, action.variant, action.batch_size)
                 done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
                 self._tell_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
+            case Load(executor, weights):
+                loaded = WeightsLoaded(executor, weights)
+                self._tell_at(self._now_ns + self._parameters.load_ns, loaded)
             case Finish():
                 self._end(action.request, action.outcome, None)
             case Drop():
@@ -231,6 +245,8 @@ class Simulator:
 
     def _draw_ns(self, executor: ExecutorId, variant: VariantName, batch_size: int) -> int:
         slowdown = self._parameters.slowdown.get(executor, 1.0)
+        if self._parameters.throttling is not None:
+            slowdown *= self._parameters.throttling(self._now_ns)
         drawn_ns = self._profiles[executor][variant].quantile_ns(batch_size, self._rng.random())
         return round(drawn_ns * slowdown)
 

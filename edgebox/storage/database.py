@@ -7,14 +7,21 @@ Recording never waits and never raises (`writer`). What is kept is bounded by ag
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import orjson
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.models import (
+    QUANTILES,
+    ExecutorId,
+    FamilyName,
+    Judgement,
+    LatencyProfile,
+    VariantName,
+)
 from edgebox.domain.requests import CameraId
 from edgebox.storage.connecting import IN_MEMORY, connect, connect_seconds
 from edgebox.storage.history import History
@@ -127,6 +134,20 @@ class Storage:
                     *key, batch_size, _json(quantiles), now_ms,
                 )  # fmt: skip
 
+    def save_judgements(
+        self, family: FamilyName, content: str, judgements: Mapping[VariantName, Judgement]
+    ) -> None:
+        """Replace what is known about a family's variants; `content` is its files' checksum."""
+        self._writer.record("DELETE FROM judgements WHERE family = ?", family)
+        for variant, found in judgements.items():
+            self._writer.record(
+                "INSERT INTO judgements (family, variant, content, kind, accuracy, error, source,"
+                " pictures, measured_at_ms, set_aside, details)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                family, variant, content, found.kind, found.accuracy, found.error, found.source,
+                found.pictures, found.measured_at_ms, found.set_aside, _json(found.details),
+            )  # fmt: skip
+
     def record_camera(self, camera: CameraId, hello: dict[str, Any]) -> None:
         """Remember that a camera said hello now, and what it said."""
         now_ms = self._now_ms()
@@ -174,6 +195,26 @@ class Storage:
             LatencyProfile(VariantName(variant), ExecutorId(executor), rows)
             for (executor, variant), rows in found.items()
         ]
+
+    async def load_newest_profiles(self, ending: str) -> list[LatencyProfile]:
+        """Return what was measured last under any fingerprint that ends like this."""
+        rows = await self._rows(
+            "SELECT fingerprint FROM profiles WHERE substr(fingerprint, -length(?1)) = ?1"
+            " ORDER BY measured_at_ms DESC LIMIT 1",
+            ending,
+        )
+        return await self.load_profiles(rows[0][0]) if rows else []
+
+    async def load_judgements(
+        self, family: FamilyName, content: str
+    ) -> dict[VariantName, Judgement]:
+        """Return what is known about a family's variants, if its files are still the same."""
+        rows = await self._rows(
+            "SELECT variant, kind, accuracy, error, source, pictures, measured_at_ms, set_aside,"
+            " details FROM judgements WHERE family = ? AND content = ?",
+            family, content,
+        )  # fmt: skip
+        return {VariantName(row[0]): _judgement(row) for row in rows}
 
     async def cameras(self) -> list[CameraRecord]:
         """Return every camera the box has met, the last seen first."""
@@ -250,6 +291,20 @@ class Storage:
     async def _rows(self, statement: str, *parameters: Any) -> list[Any]:
         (rows,) = await self._writer.read((statement, parameters))
         return rows
+
+
+def _judgement(row: Sequence[Any]) -> Judgement:
+    _, kind, accuracy, error, source, pictures, measured_at_ms, set_aside, details = row
+    return Judgement(
+        kind=kind,
+        accuracy=accuracy,
+        error=error,
+        source=source,
+        pictures=pictures,
+        measured_at_ms=measured_at_ms,
+        set_aside=set_aside,
+        details=orjson.loads(details),
+    )
 
 
 def _json(value: Any) -> str:

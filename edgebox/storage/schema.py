@@ -125,6 +125,22 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ),
         "DROP TABLE metrics_minute",
     ),
+    (
+        """CREATE TABLE judgements (
+            family TEXT NOT NULL,
+            variant TEXT NOT NULL,
+            content TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            accuracy REAL NOT NULL,
+            error REAL NOT NULL,
+            source TEXT NOT NULL,
+            pictures INTEGER NOT NULL,
+            measured_at_ms INTEGER NOT NULL,
+            set_aside TEXT NOT NULL,
+            details TEXT NOT NULL,
+            PRIMARY KEY (family, variant)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

@@ -110,12 +110,12 @@ def _variant(
 ) -> VariantName:
     name = _VARIANT.read(request)
     if name is not None:
-        for variant in family.variants:
+        for variant in family.offered:
             if variant.name == name:
                 return variant.name
-        names = ", ".join(variant.name for variant in family.variants)
+        names = ", ".join(variant.name for variant in family.offered)
         raise UnknownNameError(f"family {family.name} has no variant {name!r}; it has {names}")
-    return largest_in_time(box, family.variants, picture_px, deadline_ms)
+    return largest_in_time(box, family.offered, picture_px, deadline_ms)
 
 
 def _sentence(reason: DropReason) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from edgebox.domain.models import QUANTILES, VariantName
+from edgebox.domain.models import QUANTILES, ExecutorId, Judgement, VariantName
 from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
 from edgebox.web.routes import Answer, Route, json_response
@@ -38,7 +38,7 @@ async def _models(site: Site, request: web.Request) -> web.Response:
 
 
 def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str, Any]:
-    origin = family.origin
+    origin, offered = family.origin, family.offered
     return {
         "name": family.name,
         "task": family.task,
@@ -55,6 +55,9 @@ def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str
                 "height_px": variant.height_px,
                 "accuracy": variant.accuracy,
                 "accuracy_assumed": variant.name in family.accuracy_assumed,
+                "judgement": _judgement(family.judgements.get(variant.name)),
+                "set_aside": None if variant in offered else family.set_aside(variant.name),
+                "in_memory": _in_memory(box, variant.name) if variant in offered else [],
                 "sha256": family.files[variant.name].sha256,
                 "cameras": cameras[variant.name],
                 "profiles": _profiles(box, variant.name),
@@ -62,6 +65,30 @@ def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str
             for variant in family.variants
         ],
     }
+
+
+def _judgement(found: Judgement | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "kind": found.kind,
+        "standard_error": round(found.error, 4),
+        "source": found.source,
+        "pictures": found.pictures,
+        "measured_at_ms": found.measured_at_ms,
+        "details": {name: round(value, 4) for name, value in found.details.items()},
+    }
+
+
+def _in_memory(box: Box, variant: VariantName) -> list[ExecutorId]:
+    """Return the executors that could run a variant at once."""
+    memories = box.driver.scheduler.memories
+    return [
+        executor
+        for executor, profiles in box.profiles.items()
+        if variant in profiles
+        and (executor not in memories or variant in memories[executor].variants)
+    ]
 
 
 def _profiles(box: Box, variant: VariantName) -> dict[str, dict[str, list[float]]]:
@@ -76,14 +103,28 @@ def _profiles(box: Box, variant: VariantName) -> dict[str, dict[str, list[float]
     }
 
 
+_JUDGEMENT = Schema(
+    "Judgement",
+    record(
+        kind=one_of("mAP", "F1"),
+        standard_error=NUMBER,
+        source=TEXT,
+        pictures=COUNT,
+        measured_at_ms=COUNT,
+        details=mapping(NUMBER),
+    ),
+)
 _VARIANT = Schema(
     "Variant",
     record(
         name=TEXT,
         width_px=COUNT,
         height_px=COUNT,
-        accuracy=described(SHARE, "mAP@0.5:0.95"),
+        accuracy=described(SHARE, "mAP@0.5:0.95, or what `judgement` says"),
         accuracy_assumed=described(BOOLEAN, "Never measured: only its order means something"),
+        judgement=described(nullable(_JUDGEMENT), "How its accuracy was measured on this box"),
+        set_aside=described(nullable(TEXT), "Why cameras are not offered it; null: they are"),
+        in_memory=described(array(TEXT), "Executors that could run it at once"),
         sha256=TEXT,
         cameras=described(COUNT, "Connected cameras that are advised to send for it"),
         profiles=described(

@@ -82,7 +82,9 @@ def largest_in_time(
     best = variants[0]
     for variant in variants:
         worst_ns = worst_latency_ns(box, variant.name, pictures)
-        if worst_ns is None or worst_ns > deadline_ms * 1e6:
+        if worst_ns is None:
+            continue  # not in memory
+        if worst_ns > deadline_ms * 1e6:
             break
         best = variant
         if variant.covers(*picture_px):
@@ -92,10 +94,15 @@ def largest_in_time(
 
 def worst_latency_ns(box: Box, variant: VariantName, pictures: int = 1) -> int | None:
     """Return how long so many pictures may take on the fastest executor; None: nowhere."""
-    slowdown = box.driver.scheduler.slowdown
+    core = box.driver.scheduler
     worst = [
-        round(profile.in_batches_ns(pictures, _WORST) * slowdown.get(executor, 1.0))
+        round(
+            profile.in_batches_ns(pictures, _WORST)
+            * core.slowdown.get(executor, 1.0)
+            * core.corrections.get(executor, {}).get(variant, 1.0)
+        )
         for executor, profiles in box.profiles.items()
         if (profile := profiles.get(variant)) is not None
+        and (executor not in core.memories or variant in core.memories[executor].variants)
     ]
     return min(worst, default=None)

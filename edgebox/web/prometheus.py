@@ -18,6 +18,7 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
+    SummaryMetricFamily,
 )
 from prometheus_client.registry import Collector
 
@@ -67,6 +68,19 @@ class _ExecutorNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class _MemoryNumbers:
+    """A copy of what one executor with limited memory holds, and how well that was foreseen."""
+
+    executor: str
+    limit_bytes: int
+    used_bytes: int
+    hits: int
+    misses: int
+    switches: int
+    switch_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class _BoxNumbers:
     """A copy of everything else."""
 
@@ -82,6 +96,10 @@ class _BoxNumbers:
     loop_lag_ms: Mapping[str, float]
     executors: Sequence[_ExecutorNumbers]
     destinations: Sequence[Destination]
+    memories: Sequence[_MemoryNumbers]
+    factors: Mapping[tuple[str, str], float]
+    """By executor and variant: what profiles are multiplied by."""
+    loaded: _Durations
 
 
 async def _metrics(site: Site, request: web.Request) -> web.Response:
@@ -116,8 +134,30 @@ def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
 
 
 def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
-    executors = []
+    executors, memories = [], []
+    factors: dict[tuple[str, str], float] = {}
+    loaded = _Durations((), 0)
     if box.ready:
+        loads = box.driver.loads.took
+        loaded = _Durations(tuple(loads.counts), loads.sum_ns)
+        memories = [
+            _MemoryNumbers(
+                executor=executor,
+                limit_bytes=memory.limit_bytes,
+                used_bytes=memory.used_bytes,
+                hits=memory.hits,
+                misses=memory.misses,
+                switches=memory.switches,
+                switch_ns=memory.switch_ns,
+            )
+            for executor, memory in box.driver.scheduler.memories.items()
+        ]
+        corrections = box.driver.scheduler.corrections
+        factors = {
+            (executor, variant): corrections.get(executor, {}).get(variant, 1.0)
+            for executor, profiles in box.profiles.items()
+            for variant in profiles
+        }
         for executor in box.driver.executors:
             meter = box.driver.meters[executor.id]
             executors.append(_ExecutorNumbers(executor.id, meter.busy_ns, dict(meter.batches)))
@@ -134,6 +174,9 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
         lag.quantiles_ms() or {},
         executors,
         [copy.deepcopy(destination) for destination in box.destinations],
+        memories,
+        factors,
+        loaded,
     )
 
 
@@ -156,6 +199,7 @@ class _Exposition(Collector):
         yield from _box_families(self._box)
         yield from _executor_families(self._box.executors)
         yield from _event_families(self._box.destinations)
+        yield from _memory_families(self._box)
         yield from _frame_families(self._cameras)
         yield from _link_families(self._cameras)
 
@@ -230,6 +274,47 @@ def _event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
         for reason, count in sorted(destination.dropped.items()):
             dropped.add_metric([*known, reason], count)
     yield from (connected, queued, sent, dropped)
+
+
+def _memory_families(box: _BoxNumbers) -> Iterator[Metric]:
+    factor = GaugeMetricFamily(
+        "edgebox_profile_factor",
+        "What a variant lately takes by its profile, where it has drifted; else 1.",
+        labels=["executor", "variant"],
+    )
+    for labels, value in box.factors.items():
+        factor.add_metric(list(labels), value)
+    yield factor
+    limit, used = (
+        GaugeMetricFamily(f"edgebox_model_memory_{name}_bytes", what, labels=["executor"])
+        for name, what in (("limit", "What models may take."), ("used", "What models take."))
+    )
+    asked = CounterMetricFamily(
+        "edgebox_variant_switches",
+        "Variants that a plan newly named: in memory (hit) or not (miss).",
+        labels=["executor", "result"],
+    )
+    for memory in box.memories:
+        limit.add_metric([memory.executor], memory.limit_bytes)
+        used.add_metric([memory.executor], memory.used_bytes)
+        asked.add_metric([memory.executor, "hit"], memory.hits)
+        asked.add_metric([memory.executor, "miss"], memory.misses)
+    yield from (limit, used, asked)
+    if box.memories:
+        waited = SummaryMetricFamily(
+            "edgebox_variant_switch_seconds",
+            "From a plan that names what is not in memory until it is.",
+            labels=["executor"],
+        )
+        for memory in box.memories:
+            waited.add_metric([memory.executor], memory.switches, memory.switch_ns / 1e9)
+        yield waited
+        yield HistogramMetricFamily(
+            "edgebox_model_load_seconds",
+            "What loading took, warming included.",
+            _cumulative(box.loaded.counts),
+            box.loaded.sum_ns / 1e9,
+        )
 
 
 def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
 
+from edgebox.domain.models import ExecutorId
 from edgebox.domain.requests import CameraId
 from edgebox.link.deadlines import to_later
 from edgebox.runtime.box import Box
@@ -13,6 +15,8 @@ from edgebox.runtime.cameras import HISTORY_S, CameraRecord
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.metrics import WINDOW_S, Counts
+from edgebox.runtime.observed import SHOWN
+from edgebox.scheduling.residency import Memory
 from edgebox.web.documents import SCORE_MIN, answer_detections
 
 STATE_PERIOD_S = 0.5
@@ -72,6 +76,8 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         "labels": [] if family is None else family.labels,
         "executors": [],
         "applications": [],
+        "latencies": [],
+        "memory": [],
         "queue_length": 0,
         "planner": {"last_ms": None, "age_s": None, "runs": box.plans},
         "decision_us": None,
@@ -90,6 +96,8 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         now_ns = driver.clock_ns()
         document["executors"] = _executors(driver, now_ns)
         document["applications"] = _applications(box)
+        document["latencies"] = _latencies(box)
+        document["memory"] = [_memory(*each) for each in driver.scheduler.memories.items()]
         document["queue_length"] = driver.scheduler.queue_length
         document["decision_us"] = box.decision_us()
         if box.plan_at_ns is not None:
@@ -131,6 +139,54 @@ def _applications(box: Box) -> list[dict[str, Any]]:
         }
         for times in box.driver.applications.times(box.profiles)
     ]
+
+
+def _latencies(box: Box) -> list[dict[str, Any]]:
+    """Return what batches took beside their profile, and what that is multiplied by."""
+    factors = box.driver.scheduler.corrections
+    rows = []
+    for times in box.driver.observed.times():
+        profile = box.profiles[times.executor][times.variant]
+        rows.append(
+            {
+                "executor": times.executor,
+                "variant": times.variant,
+                "batch_size": times.batch_size,
+                "count": times.count,
+                "measured_ms": _quantiles_ms(times.quantiles_ns),
+                "profile_ms": _quantiles_ms(
+                    profile.quantile_ns(times.batch_size, q) for q in SHOWN
+                ),
+                "factor": round(factors.get(times.executor, {}).get(times.variant, 1.0), 2),
+            }
+        )
+    return rows
+
+
+def _quantiles_ms(times_ns: Iterable[int]) -> dict[str, float]:
+    pairs = zip(SHOWN, times_ns, strict=True)
+    return {f"p{round(100 * q)}": round(ns / 1e6, 2) for q, ns in pairs}
+
+
+def _memory(executor: ExecutorId, memory: Memory) -> dict[str, Any]:
+    asked = memory.hits + memory.misses
+    return {
+        "executor": executor,
+        "limit_bytes": memory.limit_bytes,
+        "used_bytes": memory.used_bytes,
+        "resident": [
+            {"weights": each, "size_bytes": memory.weights[each].size_bytes}
+            for each in memory.resident
+        ],
+        "loading": memory.loading,
+        "loads": memory.loads,
+        "hits": memory.hits,
+        "misses": memory.misses,
+        "hit_ratio": round(memory.hits / asked, 4) if asked else None,
+        "switch_ms": (
+            round(memory.switch_ns / memory.switches / 1e6, 1) if memory.switches else None
+        ),
+    }
 
 
 def _p50_p99_ms(times_ns: tuple[int, int]) -> dict[str, float]:

@@ -107,6 +107,34 @@ _DESTINATION = Schema(
         last_error=nullable(record(at_ms=COUNT, text=TEXT)),
     ),
 )
+_BATCH_QUANTILES_MS = record(p50=NUMBER, p90=NUMBER, p99=NUMBER)
+_BATCH_TIMES = Schema(
+    "BatchTimes",
+    record(
+        executor=TEXT,
+        variant=TEXT,
+        batch_size=COUNT,
+        count=COUNT,
+        measured_ms=_BATCH_QUANTILES_MS,
+        profile_ms=_BATCH_QUANTILES_MS,
+        factor=NUMBER,
+    ),
+)
+_MEMORY = Schema(
+    "ModelMemory",
+    record(
+        executor=TEXT,
+        limit_bytes=COUNT,
+        used_bytes=COUNT,
+        resident=array(record(weights=TEXT, size_bytes=COUNT)),
+        loading=nullable(TEXT),
+        loads=COUNT,
+        hits=COUNT,
+        misses=COUNT,
+        hit_ratio=nullable(SHARE),
+        switch_ms=nullable(NUMBER),
+    ),
+)
 _BOX = Schema(
     "BoxState",
     record(
@@ -119,6 +147,8 @@ _BOX = Schema(
         labels=array(TEXT),
         executors=array(_EXECUTOR),
         applications=array(_APPLICATION),
+        latencies=array(_BATCH_TIMES),
+        memory=array(_MEMORY),
         queue_length=COUNT,
         planner=record(last_ms=nullable(NUMBER), age_s=nullable(NUMBER), runs=COUNT),
         decision_us=nullable(_QUANTILES_MS),

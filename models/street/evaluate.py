@@ -34,7 +34,7 @@ from edgebox.vision.metrics import (
     too_small_or_hidden,
 )
 
-# What is smaller in the 1280x720 source, or mostly hidden, is ignored rather than judged.
+# What is smaller in the 1280x720 source, or mostly hidden, is excused as a crowd is, not judged.
 LEAST_HEIGHT_PX, LEAST_VISIBLE = 12.0, 0.5
 
 
@@ -92,10 +92,10 @@ def judge(
         spent.append(time.perf_counter() - began)
         here = Detections(boxes[0], scores[0], labels[0])
         found.append(here.scaled(1 / scale, 1 / scale, *SOURCE_PX))
-        ignored = too_small_or_hidden(
+        excused = too_small_or_hidden(
             truth.boxes.astype(np.float64), truth.visible, LEAST_HEIGHT_PX, LEAST_VISIBLE
         )
-        truths.append(ImageTruth(truth.boxes.astype(np.float64), truth.labels, ignored))
+        truths.append(ImageTruth(truth.boxes.astype(np.float64), truth.labels, excused))
     report = average_precision(truths, found, len(LABELS))
     score = VariantScore(
         width_px, canvas_height_px(width_px), report.mean, report.mean_at(0.5), report.mean_at(0.75)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -247,11 +248,11 @@ def test_a_gpu_that_opens_a_model_and_cannot_run_it(
 ) -> None:
     family = load_family(write_family(tmp_path, FAILING_32))
 
-    def opened(path: Path, provider: str, cpu_threads: int, device_index: int = 0) -> Session:
+    def opened(path: Path, provider: str, cpu_threads: int, *how: Any, **options: Any) -> Session:
         session = open_session(path, "cpu", cpu_threads)
         return replace(session, provider=CUDA) if provider == "cuda" else session
 
-    monkeypatch.setattr("edgebox.inference.executor.open_session", opened)
+    monkeypatch.setattr("edgebox.inference.session_store.open_session", opened)
     if choice == "cuda":
         with pytest.raises(ModelError, match=r"CUDA cannot run tiny: .*was asked for"):
             OnnxExecutor(CPU_0, [family], providers=choice)
@@ -275,3 +276,60 @@ def test_the_null_executor_finds_nothing_in_the_given_time() -> None:
     executor.close()
     slow.close()
     assert "closed" in str(failure(executor.submit(TINY, [], 1)))
+
+
+def test_with_a_limit_nothing_is_in_memory_but_what_is_loaded(street: Family) -> None:
+    executor = OnnxExecutor(0, [street], providers="cpu", cpu_threads=1, memory_limit_bytes=1)
+    (file,) = street.model_files
+    variant = street.variants[0]
+    picture = noise(variant, 1)
+    assert executor.id == CPU_0
+    assert "not in memory" in str(failure(executor.submit(variant.name, [picture], 1)))
+    executor.load(file.path, [(variant.name, 2)])
+    assert executor.submit(variant.name, [picture], 1).result()
+    executor.load(file.path)  # is there already
+    executor.unload(file.path)
+    assert "not in memory" in str(failure(executor.submit(variant.name, [picture], 1)))
+    executor.close()
+
+
+def test_a_load_whose_batches_fail_leaves_nothing_in_memory(tmp_path: Path) -> None:
+    family = load_family(write_family(tmp_path, FAILING_32))
+    executor = OnnxExecutor(0, [family], providers="cpu", memory_limit_bytes=1)
+    with pytest.raises(ModelError, match="tiny-32: the batch failed"):
+        executor.load(family.model_files[0].path, [(TINY, 1)])
+    canvas = blank_canvas(family.variants[0])
+    assert "not in memory" in str(failure(executor.submit(TINY, [canvas], 1)))
+    executor.close()
+
+
+def test_batches_run_while_another_file_is_loaded(street: Family, tmp_path: Path) -> None:
+    other = load_family(write_family(tmp_path, YOLOX_32))
+    executor = OnnxExecutor(0, [street, other], providers="cpu", memory_limit_bytes=1)
+    executor.load(street.model_files[0].path)
+    variant = street.variants[0]
+    ended = threading.Event()
+
+    def loads() -> None:
+        for _ in range(20):
+            executor.load(other.model_files[0].path)
+            executor.unload(other.model_files[0].path)
+        ended.set()
+
+    thread = threading.Thread(target=loads)
+    thread.start()
+    count = 0
+    while not ended.is_set():
+        assert executor.submit(variant.name, [noise(variant, count)], 1).result()
+        count += 1
+    thread.join()
+    executor.close()
+    assert count > 0
+
+
+def test_tensorrt_is_fallen_back_from_with_a_reason(street: Family) -> None:
+    executor = OnnxExecutor(0, [street], providers="tensorrt", cpu_threads=1)
+    executor.close()
+    if executor.provider == CPU:
+        assert "TensorRT cannot be used" in executor.note
+        assert "CUDA cannot be used" in executor.note

@@ -89,6 +89,17 @@ def test_profiles_hold_the_measured_times_and_never_fall() -> None:
     assert small.executor == "known/0"
 
 
+def test_times_are_made_to_rise_with_the_size_within_a_network_only() -> None:
+    took = {"v-32": 50, "v-64": 20, "v-96": 30}
+    executor = KnownSpeed(CPU, lambda name, size: took[name] * MS)
+    three = [variant(32), variant(64), variant(96)]
+    networks = {VariantName("v-32"): "large", VariantName("v-64"): "n", VariantName("v-96"): "n"}
+    apart = profile(executor, three, (1,), NO_TIME, networks=networks)
+    assert [each.quantile_ns(1, 0.5) for each in apart] == [50 * MS, 20 * MS, 30 * MS]
+    together = profile(executor, three, (1,), NO_TIME)
+    assert [each.quantile_ns(1, 0.5) for each in together] == [50 * MS] * 3
+
+
 def test_runs_are_interleaved() -> None:
     executor = KnownSpeed(CUDA, lambda _, size: MS)
     profile(executor, [variant(32), variant(64)], (1, 2), NO_TIME)

@@ -19,7 +19,7 @@ from PIL import Image
 from edgebox.domain.errors import InvalidInputError
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import FrameSource, PictureSource, open_source
-from edgebox.media.video import LiveSource
+from edgebox.media.video import LiveSource, VideoFileSource
 
 
 def level(frame: np.ndarray[Any, Any]) -> int:
@@ -118,6 +118,14 @@ def test_a_video_is_thinned_to_the_rate_and_loops(video: Path) -> None:
     source.close()
     assert 0.5 <= took_s < 1.5
     assert any(later < earlier for earlier, later in itertools.pairwise(levels))
+
+
+def test_a_video_is_sampled_evenly(video: Path) -> None:
+    whole = VideoFileSource(video, None, loop=False)
+    levels = [level(frame) for frame in whole.sampled(5)]
+    np.testing.assert_allclose(levels, [20, 60, 100, 140, 180], atol=8)
+    assert len(list(whole.sampled(1_000))) == 10
+    assert [level(frame) for frame in whole.sampled(1)] == levels[:1]
 
 
 def test_close_ends_a_source_that_waits() -> None:

@@ -46,8 +46,8 @@ def pictures() -> list[tuple[Pixels, ImageTruth]]:
         boxes = np.array([item.box for item in frame.objects], dtype=np.float64).reshape(-1, 4)
         visible = np.array([item.visible_fraction for item in frame.objects])
         labels = np.array([LABELS.index(item.label) for item in frame.objects], dtype=np.int64)
-        ignored = too_small_or_hidden(boxes, visible, 12.0, 0.5)
-        found.append((frame.rgb, ImageTruth(boxes, labels, ignored)))
+        excused = too_small_or_hidden(boxes, visible, 12.0, 0.5)
+        found.append((frame.rgb, ImageTruth(boxes, labels, excused)))
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import LatencyProfile
+from edgebox.domain.models import LatencyProfile, Weights, WeightsId
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import CameraId, Outcome
 from edgebox.scheduling.events import (
@@ -17,7 +17,10 @@ from edgebox.scheduling.events import (
     CameraOpened,
     ComputePlan,
     ExecutorStarted,
+    Load,
+    MemoryLimited,
     PlanComputed,
+    TellDrift,
 )
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Ended, Report
@@ -353,3 +356,54 @@ def test_every_captured_frame_ends_in_exactly_one_way(
         assert 0 <= of["miss_rate"] <= 1
     totals = [sum(of[key] for of in found["cameras"].values()) for key in ("captured", "on_time")]
     assert totals == [found["all"]["captured"], found["all"]["on_time"]]
+
+
+def test_a_box_that_gets_hot_and_cools_down_is_believed_both_times() -> None:
+    scenario = scenario_of(gate(slo_ms=110, rate_hz=15), top="duration_s = 150")
+    cool = (0.0, 30.0)
+    hot, cool_again = (60.0, 80.0), (115.0, 150.0)
+
+    def throttling(now_ns: int) -> float:
+        return 2.0 if 30 * S <= now_ns < 80 * S else 1.0
+
+    report = run_scenario(scenario, throttling=throttling, keep_journal=True)
+    told = [
+        (step.now_ns / S, action)
+        for step in report.journal
+        for action in step.actions
+        if isinstance(action, TellDrift)
+    ]
+    (slower_s, slower), (faster_s, faster) = told
+    assert 40 < slower_s < 60
+    assert slower.ratio == pytest.approx(2, rel=0.15)
+    assert 90 < faster_s < 115
+    assert faster.ratio == pytest.approx(0.5, rel=0.15)
+    assert faster.factor == 1.0  # the profile as it was measured
+    assert 28 <= slower.since_ns / S <= 34
+    before, meanwhile, after = (between(report, *when) for when in (cool, hot, cool_again))
+    assert mean_width(meanwhile) < 0.8 * mean_width(before)
+    assert mean_width(after[20:]) == pytest.approx(mean_width(before[50:]), rel=0.02)
+    for ends in (before, meanwhile, after):
+        assert on_time_share(ends) > 0.99
+
+
+def test_a_box_that_cannot_hold_every_size_serves_while_it_loads() -> None:
+    scenario = scenario_of(gate(mbps=[20] * 10 + [0.8] * 10 + [20] * 20), top="duration_s = 40")
+    assert scenario.hardware is not None
+    (executor,) = scenario.hardware.profiles
+    stock = tuple(
+        Weights(WeightsId(v.name), v.family, 10, v.pixels, (v.name,))
+        for v in scenario.hardware.variants
+    )
+    reports = []
+    for files in (2, 3, 4):
+        limited = MemoryLimited(executor, 10 * files, stock, (stock[0].id,))
+        reports.append(run_scenario(scenario, memory=[limited], keep_journal=True))
+    for report in reports:
+        assert on_time_share(report.ended) > 0.97
+        assert any(isinstance(a, Load) for step in report.journal for a in step.actions)
+    # The more there is in memory, the sooner a camera has what its plan gives it.
+    widths = [mean_width(report.ended) for report in reports]
+    assert widths == sorted(widths)
+    everything = run_scenario(scenario)
+    assert mean_width(everything.ended) >= widths[-1]

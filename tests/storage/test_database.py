@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.models import (
+    QUANTILES,
+    ExecutorId,
+    FamilyName,
+    Judgement,
+    LatencyProfile,
+    VariantName,
+)
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import IN_MEMORY, Limits, Storage
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
@@ -68,6 +75,35 @@ async def test_measuring_again_replaces_every_batch_size(storage: Storage) -> No
     storage.save_profiles("m", [profile("street-128", 2_000_000, (1, 2))])
     await storage.flush()
     assert await storage.load_profiles("m") == [profile("street-128", 2_000_000, (1, 2))]
+
+
+async def test_the_newest_profiles_are_found_by_how_their_fingerprint_ends(
+    storage: Storage, clock: WallClock
+) -> None:
+    storage.save_profiles("old machine | street 1", [profile("street-128", 3_000_000)])
+    clock.ms += 1
+    storage.save_profiles("new machine | street 1", [profile("street-128", 1_000_000)])
+    clock.ms += 1
+    storage.save_profiles("new machine | street 11", [profile("street-128", 9_000_000)])
+    await storage.flush()
+    assert await storage.load_newest_profiles("| street 1") == [profile("street-128", 1_000_000)]
+    assert await storage.load_newest_profiles("street 2") == []
+
+
+async def test_judgements_are_kept_for_the_same_files_only(storage: Storage) -> None:
+    street = FamilyName("street")
+    small, large = VariantName("street-128"), VariantName("street-608")
+    good = Judgement("mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {"mAP50": 0.8})
+    bad = Judgement("F1", 0.2, 0.1, "camera gate-2", 30, 1_790_000_000_001, "no better", {})
+    storage.save_judgements(street, "a1", {small: bad, large: good})
+    await storage.flush()
+    assert await storage.load_judgements(street, "a1") == {small: bad, large: good}
+    assert await storage.load_judgements(street, "b2") == {}
+    assert await storage.load_judgements(FamilyName("yard"), "a1") == {}
+    storage.save_judgements(street, "b2", {small: good})
+    await storage.flush()
+    assert await storage.load_judgements(street, "a1") == {}
+    assert await storage.load_judgements(street, "b2") == {small: good}
 
 
 async def test_profiles_with_other_quantiles_are_not_believed(

@@ -34,6 +34,7 @@ from edgebox.inference.importing.proving import (
     check_batch_axis,
     check_served,
     open_served,
+    times_slower,
 )
 from edgebox.inference.importing.reading import cells_of
 from edgebox.inference.importing.recognition import (
@@ -57,6 +58,8 @@ CLASSIFIER_SIZES_PX: tuple[SizePx, ...] = ((224, 224),)
 _ACCURACY_LIMIT = 0.6
 _ACCURACY_SIDE_PX = 400.0
 
+_HALF_WAY_OUT = ". That is in half precision; without --precision fp16 it may well be taken"
+
 _SCENES = ((3, 2.0), (5, 4.0), (11, 1.0))
 """Seed and moment of the made-up streets that models are tried on."""
 
@@ -75,6 +78,8 @@ class Wishes:
     licence: str | None = None
     batch: int | None = None
     """1: the batch axis is not to be believed, whatever it says."""
+    half: bool = False
+    """Compute in half precision, if that finds the same."""
     pictures: tuple[NDArray[np.uint8], ...] = ()
     """(h, w, 3) RGB; none: made-up streets."""
 
@@ -172,22 +177,29 @@ def _prove(path: Path, wishes: Wishes, ask: Asking | None, progress: Progress) -
         check_batch_axis(subject, min(expected, key=math.prod))
     progress("comparing", 0.6)
     fixed = next(iter(expected)) if len(expected) == 1 else None
-    model = served_model(
-        original,
-        found.layout,
-        decoding,
-        tuple(original.outputs[at] for at in found.outputs),
-        batch=batch,
-        fixed_px=fixed,
-        rows=Rows(_row_count(found, fixed), found.strides),
-    )
-    content = written(model, str(path))
-    session = open_served(content, str(path))
-    compared = sum(
-        check_served(subject, session, size, batch, found_there)
-        for size, found_there in expected.items()
-    )
+    outputs = tuple(original.outputs[at] for at in found.outputs)
+    rows = Rows(_row_count(found, fixed), found.strides)
+    models = [
+        served_model(
+            original, found.layout, decoding, outputs,
+            batch=batch, fixed_px=fixed, rows=rows, half=half,
+        )
+        for half in ((False, True) if wishes.half else (False,))
+    ]  # fmt: skip
+    contents = [written(model, str(path)) for model in models]
+    sessions = [open_served(content, str(path)) for content in contents]
+    content = contents[-1]
+    try:
+        compared = sum(
+            check_served(subject, sessions[-1], size, batch, found_there)
+            for size, found_there in expected.items()
+        )
+    except ModelError as error:
+        raise ModelError(f"{error}{_HALF_WAY_OUT if wishes.half else ''}") from error
     remarks = [alternatives, assumed, *left_out, *_costs(original, batch, compared)]
+    if wishes.half:
+        slower = times_slower(sessions[1], sessions[0], min(expected, key=math.prod), batch or 1)
+        remarks.append(_half_text(slower))
     return _Proven(
         source=path,
         candidate=candidate,
@@ -323,6 +335,14 @@ def _costs(original: Original, batch: int | None, compared: int) -> list[str]:
             "one with something on it"
         )
     return remarks
+
+
+def _half_text(slower: float) -> str:
+    speed = f"{slower:.1f} times as long" if slower >= 1.05 else f"{slower:.2f} of the time"
+    return (
+        "computes in half precision: half the memory for weights, meant for GPUs; on this "
+        f"machine's CPU a picture takes {speed}"
+    )
 
 
 def _family(name: str, proven: Sequence[_Proven]) -> ImportedFamily:

@@ -3,8 +3,10 @@
 Every detection is compared with the original's, run and read in numpy without any of our operators.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from edgebox.vision.detections import Detections
 
 SizePx = tuple[int, int]
 BATCH_TRIED = 3
+_TIMED = 7
 
 _WAY_OUT = {
     True: "--batch 1 imports the model for single pictures: correct, but without what batches "
@@ -189,3 +192,17 @@ def _runner(
         return decode_boxes_scores_labels(outputs, *size_px, SCORE_MIN)
 
     return run
+
+
+def times_slower(one: Any, other: Any, size_px: SizePx, batch: int) -> float:
+    """Return how many times as long a batch takes on one session as on another, by medians."""
+    width, height = size_px
+    pictures = np.full((batch, height, width, 3), 114, np.uint8)
+    took: tuple[list[float], list[float]] = [], []
+    # In turns, so that a noisy moment falls on both.
+    for _ in range(1 + _TIMED):
+        for session, times in zip((one, other), took, strict=True):
+            started_s = time.perf_counter()
+            session.run(None, {session.get_inputs()[0].name: pictures})
+            times.append(time.perf_counter() - started_s)
+    return median(took[0][1:]) / median(took[1][1:])

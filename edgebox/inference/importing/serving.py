@@ -5,11 +5,12 @@ What stands before the model (cast, order of colours, scale, normalisation, axes
 """
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, TensorProto, helper, shape_inference
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.files import graphs_of
 from edgebox.inference.importing.folding import fold
+from edgebox.inference.importing.halving import halve
 from edgebox.inference.importing.layouts import Layout
 from edgebox.inference.importing.operators import FLOAT, Operators
 from edgebox.inference.importing.original import Original
@@ -36,6 +37,7 @@ def served_model(
     batch: int | None,
     fixed_px: tuple[int, int] | None,
     rows: Rows,
+    half: bool = False,
 ) -> ModelProto:
     """Return the graph that is served.
 
@@ -47,6 +49,10 @@ def served_model(
         batch: the only batch size it takes; None: any.
         fixed_px: the only width and height it takes; None: any.
         rows: what is known of its outputs.
+        half: whether it computes in half precision, but for what stands before and behind it.
+
+    Raises:
+        ModelError: nothing in it can be computed in half precision.
     """
     model = ModelProto()
     model.CopyFrom(original.source.model)
@@ -62,6 +68,7 @@ def served_model(
     results = [ops.name(name) for name in ("boxes", "scores", "labels")]
     for value, name, kind in zip(found, results, (FLOAT, FLOAT, TensorProto.INT64), strict=True):
         ops.cast(value, int(kind), result=name)
+    own = len(graph.node)
     nodes = [*ops.nodes[:before], *graph.node, *ops.nodes[before:]]
     del graph.node[:], graph.input[:], graph.output[:]
     # What was said about shapes may not hold any more, and some files lie about them.
@@ -77,7 +84,20 @@ def served_model(
     labels = helper.make_tensor_value_info(results[2], TensorProto.INT64, [first, "found"])
     graph.output.extend((boxes, scores, labels))
     model.ir_version = max(model.ir_version, _IR_VERSION_MIN)
+    if half and not halve(graph, before, before + own, _floats(model)):
+        raise ModelError(
+            f"{original.source.path}: nothing in it could be computed in half precision; it may "
+            "have been exported so: leave --precision out"
+        )
     return model
+
+
+def _floats(model: ModelProto) -> set[str]:
+    """Return the names of the tensors that are known to be in single precision."""
+    graph = shape_inference.infer_shapes(model).graph
+    values = (*graph.input, *graph.value_info)
+    names = {v.name for v in values if v.type.tensor_type.elem_type == TensorProto.FLOAT}
+    return names | {t.name for t in graph.initializer if t.data_type == TensorProto.FLOAT}
 
 
 def _feed_pictures(

@@ -69,7 +69,7 @@ def models_of(box: Box) -> Iterator[Model]:
     """Return all that can be asked, each family before its variants."""
     for family in box.families.values():
         yield Model(family.name, family, None)
-        for variant in family.variants:
+        for variant in family.offered:
             yield Model(variant.name, family, variant)
 
 

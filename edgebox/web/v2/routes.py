@@ -140,7 +140,7 @@ class _Routes:
             variant = model.variant.name
         else:
             together = len(asked.pictures)
-            variants = model.family.variants
+            variants = model.family.offered
             variant = largest_in_time(self._box, variants, size_px, deadline_ms, together)
         try:
             return await answered(self._box, picture, size_px, variant, deadline_ms)

@@ -1,0 +1,40 @@
+"""Measures what memory this process takes, on the machine and on a GPU; gives back what is free.
+
+Limits: Linux tells what a process has resident; elsewhere nothing is known, and sizes of files have
+to do. A GPU tells what is free on it, whoever took it.
+"""
+
+import contextlib
+import ctypes
+from pathlib import Path
+
+_STATM = Path("/proc/self/statm")
+
+
+def resident_bytes(statm: Path = _STATM) -> int | None:
+    """Return the memory that this process has resident; None: it is not told here."""
+    try:
+        pages = int(statm.read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * _page_bytes()
+
+
+def _page_bytes() -> int:
+    import resource  # noqa: PLC0415 - is not there on every system that has no /proc/self/statm
+
+    return resource.getpagesize()
+
+
+def device_used_bytes(cuda: ctypes.CDLL) -> int | None:
+    """Return the memory of the current GPU that is in use; None: its runtime does not tell."""
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    if cuda.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)) != 0:
+        return None
+    return total.value - free.value
+
+
+def give_back() -> None:
+    """Return what the C library keeps of freed memory to the system, where it can."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -1,0 +1,18 @@
+"""Decides how people are told that an executor has left its profiles."""
+
+from edgebox.scheduling.events import TellDrift
+from edgebox.storage.rows import Level
+
+
+def drift_text(drift: TellDrift, since: str) -> tuple[Level, str]:
+    """Return the level and the sentence; `since`: when it began, as people write it."""
+    what = f"{drift.variant} on {drift.executor}"
+    if drift.factor == 1:
+        return "info", f"{what} runs as it was profiled again, since about {since}"
+    times, how = (drift.factor, "slower") if drift.factor > 1 else (1 / drift.factor, "faster")
+    worse = drift.ratio > 1
+    why = " (a hot chip, another power mode, other work on this machine?)" if worse else ""
+    return "warning" if worse else "info", (
+        f"{what} runs {times:.1f} times {how} than profiled since about {since}{why}; it is "
+        "reckoned with from now on"
+    )

@@ -1,0 +1,197 @@
+"""Owns what each executor has in memory: orders loads and unloads so that it follows the plan.
+
+Pure. What shall be held is `holding`'s; here is how to get there. One load at a time per executor;
+nothing leaves before its room is needed, nor while anything runs or waits on it; what cannot begin
+now is tried again with the next plan. Until a load has ended frames run on what is there.
+
+Limits: knows only executors whose memory is limited; all others hold everything.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from edgebox.domain.models import ExecutorId, VariantName, Weights, WeightsId
+from edgebox.scheduling.events import (
+    Action,
+    Load,
+    LoadFailed,
+    MemoryLimited,
+    Unload,
+    WeightsLoaded,
+)
+from edgebox.scheduling.holding import hold, matched
+from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.sampling import Sampling
+
+RETRY_NS = 60_000_000_000
+"""After a load has failed."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """One executor's memory, and how well it was foreseen."""
+
+    limit_bytes: int
+    weights: dict[WeightsId, Weights]
+    resident: dict[WeightsId, None]
+    loading: WeightsId | None = None
+    planned: Mapping[VariantName, int] = field(default_factory=dict)
+    """Cameras by variant, of the last plan."""
+    hits: int = 0
+    """Variants that a plan newly named and that were in memory."""
+    misses: int = 0
+    loads: int = 0
+    switches: int = 0
+    """Misses that have been loaded since."""
+    switch_ns: int = 0
+    """What these took, from the plan to the end of the load, in all."""
+    missed_ns: dict[WeightsId, int] = field(default_factory=dict)
+    failed_ns: dict[WeightsId, int] = field(default_factory=dict)
+
+    @property
+    def used_bytes(self) -> int:
+        """What is in memory, with what is being loaded."""
+        loading = () if self.loading is None else (self.loading,)
+        return sum(self.weights[each].size_bytes for each in (*self.resident, *loading))
+
+    @property
+    def variants(self) -> list[VariantName]:
+        """Those that can run now."""
+        return [variant for each in self.resident for variant in self.weights[each].variants]
+
+    def asked(self, weights: WeightsId, now_ns: int) -> None:
+        """Count whether a variant that a plan newly names was foreseen."""
+        if weights in self.resident:
+            self.hits += 1
+        else:
+            self.misses += 1
+            self.missed_ns.setdefault(weights, now_ns)
+
+    def settle(self, weights: WeightsId, now_ns: int, *, well: bool) -> None:
+        """Note how the load that was under way has ended."""
+        self.loading = None
+        missed_ns = self.missed_ns.pop(weights, None)
+        if not well:
+            self.failed_ns[weights] = now_ns
+            return
+        self.resident[weights] = None
+        self.loads += 1
+        if missed_ns is not None:
+            self.switches += 1
+            self.switch_ns += now_ns - missed_ns
+
+    def shall_hold(self, now_ns: int) -> list[Weights]:
+        """Return what the last plan asks for, the most needed first."""
+        possible = [
+            each
+            for each in self.weights.values()
+            if each.id in self.resident
+            or now_ns - self.failed_ns.get(each.id, now_ns - RETRY_NS) >= RETRY_NS
+        ]
+        cameras = {
+            each.id: sum(self.planned.get(variant, 0) for variant in each.variants)
+            for each in possible
+        }
+        held = hold(possible, cameras, self.resident, self.limit_bytes)
+        return [self.weights[each] for each in held]
+
+
+class Residency:
+    """The memories of all executors that have a limit."""
+
+    def __init__(self, latencies: Latencies, sampling: Sampling) -> None:
+        self._latencies = latencies
+        self._sampling = sampling
+        self.memories: dict[ExecutorId, Memory] = {}
+
+    def limit(self, event: MemoryLimited) -> list[Action]:
+        """Take in an executor's limit, what there is and what it holds."""
+        weights = {each.id: each for each in event.weights}
+        resident = dict.fromkeys(each for each in event.resident if each in weights)
+        self.memories[event.executor] = Memory(event.limit_bytes, weights, resident)
+        return self._now_hold(event.executor)
+
+    def executor_stopped(self, executor: ExecutorId) -> None:
+        """Forget an executor."""
+        self.memories.pop(executor, None)
+
+    def planned(
+        self, cameras: Mapping[VariantName, int], in_use: AbstractSet[VariantName], now_ns: int
+    ) -> list[Action]:
+        """Follow a plan, which gives these variants to so many cameras.
+
+        Args:
+            cameras: by variant.
+            in_use: variants that anything waits for or runs on: they stay.
+            now_ns: the instant.
+        """
+        out: list[Action] = []
+        for executor, memory in self.memories.items():
+            for each in memory.weights.values():
+                for variant in each.variants:
+                    if variant in cameras and variant not in memory.planned:
+                        memory.asked(each.id, now_ns)
+            memory.planned = dict(cameras)
+            out += self._move(executor, in_use, now_ns)
+        return out
+
+    def ended(
+        self, event: WeightsLoaded | LoadFailed, in_use: AbstractSet[VariantName], now_ns: int
+    ) -> list[Action]:
+        """Settle a load, and begin the next."""
+        memory = self.memories.get(event.executor)
+        if memory is None or memory.loading != event.weights:
+            return []
+        memory.settle(event.weights, now_ns, well=isinstance(event, WeightsLoaded))
+        out = self._now_hold(event.executor)
+        return out + self._move(event.executor, in_use, now_ns)
+
+    def _now_hold(self, executor: ExecutorId) -> list[Action]:
+        variants = self.memories[executor].variants
+        self._latencies.hold(executor, variants)
+        return list(self._sampling.held(executor, variants))
+
+    def _move(
+        self, executor: ExecutorId, in_use: AbstractSet[VariantName], now_ns: int
+    ) -> list[Action]:
+        orders = _orders(executor, self.memories[executor], in_use, now_ns)
+        if any(isinstance(order, Unload) for order in orders):
+            return [*self._now_hold(executor), *orders]
+        return orders
+
+
+def _orders(
+    executor: ExecutorId, memory: Memory, in_use: AbstractSet[VariantName], now_ns: int
+) -> list[Action]:
+    """Return what is to be done now towards the plan; in the memory it counts as done."""
+    if memory.loading is not None:
+        return []
+    held = memory.shall_hold(now_ns)
+    are = [memory.weights[each] for each in memory.resident]
+    replaces = matched(are, held)
+    may_leave = [each for each in are if each not in held and in_use.isdisjoint(each.variants)]
+    for each in held:
+        if each.id in memory.resident:
+            continue
+        leaving = _leaving(memory, each, may_leave, replaces.get(each.id))
+        if leaving is not None:
+            for gone in leaving:
+                del memory.resident[gone]
+            memory.loading = each.id
+            return [*(Unload(executor, gone) for gone in leaving), Load(executor, each.id)]
+    return []
+
+
+def _leaving(
+    memory: Memory, coming: Weights, may_leave: list[Weights], partner: WeightsId | None
+) -> list[WeightsId] | None:
+    """Return what has to leave for these weights, their partner first; None: that is not enough."""
+    over_bytes = memory.used_bytes + coming.size_bytes - memory.limit_bytes
+    leaving = []
+    for each in sorted(may_leave, key=lambda w: (w.id != partner, -abs(w.pixels - coming.pixels))):
+        if over_bytes <= 0:
+            break
+        leaving.append(each.id)
+        over_bytes -= each.size_bytes
+    return leaving if over_bytes <= 0 else None

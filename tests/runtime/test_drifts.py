@@ -1,0 +1,25 @@
+"""What people are told of drift."""
+
+import pytest
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.runtime.drifts import drift_text
+from edgebox.scheduling.events import TellDrift
+
+
+@pytest.mark.parametrize(
+    ("ratio", "factor", "level", "words"),
+    [
+        (1.6, 1.6, "warning", "runs 1.6 times slower than profiled since about 14:02 (a hot chip"),
+        (0.62, 1.0, "info", "runs as it was profiled again, since about 14:02"),
+        (0.5, 0.5, "info", "runs 2.0 times faster than profiled since about 14:02; it is reckoned"),
+        (0.7, 2.0, "info", "runs 2.0 times slower than profiled since about 14:02; it is"),
+    ],
+)
+def test_it_says_what_where_and_since_when(
+    ratio: float, factor: float, level: str, words: str
+) -> None:
+    drift = TellDrift(ExecutorId("cpu/0"), VariantName("street-608"), ratio, factor, 0)
+    told, text = drift_text(drift, "14:02")
+    assert told == level
+    assert text.startswith(f"street-608 on cpu/0 {words}")

@@ -100,11 +100,6 @@ def _check_resources(scheduler: Scheduler) -> None:
         _require(memory.loading not in memory.resident, f"{executor} loads what it has")
         loaded = set(scheduler._latencies.profiles(executor))
         _require(loaded <= set(memory.variants), f"{executor} is to run what it does not hold")
-        in_use = scheduler._ledger.variants & set(scheduler._latencies.known(executor))
-        _require(
-            all(scheduler._latencies.executors(variant) for variant in in_use),
-            "something waits for a variant that is nowhere in memory",
-        )
     offered = {variant.name for variant in scheduler._ladders.offered}
     for camera, connected in scheduler._adaptation.cameras.items():
         _require(connected.camera.id == camera, f"{camera} is filed under a wrong name")

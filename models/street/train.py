@@ -47,8 +47,8 @@ class Trainer:
         self.steps = 0
 
     def load(self, checkpoint: Path) -> None:
-        """Take the weights of an earlier run."""
-        weights = torch.load(checkpoint)
+        """Take the weights of an earlier run; blocks that it did not have change nothing yet."""
+        weights = {**self.network.state_dict(), **torch.load(checkpoint)}
         self.network.load_state_dict(weights)
         self.average.load_state_dict(weights)
 

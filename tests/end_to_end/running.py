@@ -143,3 +143,15 @@ async def post(
         client.post(f"{app.url}/v1/infer", data=body, params=query, **options) as response,
     ):
         return response.status, await response.json()
+
+
+def closed(schema: Any) -> Any:
+    """Return a schema that allows no field which it does not name."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: closed(part) for name, part in schema.items()}
+    if isinstance(schema.get("properties"), dict) and "type" in schema:
+        parts.setdefault("additionalProperties", False)
+    return parts

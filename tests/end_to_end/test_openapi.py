@@ -16,6 +16,7 @@ from edgebox.web.forms import FORMS
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import (
     assert_adds_up,
+    closed,
     counts_of,
     free_port,
     get_json,
@@ -88,18 +89,6 @@ async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: 
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
     assert counts.pending == 0
     assert counts.captured == summary.captured
-
-
-def closed(schema: Any) -> Any:
-    """Return a schema that allows no field which it does not name."""
-    if isinstance(schema, list):
-        return [closed(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    parts = {name: closed(part) for name, part in schema.items()}
-    if isinstance(schema.get("properties"), dict) and "type" in schema:
-        parts.setdefault("additionalProperties", False)
-    return parts
 
 
 @pytest.fixture

@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
 from edgebox.app import App
 from edgebox.config import load
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import FamilyName, VariantName
+from edgebox.domain.models import FamilyName, Judgement, VariantName
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.inference.executor import OnnxExecutor
-from edgebox.inference.zoo import bundled_folders
+from edgebox.inference.zoo import bundled_folders, load_zoo
 from edgebox.media.jpeg import encode
+from edgebox.storage.database import Storage
 from tests.conftest import settings
-from tests.end_to_end.running import get_json, post, running, streaming, texts, until
+from tests.end_to_end.running import closed, get_json, post, running, streaming, texts, until
 
 SIZES_PX = (128, 256, 416)
 FILE_MB = 3.5
@@ -141,6 +143,50 @@ async def test_what_is_not_in_memory_is_loaded_when_a_plan_names_it(
         status, answer = await post(app, picture, {"family": "gate", "deadline_ms": 5000})
         assert status == 200, answer
         assert answer["variant"] == "gate-256"
+
+
+async def test_what_is_set_aside_takes_no_memory_but_is_listed(
+    database: Path, tmp_path: Path
+) -> None:
+    folder = family_of_files(tmp_path / "gate", "gate")
+    family = load_zoo([folder]).family("gate")
+    smallest = VariantName("gate-128")
+    aside = Judgement(
+        "F1", 0.25, 0.01, "yard.mp4", 500, 7, "gate-256 is no slower", {"recall": 0.5}
+    )
+    storage = await Storage.open(database)
+    storage.save_judgements(family.name, family.sha256, {smallest: aside})
+    await storage.close()
+    async with running(
+        database,
+        inference__families=[str(folder)],
+        inference__memory_limit_mb=2 * FILE_MB - 0.1,  # the smallest of both families
+        inference__profile_s=1.0,
+    ) as app:
+        (memory,) = app.box.driver.scheduler.memories.values()
+        assert set(memory.resident) == {"street/street.onnx", "gate/gate-256.onnx"}
+        models = (await get_json(app, "/v1/models"))[1]
+        listed = {v["name"]: v for f in models["families"] for v in f["variants"]}
+        assert listed["gate-128"]["set_aside"] == "gate-256 is no slower"
+        assert listed["gate-128"]["accuracy"] == 0.25
+        assert listed["gate-128"]["judgement"] == {
+            "kind": "F1",
+            "standard_error": 0.01,
+            "source": "yard.mp4",
+            "pictures": 500,
+            "measured_at_ms": 7,
+            "details": {"recall": 0.5},
+        }
+        assert listed["gate-128"]["in_memory"] == []
+        assert listed["gate-128"]["profiles"]["cpu/0"]
+        assert listed["gate-256"]["in_memory"] == listed["street-128"]["in_memory"] == ["cpu/0"]
+        assert listed["gate-256"]["set_aside"] is None
+        document = (await get_json(app, "/v1/openapi.json"))[1]
+        strict = closed(document)
+        for path in ("/v1/models", "/v1/state"):
+            answers = strict["paths"][path]["get"]["responses"]["200"]["content"]
+            schema = {**answers["application/json"]["schema"], "components": strict["components"]}
+            Draft202012Validator(schema).validate((await get_json(app, path))[1])
 
 
 async def test_what_does_not_fit_is_named_with_the_limit_that_would_do(

@@ -25,6 +25,7 @@ from edgebox.scheduling.events import (
     Retain,
     Sample,
     SampleCompleted,
+    TellDrift,
     VariantsOffered,
 )
 from edgebox.scheduling.scheduler import Scheduler
@@ -185,6 +186,23 @@ def test_expected_times_are_the_profile_s_median_times_the_slowdown() -> None:
     timeline.see(0, RequestArrived(request(1, 300)), [])
     timeline.see(0, None, [Infer(CPU, BatchId(1), name(256), (RequestId(1),), 2)])
     assert timeline.running[CPU].expected_ns == 2 * MEDIAN_MS[256] * MS * 3 // 2
+
+
+def test_expected_times_follow_a_drift() -> None:
+    factors = {CPU: {name(256): 1.0}}
+    timeline = Timeline(dict, lambda: factors)
+    timeline.see(0, ExecutorStarted(CPU, (profile(256),)), [])
+    expected_ns = []
+    for number, factor in enumerate((1.0, 2.0)):
+        factors[CPU][name(256)] = factor
+        timeline.see(0, None, [TellDrift(CPU, name(256), 2.0, factor, 0)])
+        of = RequestId(number)
+        timeline.see(0, RequestArrived(request(number, 300)), [])
+        timeline.see(0, None, [Infer(CPU, BatchId(number), name(256), (of,), 1)])
+        expected_ns.append(timeline.running[CPU].expected_ns)
+        timeline.see(1, None, [Finish(of, Outcome.ON_TIME)])
+    assert expected_ns == [MEDIAN_MS[256] * MS, 2 * MEDIAN_MS[256] * MS]
+    assert timeline.failure == ""
 
 
 def test_when_an_executor_really_ran_is_learnt_of_the_batch_it_runs_only() -> None:

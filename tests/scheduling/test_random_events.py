@@ -37,6 +37,7 @@ from edgebox.scheduling.events import (
     Finish,
     Infer,
     LinkMeasured,
+    Load,
     PlanComputed,
     PlanFailed,
     Prepare,
@@ -49,11 +50,13 @@ from edgebox.scheduling.events import (
     SampleCompleted,
     SampleFailed,
     ShutdownRequested,
+    Unload,
     VariantsOffered,
 )
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
+from tests.scheduling.held import Held
 from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, profile, request
 
 EXECUTORS = (ExecutorId("cpu/0"), ExecutorId("cuda:0/0"))
@@ -81,6 +84,7 @@ class World:
     now_ns: int = 0
     journal: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
     loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
+    held: Held = field(default_factory=Held)
     busy: dict[ExecutorId, Infer] = field(default_factory=dict)
     alive: dict[RequestId, Request] = field(default_factory=dict)
     variant: dict[RequestId, VariantName] = field(default_factory=dict)
@@ -118,6 +122,7 @@ class World:
         self.now_ns = until_ns
 
     def _note(self, event: Event | None) -> None:
+        self.held.note(event)
         match event:
             case RequestArrived():
                 self.alive.setdefault(event.request.id, event.request)
@@ -157,7 +162,7 @@ class World:
                 assert isinstance(event, RequestArrived)
                 assert event.request.id == action.request
                 assert not self.stopping
-                assert any(action.variant in on for on in self.loaded.values())
+                assert self._runs_on(action.variant)
                 self.variant[action.request] = action.variant
                 self.preparing.append(action.request)
             case Infer():
@@ -189,6 +194,12 @@ class World:
                 assert {c.camera.id for c in action.snapshot.cameras} == self.open
                 assert not self.stopping
                 self.plans.append(action)
+            case Load() | Unload():
+                in_use = {self.variant[request] for request in self.alive}
+                self.held.judge(action, in_use)
+
+    def _runs_on(self, variant: VariantName) -> list[ExecutorId]:
+        return [e for e, on in self.loaded.items() if variant in on and self.held.runs(e, variant)]
 
     def _judge_sample(self, sample: Sample) -> None:
         assert not self.alive, "somebody waits or runs"
@@ -196,6 +207,7 @@ class World:
         assert not self.stopping
         assert self.scheduler.policy.wants_samples
         assert self.variant[sample.request] == sample.variant
+        assert sample.executor in self._runs_on(sample.variant)
         sizes = self.loaded[sample.executor][sample.variant].batch_sizes
         assert sample.batch_size == sizes[0]
         self.retained.remove(sample.request)
@@ -204,6 +216,7 @@ class World:
     def _judge_infer(self, infer: Infer) -> None:
         assert infer.executor not in self.busy
         assert self.sampling is None or self.sampling.executor != infer.executor
+        assert infer.executor in self._runs_on(infer.variant)
         sizes = self.loaded[infer.executor][infer.variant].batch_sizes
         assert infer.batch_size in sizes
         assert 1 <= len(infer.requests) <= infer.batch_size
@@ -223,9 +236,8 @@ class World:
 
     def _quickest_ns(self, variant: VariantName) -> int:
         times = [
-            round(on[variant].quantile_ns(1, 0.05) * self.scheduler.slowdown[executor])
-            for executor, on in self.loaded.items()
-            if variant in on
+            round(self.loaded[on][variant].quantile_ns(1, 0.05) * self.scheduler.slowdown[on])
+            for on in self._runs_on(variant)
         ]
         return min(times, default=0)
 
@@ -281,6 +293,14 @@ def plan(world: World, a: int, b: int) -> Event:
     return PlanComputed(Plan(world.now_ns, {each.camera: each for each in assignments}))
 
 
+def limited(world: World, a: int, b: int) -> Event | None:
+    """Limit an executor's memory; a box does that only when it starts, before anything runs."""
+    if world.alive or world.sampling:
+        return None
+    executor = EXECUTORS[a % 2]
+    return world.held.limited(executor, world.loaded.get(executor, ()), 1 + b % 4, a)
+
+
 def plan_failed(world: World, a: int, b: int) -> Event:
     world.plans.clear()
     return PlanFailed()
@@ -305,6 +325,8 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "sample_failed": lambda w, a, b: SampleFailed(*sampled(w, b)),
     "started": lambda w, a, b: ExecutorStarted(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
     "stopped": lambda w, a, b: ExecutorStopped(EXECUTORS[a % 2]),
+    "limited": limited,
+    "load_ended": lambda w, a, b: w.held.ended(EXECUTORS[a % 2], a, b),
     "offered": lambda w, a, b: VariantsOffered(FAMILY[: 1 + b % 5]),
     "opened": lambda w, a, b: CameraOpened(wishes(a, b)),
     "changed": lambda w, a, b: CameraChanged(wishes(a, b)),
@@ -320,10 +342,13 @@ KINDS = (
     *("arrived",) * 10,
     *("prepared",) * 8,
     *("completed",) * 5,
+    *("load_ended",) * 3,
     "sampled",
     "opened",
     "planned",
 )
+SOMETIMES = (Retain, Release, Sample, Load, Unload)
+"""Orders that only some worlds bring forth."""
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
 Drawn = list[tuple[str, int, int, int]]
 
@@ -338,6 +363,7 @@ def long_story(rng: random.Random) -> Drawn:
 def calm_story(rng: random.Random) -> Drawn:
     """Bursts that are answered, with pauses in which an idle box may sample."""
     story: Drawn = [("opened", 1, 63, 0), ("opened", 2, 63, 0)]
+    story += [("limited", at, rng.randrange(64), 0) for at in range(rng.randrange(3))]
     for _ in range(20):
         story += [("arrived", at % 3, 12, 0) for at in range(6)]
         story += [("prepared", 0, 1, 0)] * 6
@@ -428,11 +454,11 @@ def test_the_random_events_reach_every_ending(policy: str) -> None:
         for _, _, actions in played(story, policy).journal:
             seen.update(a.outcome for a in actions if isinstance(a, Finish))
             seen.update(a.reason for a in actions if isinstance(a, Drop))
-            seen.update(type(a) for a in actions if isinstance(a, Retain | Release | Sample))
+            seen.update(type(a) for a in actions if isinstance(a, SOMETIMES))
             seen.update("batch" for a in actions if isinstance(a, Infer) and len(a.requests) > 1)
     never: set[object] = {Outcome.DROPPED, DropReason.SENDER}
     if not POLICIES[policy](rng).wants_samples:
         never |= {Retain, Release, Sample}
     if policy == "clipper":  # it drops nothing
         never.add(DropReason.QUEUE)
-    assert set(seen) == {*Outcome, *DropReason, "batch", Retain, Release, Sample} - never
+    assert set(seen) == {*Outcome, *DropReason, "batch", *SOMETIMES} - never

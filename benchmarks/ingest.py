@@ -58,6 +58,7 @@ from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.server import Server
 from edgebox.web.site import Site
 from edgebox.web.state import StateCache
+from edgebox.workshop import Workshop
 
 CLIENT = Path(__file__).with_name("ingest_client.py")
 FRAME_BYTES = 20_000
@@ -156,7 +157,8 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     )
     lag = LoopLag()
     storage = await Storage.open(IN_MEMORY)
-    server = Server(Site(box, config, storage, lag, journal, StateCache(box, lag)))
+    workshop = Workshop(config, box, storage)
+    server = Server(Site(box, config, storage, lag, journal, StateCache(box, lag), workshop))
     driver.start()
     driver.feed(VariantsOffered(tuple(variants.values())))
     driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))

@@ -47,6 +47,7 @@ from edgebox.storage.database import Storage
 from edgebox.web.server import Server
 from edgebox.web.site import Site
 from edgebox.web.state import StateCache
+from edgebox.workshop import Workshop
 
 _STOP_PATIENCE_S = 3.0
 _NAMES_PER_CAMERA = 2
@@ -90,6 +91,7 @@ class App:
         self._tasks: list[asyncio.Task[None]] = []
         self._minutes_since_collection = 0
         self._chronicle: Chronicle | None = None
+        self._workshop: Workshop | None = None
 
     @property
     def box(self) -> Box:
@@ -135,7 +137,10 @@ class App:
         for known in await storage.cameras():
             self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
         states = StateCache(self._box, self.lag)
-        self._server = Server(Site(self._box, config, storage, self.lag, self.journal, states))
+        self._workshop = Workshop(config, self._box, storage)
+        self._server = Server(
+            Site(self._box, config, storage, self.lag, self.journal, states, self._workshop)
+        )
         try:
             await self._server.start(config.server.host, config.server.port)
         except BaseException:
@@ -347,6 +352,9 @@ class App:
         """Answer what runs, say goodbye to cameras, and close everything. Idempotent."""
         if self._box is not None:
             self._box.not_ready_because = "stopping"
+        if self._workshop is not None:
+            await self._workshop.jobs.stop()
+            self._workshop = None
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -62,6 +62,11 @@ class ServerParameters:
     )
     port: int = _key(8787, "Port to listen on; 0 takes any free one", low=0, high=65535)
     name: str = _key("edgebox", "What the page calls this box")
+    admin: bool = _key(
+        False,
+        "Whether anybody who reaches the port may import models and start profile runs, on the "
+        "page and by program",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,9 @@ class LimitParameters:
     """What the box accepts."""
 
     frame_bytes_max: int = _key(8 << 20, "Bytes of one frame's JPEG", low=1024, high=64 << 20)
+    model_bytes_max: int = _key(
+        512 << 20, "Bytes of a model file imported over HTTP", low=1024, high=512 << 20
+    )
     cameras_max: int = _key(64, "Cameras connected at once", low=1, high=10_000)
     unacknowledged_max: int = _key(
         2, "Frames a camera may send ahead of their acks", low=1, high=64
@@ -411,6 +419,8 @@ def _expected(key: Field[Any]) -> str:
     kind = type(key.default)
     if kind is tuple:
         return "a list of texts"
+    if isinstance(key.default, bool):
+        return "true or false"
     if kind is str:
         if key.metadata["choices"]:
             return "one of " + ", ".join(_toml(choice) for choice in key.metadata["choices"])

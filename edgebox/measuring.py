@@ -10,7 +10,7 @@ from pathlib import Path
 from edgebox.config import Config, InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.models import LatencyProfile
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.executor import Executor, OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
@@ -65,7 +65,7 @@ def open_executors(
 
 def measure(
     inference: InferenceParameters,
-    executor: OnnxExecutor,
+    executor: Executor,
     family: Family,
     on_progress: Progress | None,
 ) -> list[LatencyProfile]:

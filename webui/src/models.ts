@@ -127,6 +127,8 @@ export interface Mark {
   y: number
   /** Half the side of what is drawn there. */
   radius: number
+  /** Where the line to its right ends. */
+  end: number
   text: string
 }
 
@@ -142,16 +144,20 @@ export interface Label {
 const CHARACTER_PX = 7
 const LINE_PX = 14
 const AWAY_PX = 4
+const LINE_HALF_PX = 3
 
 /**
  * Find a free place beside each mark for its text; earlier marks choose first, and a text that finds none is left out.
  *
- * Tries above, below, left and right of each mark, against all marks, the texts before it and the border: O(n²).
+ * Tries places around each mark, against all marks, their lines, the texts before it and the border: O(n²).
  */
 export function placeLabels(marks: readonly Mark[], within: Rect): Label[] {
-  const taken: Rect[] = marks.map(({ x, y, radius }) => ({ x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius }))
+  const taken: Rect[] = marks.flatMap(({ x, y, radius, end }) => [
+    { x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius },
+    { x, y: y - LINE_HALF_PX, width: Math.max(0, end - x), height: 2 * LINE_HALF_PX },
+  ])
   const labels: Label[] = []
-  for (const { key, x, y, radius, text } of marks) {
+  for (const { key, x, y, radius, end, text } of marks) {
     const width = text.length * CHARACTER_PX
     const free = [
       { x: x - radius - AWAY_PX - width, y: y - radius - AWAY_PX - LINE_PX / 2 },
@@ -159,6 +165,7 @@ export function placeLabels(marks: readonly Mark[], within: Rect): Label[] {
       { x: x - radius - AWAY_PX - width, y: y - LINE_PX / 2 },
       { x: x + radius, y: y + radius + AWAY_PX / 2 },
       { x: x - width / 2, y: y + radius + AWAY_PX },
+      { x: end + AWAY_PX, y: y - LINE_PX / 2 },
     ]
       .map((corner) => ({ ...corner, width, height: LINE_PX }))
       .find((place) => inside(place, within) && !taken.some((other) => overlap(place, other)))

@@ -26,13 +26,13 @@ export function Settings({ state }: { state: BoxState }) {
       {!failed && !(config && system) && <p class="opening" aria-busy="true">Loading…</p>}
       {config && system && (
         <>
-          <Guard what="The configuration"><ConfigCard keys={config.keys} /></Guard>
           <div class="settings-column">
             <Guard what="The storage"><StorageCard storage={system.storage} keys={config.keys} /></Guard>
             <Guard what="The executors"><ExecutorsCard executors={state.box.executors} /></Guard>
             <Guard what="The versions"><VersionsCard system={system} /></Guard>
             <Guard what="The licences"><LicencesCard packages={system.packages} /></Guard>
           </div>
+          <Guard what="The configuration"><ConfigCard keys={config.keys} /></Guard>
         </>
       )}
     </main>

@@ -15,7 +15,7 @@ export interface MarksProps {
   onPoint: (variant: string | null) => void
 }
 
-const HEIGHT_PX = 300
+const HEIGHT_PX = 340
 const LEFT_PX = 34
 const RIGHT_PX = 14
 const TOP_PX = 12
@@ -92,9 +92,9 @@ export function AccuracyPlot({ list, family, executor, users, pointed, onPoint }
 }
 
 function markOf(point: Point, family: string): Mark {
-  const { variant, cameras, x, y } = point
+  const { variant, cameras, x, y, end } = point
   const short = shortName(variant.name, family)
-  return { key: variant.name, x, y, radius: radiusOf(point), text: cameras > 0 ? `${short}: ${plural(cameras, 'camera')}` : short }
+  return { key: variant.name, x, y, end, radius: radiusOf(point), text: cameras > 0 ? `${short}: ${plural(cameras, 'camera')}` : short }
 }
 
 function radiusOf({ cameras }: Point): number {

@@ -43,7 +43,7 @@ function Key({ about }: { about: ConfigKey }) {
       <span class={`origin origin-${origin}`} title={ORIGINS[origin]}>{origin}</span>
       <p class="config-doc" title={`must be ${expected}`}>
         {doc}
-        {isSet(about) && <span class="muted">{differs ? <> (default: <code>{written(about.default)}</code>)</> : ' (the default, set)'}</span>}
+        {isSet(about) && differs && <span class="muted"> (default: <code>{written(about.default)}</code>)</span>}
       </p>
     </li>
   )

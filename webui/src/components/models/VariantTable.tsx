@@ -29,17 +29,19 @@ export function VariantTable({ list, family, executor, users, pointed, onPoint }
                 key={variant.name} data-variant={variant.name} class={`${cameras.length > 0 ? 'used' : ''} ${pointed === variant.name ? 'pointed' : ''}`}
                 onMouseEnter={() => onPoint(variant.name)} onMouseLeave={() => onPoint(null)}
               >
-                <th scope="row">{variant.name} <small class="tight muted">{variant.width_px} × {variant.height_px}</small></th>
+                <th scope="row">
+                  {variant.name} <small class="tight muted">{variant.width_px} × {variant.height_px}</small>
+                  {variant.judgement?.set_aside && <small class="aside">set aside: {variant.judgement.set_aside}</small>}
+                </th>
                 <td class="figure roomy">{variant.width_px} × {variant.height_px}</td>
                 <td class="figure"><Accuracy variant={variant} /></td>
                 <td class="figure">{milliseconds(times?.p50)}</td>
                 <td class="figure roomy">{milliseconds(times?.p90)}</td>
                 <td class="figure">{milliseconds(times?.p99)}</td>
-                <td class="cameras">
+                <td class="cameras" title={cameras.join(', ')}>
                   {cameras.length > 0 && <strong>{cameras.length}</strong>}
                   {cameras.slice(0, NAMED).map((camera) => <a key={camera} class="roomy" href={hashOf({ place: 'camera', camera })}>{camera}</a>)}
                   {cameras.length > NAMED && <span class="roomy muted">and {cameras.length - NAMED} more</span>}
-                  {variant.judgement?.set_aside && <span class="aside">set aside: {variant.judgement.set_aside}</span>}
                 </td>
               </tr>
             )

@@ -59,6 +59,7 @@ from edgebox.web.feed import Feed
 from edgebox.web.server import Server
 from edgebox.web.site import Site
 from edgebox.web.state import StateCache
+from edgebox.workshop import Workshop
 
 CLIENT = Path(__file__).with_name("ingest_client.py")
 FRAME_BYTES = 20_000
@@ -157,7 +158,9 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     )
     lag = LoopLag()
     storage = await Storage.open(IN_MEMORY)
-    server = Server(Site(box, config, storage, lag, journal, StateCache(box, lag), Feed(box)))
+    workshop = Workshop(config, box, storage)
+    states, feed = StateCache(box, lag), Feed(box)
+    server = Server(Site(box, config, storage, lag, journal, states, feed, workshop))
     driver.start()
     driver.feed(VariantsOffered(tuple(variants.values())))
     driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))

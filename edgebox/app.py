@@ -49,6 +49,7 @@ from edgebox.web.feed import Feed
 from edgebox.web.server import Server
 from edgebox.web.site import Site
 from edgebox.web.state import StateCache
+from edgebox.workshop import Workshop
 
 _STOP_PATIENCE_S = 3.0
 _NAMES_PER_CAMERA = 2
@@ -96,6 +97,7 @@ class App:
         self._tasks: list[asyncio.Task[None]] = []
         self._minutes_since_collection = 0
         self._chronicle: Chronicle | None = None
+        self._workshop: Workshop | None = None
 
     @property
     def box(self) -> Box:
@@ -141,8 +143,11 @@ class App:
         for known in await storage.cameras():
             self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
         states = StateCache(self._box, self.lag)
-        site = Site(self._box, config, storage, self.lag, self.journal, states, Feed(self._box))
-        self._server = Server(site)
+        self._workshop = Workshop(config, self._box, storage)
+        feed = Feed(self._box)
+        self._server = Server(
+            Site(self._box, config, storage, self.lag, self.journal, states, feed, self._workshop)
+        )
         try:
             await self._server.start(config.server.host, config.server.port)
         except BaseException:
@@ -327,6 +332,9 @@ class App:
         """Answer what runs, say goodbye to cameras, and close everything. Idempotent."""
         if self._box is not None:
             self._box.not_ready_because = "stopping"
+        if self._workshop is not None:
+            await self._workshop.jobs.stop()
+            self._workshop = None
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -51,6 +51,11 @@ class ServerParameters:
     )
     port: int = _key(8787, "Port to listen on; 0 takes any free one", low=0, high=65535)
     name: str = _key("edgebox", "What the page calls this box")
+    admin: bool = _key(
+        False,
+        "Whether anybody who reaches the port may import models and start profile runs, on the "
+        "page and by program",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,9 @@ class LimitParameters:
     """What the box accepts."""
 
     frame_bytes_max: int = _key(8 << 20, "Bytes of one frame's JPEG", low=1024, high=64 << 20)
+    model_bytes_max: int = _key(
+        512 << 20, "Bytes of a model file imported over HTTP", low=1024, high=512 << 20
+    )
     cameras_max: int = _key(64, "Cameras connected at once", low=1, high=10_000)
     unacknowledged_max: int = _key(
         2, "Frames a camera may send ahead of their acks", low=1, high=64

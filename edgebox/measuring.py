@@ -18,7 +18,7 @@ from edgebox.domain.models import (
     Weights,
     WeightsId,
 )
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.executor import Executor, OnnxExecutor
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
@@ -209,25 +209,35 @@ class _Work:
         return sorted(profiles, key=lambda p: order.index(p.variant)), sizes
 
     def measure(self, file: ModelFile | None = None) -> list[LatencyProfile]:
-        """Measure the family, or one of its files, for its part of `inference.profile_s`."""
-        family, files = self.family, self.family.model_files
-        number = 0 if file is None else files.index(file)
-        parts = 1 if file is None else len(files)
+        """Measure the family, or one of its files."""
+        return measure(self.inference, self.executor, self.family, self.on_progress, file)
 
-        def report(share: float) -> None:
-            if self.on_progress is not None:
-                text = f"measuring {family.name} on {self.executor.id}"
-                self.on_progress(text, (number + share) / parts)
 
-        names = variants_of(family, file)
-        return profile(
-            self.executor,
-            [variant for variant in family.variants if variant.name in names],
-            family.batch_sizes(self.inference.batch_size_max),
-            ProfilingLimits(budget_s=self.inference.profile_s / parts),
-            report,
-            networks=family.files,
-        )
+def measure(
+    inference: InferenceParameters,
+    executor: Executor,
+    family: Family,
+    on_progress: Progress | None,
+    file: ModelFile | None = None,
+) -> list[LatencyProfile]:
+    """Measure a family, or one of its files, for its part of `inference.profile_s`; blocks."""
+    files = family.model_files
+    number = 0 if file is None else files.index(file)
+    parts = 1 if file is None else len(files)
+
+    def report(share: float) -> None:
+        if on_progress is not None:
+            on_progress(f"measuring {family.name} on {executor.id}", (number + share) / parts)
+
+    names = variants_of(family, file)
+    return profile(
+        executor,
+        [variant for variant in family.variants if variant.name in names],
+        family.batch_sizes(inference.batch_size_max),
+        ProfilingLimits(budget_s=inference.profile_s / parts),
+        report,
+        networks=family.files,
+    )
 
 
 def variants_of(family: Family, file: ModelFile | None) -> list[VariantName]:

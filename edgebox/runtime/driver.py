@@ -154,6 +154,10 @@ class Driver:
         """Where batches run."""
         return list(self._executors.values())
 
+    def serves(self, variant: VariantName) -> bool:
+        """Say whether requests may run on a variant."""
+        return variant in self._variants
+
     @property
     def frames_pending(self) -> int:
         """Frames that have arrived and not ended."""

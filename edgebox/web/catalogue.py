@@ -18,8 +18,12 @@ _CODE = InPath("code", "The `code` of a problem document")
 
 
 def kinds_of(routes: Iterable[Route]) -> tuple[ProblemKind, ...]:
-    """Return every kind of problem that some routes may answer with, by code."""
-    found = {kind.code: kind for route in routes for kind in route.kinds()}
+    """Return every kind of problem that some routes may answer with or tell of, by code."""
+    found = {
+        kind.code: kind
+        for route in routes
+        for kind in (*route.kinds(), *map(ProblemKind.of, route.told))
+    }
     found[INTERNAL.code] = INTERNAL
     return tuple(found[code] for code in sorted(found))
 

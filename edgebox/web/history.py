@@ -67,9 +67,10 @@ def _span(request: web.Request) -> tuple[int, int]:
     to_ms = _TO.read(request)
     if to_ms is None:
         to_ms = time.time_ns() // 1_000_000
+    range_ms = RANGES_MS[_RANGE.read(request)]  # refused if wrong, also where from_ms wins
     from_ms = _FROM.read(request)
     if from_ms is None:
-        from_ms = max(0, to_ms - RANGES_MS[_RANGE.read(request)])
+        from_ms = max(0, to_ms - range_ms)
     if not 0 < to_ms - from_ms <= SPAN_MAX_MS:
         days = SPAN_MAX_MS // 86_400_000
         raise InvalidInputError(f"to_ms must be after from_ms, by at most {days} days")

@@ -100,7 +100,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name,
         "in": parameter.location,
-        "required": parameter.location == "path",
+        "required": parameter.location == "path" or getattr(parameter, "required", False),
         "description": parameter.doc,
         "schema": parameter.schema(),
     }

@@ -120,14 +120,18 @@ class Text:
     name: str
     doc: str
     location: Location = "query"
+    required: bool = False
 
     def read(self, request: web.Request) -> str | None:
         """Return the value that a request gives.
 
         Raises:
-            InvalidInputError: it is there twice.
+            InvalidInputError: it is there twice, or missing although it is required.
         """
-        return _only(request, self.name)
+        text = _only(request, self.name)
+        if text is None and self.required:
+            raise InvalidInputError(f"the parameter {self.name} is missing: {self.doc}")
+        return text
 
     def schema(self) -> Mapping[str, Any]:
         """Return the JSON Schema of its values."""

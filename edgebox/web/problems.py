@@ -94,6 +94,18 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
     return answer
 
 
+def problem_document(error: EdgeboxError) -> dict[str, object]:
+    """Return the problem document of an error whose kind this box explains."""
+    kind = ProblemKind.of(type(error))
+    return {
+        "type": kind.reference,
+        "title": kind.title,
+        "status": kind.status,
+        "detail": str(error),
+        "code": kind.code,
+    }
+
+
 def _of_status(request: web.Request, error: web.HTTPException) -> web.Response:
     """Return the problem of an error that the HTTP library found."""
     code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")

@@ -36,6 +36,14 @@ class ForeignOriginError(EdgeboxError):
     title = "Pages of other sites may not use this box"
 
 
+class AdminOffError(EdgeboxError):
+    """The box was not told to let people do this over HTTP."""
+
+    http_status = 403
+    code = "admin_off"
+    title = "This box lets nobody do this over HTTP"
+
+
 class ContentTypeError(EdgeboxError):
     """The body is said to be of a type that this route does not take."""
 
@@ -79,8 +87,12 @@ class Route:
     answers: tuple[Answer, ...] = ()
     problems: tuple[type[EdgeboxError] | ProblemKind, ...] = ()
     """Beside those that its guards may raise (`kinds`)."""
+    told: tuple[type[EdgeboxError], ...] = ()
+    """Problems that its answers tell of, without being ones."""
     needs_ready: bool = False
     """Refused until the box is ready."""
+    needs_admin: bool = False
+    """Refused unless the configuration lets people import models and measure (server.admin)."""
     any_origin: bool = False
     """Also for pages of other sites: it tells nothing and does nothing."""
     kind: Literal["api", "websocket", "page"] = "api"
@@ -94,6 +106,8 @@ class Route:
             errors.append(InvalidInputError)
         if not self.any_origin:
             errors.append(ForeignOriginError)
+        if self.needs_admin:
+            errors.append(AdminOffError)
         if self.needs_ready:
             errors.append(NotReadyError)
         if self.body is not None and not self.body.any_type:
@@ -109,6 +123,11 @@ def guarded(route: Route, site: Site) -> Callable[[web.Request], Awaitable[web.S
             refuse_foreign_pages(request)
         if route.kind != "page":
             check_names(request, route.parameters)
+        if route.needs_admin and not site.config.server.admin:
+            raise AdminOffError(
+                "importing and measuring models over HTTP is off on this box (server.admin): set "
+                "admin = true under [server] in its configuration file, and start it again"
+            )
         if route.needs_ready:
             refuse_unready(site)
         if route.body is not None and not route.body.any_type:

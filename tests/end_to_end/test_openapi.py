@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -34,8 +35,9 @@ GET_PATHS = (
     *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
     *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
-    *("/v1/history", "/v1/cameras/gate/history"),
+    *("/v1/history", "/v1/cameras/gate/history", "/v1/jobs", "/v1/jobs/1"),
 )
+NAMES = (("/gate", "/{id}"), ("/unknown", "/{code}"), ("/jobs/1", "/jobs/{id}"))
 
 
 @pytest.fixture
@@ -107,14 +109,21 @@ async def telling(database: Path, tmp_path: Path) -> AsyncIterator[App]:
         yield app
 
 
+def templated(path: str) -> str:
+    """Return a path as the document names it."""
+    for name, parameter in NAMES:
+        path = path.replace(name, parameter)
+    return path
+
+
 async def test_answers_have_the_documented_fields_and_no_others(telling: App) -> None:
     app = telling
     await until(lambda: app.box.destinations[0].error != "", "the webhook to fail")
     document = (await get_json(app, "/v1/openapi.json"))[1]
     strict = closed(document)
 
-    def check(path: str, method: str, answer: Any) -> None:
-        content = strict["paths"][path][method]["responses"]["200"]["content"]
+    def check(path: str, method: str, answer: Any, status: int = 200) -> None:
+        content = strict["paths"][path][method]["responses"][str(status)]["content"]
         schema = content["application/json"]["schema"]
         Draft202012Validator({**schema, "components": strict["components"]}).validate(answer)
 
@@ -123,12 +132,30 @@ async def test_answers_have_the_documented_fields_and_no_others(telling: App) ->
             if (await get_json(app, "/v1/cameras/gate/history"))[0] == 200:
                 break
             await asyncio.sleep(0.1)
+        check("/v1/models", "post", await begun_import(app), 202)
+        await until_ended(app)
         for path in GET_PATHS:
-            templated = path.replace("/gate", "/{id}").replace("/unknown", "/{code}")
-            check(templated, "get", (await get_json(app, path))[1])
+            check(templated(path), "get", (await get_json(app, path))[1])
         for form in FORMS:
             query = {"deadline_ms": 5000, "score_min": 0, "form": form}
             check("/v1/infer", "post", (await post(app, JPEG, query))[1])
-    tested = {p.replace("/gate", "/{id}").replace("/unknown", "/{code}") for p in GET_PATHS}
+    tested = {*map(templated, GET_PATHS)}
     untested = {p for p, methods in document["paths"].items() if "get" in methods} - tested
     assert untested == {"/metrics", "/v1/journal", "/v1/openapi.json"}, "add it above"
+
+
+async def begun_import(app: App) -> Any:
+    """Begin to import what is no model, so that there is a job with a problem."""
+    binary = {"Content-Type": "application/octet-stream"}
+    address = f"{app.url}/v1/models?name=none"
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(address, data=b"no model", headers=binary) as response,
+    ):
+        return await response.json()
+
+
+async def until_ended(app: App) -> None:
+    async with asyncio.timeout(60):
+        while (await get_json(app, "/v1/jobs/1"))[1]["problem"] is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)

@@ -9,6 +9,7 @@ from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
 from edgebox.web.site import Site
 from edgebox.web.state import StateCache
+from edgebox.workshop import Workshop
 
 
 def site_of(storage: Storage) -> Site:
@@ -21,4 +22,6 @@ def site_of(storage: Storage) -> Site:
         on_camera=lambda record: None,
     )
     lag = LoopLag()
-    return Site(box, Config(), storage, lag, Journal(), StateCache(box, lag), Feed(box))
+    config = Config()
+    workshop = Workshop(config, box, storage)
+    return Site(box, config, storage, lag, Journal(), StateCache(box, lag), Feed(box), workshop)

@@ -34,9 +34,8 @@ export async function ask<Answer>(route: string, { method = 'GET', body, signal 
     throw new ApiError('The box does not answer.', 0)
   }
   const text = await response.text()
-  const document: unknown = parsed(text)
-  if (!response.ok) throw new ApiError(problemOf(document) ?? `The box answered ${response.status}.`, response.status)
-  return document as Answer
+  if (!response.ok) throw new ApiError(problemOf(text) ?? `The box answered ${response.status}.`, response.status)
+  return parsed(text) as Answer
 }
 
 function parsed(text: string): unknown {
@@ -48,7 +47,8 @@ function parsed(text: string): unknown {
 }
 
 /** What a problem document (RFC 9457) says went wrong. */
-function problemOf(document: unknown): string | null {
+export function problemOf(text: string): string | null {
+  const document = parsed(text)
   if (typeof document !== 'object' || document === null) return null
   const { detail, title } = document as { detail?: unknown; title?: unknown }
   if (typeof detail === 'string') return detail

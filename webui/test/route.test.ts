@@ -5,7 +5,7 @@ import { hashOf, routeOf } from '../src/route'
 test('an address leads to the page it was written for', () => {
   for (const camera of ['gate-2', 'a/b', 'Hof #1 %', 'Straße'])
     expect(routeOf(hashOf({ place: 'camera', camera }))).toEqual({ place: 'camera', camera })
-  for (const place of ['overview', 'scheduler', 'add'] as const) expect(routeOf(hashOf({ place }))).toEqual({ place })
+  for (const place of ['overview', 'scheduler', 'models', 'add', 'settings'] as const) expect(routeOf(hashOf({ place }))).toEqual({ place })
 })
 
 test('what names no page is the overview', () => {

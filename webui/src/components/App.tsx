@@ -61,6 +61,10 @@ function Place({
       return <Lazy load={addPage} props={{ state, gallery }} />
     case 'scheduler':
       return <Lazy load={schedulerPage} props={{ state, feed }} />
+    case 'models':
+      return <Lazy load={modelsPage} props={{ state }} />
+    case 'settings':
+      return <Lazy load={settingsPage} props={{ state }} />
     default:
       return <Overview state={state} gallery={gallery} />
   }
@@ -68,3 +72,5 @@ function Place({
 
 const addPage = async () => (await import('../pages/Add')).Add
 const schedulerPage = async () => (await import('../pages/Scheduler')).Scheduler
+const modelsPage = async () => (await import('../pages/Models')).Models
+const settingsPage = async () => (await import('../pages/Settings')).Settings

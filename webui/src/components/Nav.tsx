@@ -5,7 +5,9 @@ import { hashOf, type Route } from '../route'
 const PLACES: ReadonlyArray<{ route: Route; name: string }> = [
   { route: { place: 'overview' }, name: 'Cameras' },
   { route: { place: 'scheduler' }, name: 'Scheduler' },
+  { route: { place: 'models' }, name: 'Models' },
   { route: { place: 'add' }, name: 'Add a camera' },
+  { route: { place: 'settings' }, name: 'Settings' },
 ]
 
 export function Nav({ route }: { route: Route }) {

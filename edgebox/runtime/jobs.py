@@ -1,0 +1,137 @@
+"""Owns long work that people start on a running box: one job at a time, each with its progress.
+
+Lives on the event loop. Limits: the last jobs are kept in memory, for as long as the box runs.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from edgebox.domain.errors import EdgeboxError
+
+_log = logging.getLogger(__name__)
+
+JOBS_KEPT = 20
+
+JobKind = Literal["profile", "import"]
+
+
+class BusyError(EdgeboxError):
+    """A job runs; another one would spoil it, or the box's service."""
+
+    http_status = 409
+    code = "busy"
+    title = "The box is busy with another job"
+
+
+@dataclass(slots=True)
+class Job:
+    """One piece of work and how far it is."""
+
+    id: int
+    kind: JobKind
+    family: str
+    started_ms: int
+    """Unix milliseconds, as all instants here."""
+    state: Literal["running", "done", "failed"] = "running"
+    text: str = "starting"
+    """What it is at; once it is done, what came of it."""
+    share: float = 0.0
+    """How much of it is done, 0 to 1."""
+    ended_ms: int | None = None
+    remarks: tuple[str, ...] = ()
+    """What to know about the result, a sentence each."""
+    error: EdgeboxError | None = None
+    """Why it failed."""
+
+    def progress(self, text: str, share: float) -> None:
+        """Take note of how far it is; may be called in any thread."""
+        self.text, self.share = text, share
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What came of a job that did not fail."""
+
+    text: str
+    remarks: tuple[str, ...] = ()
+
+
+Work = Callable[[Job], Awaitable[Finished]]
+
+
+class Jobs:
+    """The job that runs, and those before it."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._jobs: deque[Job] = deque(maxlen=JOBS_KEPT)
+        self._ids = itertools.count(1)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def all(self) -> list[Job]:
+        """Every job that is remembered, the newest first."""
+        return list(reversed(self._jobs))
+
+    def check_free(self) -> None:
+        """Refuse what would start beside a running job.
+
+        Raises:
+            BusyError: naming the job.
+        """
+        running = next((job for job in self._jobs if job.state == "running"), None)
+        if running is not None:
+            what = "measured" if running.kind == "profile" else "imported"
+            raise BusyError(
+                f"{running.family} is being {what} (job {running.id}); wait for its end"
+            )
+
+    def start(self, kind: JobKind, family: str, work: Work) -> Job:
+        """Begin a job in the background.
+
+        Args:
+            kind: what it does.
+            family: what it does it to.
+            work: given the job, to tell its progress; an EdgeboxError is its failure.
+
+        Raises:
+            BusyError: another one runs.
+        """
+        self.check_free()
+        job = Job(next(self._ids), kind, family, _now_ms())
+        self._jobs.append(job)
+        self._task = asyncio.create_task(self._run(job, work), name=f"job-{job.id}")
+        return job
+
+    async def _run(self, job: Job, work: Work) -> None:
+        try:
+            finished = await work(job)
+        except EdgeboxError as error:
+            job.state, job.error = "failed", error
+        except Exception:  # a defect of ours: told as such, and the box goes on
+            _log.exception("job %d (%s of %s) failed", job.id, job.kind, job.family)
+            job.state, job.error = "failed", EdgeboxError("the box's log says why")
+        else:
+            job.state, job.share = "done", 1.0
+            job.text, job.remarks = finished.text, finished.remarks
+        finally:
+            job.ended_ms = _now_ms()
+
+    async def stop(self) -> None:
+        """End the job that runs, and wait until it has cleared away."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,180 @@
+"""The Models page in a real Chromium: figures as the API has them, measuring, importing."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Page, expect
+
+from edgebox.app import App
+from tests.end_to_end.browsing import (
+    PATIENCE_MS,
+    PHONE,
+    STICKING_OUT,
+    browser,
+    eventually,
+    open_page,
+    street,
+)
+from tests.end_to_end.running import get_json, running, streaming, until
+from tests.end_to_end.test_model_jobs import model
+
+__all__ = ["browser"]
+
+LONG_MS = 60_000
+
+
+async def open_models(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:
+    page, complaints = await open_page(browser, app, "#/models", **options)
+    await expect(page.get_by_test_id("family").first).to_be_visible(timeout=PATIENCE_MS)
+    return page, complaints
+
+
+def ms(value: float) -> str:
+    """Write milliseconds as the page does."""
+    return f"{value:.1f}\u202fms" if value < 9.95 else f"{value + 1e-9:.0f}\u202fms"
+
+
+async def test_figures_are_those_of_the_api(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, complaints = await open_models(browser, app)
+        told = (await get_json(app, "/v1/models"))[1]
+        (family,) = told["families"]
+        card = page.get_by_test_id("family")
+        await expect(card.get_by_test_id("licence")).to_have_text(family["licence"])
+        await expect(card.get_by_test_id("mark")).to_have_count(len(family["variants"]))
+        at = [told["quantiles"].index(share) for share in (0.5, 0.9, 0.99)]
+        await card.get_by_text("Profile: P50").click()
+        for variant in family["variants"]:
+            (executor,) = variant["profiles"]
+            row = card.get_by_test_id("variants").locator(f'[data-variant="{variant["name"]}"]')
+            times = variant["profiles"][executor]["1"]
+            size = f"{variant['width_px']} × {variant['height_px']}"
+            cells = [size, f"{variant['accuracy']:.3f}", *(ms(times[i]) for i in at)]
+            assert (await row.locator("td.figure").all_inner_texts()) == cells
+            profile = card.get_by_test_id("profile").locator(f'[data-variant="{variant["name"]}"]')
+            assert await profile.count() == len(variant["profiles"][executor])
+            for batch, quantiles in variant["profiles"][executor].items():
+                shown = profile.and_(page.locator(f'[data-batch="{batch}"]'))
+                figures = (await shown.locator("td").all_inner_texts())[:4]
+                assert figures == [batch, *(ms(quantiles[i]) for i in at)]
+        assert complaints == []
+
+
+async def test_marks_follow_the_cameras(database: Path, browser: Browser) -> None:
+    async with running(database) as app:
+        page, _ = await open_models(browser, app)
+        used = page.locator('[data-testid="mark"]:not([data-cameras="0"])')
+        await expect(used).to_have_count(0)
+        async with streaming(app, "gate", **street()):
+            await expect(used).to_have_count(1)
+            await expect(page.get_by_test_id("variants").get_by_role("link")).to_have_text("gate")
+
+            async def both() -> tuple[list[str], list[str | None]]:
+                variants = (await get_json(app, "/v1/models"))[1]["families"][0]["variants"]
+                told = [variant["name"] for variant in variants if variant["cameras"] == 1]
+                return told, [await used.get_attribute("data-variant")]
+
+            # The camera may be moved between the two looks.
+            await eventually(both, lambda found: found[0] == found[1], "the same on page and API")
+        await expect(used).to_have_count(0)
+
+
+async def test_a_profile_run_shows_its_progress_and_new_figures(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database, server__admin=True) as app:
+        page, complaints = await open_models(browser, app)
+        before = app.box.profiles
+        measure = page.get_by_role("button", name="Measure street again")
+        await measure.click()
+        job = page.get_by_test_id("family").get_by_test_id("job")
+        await expect(job).to_have_attribute("data-state", "running")
+        await expect(job.get_by_role("progressbar")).to_be_visible()
+        await expect(job).to_contain_text(re.compile(r"\d+.%, measuring street on cpu/0"))
+        await expect(measure).to_be_disabled()
+        await expect(job).to_contain_text("measured; planning uses the new times", timeout=LONG_MS)
+        assert app.box.profiles is not before
+        told = (await get_json(app, "/v1/models"))[1]
+        first = told["families"][0]["variants"][0]
+        median = first["profiles"]["cpu/0"]["1"][told["quantiles"].index(0.5)]
+        row = page.get_by_test_id("variants").locator(f'[data-variant="{first["name"]}"]')
+        await expect(row).to_contain_text(ms(median))
+        async with streaming(app, "gate"):
+            await expect(measure).to_be_disabled()
+            await expect(page.get_by_text("Possible while no camera is connected")).to_be_visible()
+        assert complaints == []
+
+
+async def test_a_model_is_imported_by_upload(
+    database: Path, browser: Browser, tmp_path: Path
+) -> None:
+    good, broken = tmp_path / "Tiny Model.onnx", tmp_path / "broken.onnx"
+    good.write_bytes(model())
+    broken.write_bytes(b"this is no model")
+    async with running(database, server__admin=True) as app:
+        page, complaints = await open_models(browser, app)
+        card = page.get_by_test_id("import")
+        name, button = (
+            card.get_by_label("Name of the family"),
+            card.get_by_role("button", name="Import"),
+        )
+        await expect(button).to_be_disabled()
+        await card.get_by_label("ONNX file").set_input_files(broken)
+        await expect(name).to_have_value("broken")
+        await button.click()
+        job = card.get_by_test_id("job")
+        refusal = "The file was not taken: broken.onnx: is not an ONNX model, or is cut short"
+        await expect(job).to_contain_text(refusal, timeout=LONG_MS)
+        assert [*(tmp_path / "models").glob("*")] == []
+        await card.get_by_label("ONNX file").set_input_files(good)
+        await expect(name).to_have_value("tiny-model")
+        await name.fill("street")
+        await expect(card).to_contain_text("There is a family of this name already.")
+        await expect(button).to_be_disabled()
+        await name.fill("tiny")
+        await card.get_by_label("Licence").fill("AGPL-3.0")
+        await button.click()
+        await expect(job).to_contain_text("imported as tiny", timeout=LONG_MS)
+        await expect(job).to_contain_text("served from the box's next start on")
+        assert complaints == []
+        port = app.port
+    async with running(database, server__admin=True, server__port=port):
+        tiny = page.locator('[data-family="tiny"]')
+        await expect(tiny.get_by_test_id("licence")).to_have_text("AGPL-3.0", timeout=LONG_MS)
+        await expect(tiny.get_by_text("only its order means something")).to_be_visible()
+
+
+async def test_without_admin_the_page_says_which_key_it_is(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app:
+        page, _ = await open_models(browser, app)
+        await expect(page.get_by_role("button", name="Measure street again")).to_be_disabled()
+        await expect(page.get_by_test_id("admin-hint")).to_have_count(2)
+        await expect(page.get_by_test_id("admin-hint").first).to_contain_text("server.admin = true")
+        await expect(page.get_by_label("ONNX file")).to_have_count(0)
+
+
+async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Browser) -> None:
+    async with (
+        running(database, server__admin=True) as app,
+        streaming(app, "a-camera-with-quite-a-long-name", **street()),
+    ):
+        page, _ = await open_models(browser, app, viewport=PHONE, device_scale_factor=2)
+        await page.get_by_text("Profile: P50").click()
+        assert await page.evaluate(STICKING_OUT) == []
+        assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+async def test_nothing_moves_by_itself(database: Path, browser: Browser) -> None:
+    async with running(database, server__admin=True) as app, streaming(app, "gate", **street()):
+        page, _ = await open_models(browser, app)
+        await page.evaluate(
+            "window.shifts = [];"
+            "new PerformanceObserver((list) => shifts.push(...list.getEntries().map((e) => e.value)"
+            ")).observe({type: 'layout-shift'})"
+        )
+        batches = app.box.driver.timeline.batches.total
+        await until(lambda: app.box.driver.timeline.batches.total > batches + 15, "more batches")
+        assert sum(await page.evaluate("window.shifts")) < 0.02

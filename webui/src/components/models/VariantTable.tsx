@@ -1,0 +1,62 @@
+// The variants of a family: size, accuracy, what one picture takes, and which cameras send for it.
+
+import { milliseconds, UNKNOWN } from '../../format'
+import { timesOf, type Variant } from '../../models'
+import { hashOf } from '../../route'
+import type { MarksProps } from './AccuracyPlot'
+
+export function VariantTable({ list, family, executor, users, pointed, onPoint }: MarksProps) {
+  return (
+    <div class="scroll-x">
+      <table class="variants" data-testid="variants">
+        <thead>
+          <tr>
+            <th scope="col">Variant</th>
+            <th scope="col" class="figure roomy">Input px</th>
+            <th scope="col" class="figure">Accuracy</th>
+            <th scope="col" class="figure">P50</th>
+            <th scope="col" class="figure roomy">P90</th>
+            <th scope="col" class="figure">P99</th>
+            <th scope="col">Cameras</th>
+          </tr>
+        </thead>
+        <tbody>
+          {family.variants.map((variant) => {
+            const times = timesOf(list, variant, executor, Math.min(...Object.keys(variant.profiles[executor] ?? {}).map(Number)))
+            const cameras = users.get(variant.name) ?? []
+            return (
+              <tr
+                key={variant.name} data-variant={variant.name} class={`${cameras.length > 0 ? 'used' : ''} ${pointed === variant.name ? 'pointed' : ''}`}
+                onMouseEnter={() => onPoint(variant.name)} onMouseLeave={() => onPoint(null)}
+              >
+                <th scope="row">
+                  {variant.name} <small class="tight muted">{variant.width_px} × {variant.height_px}</small>
+                  {variant.judgement?.set_aside && <small class="aside">set aside: {variant.judgement.set_aside}</small>}
+                </th>
+                <td class="figure roomy">{variant.width_px} × {variant.height_px}</td>
+                <td class="figure"><Accuracy variant={variant} /></td>
+                <td class="figure">{milliseconds(times?.p50)}</td>
+                <td class="figure roomy">{milliseconds(times?.p90)}</td>
+                <td class="figure">{milliseconds(times?.p99)}</td>
+                <td class="cameras" title={cameras.join(', ')}>
+                  {cameras.length > 0 && <strong>{cameras.length}</strong>}
+                  {cameras.slice(0, NAMED).map((camera) => <a key={camera} class="roomy" href={hashOf({ place: 'camera', camera })}>{camera}</a>)}
+                  {cameras.length > NAMED && <span class="roomy muted">and {cameras.length - NAMED} more</span>}
+                </td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+const NAMED = 3
+
+function Accuracy({ variant: { accuracy, accuracy_assumed, judgement } }: { variant: Variant }) {
+  if (accuracy_assumed) return <span class="muted" title={`never measured; taken as ${accuracy.toFixed(3)} to have an order`}>{UNKNOWN} assumed</span>
+  if (!judgement) return <>{accuracy.toFixed(3)}</>
+  const { kind, error, source, pictures } = judgement
+  return <span title={`${kind}, standard error ${error.toFixed(3)}, on ${pictures} pictures of ${source}`}>{accuracy.toFixed(3)} <small class="muted">{kind}</small></span>
+}

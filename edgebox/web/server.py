@@ -8,6 +8,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.web import (
     camera_list,
     configuration,
+    considered,
     health,
     history,
     infer,
@@ -35,6 +36,7 @@ _DECLARED: tuple[Route, ...] = (
     *infer.ROUTES,
     *overview.ROUTES,
     *camera_list.ROUTES,
+    *considered.ROUTES,
     *model_list.ROUTES,
     *configuration.ROUTES,
     *system.ROUTES,

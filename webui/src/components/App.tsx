@@ -61,10 +61,13 @@ function Place({
       return <Lazy load={addPage} props={{ state, gallery }} />
     case 'scheduler':
       return <Lazy load={schedulerPage} props={{ state, feed }} />
+    case 'camera':
+      return <Lazy load={cameraPage} props={{ state, gallery, camera: route.camera ?? '', range: route.range }} />
     default:
       return <Overview state={state} gallery={gallery} />
   }
 }
 
 const addPage = async () => (await import('../pages/Add')).Add
+const cameraPage = async () => (await import('../pages/Camera')).Camera
 const schedulerPage = async () => (await import('../pages/Scheduler')).Scheduler

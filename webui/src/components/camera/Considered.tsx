@@ -1,0 +1,85 @@
+// What the planner considers for a camera: each size with what it needs, what there is, and the verdict.
+
+import { bitrate, milliseconds, UNKNOWN } from '../../format'
+import { usePolled } from '../../polling'
+
+type Verdict = 'chosen' | 'smaller' | 'shared' | 'alone' | 'inaccurate' | 'no_gain' | 'covered'
+
+/** A size, as GET /v1/cameras/{id}/considered has it. */
+export interface Option {
+  variant: string
+  accuracy: number
+  width_px: number
+  height_px: number
+  frame_bytes: number
+  needed_bps: number | null
+  needed_ms: number
+  left_ms: number
+  verdict: Verdict
+  why: string
+}
+
+interface Answer {
+  bandwidth_bps: number | null
+  options: readonly Option[]
+}
+
+const PERIOD_MS = 3_000
+const WORD: Readonly<Record<Verdict, string>> = {
+  chosen: 'chosen',
+  smaller: 'possible',
+  shared: 'no time',
+  alone: 'out of reach',
+  inaccurate: 'not wanted',
+  no_gain: 'no gain',
+  covered: 'not needed',
+}
+
+export function Considered({ camera, connected }: { camera: string; connected: boolean }) {
+  const route = connected ? `v1/cameras/${encodeURIComponent(camera)}/considered` : null
+  const { answer, error } = usePolled<Answer>(route, PERIOD_MS)
+  return (
+    <section class="considered card" aria-labelledby="considered-title" data-testid="considered">
+      <h2 id="considered-title">
+        What the planner considers{' '}
+        {answer && connected && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
+      </h2>
+      {!connected && <p class="muted">Nothing, until it connects.</p>}
+      {connected && error && <p role="status" class="muted">{error.message}</p>}
+      {connected && answer && <Options {...answer} />}
+    </section>
+  )
+}
+
+function Options({ bandwidth_bps, options }: Answer) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Size</th>
+          <th scope="col" class="figure"><abbr title="mAP at 0.5 to 0.95, measured">Accuracy</abbr></th>
+          <th scope="col" class="figure">Uplink needed</th>
+          <th scope="col" class="figure"><abbr title="One batch to wait for and its own, at their 99th percentile, and a margin for moving up">Time needed</abbr></th>
+          <th scope="col" class="figure"><abbr title="What its link leaves of the deadline">of</abbr></th>
+          <th scope="col">Verdict</th>
+        </tr>
+      </thead>
+      <tbody>
+        {[...options].reverse().map((option) => (
+          <tr key={option.variant} class={`verdict-${option.verdict}`} data-variant={option.variant} data-verdict={option.verdict}>
+            <th scope="row">{option.variant} <span class="muted">{option.width_px} × {option.height_px}</span></th>
+            <td class="figure">{option.accuracy.toFixed(2)}</td>
+            <td class={`figure ${lacks(option.needed_bps, bandwidth_bps) ? 'lacking' : ''}`}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>
+            <td class={`figure ${option.needed_ms > option.left_ms ? 'lacking' : ''}`}>{milliseconds(option.needed_ms)}</td>
+            <td class="figure">{milliseconds(Math.max(0, option.left_ms))}</td>
+            <td class="why"><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function lacks(needed_bps: number | null, bandwidth_bps: number | null): boolean {
+  return needed_bps !== null && bandwidth_bps !== null && needed_bps > bandwidth_bps
+}

@@ -27,9 +27,12 @@ from edgebox.planning.reasons import (
     size_text,
 )
 
-Verdict = Literal["chosen", "smaller", "shared", "alone", "inaccurate", "no_gain", "covered"]
+Verdict = Literal[
+    "chosen", "smaller", "shared", "alone", "not_yet", "inaccurate", "no_gain", "covered"
+]
 """Why a size is (not) what a camera gets: it is the choice; it would do, but there is better; the
-other cameras leave no time; not even with the box to itself; below the accuracy asked for; no more
+other cameras leave no time; not even with the box to itself; its link is not measured yet, or it
+was lowered so lately that it must wait; below the accuracy asked for; no more
 accurate than a smaller one; a smaller one takes the camera's whole picture already."""
 
 
@@ -137,7 +140,7 @@ class _Weighed:
         if not _named(level, self._by_itself.rungs):
             return self._senseless(level.variant, family)
         if not _named(level, self._by_itself.levels):
-            return "alone", self._not_even_alone(level)
+            return self._not_even_alone(level)
         if level.variant.pixels < has.pixels:
             return "smaller", f"it would do; {size_text(has)} is more accurate"
         if _named(level, self._selection.cameras[self._at].levels):
@@ -147,14 +150,19 @@ class _Weighed:
         # All were sent to their smallest size, or it to best effort.
         return "shared", f"{sharing(self._selection, self._executors)}, too many for this size"
 
-    def _not_even_alone(self, level: Level) -> str:
+    def _not_even_alone(self, level: Level) -> tuple[Verdict, str]:
         of, parameters = self._by_itself, self._parameters
-        measured = of.snapshot.link.bandwidth_bps is not None
-        if measured and needed_bps_of(of, level, self._fixed_ns, parameters) is None:
+        bandwidth_bps = of.snapshot.link.bandwidth_bps
+        needed_bps = needed_bps_of(of, level, self._fixed_ns, parameters)
+        if bandwidth_bps is not None and needed_bps is None:
             needed_ns = 2 * level.single_ns + margin_of_ns(of, level, parameters)
             more_ms = ms_up(needed_ns - level.budget.compute_ns)
-            return f"no link would do: batches alone would need {more_ms} ms more"
-        return alone(of, level, self._fixed_ns, parameters)
+            return "alone", f"no link would do: batches alone would need {more_ms} ms more"
+        waits = bandwidth_bps is None or (
+            of.held and needed_bps is not None and needed_bps <= bandwidth_bps
+        )
+        verdict: Verdict = "not_yet" if waits else "alone"
+        return verdict, alone(of, level, self._fixed_ns, parameters)
 
     def _senseless(self, variant: Variant, family: Sequence[Variant]) -> tuple[Verdict, str]:
         camera = self._by_itself.snapshot.camera

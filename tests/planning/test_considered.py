@@ -119,6 +119,23 @@ def test_where_not_even_smallest_sizes_fit_all_larger_ones_are_shared_out() -> N
     assert "cameras share cpu/0, too many for this size" in found.options[1].why
 
 
+def test_a_link_that_is_not_measured_must_be_waited_for() -> None:
+    of = weighed(snapshot([seen(camera(rate_hz=10), link(None))]))
+    assert of.bandwidth_bps is None
+    waits = [option for option in of.options if option.verdict == "not_yet"]
+    assert waits
+    assert all("the link is not measured yet" in option.why for option in waits)
+
+
+def test_a_camera_that_was_lowered_a_moment_ago_waits() -> None:
+    lowered = replace(seen(camera(), has_px=FAMILY[0].width_px), lowered_ns=0)
+    of = weighed(snapshot([lowered]))
+    assert verdicts(of)[FAMILY[1].name] == "not_yet"
+    assert "lowered a moment ago" in of.options[1].why
+    rested = replace(snapshot([lowered]), taken_ns=P.raise_after_ns)
+    assert verdicts(weighed(rested))[FAMILY[1].name] != "not_yet"
+
+
 def test_a_deadline_that_no_link_can_meet_says_so() -> None:
     of = weighed(snapshot([seen(camera(slo_ms=60))]))
     last = of.options[-1]

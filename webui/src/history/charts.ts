@@ -2,7 +2,6 @@
 
 import { bitrate, count, isKnown, milliseconds, percent, rate, UNKNOWN } from '../format'
 import { STAGES } from '../latency'
-import { variantColour } from '../timeline/colours'
 import type { Column, History } from './types'
 
 export interface Line {
@@ -113,9 +112,9 @@ function bandwidth({ received_bps, bandwidth_bps: { measured, estimated } }: His
     unit: 'Mbit/s',
     note: 'Measured: what frames showed on their way. Estimated: what the box planned with. Used: what came',
     lines: [
-      line('used', 'color-mix(in srgb, var(--accent) 35%, var(--surface))', 'area', received_bps),
+      line('used', 'color-mix(in srgb, var(--link) 38%, var(--surface))', 'area', received_bps),
       line('measured', 'var(--link)', 'line', measured.mean),
-      line('estimated', 'var(--size)', 'line', estimated.mean),
+      line('estimated', 'var(--ink)', 'dashed', estimated.mean),
     ],
     least: 0.1,
   }
@@ -128,7 +127,7 @@ function variants({ variants: answered, at_ms }: History): Chart {
   const tops = stacked(shares.map(asPercent))
   const lines = names.map((name, n): Line => ({
     name,
-    colour: `light-dark(${variantColour(name, names, false).fill}, ${variantColour(name, names, true).fill})`,
+    colour: sizeColour(n, names.length),
     kind: 'steps',
     drawn: tops[n] as Column,
     words: (at) => percent(shares[n]?.[at], 0),
@@ -142,6 +141,13 @@ function variants({ variants: answered, at_ms }: History): Chart {
     least: 100,
     most: 100,
   }
+}
+
+/** From pale, the smallest, to strong: which of two is larger shows without a legend. */
+function sizeColour(rank: number, of: number): string {
+  const part = of > 1 ? rank / (of - 1) : 0.5
+  const hue = (170 + 125 * part).toFixed(0)
+  return `light-dark(oklch(${(0.87 - 0.42 * part).toFixed(3)} 0.11 ${hue}), oklch(${(0.36 + 0.46 * part).toFixed(3)} 0.11 ${hue}))`
 }
 
 function frames({ captured, covered_ms, fps, at_ms }: History, { rate_hz }: Present): Chart {

@@ -1,9 +1,11 @@
 // What the planner considers for a camera: each size with what it needs, what there is, and the verdict.
 
+import { useState } from 'preact/hooks'
+
 import { bitrate, milliseconds, UNKNOWN } from '../../format'
 import { usePolled } from '../../polling'
 
-type Verdict = 'chosen' | 'smaller' | 'shared' | 'alone' | 'inaccurate' | 'no_gain' | 'covered'
+type Verdict = 'chosen' | 'smaller' | 'shared' | 'alone' | 'not_yet' | 'inaccurate' | 'no_gain' | 'covered'
 
 /** A size, as GET /v1/cameras/{id}/considered has it. */
 export interface Option {
@@ -30,6 +32,7 @@ const WORD: Readonly<Record<Verdict, string>> = {
   smaller: 'possible',
   shared: 'no time',
   alone: 'out of reach',
+  not_yet: 'not yet',
   inaccurate: 'not wanted',
   no_gain: 'no gain',
   covered: 'not needed',
@@ -51,7 +54,32 @@ export function Considered({ camera, connected }: { camera: string; connected: b
   )
 }
 
+/** Sizes shown at first: the chosen one and its neighbours. */
+const NEAR = 6
+
+/** The options around the chosen one, always as many. */
+export function around(options: readonly Option[], amount: number): readonly Option[] {
+  const chosen = Math.max(0, options.findIndex(({ verdict }) => verdict === 'chosen'))
+  const from = Math.max(0, Math.min(chosen - Math.floor((amount - 1) / 2), options.length - amount))
+  return options.slice(from, from + amount)
+}
+
 function Options({ bandwidth_bps, options }: Answer) {
+  const [all, showAll] = useState(false)
+  const shown = all ? options : around(options, NEAR)
+  return (
+    <>
+      <OptionTable bandwidth_bps={bandwidth_bps} options={shown} />
+      {options.length > NEAR && (
+        <button type="button" class="quiet" aria-expanded={all} onClick={() => showAll(!all)}>
+          {all ? 'Show those around it' : `Show all ${options.length} sizes`}
+        </button>
+      )}
+    </>
+  )
+}
+
+function OptionTable({ bandwidth_bps, options }: Answer) {
   return (
     <table>
       <thead>
@@ -60,7 +88,7 @@ function Options({ bandwidth_bps, options }: Answer) {
           <th scope="col" class="figure"><abbr title="mAP at 0.5 to 0.95, measured">Accuracy</abbr></th>
           <th scope="col" class="figure">Uplink needed</th>
           <th scope="col" class="figure"><abbr title="One batch to wait for and its own, at their 99th percentile, and a margin for moving up">Time needed</abbr></th>
-          <th scope="col" class="figure"><abbr title="What its link leaves of the deadline">of</abbr></th>
+          <th scope="col" class="figure"><abbr title="What its link leaves of the deadline">Time left</abbr></th>
           <th scope="col">Verdict</th>
         </tr>
       </thead>
@@ -72,7 +100,7 @@ function Options({ bandwidth_bps, options }: Answer) {
             <td class={`figure ${lacks(option.needed_bps, bandwidth_bps) ? 'lacking' : ''}`}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>
             <td class={`figure ${option.needed_ms > option.left_ms ? 'lacking' : ''}`}>{milliseconds(option.needed_ms)}</td>
             <td class="figure">{milliseconds(Math.max(0, option.left_ms))}</td>
-            <td class="why"><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span></td>
+            <td class="why"><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span></div></td>
           </tr>
         ))}
       </tbody>

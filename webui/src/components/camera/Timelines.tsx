@@ -3,6 +3,7 @@
 import { useMemo, useState } from 'preact/hooks'
 
 import { chartsOf, newest, type Present } from '../../history/charts'
+import { joined } from '../../history/joining'
 import { instantText, RANGES, rangeOf } from '../../history/ranges'
 import type { History } from '../../history/types'
 import { usePolled } from '../../polling'
@@ -38,9 +39,10 @@ export function Timelines({ camera, range: key, present }: TimelinesProps) {
   )
 }
 
-function Charts({ history, present: { slo_ms, rate_hz } }: { history: History; present: Present }) {
+function Charts({ history: answer, present: { slo_ms, rate_hz } }: { history: History; present: Present }) {
   const [pointed, point] = useState<number | null>(null)
   const [keyed, move] = useState<number | null>(null)
+  const history = useMemo(() => joined(answer), [answer])
   const charts = useMemo(() => chartsOf(history, { slo_ms, rate_hz }), [history, slo_ms, rate_hz])
   const { at_ms, from_ms, to_ms, covered_ms } = history
   const last = newest(history)

@@ -19,6 +19,8 @@ _ID = InPath("id", "The camera's name, as in its hello")
 
 async def _considered(site: Site, request: web.Request) -> web.Response:
     camera = CameraId(_ID.read(request))
+    if camera not in site.box.cameras:
+        raise UnknownNameError(f"no camera {camera!r} was here in the last ten minutes")
     driver = site.box.driver
     snapshot = driver.scheduler.snapshot(driver.clock_ns())
     # Off the loop, like planning itself.
@@ -29,13 +31,12 @@ async def _considered(site: Site, request: web.Request) -> web.Response:
         site.config.planning_parameters(),
         PLANNER_ITERATIONS_MAX,
     )
-    if found is None:
-        raise UnknownNameError(f"nothing is planned for {camera!r}: it is not connected")
+    bandwidth_bps = None if found is None else found.bandwidth_bps
     return json_response(
         {
             "camera": camera,
-            "bandwidth_bps": None if found.bandwidth_bps is None else round(found.bandwidth_bps),
-            "options": [_document(option) for option in found.options],
+            "bandwidth_bps": None if bandwidth_bps is None else round(bandwidth_bps),
+            "options": [] if found is None else [_document(option) for option in found.options],
         }
     )
 
@@ -69,11 +70,11 @@ ROUTES = (
         method="GET",
         path="/v1/cameras/{id}/considered",
         answer=_considered,
-        summary="Every size the planner considers for a connected camera, and its verdict",
+        summary="Every size the planner considers for a camera, and its verdict",
         parameters=(_ID,),
         answers=(
             Answer(
-                "The sizes of its family, from the smallest up.",
+                "The sizes of its family, from the smallest up; none while it is not connected.",
                 record(camera=TEXT, bandwidth_bps=nullable(COUNT), options=array(_OPTION)),
             ),
         ),

@@ -12,15 +12,15 @@ export interface Polled<Answer> {
   answer: Answer | null
   /** Why the last question failed; null: it did not. */
   error: ApiError | null
-  /** Ask now. */
-  refresh: () => void
+  /** Take this for the last answer: it came another way, and is newer than any that is on its way. */
+  put: (answer: Answer) => void
 }
 
 /** Ask a route at once and then every so often; null: ask nothing. */
 export function usePolled<Answer>(route: string | null, period_ms: number): Polled<Answer> {
   const [answer, setAnswer] = useState<Answer | null>(null)
   const [error, setError] = useState<ApiError | null>(null)
-  const again = useRef<() => void>(() => {})
+  const latest = useRef<(answer: Answer) => void>(() => {})
   useEffect(() => {
     if (route === null) return
     let asking = new AbortController()
@@ -44,7 +44,10 @@ export function usePolled<Answer>(route: string | null, period_ms: number): Poll
       timer = window.setTimeout(() => void go(), next_ms)
     }
     const look = () => void go()
-    again.current = look
+    latest.current = (newer) => {
+      setAnswer(newer)
+      look()
+    }
     document.addEventListener('visibilitychange', look)
     look()
     return () => {
@@ -53,5 +56,5 @@ export function usePolled<Answer>(route: string | null, period_ms: number): Poll
       asking.abort()
     }
   }, [route, period_ms])
-  return { answer, error, refresh: useCallback(() => again.current?.(), []) }
+  return { answer, error, put: useCallback((newer: Answer) => latest.current?.(newer), []) }
 }

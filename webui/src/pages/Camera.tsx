@@ -43,7 +43,7 @@ export function Camera(props: CameraProps) {
 
 function OneCamera({ state, gallery, camera: id, range }: CameraProps) {
   const address = `v1/cameras/${encodeURIComponent(id)}`
-  const { answer: known, error, refresh } = usePolled<CameraDocument>(address, KNOWN_PERIOD_MS)
+  const { answer: known, error, put } = usePolled<CameraDocument>(address, KNOWN_PERIOD_MS)
   const { answer: told } = usePolled<{ events: readonly BoxEvent[] }>(`v1/events?camera=${encodeURIComponent(id)}&limit=${EVENTS}`, EVENTS_PERIOD_MS)
   const { frame, results } = useFrames(gallery, id)
   const camera = state.cameras.find((one) => one.id === id)
@@ -66,7 +66,7 @@ function OneCamera({ state, gallery, camera: id, range }: CameraProps) {
           <Guard what="What the planner considers"><Considered camera={id} connected={connected} /></Guard>
         </div>
         <div class="one-camera-column">
-          {known && <Guard what="The settings"><Settings known={known} onChanged={refresh} /></Guard>}
+          {known && <Guard what="The settings"><Settings known={known} connected={connected} onChanged={put} /></Guard>}
           <Guard what="The results"><Results camera={id} results={results} /></Guard>
           {told && <Events events={told.events} />}
         </div>
@@ -83,7 +83,7 @@ function Title({ id, camera, known }: { id: string; camera: CameraState | undefi
       <h2>{id}</h2>
       <p class="tile-health"><HealthIcon health={health} />{HEALTH_WORD[health]}</p>
       <p class="muted">{camera ? [origin(camera), camera.agent].filter(Boolean).join(' · ') : seen(known)}</p>
-      {!camera?.connected && known && !known.connected && <Forget camera={id} />}
+      {!camera?.connected && known && <Forget camera={id} />}
     </header>
   )
 }

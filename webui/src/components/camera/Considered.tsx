@@ -49,7 +49,7 @@ export function Considered({ camera, connected }: { camera: string; connected: b
       </h2>
       {!connected && <p class="muted">Nothing, until it connects.</p>}
       {connected && error && <p role="status" class="muted">{error.message}</p>}
-      {connected && answer && <Options {...answer} />}
+      {connected && answer && (answer.options.length > 0 ? <Options {...answer} /> : <p class="muted">Nothing at the moment.</p>)}
     </section>
   )
 }

@@ -7,7 +7,8 @@ import { FIELDS, fieldOf, patchOf, textOf, type CameraDocument, type Draft, type
 
 interface SettingsProps {
   known: CameraDocument
-  onChanged: () => void
+  connected: boolean
+  onChanged: (changed: CameraDocument) => void
 }
 
 interface Outcome {
@@ -17,7 +18,7 @@ interface Outcome {
   before?: Overrides
 }
 
-export function Settings({ known, onChanged }: SettingsProps) {
+export function Settings({ known, connected, onChanged }: SettingsProps) {
   const [draft, setDraft] = useState<Draft>({})
   const [outcome, setOutcome] = useState<Outcome | null>(null)
   const [saving, setSaving] = useState(false)
@@ -28,10 +29,10 @@ export function Settings({ known, onChanged }: SettingsProps) {
   async function send(body: object, said: string, undo: boolean): Promise<void> {
     setSaving(true)
     try {
-      await ask<CameraDocument>(`v1/cameras/${encodeURIComponent(known.id)}`, { method: 'PATCH', body })
+      const changed = await ask<CameraDocument>(`v1/cameras/${encodeURIComponent(known.id)}`, { method: 'PATCH', body })
       setDraft({})
       setOutcome({ said, failed: false, ...(undo && { before: known.overrides }) })
-      onChanged()
+      onChanged(changed)
     } catch (error) {
       setOutcome({ said: error instanceof Error ? error.message : String(error), failed: true })
     } finally {
@@ -41,7 +42,7 @@ export function Settings({ known, onChanged }: SettingsProps) {
 
   const save = (event: Event) => {
     event.preventDefault()
-    if (changed && !saving) void send(patch, known.connected ? 'Saved: it holds from the next frame on.' : 'Saved for its return.', true)
+    if (changed && !saving) void send(patch, connected ? 'Saved: it holds from the next frame on.' : 'Saved for its return.', true)
   }
   return (
     <section class="camera-settings card" aria-labelledby="settings-title">

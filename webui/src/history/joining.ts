@@ -30,18 +30,28 @@ export function joined(history: History): History {
   }
 }
 
+/** As far from an empty step the time is looked for that was counted elsewhere. */
+const NEIGHBOURS = 2
+
 /** The steps that stay, each with when it begins. */
 function beginnings({ at_ms, covered_ms, segments, to_ms }: History): Map<number, number> {
   const stepOf = (at: number) => segments.findLast(({ from_ms }) => from_ms <= (at_ms[at] ?? to_ms))?.step_ms ?? Infinity
+  /** How much more than its own time a step counted, in steps. */
+  const excess = (at: number) => {
+    const covered = covered_ms[at] ?? null
+    return covered === null ? 0 : covered / stepOf(at) - 1
+  }
   const begins = new Map(at_ms.map((begin_ms, at) => [at, begin_ms]))
-  const empty = (at: number) => at in at_ms && (covered_ms[at] ?? null) === null && begins.has(at)
-  at_ms.forEach((_, at) => {
-    let spare = Math.round((covered_ms[at] ?? 0) / stepOf(at)) - 1
-    for (let before = at - 1; spare > 0 && empty(before); before--, spare--) {
-      begins.set(at, begins.get(before) as number)
-      begins.delete(before)
-    }
-    for (let after = at + 1; spare > 0 && empty(after); after++, spare--) begins.delete(after)
-  })
+  for (let from = 1; from < at_ms.length; from++) {
+    if ((covered_ms[from] ?? null) !== null || (covered_ms[from - 1] ?? null) === null) continue
+    let next = from + 1
+    while (next < at_ms.length && (covered_ms[next] ?? null) === null) next++
+    if (next === at_ms.length) break
+    let found = 0
+    for (let off = 1; off <= NEIGHBOURS; off++) found += excess(from - off) + excess(next - 1 + off)
+    if (found < next - from - 0.5) continue
+    begins.set(next, begins.get(from) as number)
+    for (let gone = from; gone < next; gone++) begins.delete(gone)
+  }
   return begins
 }

@@ -136,7 +136,7 @@ class Painter {
       width: this.element.clientWidth,
       height: HEIGHT_PX,
       ms: 1,
-      padding: [8, 10, 0, 0],
+      padding: [8, 18, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, y: false, points: { show: false }, sync: { key: SYNC, setSeries: false } },
       scales: {

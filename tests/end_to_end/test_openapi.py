@@ -30,7 +30,7 @@ GET_PATHS = (
     *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
     *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
-    *("/v1/history", "/v1/cameras/gate/history"),
+    *("/v1/history", "/v1/cameras/gate/history", "/v1/cameras/gate/considered"),
 )
 
 

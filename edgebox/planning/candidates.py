@@ -85,6 +85,16 @@ class Candidates:
         return replace(self, levels=(replace(level, rate_hz=rate_hz),))
 
 
+def all_candidates(
+    snapshot: PlanningSnapshot,
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+) -> list[Candidates]:
+    """Find what each camera could be given; those without a loaded variant are left out."""
+    found = (candidates(camera, snapshot, timing, parameters) for camera in snapshot.cameras)
+    return [each for each in found if each is not None]
+
+
 def candidates(
     camera: CameraSnapshot,
     snapshot: PlanningSnapshot,
@@ -95,13 +105,13 @@ def candidates(
     family = _rising(camera, snapshot.variants, timing)
     if not family:
         return None
-    smallest = _level(camera, family[0], snapshot.fixed_ns, timing, parameters)
+    smallest = level_of(camera, family[0], snapshot.fixed_ns, timing, parameters)
     # Best effort is what is left when its least rate is out of reach: only the box's counts then.
     box_least_hz = min(parameters.rate_min_hz, camera.camera.rate_hz)
     smallest = replace(smallest, rate_hz=_reduced(camera, smallest, box_least_hz))
     least_hz = least_rate(camera.camera, parameters)
     rungs = tuple(
-        _level(camera, variant, snapshot.fixed_ns, timing, parameters)
+        level_of(camera, variant, snapshot.fixed_ns, timing, parameters)
         for variant in _sensible(camera, family)
     )
     has_px = _pixels_now(camera, family)
@@ -159,13 +169,14 @@ def _sensible(camera: CameraSnapshot, family: Sequence[Variant]) -> list[Variant
     return sensible
 
 
-def _level(
+def level_of(
     camera: CameraSnapshot,
     variant: Variant,
     fixed_ns: int,
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
 ) -> Level:
+    """Return what one loaded variant would be for a camera, sensible or not."""
     return Level(
         variant,
         budget(camera.camera, camera.link, variant, fixed_ns, parameters),

@@ -9,7 +9,7 @@ import random
 from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
-from edgebox.planning.candidates import candidates
+from edgebox.planning.candidates import all_candidates
 from edgebox.planning.capacity import timings
 from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
@@ -44,8 +44,7 @@ def plan(
         An assignment for each camera whose family has a loaded variant.
     """
     timing = timings(snapshot, parameters.quantile)
-    found = (candidates(camera, snapshot, timing, parameters) for camera in snapshot.cameras)
-    cameras = [c for c in found if c is not None]
+    cameras = all_candidates(snapshot, timing, parameters)
     if not cameras:
         return Plan(snapshot.taken_ns)
     selection = choose(cameras, timing, parameters, iterations_max)

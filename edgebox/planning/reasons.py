@@ -60,7 +60,7 @@ def reason(
     wanted_hz = of.snapshot.camera.rate_hz
     if of.crowded:
         least = f"{of.least_hz:g} Hz of {size_text(of.rungs[0].variant)}"
-        why = f"{_sharing(selection, executors)}, too many for {least}, the least that is of use"
+        why = f"{sharing(selection, executors)}, too many for {least}, the least that is of use"
         return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz, best effort: {why}"
     if not of.served:
         return f"{size}, best effort: {_unserved(of, fixed_ns, parameters)}"
@@ -71,14 +71,14 @@ def reason(
             if bandwidth_bps is not None:
                 why = f"the uplink carries {bandwidth_text(bandwidth_bps)}"
         else:
-            why = f"{_sharing(selection, executors)}, too many for {wanted_hz:g} Hz"
+            why = f"{sharing(selection, executors)}, too many for {wanted_hz:g} Hz"
         return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz: {why}"
     above = next((r for r in of.rungs if r.variant.pixels > level.variant.pixels), None)
     if above is None:
         return f"{size}: {_top(of, level)}"
     if above in of.levels:
-        return f"{size}: {_shared(selection, camera, above, executors, parameters)}"
-    return f"{size}: {_alone(of, above, fixed_ns, parameters)}"
+        return f"{size}: {shared(selection, camera, above, executors, parameters)}"
+    return f"{size}: {alone(of, above, fixed_ns, parameters)}"
 
 
 def _top(of: Candidates, level: Level) -> str:
@@ -88,13 +88,13 @@ def _top(of: Candidates, level: Level) -> str:
     return f"the largest size of {camera.family}"
 
 
-def _alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningParameters) -> str:
+def alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningParameters) -> str:
     """Say why a camera could not have a level even with the box to itself."""
     camera, link = of.snapshot.camera, of.snapshot.link
     size = size_text(above.variant)
     if link.bandwidth_bps is None:
         return f"the link is not measured yet; {size} must wait for that"
-    needed_bps = _needed_bps(of, above, fixed_ns, parameters)
+    needed_bps = needed_bps_of(of, above, fixed_ns, parameters)
     if needed_bps is not None and needed_bps > link.bandwidth_bps:
         return _uplink(link.bandwidth_bps, size, needed_bps)
     if of.held:
@@ -102,10 +102,10 @@ def _alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningPara
         return f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first"
     if needed_bps is not None:
         return _uplink(link.bandwidth_bps, size, needed_bps)
-    missing_ns = 2 * above.single_ns + _margin_ns(of, above, parameters) - above.budget.compute_ns
+    missing_ns = 2 * above.single_ns + margin_of_ns(of, above, parameters) - above.budget.compute_ns
     return (
         f"the largest that fits {_ms(camera.slo_ns)} ms; "
-        f"{size} would need {_ms_up(missing_ns)} ms more"
+        f"{size} would need {ms_up(missing_ns)} ms more"
     )
 
 
@@ -125,11 +125,11 @@ def _unserved(of: Candidates, fixed_ns: int, parameters: PlanningParameters) -> 
         of = replace(of, snapshot=replace(of.snapshot, camera=least_camera))
     if least.fits and least.budget.rate_hz >= of.least_hz:
         return f"frames of {size} would wait too long behind those of other cameras"
-    needed_bps = _needed_bps(of, least, fixed_ns, parameters)
+    needed_bps = needed_bps_of(of, least, fixed_ns, parameters)
     if needed_bps is not None and link.bandwidth_bps is not None:
         return _uplink(link.bandwidth_bps, size, needed_bps)
     missing_ns = 2 * least.single_ns - least.budget.compute_ns
-    return f"{size} would need {_ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave"
+    return f"{size} would need {ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave"
 
 
 def _uplink(bandwidth_bps: float, size: str, needed_bps: float) -> str:
@@ -137,11 +137,11 @@ def _uplink(bandwidth_bps: float, size: str, needed_bps: float) -> str:
     return f"the uplink carries {carries}; {size} would need {needs}"
 
 
-def _needed_bps(
+def needed_bps_of(
     of: Candidates, level: Level, fixed_ns: int, parameters: PlanningParameters
 ) -> float | None:
     """Return the bandwidth that a level needs, margins included; None: none would do."""
-    margin_ns = _margin_ns(of, level, parameters)
+    margin_ns = margin_of_ns(of, level, parameters)
     needed_bps = bandwidth_needed_bps(
         of.snapshot.camera,
         of.snapshot.link,
@@ -155,12 +155,13 @@ def _needed_bps(
     return needed_bps * parameters.link_upgrade
 
 
-def _margin_ns(of: Candidates, level: Level, parameters: PlanningParameters) -> int:
+def margin_of_ns(of: Candidates, level: Level, parameters: PlanningParameters) -> int:
+    """Return the time that must be left over at a level: an upgrade asks for some."""
     above = of.has_px is not None and level.variant.pixels > of.has_px
     return parameters.latency_upgrade_ns if above else 0
 
 
-def _shared(
+def shared(
     selection: Selected,
     camera: int,
     above: Level,
@@ -173,15 +174,16 @@ def _shared(
     if refused is None or refused.who is None:
         percent = max(1, round(100 * (refused.missing_share if refused else 0)))
         its = "its" if len(executors) == 1 else "their"
-        return f"{_sharing(selection, executors)}; {size} would need {percent} % more of {its} time"
-    over = _ms_up(refused.over_ns)
+        return f"{sharing(selection, executors)}; {size} would need {percent} % more of {its} time"
+    over = ms_up(refused.over_ns)
     if refused.who == camera:
         return f"{size} would wait {over} ms too long behind other cameras' frames"
     name = selection.cameras[refused.who].snapshot.camera.id
     return f"{size} would make frames of {name} wait {over} ms too long"
 
 
-def _sharing(selection: Selected, executors: Sequence[ExecutorId]) -> str:
+def sharing(selection: Selected, executors: Sequence[ExecutorId]) -> str:
+    """Say how many cameras share what."""
     count = len(selection.cameras)
     what = executors[0] if len(executors) == 1 else f"{len(executors)} executors"
     if count == 1:
@@ -193,5 +195,6 @@ def _ms(duration_ns: int) -> str:
     return f"{duration_ns / 1e6:g}"
 
 
-def _ms_up(duration_ns: int) -> int:
+def ms_up(duration_ns: int) -> int:
+    """Return a duration that is missing in whole milliseconds, rounded up."""
     return max(1, -(-duration_ns // 1_000_000))

@@ -61,7 +61,8 @@ from edgebox.scheduling.scheduler import Scheduler
 _log = logging.getLogger(__name__)
 
 Planner = Callable[[PlanningSnapshot, random.Random, int], Plan]
-_PLANNER_ITERATIONS_MAX = 1_000
+PLANNER_ITERATIONS_MAX = 1_000
+"""Bound on the planner's search, each time."""
 _DECISION_SAMPLES = 4_096
 
 
@@ -383,7 +384,7 @@ class Driver:
         def work() -> None:
             started_ns = self.clock_ns()
             try:
-                plan = self._planner(snapshot, rng, _PLANNER_ITERATIONS_MAX)
+                plan = self._planner(snapshot, rng, PLANNER_ITERATIONS_MAX)
             except Exception:
                 _log.exception("planning failed; the plan in force stays")
                 self._from_thread(lambda: self.feed(PlanFailed()))

@@ -8,6 +8,7 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.web import (
     camera_list,
     configuration,
+    considered,
     health,
     history,
     infer,
@@ -39,6 +40,7 @@ _DECLARED: tuple[Route, ...] = (
     *results.ROUTES,
     *overview.ROUTES,
     *camera_list.ROUTES,
+    *considered.ROUTES,
     *model_list.ROUTES,
     *jobs.ROUTES,
     *configuration.ROUTES,

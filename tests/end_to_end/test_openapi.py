@@ -35,7 +35,8 @@ GET_PATHS = (
     *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
     *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
-    *("/v1/history", "/v1/cameras/gate/history", "/v1/jobs", "/v1/jobs/1"),
+    *("/v1/history", "/v1/cameras/gate/history", "/v1/cameras/gate/considered"),
+    *("/v1/jobs", "/v1/jobs/1"),
 )
 NAMES = (("/gate", "/{id}"), ("/unknown", "/{code}"), ("/jobs/1", "/jobs/{id}"))
 

@@ -19,7 +19,7 @@ const RELOADED_FOR = 'edgebox.reloaded-for'
 const root = document.getElementById('app')
 if (!root) throw new Error('the page has no #app')
 
-const gallery = new Gallery()
+const gallery: Gallery = new Gallery((camera) => socket.watchCamera(camera))
 let connection: Connection = { phase: 'connecting' }
 let state: BoxState | null = null
 let loadedWith: string | null = null
@@ -71,7 +71,11 @@ function reloadForUpgrade(loaded: string, seen: string): boolean {
 
 applyTheme(savedTheme())
 socket.start()
+let shown = routeOf(location.hash)
 window.addEventListener('hashchange', () => {
   draw()
-  window.scrollTo(0, 0)
+  const before = shown
+  shown = routeOf(location.hash)
+  // Another stretch of time on the same page is no other page.
+  if (shown.place !== before.place || shown.camera !== before.camera) window.scrollTo(0, 0)
 })

@@ -5,13 +5,10 @@ import type { Camera } from './types'
 /** How good a variant was found to be on some pictures; boxes that measure that tell of it. */
 export interface Judgement {
   kind: string
-  accuracy: number
-  error: number
+  standard_error: number
   source: string
   pictures: number
   measured_at_ms: number
-  /** Why no camera is given it; empty: it is offered. */
-  set_aside: string
 }
 
 export interface Variant {
@@ -24,7 +21,12 @@ export interface Variant {
   cameras: number
   /** Milliseconds by executor and batch size, one for each of the list's quantiles. */
   profiles: Readonly<Record<string, Readonly<Record<string, readonly number[]>>>>
-  judgement?: Judgement | null
+  /** How its accuracy was measured on this box; null: it is the file's own. */
+  judgement: Judgement | null
+  /** Why no camera is given it; null: it is offered. */
+  set_aside: string | null
+  /** The executors that could run it at once. */
+  in_memory: readonly string[]
 }
 
 export interface Family {

@@ -96,11 +96,21 @@ export class Painter {
     const picture = contain(source, this.canvas)
     context.clearRect(0, 0, this.canvas.width, this.canvas.height)
     context.drawImage(bitmap, picture.x, picture.y, picture.width, picture.height)
-    const ratio = window.devicePixelRatio || 1
-    const known = this.labels()
-    for (const { label, score, box } of header.detections) {
-      drawBox(context, scaleBox(box, source, picture), label, score, colourOf(label, known), ratio)
-    }
+    drawDetections(context, header, picture, this.labels(), window.devicePixelRatio || 1)
+  }
+}
+
+/** Draw what was found on a frame whose picture lies in this rectangle; `ratio`: device pixels of a CSS pixel. */
+export function drawDetections(
+  context: CanvasRenderingContext2D,
+  header: FrameHeader,
+  picture: Rectangle,
+  labels: readonly string[],
+  ratio: number,
+): void {
+  const source = { width: header.width_px, height: header.height_px }
+  for (const { label, score, box } of header.detections) {
+    drawBox(context, scaleBox(box, source, picture), label, score, colourOf(label, labels), ratio)
   }
 }
 

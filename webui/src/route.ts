@@ -9,12 +9,18 @@ export interface Route {
   place: Place
   /** Which camera, where the place is one camera's. */
   camera?: string
+  /** How far back its charts look, where that is said. */
+  range?: string
 }
 
 /** Read an address's part after the #; what names no page is the overview. */
 export function routeOf(hash: string): Route {
-  const [place = '', rest] = hash.replace(/^#\/?/, '').split('/', 2)
-  if (place === 'cameras' && rest) return { place: 'camera', camera: decoded(rest) }
+  const [path = '', query] = hash.replace(/^#\/?/, '').split('?', 2)
+  const [place, rest] = path.split('/', 2)
+  if (place === 'cameras' && rest) {
+    const range = new URLSearchParams(query).get('range')
+    return { place: 'camera', camera: decoded(rest), ...(range && { range }) }
+  }
   const named = NAMED.find((each) => each === place)
   if (named) return { place: named }
   return { place: 'overview' }
@@ -22,7 +28,10 @@ export function routeOf(hash: string): Route {
 
 /** Write the part of an address after the #. */
 export function hashOf(route: Route): string {
-  if (route.place === 'camera') return `#/cameras/${encodeURIComponent(route.camera ?? '')}`
+  if (route.place === 'camera') {
+    const query = route.range ? `?${new URLSearchParams({ range: route.range })}` : ''
+    return `#/cameras/${encodeURIComponent(route.camera ?? '')}${query}`
+  }
   return route.place === 'overview' ? '#/' : `#/${route.place}`
 }
 

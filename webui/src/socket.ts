@@ -20,6 +20,8 @@ export interface Listener {
 
 /** Frames a second of each camera while none is looked at: enough to have a picture on return. */
 const UNSEEN_HZ = 1
+/** Frames a second of the one camera that is looked at closely: all that most send. */
+const CLOSE_HZ = 15
 
 export class BoxSocket {
   private socket: WebSocket | null = null
@@ -28,6 +30,7 @@ export class BoxSocket {
   private silenceTimer: number | undefined
   private lostSince_ms: number | null = null
   private timeline = false
+  private camera: string | null = null
 
   constructor(
     private readonly address: string,
@@ -58,6 +61,12 @@ export class BoxSocket {
     this.watch()
   }
 
+  /** Ask for one camera's frames only, and for more of them; null: for everybody's. */
+  watchCamera(camera: string | null): void {
+    this.camera = camera
+    this.watch()
+  }
+
   private connect(): void {
     this.retryTimer = undefined
     if (this.lostSince_ms !== null) {
@@ -69,7 +78,7 @@ export class BoxSocket {
     // A connection that hangs half open, while opening or later, reports nothing by itself.
     this.expectMessage(socket)
     socket.onopen = () => {
-      if (document.hidden || this.timeline) this.watch()
+      if (document.hidden || this.timeline || this.camera !== null) this.watch()
     }
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => this.receive(socket, event.data)
     socket.onclose = () => this.lost(socket)
@@ -80,6 +89,8 @@ export class BoxSocket {
     if (this.socket?.readyState !== WebSocket.OPEN) return
     const wanted: Watch = { type: 'watch' }
     if (document.hidden || this.timeline) wanted.max_hz = UNSEEN_HZ
+    else if (this.camera !== null) wanted.max_hz = CLOSE_HZ
+    if (this.camera !== null) wanted.cameras = [this.camera]
     if (this.timeline && !document.hidden) wanted.timeline = true
     this.socket.send(JSON.stringify(wanted))
   }

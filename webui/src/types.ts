@@ -145,6 +145,8 @@ export interface Detection {
 export interface Watch {
   type: 'watch'
   max_hz?: number
+  /** Only these cameras' frames. */
+  cameras?: readonly string[]
   /** Also the timeline, from a minute ago on. */
   timeline?: boolean
 }

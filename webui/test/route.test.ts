@@ -4,7 +4,7 @@ import { hashOf, routeOf } from '../src/route'
 
 test('an address leads to the page it was written for', () => {
   for (const camera of ['gate-2', 'a/b', 'Hof #1 %', 'Straße'])
-    expect(routeOf(hashOf({ place: 'camera', camera }))).toEqual({ place: 'camera', camera })
+    for (const route of [{ place: 'camera', camera }, { place: 'camera', camera, range: '7d' }] as const) expect(routeOf(hashOf(route))).toEqual(route)
   for (const place of ['overview', 'scheduler', 'models', 'add', 'settings'] as const) expect(routeOf(hashOf({ place }))).toEqual({ place })
 })
 

@@ -147,6 +147,21 @@ test('a page nobody looks at asks for fewer frames, and for the usual ones on re
   expect(latest().sent).toEqual(['{"type":"watch","max_hz":1}', '{"type":"watch"}'])
 })
 
+test('a camera that is looked at closely is the only one whose frames come', () => {
+  latest().onopen?.()
+  socket.watchCamera('gate-2')
+  socket.watchCamera(null)
+  const [close, usual] = ['{"type":"watch","max_hz":15,"cameras":["gate-2"]}', '{"type":"watch"}']
+  expect(latest().sent).toEqual([close, usual])
+  socket.watchCamera('gate-2')
+  latest().onclose?.()
+  wake()
+  latest().onopen?.()
+  expect(latest().sent).toEqual([close])
+  lookAway(true)
+  expect(latest().sent.at(-1)).toBe('{"type":"watch","max_hz":1,"cameras":["gate-2"]}')
+})
+
 describe('the timeline', () => {
   test('is asked for while its page is open and looked at, at each connection', () => {
     latest().onmessage?.({ data: STATE })

@@ -65,12 +65,15 @@ function Place({
       return <Lazy load={modelsPage} props={{ state }} />
     case 'settings':
       return <Lazy load={settingsPage} props={{ state }} />
+    case 'camera':
+      return <Lazy load={cameraPage} props={{ state, gallery, camera: route.camera ?? '', range: route.range }} />
     default:
       return <Overview state={state} gallery={gallery} />
   }
 }
 
 const addPage = async () => (await import('../pages/Add')).Add
+const cameraPage = async () => (await import('../pages/Camera')).Camera
 const schedulerPage = async () => (await import('../pages/Scheduler')).Scheduler
 const modelsPage = async () => (await import('../pages/Models')).Models
 const settingsPage = async () => (await import('../pages/Settings')).Settings

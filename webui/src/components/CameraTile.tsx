@@ -6,6 +6,7 @@ import { dropLines } from '../counts'
 import { bitrate, clockTime, count, isKnown, milliseconds, percent, rate } from '../format'
 import type { Gallery } from '../gallery'
 import { cameraHealth, HEALTH_WORD } from '../health'
+import { hashOf } from '../route'
 import type { ByReason, Camera } from '../types'
 import { CountsLine } from './CountsLine'
 import { EnlargeIcon, HealthIcon, ShrinkIcon } from './icons'
@@ -37,7 +38,7 @@ export function CameraTile({ camera, window_s, gallery, enlarged, onToggle }: Ca
     >
       <header>
         <span class="tile-health"><HealthIcon health={health} /></span>
-        <h2>{camera.id}</h2>
+        <h2><a href={hashOf({ place: 'camera', camera: camera.id })}>{camera.id}</a></h2>
         <p class="muted">{origin(camera)}</p>
         <button
           type="button"
@@ -51,18 +52,7 @@ export function CameraTile({ camera, window_s, gallery, enlarged, onToggle }: Ca
       </header>
       <Picture camera={camera} window_s={window_s} gallery={gallery} onToggle={onToggle} />
       <div class="tile-figures">
-        <div class="headline">
-          <p class="on-time">
-            <span class="big" data-testid="on-time">{percent(camera.on_time_share)}</span>
-            <span class="health-word">{HEALTH_WORD[health]}</span>
-            <span class="muted">on time, last {window_s} s</span>
-          </p>
-          <p class="fps" title={`Frames answered in a second, of ${rate(camera.rate_hz)} the camera would like, last ${window_s} s`}>
-            <span class="big" data-testid="fps">{rate(camera.fps)}</span>
-            <span>fps</span>
-            <span class="muted">of {rate(camera.rate_hz)}</span>
-          </p>
-        </div>
+        <Headline camera={camera} window_s={window_s} />
         <Decision camera={camera} />
         <LatencyBars camera={camera} window_s={window_s} />
         <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />
@@ -72,12 +62,29 @@ export function CameraTile({ camera, window_s, gallery, enlarged, onToggle }: Ca
   )
 }
 
-function origin(camera: Camera): string {
+export function Headline({ camera, window_s }: Pick<CameraTileProps, 'camera' | 'window_s'>) {
+  return (
+    <div class="headline">
+      <p class="on-time">
+        <span class="big" data-testid="on-time">{percent(camera.on_time_share)}</span>
+        <span class="health-word">{HEALTH_WORD[cameraHealth(camera)]}</span>
+        <span class="muted">on time, last {window_s} s</span>
+      </p>
+      <p class="fps" title={`Frames answered in a second, of ${rate(camera.rate_hz)} the camera would like, last ${window_s} s`}>
+        <span class="big" data-testid="fps">{rate(camera.fps)}</span>
+        <span>fps</span>
+        <span class="muted">of {rate(camera.rate_hz)}</span>
+      </p>
+    </div>
+  )
+}
+
+export function origin(camera: Camera): string {
   return [camera.app === 'default' ? null : camera.app, camera.address].filter(Boolean).join(' · ')
 }
 
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */
-function Picture({ camera, window_s, gallery, onToggle }: Omit<CameraTileProps, 'enlarged'>) {
+export function Picture({ camera, window_s, gallery, onToggle }: Omit<CameraTileProps, 'enlarged' | 'onToggle'> & { onToggle?: () => void }) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const caption = useRef<HTMLParagraphElement>(null)
   useEffect(() => {
@@ -106,7 +113,7 @@ function Picture({ camera, window_s, gallery, onToggle }: Omit<CameraTileProps, 
   )
 }
 
-function Decision({ camera }: { camera: Camera }) {
+export function Decision({ camera }: { camera: Camera }) {
   const { advice } = camera
   return (
     <section class="decision">
@@ -149,7 +156,7 @@ function LinkSection({ camera, window_s, enlarged }: Pick<CameraTileProps, 'came
   )
 }
 
-function Ledger({ camera, window_s }: Pick<CameraTileProps, 'camera' | 'window_s'>) {
+export function Ledger({ camera, window_s }: Pick<CameraTileProps, 'camera' | 'window_s'>) {
   return (
     <section class="ledger">
       <h3>Frames <span class="muted">since the box started</span></h3>

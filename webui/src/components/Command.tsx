@@ -2,6 +2,8 @@
 
 import { useRef, useState } from 'preact/hooks'
 
+import { copyText } from '../download'
+
 export function Command({ text }: { text: string }) {
   const [copied, setCopied] = useState(false)
   const code = useRef<HTMLElement>(null)
@@ -19,16 +21,4 @@ export function Command({ text }: { text: string }) {
       </button>
     </div>
   )
-}
-
-async function copyText(text: string, shown: HTMLElement | null): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text)
-    return true
-  } catch {
-    // Browsers keep the clipboard from pages over http, but let them copy what is selected.
-    if (!shown) return false
-    window.getSelection()?.selectAllChildren(shown)
-    return document.execCommand('copy')
-  }
 }

@@ -1,6 +1,7 @@
 // The plan in force: what each camera is told to send, and why.
 
 import { isKnown, milliseconds, rate } from '../../format'
+import { hashOf } from '../../route'
 import type { Box, Camera } from '../../types'
 
 interface PlanTableProps {
@@ -35,7 +36,7 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
           <tbody>
             {planned.map(({ id, advice }) => (
               <tr key={id}>
-                <th scope="row">{id}</th>
+                <th scope="row"><a href={hashOf({ place: 'camera', camera: id })}>{id}</a></th>
                 <td>{advice?.variant}</td>
                 <td class="figure">{advice?.width_px} × {advice?.height_px}</td>
                 <td class="figure">{rate(advice?.rate_hz)}{'\u202f'}Hz</td>

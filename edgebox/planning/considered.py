@@ -1,0 +1,180 @@
+"""Tells, size by size, what the planner considers for one camera and why it is or is not chosen.
+
+Pure. It plans a snapshot as the planner does and keeps what that throws away: the sentences are
+those of `reasons.py`, so that table and sentence cannot disagree.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from edgebox.domain.models import ExecutorId, Variant
+from edgebox.domain.pictures import send_size
+from edgebox.domain.plans import PlanningSnapshot
+from edgebox.domain.requests import CameraId
+from edgebox.planning.candidates import Candidates, Level, all_candidates, level_of
+from edgebox.planning.capacity import timings
+from edgebox.planning.choice import Chosen, choose
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.reasons import (
+    alone,
+    margin_of_ns,
+    ms_up,
+    needed_bps_of,
+    reason,
+    shared,
+    sharing,
+    size_text,
+)
+
+Verdict = Literal[
+    "chosen", "smaller", "shared", "alone", "not_yet", "inaccurate", "no_gain", "covered"
+]
+"""Why a size is (not) what a camera gets: it is the choice; it would do, but there is better; the
+other cameras leave no time; not even with the box to itself; its link is not measured yet, or it
+was lowered so lately that it must wait; below the accuracy asked for; no more
+accurate than a smaller one; a smaller one takes the camera's whole picture already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One size for one camera, with the figures that decide."""
+
+    variant: Variant
+    width_px: int
+    """Of the pictures that the camera would send."""
+    height_px: int
+    frame_bytes: int
+    """What a frame of it is expected to weigh."""
+    needed_bps: float | None
+    """The bandwidth it needs, margins included; None: none would do."""
+    needed_ns: int
+    """One batch to wait for, its own, and the margin of an upgrade."""
+    left_ns: int
+    """What the link leaves of the deadline for that; may be negative."""
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """What was considered for one camera."""
+
+    bandwidth_bps: float | None
+    """What the planner believes of its uplink; None: not measured yet."""
+    options: tuple[Option, ...]
+    """Every loaded size of its family, from the smallest up."""
+
+
+def considered(
+    snapshot: PlanningSnapshot,
+    camera: CameraId,
+    parameters: PlanningParameters,
+    iterations_max: int,
+) -> Considered | None:
+    """Plan once more and say what that considers for a camera; None: nothing, it is not there.
+
+    As long as `planner.plan` takes, and O(V (V + n)) for V sizes of its family and n cameras.
+    """
+    timing = timings(snapshot, parameters.quantile)
+    cameras = all_candidates(snapshot, timing, parameters)
+    at = next((n for n, each in enumerate(cameras) if each.snapshot.camera.id == camera), None)
+    if at is None:
+        return None
+    weighed = _Weighed(
+        cameras[at], choose(cameras, timing, parameters, iterations_max), at, snapshot, parameters
+    )
+    of = cameras[at].snapshot
+    family = sorted(
+        (v for v in snapshot.variants if v.family == of.camera.family and v.name in timing),
+        key=lambda v: (v.pixels, v.name),
+    )
+    options = []
+    for variant in family:
+        level = level_of(of, variant, snapshot.fixed_ns, timing, parameters)
+        options.append(weighed.option(level, family))
+    return Considered(of.link.bandwidth_bps, tuple(options))
+
+
+class _Weighed:
+    """A finished selection, asked about one of its cameras."""
+
+    def __init__(
+        self,
+        by_itself: Candidates,
+        selection: Chosen,
+        at: int,
+        snapshot: PlanningSnapshot,
+        parameters: PlanningParameters,
+    ) -> None:
+        self._by_itself = by_itself
+        self._selection = selection
+        self._at = at
+        self._fixed_ns = snapshot.fixed_ns
+        self._executors: Sequence[ExecutorId] = tuple(snapshot.profiles)
+        self._parameters = parameters
+
+    def option(self, level: Level, family: Sequence[Variant]) -> Option:
+        """Weigh one size."""
+        camera, variant = self._by_itself.snapshot.camera, level.variant
+        width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
+        verdict, why = self._verdict(level, family)
+        return Option(
+            variant=variant,
+            width_px=width_px,
+            height_px=height_px,
+            frame_bytes=round(level.budget.frame_bits / 8),
+            needed_bps=needed_bps_of(self._by_itself, level, self._fixed_ns, self._parameters),
+            needed_ns=2 * level.single_ns + margin_of_ns(self._by_itself, level, self._parameters),
+            left_ns=level.budget.compute_ns,
+            verdict=verdict,
+            why=why,
+        )
+
+    def _verdict(self, level: Level, family: Sequence[Variant]) -> tuple[Verdict, str]:
+        has = self._selection.levels[self._at].variant
+        if level.variant.name == has.name:
+            return "chosen", reason(
+                self._selection, self._at, self._executors, self._fixed_ns, self._parameters
+            )
+        if not _named(level, self._by_itself.rungs):
+            return self._senseless(level.variant, family)
+        if not _named(level, self._by_itself.levels):
+            return self._not_even_alone(level)
+        if level.variant.pixels < has.pixels:
+            return "smaller", f"it would do; {size_text(has)} is more accurate"
+        if _named(level, self._selection.cameras[self._at].levels):
+            return "shared", shared(
+                self._selection, self._at, level, self._executors, self._parameters
+            )
+        # All were sent to their smallest size, or it to best effort.
+        return "shared", f"{sharing(self._selection, self._executors)}, too many for this size"
+
+    def _not_even_alone(self, level: Level) -> tuple[Verdict, str]:
+        of, parameters = self._by_itself, self._parameters
+        bandwidth_bps = of.snapshot.link.bandwidth_bps
+        needed_bps = needed_bps_of(of, level, self._fixed_ns, parameters)
+        if bandwidth_bps is not None and needed_bps is None:
+            needed_ns = 2 * level.single_ns + margin_of_ns(of, level, parameters)
+            more_ms = ms_up(needed_ns - level.budget.compute_ns)
+            return "alone", f"no link would do: batches alone would need {more_ms} ms more"
+        waits = bandwidth_bps is None or (
+            of.held and needed_bps is not None and needed_bps <= bandwidth_bps
+        )
+        verdict: Verdict = "not_yet" if waits else "alone"
+        return verdict, alone(of, level, self._fixed_ns, parameters)
+
+    def _senseless(self, variant: Variant, family: Sequence[Variant]) -> tuple[Verdict, str]:
+        camera = self._by_itself.snapshot.camera
+        if variant.accuracy < camera.min_accuracy:
+            return "inaccurate", f"less accurate than the {camera.min_accuracy:g} that is asked for"
+        below = family[: next(n for n, each in enumerate(family) if each.name == variant.name)]
+        as_good = next((v for v in below if v.accuracy >= variant.accuracy), None)
+        if as_good is not None:
+            return "no_gain", f"no more accurate than {as_good.name}"
+        own = f"{camera.width_px}x{camera.height_px} px"
+        return "covered", f"a smaller size covers the camera's own picture of {own}"
+
+
+def _named(level: Level, among: Sequence[Level]) -> bool:
+    return any(each.variant.name == level.variant.name for each in among)

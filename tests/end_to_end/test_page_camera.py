@@ -1,0 +1,347 @@
+"""The page of one camera in a real Chromium: live, its history, what is weighed and set for it."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Locator, Page, expect
+
+from edgebox.app import App
+from edgebox.domain.requests import CameraId
+from edgebox.media.jpeg import probe
+from tests.end_to_end.browsing import (
+    PATIENCE_MS,
+    PHONE,
+    STICKING_OUT,
+    browser,
+    eventually,
+    number,
+    open_page,
+    street,
+)
+from tests.end_to_end.running import get_json, gone, running, streaming, until
+
+__all__ = ["browser"]
+
+PLACE = "#/cameras/gate"
+
+
+async def open_camera(
+    browser: Browser, app: App, query: str = "", **options: Any
+) -> tuple[Page, list[str]]:
+    await eventually(  # a browser complains of each 404, and nothing is kept of the first second
+        lambda: get_json(app, "/v1/cameras/gate/history?range=1m"),
+        lambda told: told[0] == 200,
+        "it",
+    )
+    page, complaints = await open_page(browser, app, PLACE + query, **options)
+    await expect(page.get_by_role("heading", name="gate", exact=True)).to_be_visible()
+    return page, complaints
+
+
+async def live_frames(page: Page) -> Locator:
+    """Return the canvas, once frames are on it."""
+    canvas = page.locator("canvas[data-frames]")
+    await eventually(lambda: number(canvas, "data-frames"), lambda n: n >= 3, "frames")
+    return canvas
+
+
+async def test_live_data_appear_and_the_figures_are_the_apis(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app:
+        async with streaming(app, "gate", **street()):
+            page, complaints = await open_camera(browser, app)
+            await live_frames(page)
+            await expect(page.get_by_test_id("results-count")).to_contain_text(re.compile(r"\d"))
+            result = json.loads(await page.get_by_test_id("result").inner_text())
+            assert (result["camera"], result["width_px"]) == ("gate", 640)
+        await gone(app, "gate")
+        await expect(page.locator(".picture-note")).to_contain_text("Disconnected")
+        state = (await get_json(app, "/v1/cameras/gate"))[1]["state"]
+        counts = state["counts"]
+        shown = page.get_by_test_id("counts")
+        for text in (f"{counts['captured']} captured", f"= {counts['on_time']} on", "adds up"):
+            await expect(shown).to_contain_text(text)
+        await expect(page.get_by_test_id("reason")).to_have_text(state["advice"]["reason"])
+        assert complaints == []
+
+
+async def test_the_charts_show_what_the_api_says(database: Path, browser: Browser) -> None:
+    async with running(database) as app:
+        async with streaming(app, "gate", **street()) as camera:
+            await until(lambda: camera.summary().on_time >= 25, "answers")
+            page, _ = await open_camera(browser, app, "?range=1m")
+            await expect(page.get_by_test_id("told")).to_contain_text("the latest")
+        await gone(app, "gate")
+        await until(
+            lambda: not app.box.metrics.of(CameraId("gate")).has_news, "the end of the second"
+        )
+        # Another range and back: each is asked for anew, and the address keeps it.
+        ranges = page.get_by_role("navigation", name="How far back")
+        await ranges.get_by_role("link", name="1 h", exact=True).click()
+        await expect(page).to_have_url(re.compile(r"#/cameras/gate\?range=1h$"))
+        await page.get_by_text("As a table").click()
+        table = page.get_by_test_id("history-table")
+        told = page.get_by_test_id("told")
+        await eventually(
+            lambda: span_of(told), lambda span_ms: span_ms == 3_600_000, "an hour's chart"
+        )
+        from_ms, to_ms = await number(told, "data-from"), await number(told, "data-to")
+        query = f"from_ms={from_ms}&to_ms={to_ms}"
+        history = (await get_json(app, f"/v1/cameras/gate/history?{query}"))[1]
+        kept = [at for at, covered in enumerate(history["covered_ms"]) if covered is not None]
+        await expect(table.locator("tbody tr")).to_have_count(len(kept))
+        captured = await table.locator("tbody td:nth-child(11)").all_inner_texts()
+        assert [*map(int, captured)] == [history["captured"][at] for at in reversed(kept)]
+        await check_steps(page, history, kept)
+
+
+async def span_of(told: Locator) -> int:
+    return await number(told, "data-to") - await number(told, "data-from")
+
+
+async def check_steps(page: Page, history: dict[str, Any], kept: list[int]) -> None:
+    """Go through the kept steps by keyboard: the values beside the charts are the API's."""
+    charts = page.get_by_role("group", name="Charts")
+    await charts.focus()
+    await page.keyboard.press("End")
+    for _ in range(len(history["at_ms"]) - 1 - kept[-1]):
+        await page.keyboard.press("ArrowLeft")
+    for at in range(kept[-1], max(-1, kept[-1] - 3), -1):
+        latency = page.get_by_test_id("chart-latency")
+        p50, p99 = history["latency_ms"]["p50"], history["latency_ms"]["p99"]
+        await expect(latency.locator('[data-line="network"]')).to_contain_text(
+            milliseconds(p50["network"][at])
+        )
+        await expect(latency.locator('[data-line="P99"]')).to_contain_text(
+            milliseconds(p99["total"][at])
+        )
+        answered = page.get_by_test_id("chart-fps").locator('[data-line="answered"] strong')
+        fps = history["fps"][at]
+        await expect(answered).to_have_text("–" if fps is None else f"{fps:.1f}")
+        await page.keyboard.press("ArrowLeft")
+
+
+def milliseconds(ms: float | None) -> str:
+    """Write milliseconds as the page does."""
+    if ms is None:
+        return "–"
+    return f"{ms:.1f}\u202fms" if ms < 9.95 else f"{int(ms + 0.5):,}\u202fms"
+
+
+async def test_the_pointer_moves_one_cursor_over_all_charts(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, complaints = await open_camera(browser, app, "?range=1m")
+        told = page.get_by_test_id("told")
+        await expect(told).to_contain_text("the latest")
+        plot = page.get_by_test_id("chart-fps").locator(".u-over")
+        await plot.scroll_into_view_if_needed()
+        box = await plot.bounding_box()
+        assert box is not None
+        await page.mouse.move(box["x"] + 20, box["y"] + 20)
+        await expect(told).to_contain_text("nothing was kept")
+        await expect(page.get_by_test_id("chart-latency").locator(".u-cursor-x")).to_be_visible()
+        await expect(page.get_by_test_id("chart-latency")).to_contain_text("network –")
+        await page.mouse.move(0, 0)
+        await expect(told).to_contain_text("the latest")
+        assert complaints == []
+
+
+async def test_what_the_planner_considers_is_the_apis_and_follows_a_setting(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, complaints = await open_camera(browser, app)
+        table = page.get_by_test_id("considered")
+        await expect(table.locator('[data-verdict="chosen"]')).to_have_count(1)
+        await table.get_by_role("button", name="Show all").click()
+        options = (await get_json(app, "/v1/cameras/gate/considered"))[1]["options"]
+        await expect(table.locator("tbody tr")).to_have_count(len(options))
+        shown = await table.locator("tbody tr td:nth-child(2)").all_inner_texts()
+        assert shown == [f"{option['accuracy']:.2f}" for option in reversed(options)]
+        smallest = options[0]["variant"]
+        least = options[1]["accuracy"]
+        await page.get_by_role("textbox", name="Minimum accuracy").fill(f"{least:g}")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_test_id("saved")).to_contain_text("Saved")
+        row = table.locator(f'[data-variant="{smallest}"]')
+        await expect(row).to_contain_text(f"less accurate than the {least:g} that is asked for")
+        known = (await get_json(app, "/v1/cameras/gate"))[1]
+        assert known["overrides"]["min_accuracy"] == known["in_force"]["min_accuracy"] == least
+        assert complaints == []
+
+
+async def test_a_deadline_is_set_undone_and_reset(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()) as camera:
+        page, _ = await open_camera(browser, app)
+        deadline = page.get_by_role("textbox", name="Deadline")
+        await expect(deadline).to_have_attribute("placeholder", "2000, as the camera asks")
+        save = page.get_by_role("button", name="Save")
+        await expect(save).to_be_disabled()
+        await deadline.fill("700")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_test_id("saved")).to_contain_text("Saved")
+        await until(lambda: camera.summary().slo_ms == 700, "the camera to hear of it")
+        await expect(page.get_by_test_id("latency")).to_contain_text("limit 700")
+        await expect(deadline).to_have_value("700")
+        await expect(page.get_by_text("The camera asks for 2000")).to_be_visible()
+        await page.get_by_role("button", name="Undo").click()
+        await until(lambda: camera.summary().slo_ms == 2000, "the camera to hear of it")
+        await expect(deadline).to_have_value("")
+        await deadline.fill("900")
+        await save.click()
+        await until(lambda: camera.summary().slo_ms == 900, "the camera to hear of it")
+        await page.get_by_role("button", name="Reset deadline").click()
+        await until(lambda: camera.summary().slo_ms == 2000, "the camera to hear of it")
+        assert (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]["slo_ms"] is None
+
+
+async def test_what_is_refused_is_told_in_the_boxs_words_at_its_field(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await open_camera(browser, app)
+        deadline = page.get_by_role("textbox", name="Deadline")
+        for typed in ("0", "soon"):
+            await deadline.fill(typed)
+            await page.get_by_role("button", name="Save").click()
+            alert = page.locator("#setting-slo_ms-hint")
+            await expect(alert).to_contain_text("slo_ms must be a number from 1 to 60000")
+            await expect(alert).to_have_attribute("role", "alert")
+            await expect(deadline).to_have_attribute("aria-invalid", "true")
+            await expect(deadline).to_have_value(typed)
+        assert (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]["slo_ms"] is None
+
+
+async def test_stills_and_results_are_taken_home(
+    database: Path, browser: Browser, tmp_path: Path
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, complaints = await open_camera(browser, app)
+        await live_frames(page)
+        plain = await downloaded(page, "Snapshot", tmp_path)
+        assert re.fullmatch(r"gate-\d{4}-\d\d-\d\dT\d{6}Z\.jpg", plain.name)
+        assert probe(plain.read_bytes())[0] <= 640
+        boxed = await downloaded(page, "Snapshot with boxes", tmp_path)
+        assert probe(boxed.read_bytes()) == (640, 360)
+        kept = json.loads((await downloaded(page, "Download JSON", tmp_path)).read_bytes())
+        assert kept["camera"] == "gate"
+        assert kept["results"][0]["frame"] > kept["results"][-1]["frame"]
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await page.get_by_role("button", name="Copy JSON").click()
+        await expect(page.get_by_text(re.compile(r"Copied \d+ results"))).to_be_visible()
+        copied = json.loads(await page.evaluate("navigator.clipboard.readText()"))
+        assert copied["results"][0].keys() == kept["results"][0].keys()
+        assert complaints == []
+
+
+async def downloaded(page: Page, button: str, folder: Path) -> Path:
+    async with page.expect_download() as started:
+        await page.get_by_role("button", name=button, exact=True).click()
+    download = await started.value
+    file = folder / download.suggested_filename
+    await download.save_as(file)
+    return file
+
+
+async def test_a_box_that_restarts_is_followed_again(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await open_camera(browser, app)
+        canvas = await live_frames(page)
+        await page.evaluate("window.notReloaded = true")
+        port = app.port
+    connection = page.get_by_test_id("connection")
+    await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
+    async with running(database, server__port=port) as app, streaming(app, "gate", **street()):
+        await expect(connection).to_have_text("Live", timeout=20_000)
+        stood = await number(canvas, "data-frames")
+        await eventually(lambda: number(canvas, "data-frames"), lambda n: n > stood + 3, "frames")
+        await expect(page.get_by_test_id("told")).to_contain_text("the latest")
+        await expect(page.get_by_text("The box does not answer.")).to_have_count(0)
+        assert await page.evaluate("window.notReloaded") is True
+
+
+async def test_a_camera_that_left_is_set_for_its_return_and_forgotten(
+    database: Path, browser: Browser
+) -> None:
+    async with running(database) as app:
+        async with streaming(app, "gate", **street()):
+            page, _ = await open_camera(browser, app)
+            await live_frames(page)
+            await expect(page.get_by_role("button", name="Forget this camera")).to_have_count(0)
+        await gone(app, "gate")
+        await expect(page.get_by_text("Nothing, until it connects.")).to_be_visible()
+        await page.get_by_role("textbox", name="Rate").fill("3")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_test_id("saved")).to_contain_text("Saved for its return.")
+        await page.get_by_role("button", name="Forget this camera").click()
+        question = page.get_by_role("dialog", name="Forget gate?")
+        await question.get_by_role("button", name="Keep it").click()
+        await expect(question).to_have_count(0)
+        await page.get_by_role("button", name="Forget this camera").click()
+        await question.get_by_role("button", name="Forget it").click()
+        await expect(page).to_have_url(re.compile(r"#/$"))
+        assert (await get_json(app, "/v1/cameras/gate"))[0] == 404
+
+
+async def test_a_camera_that_is_not_known_is_said_to_be(database: Path, browser: Browser) -> None:
+    async with running(database) as app:
+        page, _ = await open_page(browser, app, PLACE)
+        unknown = page.get_by_test_id("unknown")
+        await expect(unknown).to_contain_text("This box knows no camera gate")
+        async with streaming(app, "gate", **street()):
+            await expect(unknown).to_have_count(0, timeout=PATIENCE_MS)
+            await live_frames(page)
+
+
+async def test_nothing_is_considered_for_who_is_not_there(database: Path) -> None:
+    async with running(database) as app:
+        status, problem = await get_json(app, "/v1/cameras/gate/considered")
+        assert (status, problem["code"]) == (404, "unknown")
+        async with streaming(app, "gate", **street()):
+            told = (await get_json(app, "/v1/cameras/gate/considered"))[1]
+            assert sum(option["verdict"] == "chosen" for option in told["options"]) == 1
+        await gone(app, "gate")
+        status, told = await get_json(app, "/v1/cameras/gate/considered")
+        assert (status, told["options"]) == (200, [])
+
+
+async def test_only_its_frames_are_asked_for_while_it_is_looked_at(
+    database: Path, browser: Browser
+) -> None:
+    async with (
+        running(database) as app,
+        streaming(app, "gate", **street()),
+        streaming(app, "yard", **street()),
+    ):
+        page, _ = await open_page(browser, app)
+        sent: list[str | bytes] = []
+
+        def keep(message: str | bytes) -> None:
+            sent.append(message)
+
+        page.on("websocket", lambda socket: socket.on("framesent", keep))
+        await page.reload()
+        await page.get_by_role("link", name="gate", exact=True).click()
+        await live_frames(page)
+        await page.get_by_role("link", name="Cameras", exact=True).first.click()
+        await expect(page.get_by_test_id("camera-tile")).to_have_count(2)
+        await until(lambda: len(sent) >= 2, "the overview's wish")
+        close = '{"type":"watch","max_hz":15,"cameras":["gate"]}'
+        assert sent == [close, '{"type":"watch"}']
+
+
+async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Browser) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await open_camera(browser, app, viewport=PHONE, device_scale_factor=2)
+        await live_frames(page)
+        await expect(page.get_by_test_id("considered").locator("tbody tr").first).to_be_visible()
+        for _ in range(5):  # texts change all the time
+            assert await page.evaluate(STICKING_OUT) == []
+            assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+            await asyncio.sleep(0.2)

@@ -54,7 +54,7 @@ async def schemathesis(app: App, folder: Path, *settings: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(file)),
         *("run", f"{app.url}/v1/openapi.json", "--checks", "all", "--no-color"),
-        *("--max-examples", "20", "--max-time", "60", "--generation-database", "none"),
+        *("--max-examples", "8", "--max-time", "40", "--generation-database", "none"),
         env={
             **os.environ,
             "PYTHONPATH": str(SOURCE_TREE),
@@ -96,7 +96,7 @@ async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: 
 
 @pytest.fixture
 async def telling(database: Path, tmp_path: Path) -> AsyncIterator[App]:
-    """A box with a webhook that nobody answers, of which its state tells."""
+    """A box with a webhook that nobody answers, of which its state tells, and open to imports."""
     file = tmp_path / "edgebox.toml"
     file.write_text(
         f"""
@@ -106,7 +106,7 @@ async def telling(database: Path, tmp_path: Path) -> AsyncIterator[App]:
         """,
         encoding="utf-8",
     )
-    async with running(database, file=file) as app:
+    async with running(database, file=file, server__admin=True) as app:
         yield app
 
 

@@ -42,7 +42,7 @@ async def end_of(canvas: Locator) -> float:
 
 
 async def some_batches(canvas: Locator) -> None:
-    await eventually(lambda: number(canvas, "data-batches"), lambda n: n >= 3, "batches")
+    await eventually(lambda: number(canvas, "data-batches"), lambda n: n >= 8, "batches")
 
 
 async def batch_of(app: App, wanted: int) -> dict[str, Any]:
@@ -238,6 +238,7 @@ async def test_the_box_is_asked_for_it_only_while_it_is_looked_at(
         await page.get_by_role("link", name="Cameras", exact=True).click()
         await expect(page.get_by_test_id("camera-tile")).to_be_visible()
         wanted = ['{"type":"watch","max_hz":1,"timeline":true}', '{"type":"watch"}']
+        await until(lambda: len(sent) >= len(wanted), "the page to say so")
         assert sent == wanted
 
 

@@ -127,8 +127,8 @@ def best_in_turns(
     """Search levels for all cameras; None: not even the smallest ones work, or batches gain little.
 
     Every pair of sizes is tried: as many cameras as possible have the larger one, those first that
-    have most time left there, the others the smaller one, or the largest below it that they can
-    have. Then single cameras rise, to sizes in use or by one, as long as any can. O(T (n + V B))
+    have most time left there or are worth most, the others the smaller one, or the largest below it
+    that they can have. Then single cameras rise, to sizes in use or by one, as long as any can. O(T (n + V B))
     for T tests, n cameras, V sizes of B batches.
 
     Args:
@@ -197,11 +197,13 @@ class _Search:
                 for at, c in enumerate(self._cameras)
                 if _size(c.levels[high[at]]) == sizes[large]
             ]
-            risers.sort(key=partial(self._slack_ns, high), reverse=True)
-            for small in range(large):
-                risers = self._rising(caps[small], high, risers)
-                if not risers or self._tests <= spared:
-                    break
+            # Who has most time there rises first; or who is worth most there.
+            for order in (self._slack_ns, self._worth_there):
+                rising = sorted(risers, key=partial(order, high), reverse=True)
+                for small in range(large):
+                    rising = self._rising(caps[small], high, rising)
+                    if not rising or self._tests <= spared:
+                        break
 
     def _rising(self, low: Sequence[int], high: Sequence[int], risers: list[int]) -> list[int]:
         """Return the most of these cameras, in this order, that can rise from a size to another."""
@@ -243,6 +245,9 @@ class _Search:
 
     def _slack_ns(self, at: Sequence[int], camera: int) -> int:
         return self._cameras[camera].levels[at[camera]].slack_ns
+
+    def _worth_there(self, at: Sequence[int], camera: int) -> float:
+        return self._values[camera][at[camera]]
 
     def _worth_of(self, at: Sequence[int]) -> float:
         return sum(values[n] for values, n in zip(self._values, at, strict=True))

@@ -128,8 +128,8 @@ def best_in_turns(
 
     Every pair of sizes is tried: as many cameras as possible have the larger one, those first that
     have most time left there or are worth most, the others the smaller one, or the largest below it
-    that they can have. Then single cameras rise, to sizes in use or by one, as long as any can. O(T (n + V B))
-    for T tests, n cameras, V sizes of B batches.
+    that they can have. Then single cameras rise, to sizes in use or by one, as long as any can.
+    O(T (n + V B)) for T tests, n cameras, V sizes of B batches.
 
     Args:
         cameras: what each could be given; at least one camera.

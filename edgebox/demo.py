@@ -22,6 +22,7 @@ from edgebox.camera.ending import on_end_signals
 from edgebox.config import Config, StorageParameters
 from edgebox.console import err, out, progress_bar, table
 from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.latencies import PARTS
 from edgebox.web.state import state_document
 
 _PORT = 8787
@@ -29,7 +30,6 @@ _SLO_MS = 300.0
 _REFRESH_S = 1.0
 _PLAIN_PERIOD_S = 10.0
 _END_PATIENCE_S = 15.0
-_PARTS = ("network", "queue", "inference", "return", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +215,7 @@ class Demo:
             "p50 ms", "p99 ms", "mean px",
         )  # fmt: skip
         out.print(table(f"Frames by camera, deadline {_SLO_MS:g} ms", headings, rows))
-        out.print(
-            table("Latency by part, ms (p50 / p90 / p99)", ("camera", *_PARTS), self._parts())
-        )
+        out.print(table("Latency by part, ms (p50 / p90 / p99)", ("camera", *PARTS), self._parts()))
         for summary in self._summaries:
             reasons = ", ".join(f"{n} {reason}" for reason, n in summary["dropped"].items())
             out.print(
@@ -227,7 +225,7 @@ class Demo:
 
     def _parts(self) -> list[tuple[str, ...]]:
         everyone = [*self._summaries, {"camera": "all", **_total(self._summaries)}]
-        return [(s["camera"], *(_spread(s["latency_ms"].get(p)) for p in _PARTS)) for s in everyone]
+        return [(s["camera"], *(_spread(s["latency_ms"].get(p)) for p in PARTS)) for s in everyone]
 
 
 def _spread(quantiles: dict[str, float] | None) -> str:
@@ -290,7 +288,7 @@ def _total(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         part: histogram.quantiles_ms(
             histogram.added(s["latency_histogram"][part] for s in summaries)
         )
-        for part in (_PARTS if any(s["latency_ms"] for s in summaries) else ())
+        for part in (PARTS if any(s["latency_ms"] for s in summaries) else ())
     }
     widths = [
         (s["width_sent_mean_px"], s["sent"])

@@ -225,11 +225,7 @@ def _judgement_document(found: "Judgement | None") -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "kind": found.kind,
-        "standard_error": round(found.error, 4),
-        "source": found.source,
-        "pictures": found.pictures,
-        "measured_at_ms": found.measured_at_ms,
+        **found.origin(),
         **{key: round(value, 4) for key, value in found.details.items()},
     }
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from edgebox.camera.histogram import QUANTILES, bucket
 from edgebox.camera.records import FrameRecord, HandedOver
+from edgebox.domain.latencies import PARTS
 from edgebox.domain.models import VariantName
 from edgebox.domain.requests import DropReason, Outcome, Step, worth_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
@@ -25,7 +26,6 @@ from edgebox.link.sender import SkipReason
 LOST = "lost"
 LATENCIES_KEPT = 10_000
 RECENT_NS = 10_000_000_000
-PARTS = ("network", "queue", "inference", "return", "total")
 
 
 @dataclass(frozen=True, slots=True)

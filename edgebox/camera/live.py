@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import click
 
-from edgebox.camera.accounting import PARTS, Summary
+from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera, Status
+from edgebox.domain.latencies import PARTS
 
 LIVE_PERIOD_S = 0.5
 PLAIN_PERIOD_S = 10.0

@@ -71,6 +71,16 @@ class Judgement:
     details: Mapping[str, float] = field(default_factory=dict)
     """Further figures: mAP50, mAP75, small, medium, large; precision and recall for F1."""
 
+    def origin(self) -> dict[str, str | int | float]:
+        """Return how it was measured, as documents for programs have it."""
+        return {
+            "kind": self.kind,
+            "standard_error": round(self.error, 4),
+            "source": self.source,
+            "pictures": self.pictures,
+            "measured_at_ms": self.measured_at_ms,
+        }
+
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 """The points of a distribution that a profile keeps."""

@@ -7,11 +7,9 @@ from edgebox.planning.candidates import Candidates
 from edgebox.planning.capacity import Timing
 from edgebox.planning.ground import on_the_ground, slow_down, time_limit
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.selection import Selection
+from edgebox.planning.selection import Chosen
 from edgebox.planning.steps import best_by_steps, kept_by_steps
-from edgebox.planning.turn_selection import TurnSelection, best_in_turns, kept_in_turns
-
-Chosen = Selection | TurnSelection
+from edgebox.planning.turn_selection import best_in_turns, kept_in_turns
 
 
 def choose(
@@ -43,13 +41,13 @@ def choose(
     turning = best_in_turns(cameras, timing, parameters, iterations_max)
     if turning is not None:
         new.append(turning)
-        if (kept := kept_in_turns(cameras, timing, parameters)) is not None:
-            raised = best_in_turns(cameras, timing, parameters, iterations_max, kept)
-            old.append(raised or kept)
+        kept = kept_in_turns(cameras, timing, parameters, iterations_max)
+        if kept is not None:
+            old.append(kept)
     if ground.utilisation > time_limit(parameters):
         if turning is None:
             return slow_down(ground.cameras, timing, parameters)
-    elif turning is None or _served(turning) <= _served(ground):
+    elif turning is None or turning.served <= ground.served:
         new.append(best_by_steps(ground, timing, parameters, iterations_max))
         stepped = kept_by_steps(ground, timing, parameters, iterations_max)
         if stepped is not None:
@@ -60,7 +58,3 @@ def choose(
         if best.accuracy_rate <= in_force.accuracy_rate * parameters.better_by:
             return in_force
     return best
-
-
-def _served(chosen: Chosen) -> int:
-    return sum(c.served for c in chosen.cameras)

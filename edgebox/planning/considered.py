@@ -14,7 +14,7 @@ from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import CameraId
 from edgebox.planning.candidates import Candidates, Level, all_candidates, level_of
 from edgebox.planning.capacity import timings
-from edgebox.planning.choice import Chosen, choose
+from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import (
     alone,
@@ -26,6 +26,7 @@ from edgebox.planning.reasons import (
     sharing,
     size_text,
 )
+from edgebox.planning.selection import Chosen
 
 Verdict = Literal[
     "chosen", "smaller", "shared", "alone", "not_yet", "inaccurate", "no_gain", "covered"

@@ -2,29 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from edgebox.domain.models import ExecutorId, Variant
 from edgebox.planning.budgets import bandwidth_needed_bps
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.selection import Refusal
-
-
-class Selected(Protocol):
-    """A level for each camera, and why none is higher."""
-
-    @property
-    def cameras(self) -> Sequence[Candidates]:
-        """What each could be given."""
-
-    @property
-    def levels(self) -> list[Level]:
-        """What each has."""
-
-    def refusal(self, camera: int, level: Level, parameters: PlanningParameters) -> Refusal | None:
-        """Say what forbids a camera to have this level; None: nothing does."""
-
+from edgebox.planning.selection import Chosen
 
 _WORDS = (
     *("no", "one", "two", "three", "four", "five", "six"),
@@ -47,7 +30,7 @@ def bandwidth_text(bandwidth_bps: float) -> str:
 
 
 def reason(
-    selection: Selected,
+    selection: Chosen,
     camera: int,
     executors: Sequence[ExecutorId],
     fixed_ns: int,
@@ -162,7 +145,7 @@ def margin_of_ns(of: Candidates, level: Level, parameters: PlanningParameters) -
 
 
 def shared(
-    selection: Selected,
+    selection: Chosen,
     camera: int,
     above: Level,
     executors: Sequence[ExecutorId],
@@ -182,7 +165,7 @@ def shared(
     return f"{size} would make frames of {name} wait {over} ms too long"
 
 
-def sharing(selection: Selected, executors: Sequence[ExecutorId]) -> str:
+def sharing(selection: Chosen, executors: Sequence[ExecutorId]) -> str:
     """Say how many cameras share what."""
     count = len(selection.cameras)
     what = executors[0] if len(executors) == 1 else f"{len(executors)} executors"

@@ -4,6 +4,7 @@ Two things couple the cameras: a frame may have to wait for the longest batch of
 all share the executors' time.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,8 +26,42 @@ class Refusal:
     """By how much they would."""
 
 
-class Selection:
-    """A level for each camera, with what the levels add up to."""
+class Chosen(ABC):
+    """A level for each camera, and why none is higher."""
+
+    def __init__(self, cameras: Sequence[Candidates], at: Sequence[int]) -> None:
+        self.cameras = cameras
+        """What each could be given."""
+        self.at = list(at)
+        """What each has, as a number among its levels."""
+
+    @property
+    def levels(self) -> list[Level]:
+        """What each camera has."""
+        return [c.levels[at] for c, at in zip(self.cameras, self.at, strict=True)]
+
+    @property
+    def accuracy_rate(self) -> float:
+        """What is maximised: accuracy times rate, over all cameras (Jellyfish, Eq. 2)."""
+        return sum(level.variant.accuracy * level.rate_hz for level in self.levels)
+
+    @property
+    def served(self) -> int:
+        """How many cameras are more than best effort."""
+        return sum(c.served for c in self.cameras)
+
+    @property
+    @abstractmethod
+    def utilisation(self) -> float:
+        """Planned share of the executors' time."""
+
+    @abstractmethod
+    def refusal(self, camera: int, level: Level, parameters: PlanningParameters) -> Refusal | None:
+        """Say what forbids a camera to rise to this level; None: nothing does."""
+
+
+class Selection(Chosen):
+    """Levels of any sizes, within a part of the time, and what all can wait for."""
 
     def __init__(
         self,
@@ -35,8 +70,7 @@ class Selection:
         timing: Mapping[VariantName, Timing],
         window_ns: int,
     ) -> None:
-        self.cameras = cameras
-        self.at = list(at)
+        super().__init__(cameras, at)
         self._timing = timing
         self.window_ns = window_ns
         """The time in which batches gather."""
@@ -54,19 +88,9 @@ class Selection:
         """The longest batch that every served camera can wait for."""
 
     @property
-    def levels(self) -> list[Level]:
-        """What each camera has."""
-        return [c.levels[at] for c, at in zip(self.cameras, self.at, strict=True)]
-
-    @property
     def utilisation(self) -> float:
         """Planned share of the executors' time."""
         return sum(self._shares.values())
-
-    @property
-    def accuracy_rate(self) -> float:
-        """What is maximised: accuracy times rate, over all cameras (Jellyfish, Eq. 2)."""
-        return sum(level.variant.accuracy * level.rate_hz for level in self.levels)
 
     def above(self, camera: int) -> Level | None:
         """Return the next level of a camera."""

@@ -1,6 +1,6 @@
 """Decides which levels cameras get on executors that take turns at a few variants. Pure.
 
-The step-by-step selection (`selection.py`) credits batches only with what gathers in half of the
+The step-by-step selection (`steps.py`) credits batches only with what gathers in half of the
 tightest budget of all, and many cameras at many sizes share few batches. Here the test is that of
 `turns.py`, and cameras move to the same size together. Where batches gain much, as on a GPU, this
 finds far more accuracy; where they gain nothing it finds no more than the steps.
@@ -13,7 +13,7 @@ from edgebox.domain.models import VariantName
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.selection import Refusal
+from edgebox.planning.selection import Chosen, Refusal
 from edgebox.planning.turns import Late, asked_of, busy_share, turn
 
 _TESTS_MAX = 240
@@ -22,8 +22,8 @@ _GAIN = 0.8
 """Turns are worth a try where a request in a batch takes at most this much of one alone."""
 
 
-class TurnSelection:
-    """A level for each camera, which executors that take turns can serve."""
+class TurnSelection(Chosen):
+    """Levels that executors which take turns can serve."""
 
     def __init__(
         self,
@@ -31,24 +31,13 @@ class TurnSelection:
         at: Sequence[int],
         timing: Mapping[VariantName, Timing],
     ) -> None:
-        self.cameras = cameras
-        self.at = list(at)
+        super().__init__(cameras, at)
         self._timing = timing
-
-    @property
-    def levels(self) -> list[Level]:
-        """What each camera has."""
-        return [c.levels[at] for c, at in zip(self.cameras, self.at, strict=True)]
 
     @property
     def utilisation(self) -> float:
         """Planned share of the executors' time, in the largest batches that deadlines allow."""
         return busy_share(asked_of(self.cameras, self.levels), self._timing)
-
-    @property
-    def accuracy_rate(self) -> float:
-        """What is maximised: accuracy times rate, over all cameras (Jellyfish, Eq. 2)."""
-        return sum(level.variant.accuracy * level.rate_hz for level in self.levels)
 
     def refusal(self, camera: int, level: Level, parameters: PlanningParameters) -> Refusal | None:
         """Say what forbids a camera to have this level; None: nothing does."""
@@ -110,11 +99,15 @@ def kept_in_turns(
     cameras: Sequence[Candidates],
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
+    tests_max: int,
 ) -> TurnSelection | None:
-    """Return what cameras have now, or the largest below it; None: it no longer works."""
+    """Keep what cameras have, or the largest below it, and raise whom it lets; None: it fails."""
     kept = TurnSelection(cameras, [c.current for c in cameras], timing)
-    refused = _refusal(cameras, kept.levels, timing, parameters, upgrade=False)
-    return None if refused is not None else kept
+    if _refusal(cameras, kept.levels, timing, parameters, upgrade=False) is not None:
+        return None
+    search = _Search(cameras, timing, parameters, tests_max, kept.at)
+    search.rise()
+    return TurnSelection(cameras, search.best, timing)
 
 
 def best_in_turns(
@@ -122,7 +115,6 @@ def best_in_turns(
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
     tests_max: int,
-    start: TurnSelection | None = None,
 ) -> TurnSelection | None:
     """Search levels for all cameras; None: not even the smallest ones work, or batches gain little.
 
@@ -136,16 +128,11 @@ def best_in_turns(
         timing: what batches take.
         parameters: the tunables.
         tests_max: bound on the assignments tried.
-        start: only raise single cameras from here.
     """
-    if start is None and not works_in_turns(cameras, timing, parameters):
+    if not works_in_turns(cameras, timing, parameters):
         return None
-    search = _Search(cameras, timing, parameters, min(tests_max, _TESTS_MAX))
-    if start is None:
-        search.take([0] * len(cameras))
-        search.pairs()
-    else:
-        search.take(start.at)
+    search = _Search(cameras, timing, parameters, tests_max, [0] * len(cameras))
+    search.pairs()
     search.rise()
     return TurnSelection(cameras, search.best, timing)
 
@@ -158,27 +145,18 @@ class _Search:
         cameras: Sequence[Candidates],
         timing: Mapping[VariantName, Timing],
         parameters: PlanningParameters,
-        tests: int,
+        tests_max: int,
+        start: Sequence[int],
     ) -> None:
         self._cameras = cameras
         self._timing = timing
         self._parameters = parameters
-        self._tests = tests
+        self._tests = min(tests_max, _TESTS_MAX)
         self._values = [
             [level.variant.accuracy * level.rate_hz for level in c.levels] for c in cameras
         ]
-        self.best: list[int] = []
-        self.worth = -1.0
-
-    def works(self, at: Sequence[int]) -> bool:
-        """Say whether executors can serve this."""
-        levels = [c.levels[n] for c, n in zip(self._cameras, at, strict=True)]
-        refused = _refusal(self._cameras, levels, self._timing, self._parameters, upgrade=True)
-        return refused is None
-
-    def take(self, at: Sequence[int]) -> None:
-        """Remember an assignment as the best."""
-        self.best, self.worth = list(at), self._worth_of(at)
+        self.best = list(start)
+        self._worth = self._worth_of(start)
 
     def pairs(self) -> None:
         """Try pairs of sizes, the largest first; some tests are left for single cameras.
@@ -190,7 +168,7 @@ class _Search:
         caps = [[_largest(c.levels, size) for c in self._cameras] for size in sizes]
         for large in range(len(sizes) - 1, 0, -1):
             high = caps[large]
-            if self._worth_of(high) <= self.worth or self._tried(high):
+            if self._worth_of(high) <= self._worth or self._tried(high):
                 break
             risers = [
                 at
@@ -212,7 +190,7 @@ class _Search:
             for camera in risers[:count]:
                 at[camera] = high[camera]
             # What is worth less than the best is not tried; with a larger low size it may be.
-            if self._worth_of(at) <= self.worth or self._tried(at):
+            if self._worth_of(at) <= self._worth or self._tried(at):
                 return risers[:count]
         return []
 
@@ -234,13 +212,18 @@ class _Search:
                             break
 
     def _tried(self, at: Sequence[int]) -> bool:
+        """Say whether executors can serve this, and remember it if it is the best so far."""
         if self._tests <= 0:
             return False
         self._tests -= 1
-        if not self.works(at):
+        levels = [c.levels[n] for c, n in zip(self._cameras, at, strict=True)]
+        if (
+            _refusal(self._cameras, levels, self._timing, self._parameters, upgrade=True)
+            is not None
+        ):
             return False
-        if self._worth_of(at) > self.worth:
-            self.take(at)
+        if (worth := self._worth_of(at)) > self._worth:
+            self.best, self._worth = list(at), worth
         return True
 
     def _slack_ns(self, at: Sequence[int], camera: int) -> int:

@@ -71,11 +71,7 @@ def _judgement(found: Judgement | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "kind": found.kind,
-        "standard_error": round(found.error, 4),
-        "source": found.source,
-        "pictures": found.pictures,
-        "measured_at_ms": found.measured_at_ms,
+        **found.origin(),
         "details": {name: round(value, 4) for name, value in found.details.items()},
     }
 

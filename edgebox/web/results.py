@@ -105,10 +105,7 @@ async def _serve_socket(
         asyncio.create_task(_deliver(subscription, send)),
         asyncio.create_task(_read(feed, socket, subscription)),
     ]
-    try:
-        await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
-    finally:
-        await _end(tasks)
+    await _until_one_ends(tasks)
     with contextlib.suppress(*_GONE):
         async with asyncio.timeout(_CLOSE_S):
             await socket.close(code=WSCloseCode.GOING_AWAY, drain=False)
@@ -143,6 +140,14 @@ async def _deliver(subscription: Subscription, send: Callable[[bytes], Awaitable
             await send(message)
 
 
+async def _until_one_ends(tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for the first of a connection's tasks to end, and end the others."""
+    try:
+        await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
+    finally:
+        await _end(tasks)
+
+
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
@@ -169,10 +174,7 @@ async def _serve_events(request: web.Request, subscription: Subscription) -> web
             await response.write(b": still here\n\n")
 
     tasks = [asyncio.create_task(_deliver(subscription, send)), asyncio.create_task(keep_alive())]
-    try:
-        await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
-    finally:
-        await _end(tasks)
+    await _until_one_ends(tasks)
     with contextlib.suppress(*_GONE):
         async with asyncio.timeout(_CLOSE_S):
             await response.write_eof()

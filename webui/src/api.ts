@@ -1,5 +1,7 @@
 // Questions to the box's API over HTTP; what it refuses becomes an error a person can read.
 
+import { objectOf, valueOf } from './json'
+
 /** What the box refused, or that it did not answer; the message says why. */
 export class ApiError extends Error {
   constructor(
@@ -35,22 +37,12 @@ export async function ask<Answer>(route: string, { method = 'GET', body, signal 
   }
   const text = await response.text()
   if (!response.ok) throw new ApiError(problemOf(text) ?? `The box answered ${response.status}.`, response.status)
-  return parsed(text) as Answer
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
+  return valueOf(text) as Answer
 }
 
 /** What a problem document (RFC 9457) says went wrong. */
 export function problemOf(text: string): string | null {
-  const document = parsed(text)
-  if (typeof document !== 'object' || document === null) return null
-  const { detail, title } = document as { detail?: unknown; title?: unknown }
+  const { detail, title } = objectOf(text) ?? {}
   if (typeof detail === 'string') return detail
   return typeof title === 'string' ? title : null
 }

@@ -1,5 +1,6 @@
 // Reads what the box sends on /v1/ui. Pure.
 
+import { objectOf } from './json'
 import type { BoxState, FrameHeader } from './types'
 
 export interface ShownFrame {
@@ -9,15 +10,8 @@ export interface ShownFrame {
 
 /** A state document, or null for any other text: a newer box may send messages this page does not know. */
 export function parseState(text: string): BoxState | null {
-  let message: unknown
-  try {
-    message = JSON.parse(text)
-  } catch {
-    return null
-  }
-  if (typeof message !== 'object' || message === null) return null
-  const document = message as Partial<BoxState>
-  if (document.type !== 'state' || !document.box || !Array.isArray(document.cameras)) return null
+  const document = objectOf(text) as Partial<BoxState> | null
+  if (document === null || document.type !== 'state' || !document.box || !Array.isArray(document.cameras)) return null
   return document as BoxState
 }
 

@@ -1,5 +1,6 @@
 // Owns the camera protocol's messages as a browser writes and reads them; docs/protocol.md says what they mean. Pure.
 
+import { objectOf } from '../json'
 import type { Advice, ByReason, Detection } from '../types'
 
 const FRAME_KIND = 70
@@ -90,18 +91,12 @@ const FIELDS: Readonly<Record<FromBox['type'], Readonly<Record<string, 'number' 
 
 /** Read a text message; null when it is not understood. */
 export function parseFromBox(text: string): FromBox | null {
-  let message: unknown
-  try {
-    message = JSON.parse(text)
-  } catch {
-    return null
-  }
-  if (typeof message !== 'object' || message === null) return null
-  const fields = message as Record<string, unknown>
+  const fields = objectOf(text)
+  if (fields === null) return null
   const { type } = fields
   if (typeof type !== 'string' || !Object.hasOwn(FIELDS, type)) return null
   const wanted = Object.entries(FIELDS[type as FromBox['type']])
-  return wanted.every(([name, kind]) => typeof fields[name] === kind && fields[name] !== null) ? (message as FromBox) : null
+  return wanted.every(([name, kind]) => typeof fields[name] === kind && fields[name] !== null) ? (fields as FromBox) : null
 }
 
 /** The binary message of one frame: the header, then the JPEG. */

@@ -12,6 +12,7 @@ import { CountsLine } from './CountsLine'
 import { EnlargeIcon, HealthIcon, ShrinkIcon } from './icons'
 import { LatencyBars } from './LatencyBars'
 import { LinkChart } from './LinkChart'
+import { useLivePicture } from './useLivePicture'
 
 export interface CameraTileProps {
   camera: Camera
@@ -85,12 +86,7 @@ export function origin(camera: Camera): string {
 
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */
 export function Picture({ camera, window_s, gallery, onToggle }: Omit<CameraTileProps, 'enlarged' | 'onToggle'> & { onToggle?: () => void }) {
-  const canvas = useRef<HTMLCanvasElement>(null)
-  const caption = useRef<HTMLParagraphElement>(null)
-  useEffect(() => {
-    if (canvas.current && caption.current) return gallery.attach(camera.id, canvas.current, caption.current)
-    return undefined
-  }, [camera.id, gallery])
+  const { canvas, caption } = useLivePicture(gallery, camera.id)
   return (
     <div class="picture" onClick={onToggle}>
       <canvas

@@ -14,6 +14,7 @@ import { Arrivals, boxAddress, commandLines, freeName, isLoopback, SOURCES } fro
 import { hashOf } from '../route'
 import type { BoxEvent, Camera } from '../types'
 import type { PageProps } from './Overview'
+import { useLivePicture } from '../components/useLivePicture'
 
 const NAME = /^[A-Za-z0-9._-]{1,64}$/
 
@@ -169,12 +170,7 @@ function Arriving({ came, state, gallery }: PageProps & { came: readonly string[
 }
 
 function Arrival({ camera, gallery }: { camera: Camera; gallery: PageProps['gallery'] }) {
-  const canvas = useRef<HTMLCanvasElement>(null)
-  const caption = useRef<HTMLParagraphElement>(null)
-  useEffect(() => {
-    if (canvas.current && caption.current) return gallery.attach(camera.id, canvas.current, caption.current)
-    return undefined
-  }, [camera.id, gallery])
+  const { canvas, caption } = useLivePicture(gallery, camera.id)
   return (
     <li class="arrival" data-testid="arrival" data-camera={camera.id}>
       <div class="picture">

@@ -33,8 +33,10 @@ lint: $(VENV)/.edgebox-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# What needs no server, browser or clock of its own shares the cores; what does has them to itself.
 unit: $(VENV)/.edgebox-dev
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --ignore tests/end_to_end
+	$(BIN)/pytest tests/end_to_end
 
 clean:
 	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

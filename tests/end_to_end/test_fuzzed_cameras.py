@@ -39,9 +39,7 @@ def hello(rng: random.Random) -> Message:
     name = f"fuzz-{rng.randrange(6)}"
     deadlines = rng.choice([1.0, 50.0, 2000.0, 60_000.0])
     return (
-        Hello(
-            name, *SIZE_PX, slo_ms=deadlines, rate_hz=rng.choice([0.1, 5.0]), instance=name
-        )
+        Hello(name, *SIZE_PX, slo_ms=deadlines, rate_hz=rng.choice([0.1, 5.0]), instance=name)
         .encode()
         .decode()
     )

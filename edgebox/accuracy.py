@@ -19,15 +19,21 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.models import Judgement, LatencyProfile, Variant, VariantName
 from edgebox.domain.pictures import send_size
 from edgebox.inference.accuracy.coco_files import find_annotations, read_coco
-from edgebox.inference.accuracy.journey import Fetch, Frame, best_batch_sizes, look
+from edgebox.inference.accuracy.journey import (
+    Fetch,
+    Frame,
+    best_batch_sizes,
+    look,
+    look_in_turns,
+)
 from edgebox.inference.accuracy.judging import AgainstLargest, Judge, judgements
 from edgebox.inference.accuracy.labelled import Dataset
 from edgebox.inference.accuracy.worth import PICTURES_MIN
 from edgebox.inference.accuracy.yolo_files import find_yaml, read_yolo
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
-from edgebox.inference.fingerprint import family_print, fingerprint
-from edgebox.inference.profiler import ProfilingLimits, profile
+from edgebox.inference.fingerprint import family_print
+from edgebox.measuring import profiles_of
 from edgebox.media.jpeg import decode, probe
 from edgebox.media.sources import PICTURE_SUFFIXES, FrameSource, open_source, read_picture
 from edgebox.media.video import VideoFileSource
@@ -198,15 +204,19 @@ def assess(
         [family],
         providers=inference.providers,
         cpu_threads=inference.cpu_threads,
+        memory_limit_bytes=inference.executor_memory_bytes,
         engine_folder=inference.engine_folder,
         score_floor=judge.score_min,
     )
     try:
-        profiles = asyncio.run(_profiles(config, executor, family, progress))
-        executor.warm([v.name for v in family.variants], family.batch_sizes(1))
+        profiles = asyncio.run(profiles_of(config, executor, family, progress))
         interrupted = False
-        looking = look(executor, family, best_batch_sizes(profiles), judge.fetches())
-        for looked in looking:
+        if inference.executor_memory_bytes:
+            looking = look_in_turns
+        else:
+            executor.warm([v.name for v in family.variants], family.batch_sizes(1))
+            looking = look
+        for looked in looking(executor, family, best_batch_sizes(profiles), judge.fetches()):
             judge.take(looked)
             progress(f"looking with {family.name}", min(1.0, (looked.number + 1) / judge.planned))
             if stopping():
@@ -221,34 +231,6 @@ def assess(
         asyncio.run(_remember(config, family, found))
     remarks = (*judge.remarks, *_problems(judge))
     return Assessment(family, judge, interrupted, found, tuple(profiles), remarks)
-
-
-async def _profiles(
-    config: Config, executor: OnnxExecutor, family: Family, progress: Progress
-) -> list[LatencyProfile]:
-    """Return the family's profiles on an executor, measured now unless the database has them."""
-    storage = await Storage.open(config.storage.file)
-    try:
-        key = fingerprint(executor, family)
-        names = {variant.name for variant in family.variants}
-        found = [
-            stored
-            for stored in await storage.load_profiles(key)
-            if stored.executor == executor.id and stored.variant in names
-        ]
-        if {stored.variant for stored in found} != names:
-            found = profile(
-                executor,
-                family.variants,
-                family.batch_sizes(config.inference.batch_size_max),
-                ProfilingLimits(budget_s=config.inference.profile_s),
-                lambda share: progress(f"measuring {family.name} on {executor.id}", share),
-                networks=family.files,
-            )
-            storage.save_profiles(key, found)
-        return found
-    finally:
-        await storage.close()
 
 
 async def _remember(config: Config, family: Family, found: dict[VariantName, Judgement]) -> None:

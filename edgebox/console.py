@@ -50,7 +50,8 @@ def clear_errors(command: str) -> Iterator[None]:
         yield
     except EdgeboxError as error:
         err.print(f"[bold red]edgebox {command}:[/] ", end="")
-        err.print(str(error), markup=False)
+        # One line stays one, so that it is found in a file; a terminal breaks it by itself.
+        err.print(str(error), markup=False, soft_wrap=True)
         raise SystemExit(1) from None
 
 

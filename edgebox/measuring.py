@@ -139,7 +139,7 @@ async def measured(
         weights: dict[ExecutorId, list[Weights]] = {}
         try:
             for executor in executors:
-                stored = await _stored(storage, executor, family)
+                stored = await stored_profiles(storage, executor, family)
                 work = _Work(inference, executor, family, on_progress, stored)
                 found[executor.id], weights[executor.id] = await asyncio.to_thread(work.do)
                 if not stored:
@@ -159,7 +159,9 @@ async def measured(
     return out
 
 
-async def _stored(storage: Storage, executor: OnnxExecutor, family: Family) -> list[LatencyProfile]:
+async def stored_profiles(
+    storage: Storage, executor: OnnxExecutor, family: Family
+) -> list[LatencyProfile]:
     """Return a family's profiles from the database; empty: not all of them are there."""
     names = {variant.name for variant in family.variants}
     found = [
@@ -348,6 +350,26 @@ def _runs(executor: OnnxExecutor, known: LatencyProfile) -> list[tuple[VariantNa
     """Return what warms a variant; a GPU picks its kernels by shape, so there each batch size."""
     sizes = known.batch_sizes if executor.provider != CPU else known.batch_sizes[:1]
     return [(known.variant, size) for size in sizes]
+
+
+async def profiles_of(
+    config: Config, executor: OnnxExecutor, family: Family, on_progress: Progress
+) -> list[LatencyProfile]:
+    """Return a family's profiles on an executor, measured and kept now where there are none.
+
+    Raises:
+        EdgeboxError: the model or the database cannot be used.
+    """
+    storage = await Storage.open(config.storage.file)
+    try:
+        found = await stored_profiles(storage, executor, family)
+        if not found:
+            work = _Work(config.inference, executor, family, on_progress)
+            found, _ = await asyncio.to_thread(work.do)
+            storage.save_profiles(fingerprint(executor, family), found)
+        return found
+    finally:
+        await storage.close()
 
 
 async def measure_and_store(

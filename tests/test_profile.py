@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import signal
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,20 @@ import aiohttp
 import pytest
 from PIL import Image
 
+from edgebox import accuracy
 from edgebox.app import App
 from edgebox.config import load
 from edgebox.console import scatter
 from edgebox.domain.models import FamilyName, Judgement, VariantName
+from edgebox.inference.accuracy.judging import AgainstLabels
+from edgebox.inference.sessions import Session, open_session
+from edgebox.inference.zoo import load_zoo
+from edgebox.measuring import family_folders
 from edgebox.media.scene import LABELS, Scene
 from edgebox.storage.database import Storage
 from tests.conftest import settings
 from tests.end_to_end.program import PATIENCE_S, configured, edgebox, finish, said, serving, start
+from tests.end_to_end.test_residency import FILE_MB, SIZES_PX, family_of_files
 
 SCENES = 4
 SIZE_PX = (640, 360)
@@ -224,3 +231,40 @@ def test_a_plot_has_its_marks_where_they_belong() -> None:
     assert lines[4] == "  0.200 │a" + " " * 20
     assert lines[6].split() == ["1.0", "ms", "100.0"]
     assert [line for line in scatter([(5.0, 0.5, "x")], "ms") if "x" in line]
+
+
+async def test_a_memory_limit_holds_while_accuracy_is_measured(
+    tmp_path: Path, database: Path, streets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[weakref.ref[Any]] = []
+    most = 0
+
+    def opening(*arguments: Any, **options: Any) -> Session:
+        nonlocal most
+        session = open_session(*arguments, **options)
+        opened.append(weakref.ref(session.session))
+        most = max(most, sum(each() is not None for each in opened))
+        return session
+
+    monkeypatch.setattr("edgebox.inference.session_store.open_session", opening)
+    family_of_files(tmp_path / "models" / "gate", "gate")
+
+    def judged(**limit: float) -> dict[VariantName, Judgement]:
+        nonlocal most
+        most = 0
+        config = load(
+            None,
+            settings(database, **{"inference.models": str(tmp_path / "models"), **limit}),
+        )
+        family = load_zoo(family_folders(config.inference)).family("gate")
+        judge = AgainstLabels(accuracy.read_dataset(streets), family)
+        return accuracy.assess(config, family, judge, lambda *_: None, lambda: False).judgements
+
+    whole = await asyncio.to_thread(judged)
+    assert most == len(SIZES_PX)
+    limited = await asyncio.to_thread(judged, **{"inference.memory_limit_mb": FILE_MB})
+    assert most == 1
+    assert [each.accuracy for each in limited.values()] == [
+        each.accuracy for each in whole.values()
+    ]
+    assert len({each.accuracy for each in whole.values()}) == len(SIZES_PX)

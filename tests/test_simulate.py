@@ -94,6 +94,7 @@ def test_the_curves_are_drawn(workload: Path, tmp_path: Path, suffix: str) -> No
     [
         (("--policy", "best"), "there is no policy 'best' (there are: adaptive, "),
         (("--plot", "curves.pdf"), "curves.pdf: a plot is a .png or .svg file"),
+        (("--plot", "/nowhere/at/all.svg"), "/nowhere/at/all.svg: cannot be written: No such file"),
         (("--outcomes", "/nowhere/at/all"), "/nowhere/at/all: cannot be written"),
     ],
 )

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 import orjson
@@ -216,15 +215,27 @@ def _written_to(path: Path | None) -> Iterator[Callable[[FrameRecord], None] | N
         yield None
         return
     try:
-        file = path.open("wb")
+        file = path.open("wb", buffering=0)
     except OSError as error:
         raise InvalidInputError(f"--frames {path}: cannot be written: {error.strerror}") from None
+    full = False
+
+    def write(record: FrameRecord) -> None:
+        nonlocal full
+        if full:
+            return
+        try:
+            file.write(orjson.dumps(record.to_json(), option=orjson.OPT_APPEND_NEWLINE))
+        except OSError as error:  # frames matter more than notes of them
+            full = True
+            click.echo(
+                f"edgebox camera: --frames {path}: cannot be written any more: {error.strerror}; "
+                "the camera goes on without",
+                err=True,
+            )
+
     with file:
-        yield lambda record: _write_line(file, record)
-
-
-def _write_line(file: BinaryIO, record: FrameRecord) -> None:
-    file.write(orjson.dumps(record.to_json(), option=orjson.OPT_APPEND_NEWLINE))
+        yield write
 
 
 def _host_name() -> str:

@@ -57,7 +57,7 @@ class Adaptation:
         self.cameras: dict[CameraId, ConnectedCamera] = {}
         self._in_snapshot: dict[CameraId, Camera] | None = None
         self._wanted = False
-        self._link_broke = False
+        self._broke = False
         self._due_ns = 0
         self._planned_ns = 0
         self._took_ns = 0
@@ -117,7 +117,11 @@ class Adaptation:
         connected.link = link
         if connected.planned_bps is not None and link.bandwidth_bps is not None:
             enough_bps = (1 - self._parameters.link_break) * connected.planned_bps
-            self._link_broke = self._link_broke or link.bandwidth_bps < enough_bps
+            self._broke = self._broke or link.bandwidth_bps < enough_bps
+
+    def slowed(self) -> None:
+        """Note that executors have become slower: a reason to plan, like a link that broke."""
+        self._broke = True
 
     def resources_changed(
         self, profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]], now_ns: int
@@ -168,7 +172,7 @@ class Adaptation:
             return None
         if self._wanted:
             return 0
-        if self._link_broke:
+        if self._broke:
             rest_ns = round(self._took_ns / self._parameters.replan_share)
             rest_ns = max(rest_ns, self._parameters.replan_min_ns)
             return min(self._due_ns, self._planned_ns + rest_ns)
@@ -176,7 +180,7 @@ class Adaptation:
 
     def compute_plan(self, now_ns: int) -> ComputePlan:
         """Take a snapshot; until its answer comes no other plan is asked for."""
-        self._wanted = self._link_broke = False
+        self._wanted = self._broke = False
         self._planned_ns = now_ns
         self._due_ns = now_ns + self._parameters.planning_interval_ns
         self._in_snapshot = {camera: c.camera for camera, c in self.cameras.items()}

@@ -19,6 +19,16 @@ SLOWDOWN_FADED = 0.8
 """It falls only when this share of its excess over 1 is left, or less: being too careful costs a
 little accuracy, being too hopeful costs deadlines."""
 
+ALL_SLOWER = 6
+"""So many batches in a row that are all slower than known by `SLOWDOWN_NEWS` are news at once: to
+wait until a quarter of the window is slow lets a queue build up that deadlines do not survive.
+While a profile holds each lies above its 0.75 quantile with a probability of a quarter: six in a
+row do by chance once in 4,000 batches, and hardly any of those by so much."""
+
+AT_ONCE_MAX = 2.0
+"""They raise a slowdown by this factor at most, and the next six again: what even a rare chance
+does must leave frames a chance, for batches are all that proves it wrong."""
+
 _STEP = 1 / SLOWDOWN_STEPS
 
 HIGH = 0.9
@@ -46,6 +56,12 @@ class RecentValues:
         """Return the value that a share of about `q` does not exceed."""
         return self._ordered[round(q * (len(self._ordered) - 1))]
 
+    def raise_quantile(self, q: float, value: float) -> None:
+        """Raise as many of the oldest values as it takes for a quantile to be at least this."""
+        for at in range(len(self._recent) - round(q * (len(self._recent) - 1))):
+            self._recent[at] = max(self._recent[at], value)
+        self._ordered = sorted(self._recent)
+
     def halve(self) -> None:
         """Halve every value."""
         self._recent = deque(value / 2 for value in self._recent)
@@ -66,24 +82,27 @@ class Calibration:
         self._parameters = parameters
         self._excess: dict[ExecutorId, RecentValues] = {}
         self._slowdown: dict[ExecutorId, float] = {}
+        self._slower: dict[ExecutorId, list[float]] = {}
+        """Excesses of the last batches in a row that were slower than known."""
         self._idle_since_ns: dict[ExecutorId, int] = {}
         self._prepare = RecentValues(parameters.prepare_window, parameters.prepare_initial_ns)
         self._overhead = RecentValues(parameters.prepare_window, 0)
 
     def executor_started(self, executor: ExecutorId, now_ns: int) -> None:
         """Trust the profiles of an executor that is new."""
-        self._excess[executor] = RecentValues(self._parameters.slowdown_window, 0.0)
-        self._slowdown[executor] = 1.0
+        self.profiles_corrected(executor)
         self._idle_since_ns[executor] = now_ns
 
     def profiles_corrected(self, executor: ExecutorId) -> None:
         """Trust the profiles of an executor anew: what it exceeded is part of them now."""
         self._excess[executor] = RecentValues(self._parameters.slowdown_window, 0.0)
         self._slowdown[executor] = 1.0
+        self._slower[executor] = []
 
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Forget an executor."""
-        del self._excess[executor], self._slowdown[executor], self._idle_since_ns[executor]
+        del self._excess[executor], self._slowdown[executor], self._slower[executor]
+        del self._idle_since_ns[executor]
 
     def batch_completed(
         self, executor: ExecutorId, expected_ns: int, took_ns: int, elapsed_ns: int, now_ns: int
@@ -97,7 +116,12 @@ class Calibration:
             elapsed_ns: from the order to the answer, so the rest is overhead.
             now_ns: when the executor became idle.
         """
-        self._excess[executor].add(max(0.0, took_ns / max(1, expected_ns) - 1))
+        excess = self._excess[executor]
+        value = max(0.0, took_ns / max(1, expected_ns) - 1)
+        excess.add(value)
+        surely = self._surely(executor, value)
+        if surely is not None:
+            excess.raise_quantile(self._parameters.slowdown_quantile, surely)
         self._settle(executor)
         self._overhead.add(max(0, elapsed_ns - took_ns))
         self._idle_since_ns[executor] = now_ns
@@ -133,6 +157,19 @@ class Calibration:
     def slowdown(self, executor: ExecutorId) -> float:
         """Return how much slower than its profile an executor lately is, at least 1."""
         return self._slowdown[executor]
+
+    def _surely(self, executor: ExecutorId, excess: float) -> float | None:
+        """Take in a batch's excess; return what the last ones in a row prove, if anything."""
+        known, row = self._slowdown[executor], self._slower[executor]
+        if 1 + excess - known < SLOWDOWN_NEWS:
+            row.clear()
+            return None
+        row.append(excess)
+        if len(row) < ALL_SLOWER:
+            return None
+        surely = min(*row, AT_ONCE_MAX * known - 1)
+        row.clear()
+        return surely
 
     def _settle(self, executor: ExecutorId) -> None:
         measured = 1 + self._excess[executor].quantile(self._parameters.slowdown_quantile)

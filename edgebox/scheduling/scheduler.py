@@ -391,7 +391,10 @@ class Scheduler:
                 self._calibrate(executor)
 
     def _calibrate(self, executor: ExecutorId) -> None:
-        self._latencies.set_slowdown(executor, self._calibration.slowdown(executor))
+        slowdown = self._calibration.slowdown(executor)
+        if slowdown > self._latencies.slowdown(executor):
+            self._adaptation.slowed()
+        self._latencies.set_slowdown(executor, slowdown)
         self._latencies.overhead_ns = self._calibration.overhead_ns
 
     def _drop_expired(self) -> None:

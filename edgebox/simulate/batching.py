@@ -16,7 +16,7 @@ import click
 
 from edgebox.console import clear_errors, out, print_json, table
 from edgebox.domain.errors import InvalidInputError
-from edgebox.simulate.plots import figures_for
+from edgebox.simulate.plots import figures_for, save_figure
 
 if TYPE_CHECKING:
     from edgebox.scheduling.policy import BatchingPolicy
@@ -316,7 +316,7 @@ def _curves(path: Path) -> "Callable[[dict[str, BatchingReport]], None]":
         )  # fmt: skip
         over_time.set(ylim=(0, 1.02), xlabel="time of arrival, s", ylabel="finished on time")
         answered.legend(frameon=False)
-        figure.savefig(path)
+        save_figure(figure, path)
 
     return draw
 

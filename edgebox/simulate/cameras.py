@@ -13,7 +13,7 @@ import click
 
 from edgebox.console import clear_errors, out, print_json, table
 from edgebox.domain.errors import InvalidInputError
-from edgebox.simulate.plots import figures_for
+from edgebox.simulate.plots import figures_for, save_figure
 
 if TYPE_CHECKING:
     from edgebox.simulation.report import Report
@@ -176,6 +176,6 @@ def _sizes_over_time(path: Path) -> "Callable[[Report], None]":
         axes.plot(missed_s, [0] * len(missed_s), "r|", label="missed")
         axes.set(xlabel="time of capture, s", ylabel="width sent, px")
         axes.legend(frameon=False)
-        figure.savefig(path)
+        save_figure(figure, path)
 
     return draw

@@ -1,4 +1,7 @@
-"""Decides whether a plot can be drawn, before anything runs for it. matplotlib is an extra."""
+"""Decides whether a plot can be drawn, before anything runs for it, and writes it.
+
+matplotlib is an extra.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,3 +25,15 @@ def figures_for(path: Path) -> Callable[[float, float], Any]:
             "drawing needs matplotlib, which is not installed: pip install 'edgebox[plot]'"
         ) from None
     return lambda width, height: Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure to its file.
+
+    Raises:
+        InvalidInputError: it cannot be written.
+    """
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be written: {error.strerror}") from None

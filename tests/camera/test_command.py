@@ -76,6 +76,22 @@ async def test_every_frame_can_be_written_down(folder: Path, tmp_path: Path) -> 
             assert line["advised"] == "street-256"
 
 
+async def test_a_disk_that_is_full_ends_the_notes_and_not_the_camera(folder: Path) -> None:
+    async with Box() as box:
+        program = await start(
+            box, str(folder), "--duration", "0.5", "--rate-hz", "20", "--json",
+            "--frames", "/dev/full",
+        )  # fmt: skip
+        out, err = await program.communicate()
+    assert program.returncode == 0
+    assert json.loads(out)["on_time"] >= 2
+    told = [line for line in err.decode().splitlines() if "connected to" not in line]
+    assert told == [
+        "edgebox camera: --frames /dev/full: cannot be written any more: No space left on device; "
+        "the camera goes on without"
+    ]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_it_with_the_summary(folder: Path, number: signal.Signals) -> None:
     async with Box() as box:

@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.plans import Advice, Assignment, Plan
-from edgebox.domain.requests import CameraId, LinkState
+from edgebox.domain.requests import CameraId, LinkState, RequestId
 from edgebox.scheduling.adaptation import FIRST_REASON, two_digits
+from edgebox.scheduling.calibration import ALL_SLOWER
 from edgebox.scheduling.events import (
     Action,
     Advise,
+    BatchCompleted,
     CameraChanged,
     CameraClosed,
     CameraOpened,
@@ -19,10 +21,12 @@ from edgebox.scheduling.events import (
     LinkMeasured,
     PlanComputed,
     PlanFailed,
+    RequestArrived,
+    RequestPrepared,
     ShutdownRequested,
 )
 from edgebox.scheduling.scheduler import SchedulerParameters
-from tests.scheduling.scene import CPU, MS, Bench, camera, name, profile
+from tests.scheduling.scene import CPU, MS, Bench, camera, infers, name, profile, request
 
 GATE = CameraId("gate-1")
 
@@ -115,6 +119,26 @@ def test_a_link_that_broke_its_estimate_is_planned_for_at_once() -> None:
     assert bench.scheduler.next_wakeup_ns() == 1310 * MS
     assert measured(1, 900) == 0
     assert bench.scheduler.next_wakeup_ns() == 1010 * MS
+
+
+def test_an_executor_that_has_become_slower_is_a_reason_to_plan() -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    bench(planned(416), 1)
+    bench(None, 500)
+    bench(planned(416), 510)
+
+    def batch(at: int, now_ms: float) -> list[ComputePlan]:
+        bench(RequestArrived(request(at, now_ms + 900, arrival_ms=now_ms)), now_ms)
+        [infer] = infers(bench(RequestPrepared(RequestId(at), MS), now_ms + 1))
+        return snapshots(bench(BatchCompleted(CPU, infer.batch, 42 * MS), now_ms + 60))
+
+    asked = [batch(at, 520 + 61 * at) for at in range(ALL_SLOWER)]
+    assert bench.scheduler.slowdown == {CPU: 2.0}
+    assert [len(of) for of in asked] == [0] * (ALL_SLOWER - 1) + [1]
+    [compute] = asked[-1]
+    assert compute.snapshot.slowdown == {CPU: 2.0}
+    assert compute.snapshot.taken_ns < 1000 * MS  # when the next plan was due
 
 
 def test_a_snapshot_holds_what_is_known() -> None:

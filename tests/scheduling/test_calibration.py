@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.scheduling.calibration import Calibration, RecentValues
+from edgebox.scheduling.calibration import ALL_SLOWER, AT_ONCE_MAX, Calibration, RecentValues
 from edgebox.scheduling.parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, MS, profile
 
@@ -28,6 +28,23 @@ def test_recent_values_are_the_last_ones(size: int, steps: list[int | None], q: 
             recent.add(step)
             brute = [*brute[1:], float(step)]
         assert recent.quantile(q) == sorted(brute)[round(q * (size - 1))]
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=40), st.floats(0, 1), st.integers(0, 30))
+def test_a_raised_quantile_is_reached_by_the_oldest_values(
+    values: list[int], q: float, least: int
+) -> None:
+    recent = RecentValues(len(values), 0)
+    for value in values:
+        recent.add(value)
+    recent.raise_quantile(q, least)
+    assert recent.quantile(q) >= least
+    raised = len(values) - round(q * (len(values) - 1))
+    brute = [*(max(value, least) for value in values[:raised]), *values[raised:]]
+    for newer in range(len(values) + 1):  # who is forgotten first is who was raised
+        assert recent.quantile(q) == sorted(brute)[round(q * (len(values) - 1))]
+        recent.add(newer)
+        brute = [*brute[1:], newer]
 
 
 def fed(factor: float, batches: int = 400, outliers: float = 0.0, seed: int = 1) -> Calibration:
@@ -65,6 +82,41 @@ def test_one_terrible_batch_at_the_start_changes_nothing() -> None:
     calibration = fed(1.0, batches=0)
     calibration.batch_completed(CPU, MS, 1000 * MS, 1000 * MS, 0)
     assert calibration.slowdown(CPU) == 1.0
+
+
+def run(calibration: Calibration, factors: list[float]) -> list[float]:
+    """Return the slowdown after each of these batches."""
+    seen = []
+    for at, factor in enumerate(factors):
+        took_ns = round(factor * 100 * MS)
+        calibration.batch_completed(CPU, 100 * MS, took_ns, took_ns, (1000 + at) * MS)
+        seen.append(calibration.slowdown(CPU))
+    return seen
+
+
+@given(st.sampled_from([1.25, 1.5, 2.0]))
+def test_a_machine_that_is_suddenly_slow_is_believed_after_a_few_batches(factor: float) -> None:
+    seen = run(fed(1.0), [factor] * ALL_SLOWER)
+    assert seen[:-1] == [1.0] * (ALL_SLOWER - 1)
+    assert seen[-1] == factor
+
+
+def test_one_that_is_far_slower_is_believed_by_and_by() -> None:
+    seen = run(fed(1.0), [5.0] * 3 * ALL_SLOWER)
+    assert seen[ALL_SLOWER - 1 :: ALL_SLOWER] == [AT_ONCE_MAX, AT_ONCE_MAX**2, 5.0]
+
+
+def test_it_is_forgotten_as_soon_as_batches_are_quick_again() -> None:
+    calibration = fed(1.0)
+    run(calibration, [2.0] * ALL_SLOWER)
+    seen = run(calibration, [1.0] * 32)
+    assert seen[0] == 2.0  # a single quick one proves nothing
+    assert seen[-1] == 1.0
+
+
+def test_slow_batches_among_others_are_outliers() -> None:
+    slow = [20.0] * (ALL_SLOWER - 1)
+    assert set(run(fed(1.0), [*slow, *[1.0] * 20] * 10)) == {1.0}
 
 
 def test_an_idle_executor_is_trusted_again() -> None:

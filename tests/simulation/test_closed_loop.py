@@ -387,6 +387,21 @@ def test_a_box_that_gets_hot_and_cools_down_is_believed_both_times() -> None:
         assert on_time_share(ends) > 0.99
 
 
+@pytest.mark.parametrize("policy", ["adaptive", "edf"])
+def test_a_machine_that_is_busy_for_moments_costs_few_frames(policy: str) -> None:
+    top = f'duration_s = 60\npolicy = {{ batching = "{policy}" }}'
+    scenario = scenario_of(*(gate(f"gate-{n}", slo_ms=300) for n in range(6)), top=top)
+
+    def throttling(now_ns: int) -> float:
+        return 2.0 if now_ns % (10 * S) < 2 * S else 1.0
+
+    report = run_scenario(scenario, throttling=throttling)
+    # Of 3,000 frames 600 come while it is busy; waiting for a quarter of the window lost 120.
+    assert on_time_share(between(report, 10, 60)) > 0.975
+    calm = run_scenario(scenario)
+    assert mean_width(between(report, 10, 60)) > 0.8 * mean_width(between(calm, 10, 60))
+
+
 def test_a_box_that_cannot_hold_every_size_serves_while_it_loads() -> None:
     scenario = scenario_of(gate(mbps=[20] * 10 + [0.8] * 10 + [20] * 20), top="duration_s = 40")
     assert scenario.hardware is not None

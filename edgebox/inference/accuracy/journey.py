@@ -7,7 +7,7 @@ prepared in threads while others are inferred. Limits: what is found is not judg
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import TypeVar
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.models import LatencyProfile, Variant, VariantName
 from edgebox.domain.pictures import send_size
-from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.executor import BatchResult, Executor, OnnxExecutor
 from edgebox.inference.family import Family, InputSpec
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode_into, encode, resize_rgb
 from edgebox.vision.detections import Detections
@@ -32,6 +32,9 @@ _T = TypeVar("_T")
 _Results = Mapping[VariantName, list[Future[BatchResult]]]
 _THREADS = 2
 _GROUP_MAX = 16
+_HELD_MAX = 32
+"""Pictures that are held while the files of a family take turns in memory: twice a group, so no
+more than where two groups are on their way, and as many as make a load small beside its use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,43 @@ def look(
     with ThreadPoolExecutor(_THREADS, "edgebox-prepare") as threads:
         for fetches in _grouped(pictures, group):
             prepared = list(threads.map(lambda fetch: _prepare(fetch, family), fetches))
-            underway.append((prepared, _submit(executor, family, batch_sizes, prepared)))
+            results = _submit(executor, family.variants, batch_sizes, prepared)
+            underway.append((prepared, results))
             if len(underway) > 1:
                 yield from _answers(*underway.popleft(), numbers)
     while underway:
         yield from _answers(*underway.popleft(), numbers)
+
+
+def look_in_turns(
+    executor: OnnxExecutor,
+    family: Family,
+    batch_sizes: Mapping[VariantName, int],
+    pictures: Iterable[Fetch],
+) -> Iterator[Looked]:
+    """Do as `look` does with one file of the family in memory at a time.
+
+    For memory that need not hold them all. Every `_HELD_MAX` pictures each file is loaded once; a
+    family of one file keeps it.
+
+    Raises:
+        ModelError: a file cannot be loaded, or a batch failed.
+    """
+    numbers = count()
+    files = family.model_files
+    with ThreadPoolExecutor(_THREADS, "edgebox-prepare") as threads:
+        for fetches in _grouped(pictures, _HELD_MAX):
+            prepared = list(threads.map(lambda fetch: _prepare(fetch, family), fetches))
+            results: dict[VariantName, list[Future[BatchResult]]] = {}
+            for file in files:
+                executor.load(file.path)
+                variants = [v for v in family.variants if family.files[v.name] == file]
+                ran = _submit(executor, variants, batch_sizes, prepared)
+                wait(future for futures in ran.values() for future in futures)
+                if len(files) > 1:
+                    executor.unload(file.path)
+                results |= ran
+            yield from _answers(prepared, results, numbers)
 
 
 def _grouped(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
@@ -121,10 +156,10 @@ def as_sent(rgb: Frame, variant: Variant, spec: InputSpec) -> tuple[Frame, Place
 
 def _submit(
     executor: Executor,
-    family: Family,
+    variants: Iterable[Variant],
     batch_sizes: Mapping[VariantName, int],
     prepared: list[_Prepared],
-) -> _Results:
+) -> dict[VariantName, list[Future[BatchResult]]]:
     good = [each for each in prepared if not each.problem]
     return {
         variant.name: [
@@ -135,7 +170,7 @@ def _submit(
             )
             for part in _grouped(good, batch_sizes[variant.name])
         ]
-        for variant in family.variants
+        for variant in variants
     }
 
 

@@ -32,14 +32,18 @@ STICKING_OUT = """
 """What is wider than the window, but for what scrolls by itself."""
 
 
+def chromium() -> str:
+    """Return where the browser is."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert program is not None, "the page is tested in Chromium: apt-get install chromium"
+    return program
+
+
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.fail("the page is tested in Chromium: apt-get install chromium")
     assert (PAGE / "index.html").is_file(), "build the page first: make page"
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         yield browser
         await browser.close()
 

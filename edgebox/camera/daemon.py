@@ -404,8 +404,8 @@ def stream_url(server: str) -> str:
     except ValueError:
         parts, port = urlsplit(""), 0
     schemes = {"ws": "ws", "http": "ws", "wss": "wss", "https": "wss"}
-    known = parts.hostname and parts.scheme in schemes and port
-    if not known or parts.query or parts.fragment or not _PATH.fullmatch(parts.path):
+    ends_well = _PATH.fullmatch(parts.path) and not parts.query and not parts.fragment
+    if not parts.hostname or parts.scheme not in schemes or not port or not ends_well:
         raise InvalidInputError(f"the server must be an address like ws://box:8787, not {server!r}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{schemes[parts.scheme]}://{host}:{port}{parts.path.rstrip('/')}/v1/stream"

@@ -369,7 +369,10 @@ def test_addresses(server: str, url: str) -> None:
     assert stream_url(server) == url
 
 
-@pytest.mark.parametrize("server", ["", "ftp://box", "ws://", "box:port", "ws://box:99999", "ws://box/?a=b", "box#x", "box/a b"])
+@pytest.mark.parametrize(
+    "server",
+    ["", "ftp://box", "ws://", "box:port", "ws://box:99999", "ws://box/?a=b", "box#x", "box/a b"],
+)
 def test_wrong_addresses(server: str) -> None:
     with pytest.raises(InvalidInputError, match="must be an address"):
         stream_url(server)

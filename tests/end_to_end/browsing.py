@@ -48,10 +48,8 @@ async def browser() -> AsyncIterator[Browser]:
         await browser.close()
 
 
-async def open_page(
-    browser: Browser, app: App, place: str = "", **options: Any
-) -> tuple[Page, list[str]]:
-    """Open the page, at a place such as "#/scheduler"; give it and what goes wrong in it."""
+async def new_page(browser: Browser, **options: Any) -> tuple[Page, list[str]]:
+    """Open an empty page of a browser that knows nothing yet; give it and what goes wrong in it."""
     context = await browser.new_context(**options)
     context.set_default_timeout(PATIENCE_MS)
     page = await context.new_page()
@@ -61,6 +59,14 @@ async def open_page(
         "console",
         lambda message: complaints.append(message.text) if message.type == "error" else None,
     )
+    return page, complaints
+
+
+async def open_page(
+    browser: Browser, app: App, place: str = "", **options: Any
+) -> tuple[Page, list[str]]:
+    """Open the page, at a place such as "#/scheduler"; give it and what goes wrong in it."""
+    page, complaints = await new_page(browser, **options)
     await page.goto(f"{app.url}/{place}")
     return page, complaints
 

@@ -26,7 +26,9 @@ INSTANT = st.integers(T - 86_400_000 * 400, T + 86_400_000)
 
 KEPT = st.builds(
     lambda second_ms, minute_ms, hour_ms, until_ms: Kept(
-        second_ms, minute_ms, hour_ms and hour_ms // 3_600_000 * 3_600_000,
+        second_ms,
+        minute_ms,
+        hour_ms and hour_ms // 3_600_000 * 3_600_000,
         until_ms // 60_000 * 60_000,
     ),
     st.none() | INSTANT,

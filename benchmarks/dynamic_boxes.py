@@ -48,6 +48,7 @@ class RunningBox:
 
     policy: str
     url: str
+    pid: int
 
     @property
     def stream(self) -> str:
@@ -122,12 +123,13 @@ async def boxes(folder: Path, configs: dict[str, Path]) -> AsyncIterator[list[Ru
         running = []
         for policy, config in configs.items():
             await asyncio.to_thread(_copy_database, folder, config.parent)
-            running.append(await stack.enter_async_context(_serving(policy, config)))
+            running.append(await stack.enter_async_context(serving(policy, config)))
         yield running
 
 
 @contextlib.asynccontextmanager
-async def _serving(policy: str, config: Path) -> AsyncIterator[RunningBox]:
+async def serving(policy: str, config: Path) -> AsyncIterator[RunningBox]:
+    """Run `edgebox serve` with a configuration until the end."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "edgebox", "serve", "--config", str(config), "--json",
         stdin=asyncio.subprocess.DEVNULL,
@@ -143,7 +145,7 @@ async def _serving(policy: str, config: Path) -> AsyncIterator[RunningBox]:
                 if not line:
                     raise RuntimeError(f"the box with {policy!r} did not start; see above")
                 said += line
-        yield RunningBox(policy, orjson.loads(said)["url"])
+        yield RunningBox(policy, orjson.loads(said)["url"], process.pid)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)

@@ -56,10 +56,12 @@ class Latencies:
     ack_ns: list[int] = field(default_factory=list)
     """From handing a frame to the socket to its ack."""
     answer_ns: list[int] = field(default_factory=list)
+    shown: int = 0
+    """Frames that the open page was sent."""
 
     def clear(self) -> None:
         """Begin anew, in place: every camera holds on to this object."""
-        self.sent = self.skipped = self.dropped = 0
+        self.sent = self.skipped = self.dropped = self.shown = 0
         self.ack_ns.clear()
         self.answer_ns.clear()
 
@@ -140,11 +142,11 @@ class Camera:
             await socket.send_bytes(header.encode() + self._jpeg)
 
 
-async def _watch(session: aiohttp.ClientSession, port: int) -> None:
-    """Read what a page would read."""
+async def _watch(session: aiohttp.ClientSession, port: int, seen: Latencies) -> None:
+    """Read what a page would read: the overview asks for nothing, and acknowledges nothing."""
     async with session.ws_connect(f"http://127.0.0.1:{port}/v1/ui", max_msg_size=0) as socket:
-        async for _ in socket:
-            pass
+        async for message in socket:
+            seen.shown += message.type is aiohttp.WSMsgType.BINARY
 
 
 async def main() -> None:
@@ -159,7 +161,7 @@ async def main() -> None:
             for number in range(order.cameras)
         ]
         if order.watch:
-            running.append(tasks.create_task(_watch(session, order.port)))
+            running.append(tasks.create_task(_watch(session, order.port, seen)))
         while (await asyncio.to_thread(sys.stdin.readline)).strip() == "begin":
             seen.clear()
             await asyncio.to_thread(sys.stdin.readline)

@@ -50,7 +50,7 @@ def _own_s() -> float:
     """Return the processor time of this process and of all below it, the living included."""
     usages = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     ended_s = sum(usage.ru_utime + usage.ru_stime for usage in usages)
-    return ended_s + sum(_living_s(pid) for pid in _children(os.getpid()))
+    return ended_s + sum(living_s(pid) for pid in _children(os.getpid()))
 
 
 def _children(pid: int) -> list[int]:
@@ -63,7 +63,8 @@ def _children(pid: int) -> list[int]:
     return []
 
 
-def _living_s(pid: int) -> float:
+def living_s(pid: int) -> float:
+    """Return the processor time of a process, all its threads included; 0 once it has gone."""
     with contextlib.suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -79,7 +79,7 @@ def _address(server: str) -> str:
     Raises:
         InvalidInputError: not an address of a server.
     """
-    if not re.fullmatch(r"(http|ws)s?://[^/\s]+/?", server):
+    if not re.fullmatch(r"(http|ws)s?://[^/?#\s]+(/[^?#\s]*)?", server):
         raise InvalidInputError(f"--server must be like http://BOX:8787, not {server!r}")
     return re.sub(r"^ws", "http", server).rstrip("/") + "/v1/results"
 

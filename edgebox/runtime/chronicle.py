@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from edgebox.domain.requests import CameraId
-from edgebox.runtime.rollup import Rollup
+from edgebox.runtime.rollup import Rollup, Stretch
 from edgebox.storage.history import History
 
 _SECOND_MS = 1_000
@@ -56,15 +56,18 @@ class Chronicle:
         """Write down what has happened since the last call.
 
         It belongs to the second in which it began, by the wall clock of that moment: whether the
-        timer was early or late, or the clock was set, each frame is counted once.
+        timer was early or late, or the clock was set, each frame is counted once. If a busy box
+        comes so late that it has missed a second, each frame belongs to when it was counted.
         """
         now_ms, now_ns = self._wall_ms(), self._clock_ns()
-        second = self._began_ms // _SECOND_MS
+        began_ms, began_ns = self._began_ms, self._began_ns
         elapsed_ms, self._uncounted_ns = divmod(
             now_ns - self._began_ns + self._uncounted_ns, 1_000_000
         )
         self._began_ms, self._began_ns = now_ms, now_ns
-        self._history.record_second(second, self._rollup.take(second, elapsed_ms, self._links()))
+        stretch = Stretch(began_ms, began_ns, elapsed_ms)
+        for second, periods in self._rollup.take(stretch, self._links()).items():
+            self._history.record_second(second, periods)
         finished = self._rollup.finished(now_ms // _SECOND_MS)
         if finished:
             self._history.record_minutes(finished)

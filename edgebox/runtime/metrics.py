@@ -99,11 +99,15 @@ class CameraMetrics:
         self._next = 0
         self._seconds: deque[tuple[int, Counts]] = deque()
         self._news = Period()
-        """What has come since the last `take_news` beside counts and latencies."""
+        """What this second has brought beside counts and latencies."""
+        self._ended_news: list[tuple[int, Period]] = []
+        """The news of seconds that have ended, for `take_news`."""
         self.has_news = False
         """Something was counted since the last `take_news`."""
+        self._counted = False
+        """Something was counted since a second's news ended."""
         self._taken: tuple[Counts, int] = Counts(), 0
-        """The counts, and how many samples there had been, at the last `take_news`."""
+        """The counts, and how many samples there had been, when a second's news last ended."""
         self.latencies = {part: Histogram() for part in PARTS}
         """Of all answers since the box started."""
 
@@ -161,12 +165,13 @@ class CameraMetrics:
             histogram.add(part_ns)
 
     def _second(self, now_ns: int) -> Counts:
-        self.has_news = True
         second = now_ns // 1_000_000_000
         if not self._seconds or self._seconds[-1][0] != second:
+            self._end_news()
             self._seconds.append((second, Counts()))
             while self._seconds[0][0] <= second - WINDOW_S:
                 self._seconds.popleft()
+        self.has_news = self._counted = True
         return self._seconds[-1][1]
 
     def window(self, now_ns: int) -> Counts:
@@ -208,13 +213,30 @@ class CameraMetrics:
             for name, row in zip(quantiles, table, strict=True)
         }
 
-    def take_news(self) -> Period:
-        """Return what has happened since the last call; its times are for the caller to fill in.
+    def take_news(self) -> list[tuple[int, Period]]:
+        """Return what has happened since the last call, by second of the clock of `now_ns`.
 
-        The counts are exact. Of latencies those of the last 4096 answers are counted.
+        Times covered are for the caller to fill in. The counts are exact; of latencies those of
+        the last 4096 answers are counted.
         """
-        news, self._news = self._news, Period()
+        self._end_news()
         self.has_news = False
+        ended, self._ended_news = self._ended_news, []
+        return ended
+
+    def _end_news(self) -> None:
+        """Put down what this second has brought."""
+        if not self._counted:
+            return
+        self._counted = False
+        news = self._since_last()
+        if len(self._ended_news) < WINDOW_S:
+            self._ended_news.append((self._seconds[-1][0], news))
+        else:  # nobody takes them
+            self._ended_news[-1][1].add(news)
+
+    def _since_last(self) -> Period:
+        news, self._news = self._news, Period()
         before, samples = self._taken
         self._taken = self.counts.copy(), self._next
         since = self.counts.minus(before)

@@ -63,6 +63,8 @@ class Kept:
     """The oldest second; None: there is none."""
     minute_ms: int | None
     """The oldest minute; None: there is none."""
+    hour_ms: int | None
+    """The oldest hour; None: there is none."""
     until_ms: int
     """What began from here on is not in minutes and hours yet."""
 
@@ -93,7 +95,7 @@ def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]
     if step_ms < HOUR.step_ms:
         # No hour is split: its row is of all of it.
         hour_ms = min(seconds_ms, to_ms) // HOUR.step_ms * HOUR.step_ms
-        bounds.append((MINUTE, min(_first_step(kept.minute_ms, HOUR, to_ms), hour_ms)))
+        bounds.append((MINUTE, min(_minutes_ms(kept, begin_ms, to_ms), hour_ms)))
     bounds.append((HOUR, begin_ms))
     found = []
     end_ms = to_ms
@@ -104,6 +106,15 @@ def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]
             found.append(Segment(level, since_ms, end_ms, max(step_ms, level.step_ms)))
             end_ms = since_ms
     return found[::-1]
+
+
+def _minutes_ms(kept: Kept, begin_ms: int, to_ms: int) -> int:
+    """Return from when on minutes say all that hours do."""
+    first_ms = _first_step(kept.minute_ms, HOUR, to_ms)
+    if kept.minute_ms is None or kept.hour_ms is None:
+        return first_ms
+    # In the same hour: no minute was let go yet, and those of that hour are all there ever were.
+    return begin_ms if kept.hour_ms > kept.minute_ms - HOUR.step_ms else first_ms
 
 
 def _first_step(since_ms: int | None, coarser: Level, otherwise_ms: int) -> int:

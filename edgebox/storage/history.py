@@ -161,9 +161,11 @@ class History:
     async def _kept(self) -> Kept:
         ((second,),) = (await self._seconds.read(("SELECT min(at) FROM history_second", ())))[0]
         ((minute,),) = (await self._writer.read(("SELECT min(at) FROM history_minute", ())))[0]
+        ((hour,),) = (await self._writer.read(("SELECT min(at) FROM history_hour", ())))[0]
         return Kept(
             None if second is None else second * SECOND.step_ms,
             None if minute is None else minute * MINUTE.step_ms,
+            None if hour is None else hour * HOUR.step_ms,
             self._until_ms,
         )
 

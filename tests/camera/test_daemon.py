@@ -361,13 +361,18 @@ def test_a_camera_that_no_box_would_take_is_refused_at_once() -> None:
         ("ws://10.0.0.7:8787/", "ws://10.0.0.7:8787/v1/stream"),
         ("https://box.example", "wss://box.example:443/v1/stream"),
         ("http://[::1]:80", "ws://[::1]:80/v1/stream"),
+        ("wss://box.example/street/1/", "wss://box.example:443/street/1/v1/stream"),
+        ("box:99/a%20b", "ws://box:99/a%20b/v1/stream"),
     ],
 )
 def test_addresses(server: str, url: str) -> None:
     assert stream_url(server) == url
 
 
-@pytest.mark.parametrize("server", ["", "ftp://box", "ws://", "box:port", "ws://box:99999"])
+@pytest.mark.parametrize(
+    "server",
+    ["", "ftp://box", "ws://", "box:port", "ws://box:99999", "ws://box/?a=b", "box#x", "box/a b"],
+)
 def test_wrong_addresses(server: str) -> None:
     with pytest.raises(InvalidInputError, match="must be an address"):
         stream_url(server)

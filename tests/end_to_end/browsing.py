@@ -32,22 +32,24 @@ STICKING_OUT = """
 """What is wider than the window, but for what scrolls by itself."""
 
 
+def chromium() -> str:
+    """Return where the browser is."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert program is not None, "the page is tested in Chromium: apt-get install chromium"
+    return program
+
+
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.fail("the page is tested in Chromium: apt-get install chromium")
     assert (PAGE / "index.html").is_file(), "build the page first: make page"
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         yield browser
         await browser.close()
 
 
-async def open_page(
-    browser: Browser, app: App, place: str = "", **options: Any
-) -> tuple[Page, list[str]]:
-    """Open the page, at a place such as "#/scheduler"; give it and what goes wrong in it."""
+async def new_page(browser: Browser, **options: Any) -> tuple[Page, list[str]]:
+    """Open an empty page of a browser that knows nothing yet; give it and what goes wrong in it."""
     context = await browser.new_context(**options)
     context.set_default_timeout(PATIENCE_MS)
     page = await context.new_page()
@@ -57,6 +59,14 @@ async def open_page(
         "console",
         lambda message: complaints.append(message.text) if message.type == "error" else None,
     )
+    return page, complaints
+
+
+async def open_page(
+    browser: Browser, app: App, place: str = "", **options: Any
+) -> tuple[Page, list[str]]:
+    """Open the page, at a place such as "#/scheduler"; give it and what goes wrong in it."""
+    page, complaints = await new_page(browser, **options)
     await page.goto(f"{app.url}/{place}")
     return page, complaints
 

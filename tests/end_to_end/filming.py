@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import itertools
 import re
-import shutil
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from edgebox.app import App
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import open_source
-from tests.end_to_end.browsing import ARGUMENTS, PATIENCE_MS, eventually
+from tests.end_to_end.browsing import ARGUMENTS, PATIENCE_MS, chromium, eventually
 
 SIZE_PX = (1280, 720)
 FILMED_HZ = 30.0
@@ -42,8 +41,6 @@ def film(folder: Path) -> Path:
 @contextlib.asynccontextmanager
 async def filming(street: Path) -> AsyncIterator[Browser]:
     """Run a Chromium whose camera shows this film."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program is not None, "the page is tested in Chromium: apt-get install chromium"
     arguments = [
         *ARGUMENTS,
         "--use-fake-device-for-media-stream",
@@ -51,7 +48,7 @@ async def filming(street: Path) -> AsyncIterator[Browser]:
         f"--host-resolver-rules=MAP {INSECURE_HOST} 127.0.0.1",
     ]
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=arguments)
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
         yield browser
         await browser.close()
 

@@ -9,7 +9,8 @@ from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
 from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, browser, open_page
-from tests.end_to_end.running import get_json, running
+from tests.end_to_end.running import free_port, get_json, running, until
+from tests.outgoing.receiver import receiving
 
 __all__ = ["browser"]
 
@@ -91,6 +92,61 @@ async def test_storage_versions_licences_and_executors(database: Path, browser: 
         (aiohttp,) = [each for each in system["packages"] if each["name"] == "aiohttp"]
         row = page.locator('[data-package="aiohttp"]')
         await expect(row).to_contain_text(f"{aiohttp['version']}{aiohttp['licence']}")
+
+
+async def test_where_events_go_and_what_is_in_memory(
+    database: Path, tmp_path: Path, browser: Browser
+) -> None:
+    file = tmp_path / "edgebox.toml"
+    async with receiving() as receiver:
+        receiver.secret = None
+        file.write_text(
+            f"""
+            [[webhooks]]
+            name = "barn"
+            url = "{receiver.url}"
+            [[webhooks]]
+            name = "shed"
+            url = "http://127.0.0.1:{free_port()}/"
+            """,
+            encoding="utf-8",
+        )
+        async with running(database, file=file, inference__memory_limit_mb=1_000) as app:
+            barn, shed = app.box.destinations
+            await until(lambda: barn.sent == 1 and shed.connected is False, "both to be tried")
+            page, complaints = await open_settings(browser, app)
+            box = (await get_json(app, "/v1/state"))[1]["box"]
+            card = page.get_by_test_id("events-out")
+            up, down = card.locator("[data-standing=up]"), card.locator("[data-standing=down]")
+            await expect(up).to_contain_text("barn webhook up")
+            await expect(up).to_contain_text("1 delivered · 0 waiting · 0 lost")
+            await expect(down).to_contain_text("shed webhook down")
+            await expect(down).to_contain_text("0 delivered · 1 waiting · 0 lost")
+            await expect(down).to_contain_text(box["destinations"][1]["last_error"]["text"])
+            (memory,) = box["memory"]
+            residency = page.locator(f'[data-executor="{memory["executor"]}"]')
+            await expect(residency.locator("[data-bytes]")).to_have_attribute(
+                "data-bytes", str(memory["used_bytes"])
+            )
+            await expect(residency).to_contain_text("of at most 1.0\u202fGB in memory")
+            weights = [one["weights"] for one in memory["resident"]]
+            await expect(residency.locator("[data-weights]")).to_have_count(len(weights))
+            await expect(residency.locator("[data-weights]").first).to_contain_text(weights[0])
+            await page.get_by_role("link", name="Cameras", exact=True).click()
+            stat = page.get_by_role("region", name="Box")
+            await expect(stat).to_contain_text("1 of 2 up")
+            await expect(page.get_by_test_id("events-out-stat")).to_have_text("1 waiting, 0 lost")
+            await expect(stat).to_contain_text("of 1.0\u202fGB in memory")
+            assert complaints == []
+
+
+async def test_a_box_that_tells_nobody_says_so(database: Path, browser: Browser) -> None:
+    async with running(database) as app:
+        page, _ = await open_settings(browser, app)
+        await expect(page.get_by_test_id("events-out")).to_contain_text("They go nowhere")
+        await expect(page.get_by_test_id("executors")).to_contain_text(
+            "Every model stays in memory"
+        )
 
 
 async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Browser) -> None:

@@ -81,6 +81,24 @@ async def test_a_clock_that_is_set_loses_nothing(tmp_path: Path, step_ms: int) -
     await storage.close()
 
 
+async def test_seconds_that_a_busy_box_missed_are_no_gaps(tmp_path: Path) -> None:
+    clocks = Clocks()
+    storage = await Storage.open(tmp_path / "box.sqlite3", now_ms=lambda: clocks.wall_ms)
+    life = Life(storage, clocks, lambda: None)
+    begin_ms = clocks.wall_ms
+    for late_ms in (0, 400, 2_300, 1_000, 0):
+        life.live(2, 1_000 + late_ms)
+    life.chronicle.close()
+    await storage.flush()
+    end_ms = clocks.wall_ms
+    for camera in (GATE, BOX):
+        rows = await storage.history.periods(SECOND, camera)
+        assert sorted(rows) == list(range(begin_ms // 1_000, -(-end_ms // 1_000)))
+        assert sum(row["captured"] for row in rows.values()) == 10
+        assert sum(row["covered_ms"] for row in rows.values()) == end_ms - begin_ms
+    await storage.close()
+
+
 async def test_a_restart_within_a_minute_adds_to_it(tmp_path: Path) -> None:
     clocks = Clocks()
     for _ in range(3):

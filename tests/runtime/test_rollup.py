@@ -10,7 +10,7 @@ from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
 from edgebox.runtime.frames import Ending
 from edgebox.runtime.metrics import CameraMetrics, Metrics
-from edgebox.runtime.rollup import Rollup
+from edgebox.runtime.rollup import Rollup, Stretch
 from edgebox.storage.periods import BOX, Period, Periods
 from tests.runtime.endings import SECOND, answer, refusal
 
@@ -24,6 +24,14 @@ GATE, YARD = CameraId("gate"), CameraId("yard")
 
 def make(metrics: Metrics, names_max: int = 99) -> Rollup:
     return Rollup(metrics, VARIANTS, names_max, lambda: None)
+
+
+def take(
+    rollup: Rollup, second: int, links: dict[CameraId, float | None]
+) -> dict[CameraId, Period]:
+    """Take a second that went by as it should."""
+    (found,) = rollup.take(Stretch(second * 1_000, second * SECOND, 1_000), links).values()
+    return found
 
 
 def summed(minutes: list[dict[int, Periods]], camera: CameraId) -> Period:
@@ -58,6 +66,8 @@ SECONDS = st.lists(
         st.lists(FACT, max_size=6),
         # How the wall clock goes on: late timers, a step back by an hour, forward by a day.
         st.sampled_from([1, 1, 1, 0, 2, 59, 61, -3600, 86_400]),
+        # How late the box came, ms.
+        st.sampled_from([0, 0, 3, 700, 1_000, 4_300, 50_000]),
         st.sets(st.sampled_from([GATE, YARD])),
     ),
     max_size=30,
@@ -66,7 +76,7 @@ SECONDS = st.lists(
 
 @given(SECONDS, st.booleans())
 def test_minutes_add_up_to_the_counters_whatever_the_clock_does(
-    seconds: list[tuple[list[tuple[CameraId, str]], int, set[CameraId]]], restarts: bool
+    seconds: list[tuple[list[tuple[CameraId, str]], int, int, set[CameraId]]], restarts: bool
 ) -> None:
     metrics = Metrics()
     rollup = make(metrics)
@@ -74,17 +84,21 @@ def test_minutes_add_up_to_the_counters_whatever_the_clock_does(
     minutes: list[dict[int, Periods]] = []
     expected: Counter[tuple[CameraId, str]] = Counter()
     now_s = 1_790_000_000
-    for number, (facts, step, connected) in enumerate(seconds):
-        now_ns = number * SECOND
+    now_ns = elapsed_ms = 0
+    for number, (facts, step, late_ms, connected) in enumerate(seconds):
+        stretch = Stretch(now_s * 1_000 + 250, now_ns, 1_000 + late_ms)
+        elapsed_ms += stretch.elapsed_ms
         for camera, fact in facts:
             if fact == "forget":
                 continue
+            now_ns += stretch.elapsed_ms * 1_000_000 // (len(facts) + 1)
             happen(metrics.of(camera), fact, now_ns)
             for owner in (camera, BOX):
                 expected[owner, fact] += 1
-        found = rollup.take(now_s, 1000, dict.fromkeys(connected, 1e6))
-        for name, period in found.items():
-            taken[name].append(period)
+        now_ns = stretch.began_ns + stretch.elapsed_ms * 1_000_000
+        for found in rollup.take(stretch, dict.fromkeys(connected, 1e6)).values():
+            for name, period in found.items():
+                taken[name].append(period)
         for camera, fact in facts:
             if fact == "forget":
                 metrics.forget(camera)
@@ -110,7 +124,7 @@ def test_minutes_add_up_to_the_counters_whatever_the_clock_does(
         assert total.width_px_sum == 256 * total.on_time + 608 * total.late
         assert (total.latencies == by_second.latencies).all()
         assert total.covered_ms == by_second.covered_ms
-    assert summed(minutes, BOX).covered_ms == 1000 * len(seconds)
+    assert summed(minutes, BOX).covered_ms == elapsed_ms
 
 
 def test_a_second_says_what_ran_and_what_the_uplink_carried() -> None:
@@ -122,7 +136,7 @@ def test_a_second_says_what_ran_and_what_the_uplink_carried() -> None:
     gate.received(5_000, None)
     for ending in (answer(), answer(variant="street-608"), refusal()):
         gate.ended(ending, SECOND)
-    found = make(metrics).take(7, 1_000, {GATE: 3e6})
+    found = take(make(metrics), 1, {GATE: 3e6})
     period = found[GATE]
     assert period.variants == {"street-256": 1, "street-608": 1}
     assert period.width_px_sum == 256 + 608
@@ -139,7 +153,7 @@ def test_a_camera_that_is_there_and_silent_has_a_period_and_one_that_left_has_no
     metrics.of(GATE)
     metrics.of(YARD)
     rollup = make(metrics)
-    found = rollup.take(0, 1_000, {GATE: None})
+    found = take(rollup, 0, {GATE: None})
     assert set(found) == {BOX, GATE}
     assert found[GATE].covered_ms == 1_000
 
@@ -148,7 +162,7 @@ def test_a_minute_ends_once() -> None:
     metrics = Metrics()
     rollup = make(metrics)
     metrics.of(GATE).captured(1, 1, SECOND)
-    rollup.take(59, 1_000, {})
+    take(rollup, 59, {})
     assert rollup.finished(59) == {}
     assert set(rollup.finished(60)) == {0}
     assert rollup.finished(60) == rollup.rest() == {}
@@ -164,11 +178,38 @@ def test_endless_names_get_rows_for_so_many_an_hour_and_the_box_counts_them_all(
     for second in range(3_600):
         metrics.of(GATE).captured(1, 1, SECOND)
         metrics.of(CameraId(f"x{rng.random()}")).captured(1, 1, SECOND)
-        names |= set(rollup.take(second, 1_000, {}))
+        names |= set(take(rollup, second, {}))
     assert len(names) == 6
     assert GATE in names
     assert full == ["told"]
     assert summed([rollup.rest()], BOX).captured == 7_201
     metrics.of(GATE).captured(1, 1, SECOND)
     metrics.of(YARD).captured(1, 1, SECOND)
-    assert set(rollup.take(3_600, 1_000, {})) == {BOX, GATE, YARD}, "a new hour, new names"
+    assert set(take(rollup, 3_600, {})) == {BOX, GATE, YARD}, "a new hour, new names"
+
+
+def test_a_box_that_missed_seconds_tells_them_apart_afterwards() -> None:
+    metrics = Metrics()
+    gate = metrics.of(GATE)
+    rollup = make(metrics)
+    # The wall clock's seconds begin a quarter after this one's; the box came 2.5 s too late.
+    for at_ms in (10_300, 10_900, 11_500, 13_100):
+        gate.captured(1, 0, at_ms * 1_000_000)
+    found = rollup.take(Stretch(60_250, 10_250 * 1_000_000, 3_500), {GATE: 2e6})
+    assert {second: periods[BOX].covered_ms for second, periods in found.items()} == {
+        60: 750, 61: 1_000, 62: 1_000, 63: 750
+    }  # fmt: skip
+    assert [periods[GATE].captured for periods in found.values()] == [2, 1, 0, 1]
+    assert [periods[GATE].connected_ms for periods in found.values()] == [750, 1_000, 1_000, 750]
+    assert [periods[GATE].estimated.weight for periods in found.values()] == [1, 1, 1, 1]
+
+
+def test_a_box_that_was_stopped_has_a_gap_and_loses_no_frame() -> None:
+    metrics = Metrics()
+    metrics.of(GATE).captured(1, 0, 0)
+    metrics.of(GATE).captured(1, 0, 7_199 * SECOND)
+    found = make(metrics).take(Stretch(0, 0, 7_200_000), {GATE: None})
+    assert {second: periods[GATE].captured for second, periods in found.items()} == {0: 1, 7_199: 1}
+    assert {second: periods[BOX].covered_ms for second, periods in found.items()} == {
+        0: 1_000, 7_199: 1_000
+    }  # fmt: skip

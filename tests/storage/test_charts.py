@@ -25,7 +25,13 @@ INSTANT = st.integers(T - 86_400_000 * 400, T + 86_400_000)
 
 
 KEPT = st.builds(
-    lambda second_ms, minute_ms, until_ms: Kept(second_ms, minute_ms, until_ms // 60_000 * 60_000),
+    lambda second_ms, minute_ms, hour_ms, until_ms: Kept(
+        second_ms,
+        minute_ms,
+        hour_ms and hour_ms // 3_600_000 * 3_600_000,
+        until_ms // 60_000 * 60_000,
+    ),
+    st.none() | INSTANT,
     st.none() | INSTANT,
     st.none() | INSTANT,
     INSTANT,
@@ -64,16 +70,26 @@ def test_segments_cover_the_span_once_within_the_points(
     ],
 )
 def test_the_usual_ranges(span_ms: int, level: object, step_ms: int) -> None:
-    kept = Kept(T - 3_700_000, T - 40 * 86_400_000, T)
+    kept = Kept(T - 3_700_000, T - 40 * 86_400_000, T - 90 * 86_400_000, T)
     (segment,) = segments(T - span_ms, T, 300, kept)
     assert (segment.level, segment.step_ms) == (level, step_ms)
 
 
 def test_after_a_restart_the_minutes_tell_what_the_seconds_forgot() -> None:
-    kept = Kept(T - 600_000, T - 86_400_000, T)
+    kept = Kept(T - 600_000, T - 86_400_000, T - 90 * 86_400_000, T)
     minutes, seconds = segments(T - 3_600_000, T, 300, kept)
     assert (minutes.level, minutes.step_ms, minutes.end_ms) == (MINUTE, 60_000, T - 600_000)
     assert (seconds.level, seconds.step_ms) == (SECOND, 15_000)
+
+
+@pytest.mark.parametrize("span_ms", [3_600_000, 6 * 3_600_000, 86_400_000])
+def test_a_box_younger_than_the_range_is_read_by_the_minute(span_ms: int) -> None:
+    kept = Kept(T - 600_000, T - 1_500_000, T - 3_600_000, T)
+    found = segments(T - span_ms, T, 300, kept)
+    assert found[0].level is MINUTE
+    assert found[0].begin_ms == T - span_ms
+    older = Kept(T - 600_000, T - 1_500_000, T - 7_200_000, T)
+    assert segments(T - 2 * 3_600_000, T, 300, older)[0].level is HOUR
 
 
 @pytest.fixture

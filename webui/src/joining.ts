@@ -29,12 +29,14 @@ export function commandLines({ source, extra }: Source, box: URL, name: string):
   ]
 }
 
-/** The box's address as `edgebox camera --server` takes it. */
+/** The box's address as `edgebox camera --server` takes it, with the path under which a proxy serves it. */
 export function serverOf(box: URL): string {
   const secure = box.protocol === 'https:'
   // Left out, it would be the box's own port for ws, not the web's.
   const port = box.port || (secure ? '443' : '80')
-  return `${secure ? 'wss' : 'ws'}://${box.hostname}:${port}`
+  const address = `${secure ? 'wss' : 'ws'}://${box.hostname}:${port}${box.pathname.replace(/\/+$/, '')}`
+  // A path may hold what a shell would not take as it stands.
+  return /^[\w:/.@%+~[\]-]+$/.test(address) ? address : `'${address.replaceAll("'", '%27')}'`
 }
 
 /** An address as a person types it, as the folder of the page; null: it is none. */

@@ -86,6 +86,34 @@ export interface Executor {
   running: string | null
 }
 
+/** What models share of an executor's memory, where that is limited. */
+export interface Memory {
+  executor: string
+  limit_bytes: number
+  used_bytes: number
+  resident: ReadonlyArray<{ weights: string; size_bytes: number }>
+  loading: string | null
+  loads: number
+  /** Variants that a plan newly named and that were in memory, or not. */
+  hits: number
+  misses: number
+  hit_ratio: number | null
+  switch_ms: number | null
+}
+
+/** Where events are sent to, and how that is going. */
+export interface Destination {
+  kind: 'mqtt' | 'webhook'
+  name: string
+  /** Null before the first attempt. */
+  connected: boolean | null
+  queued: number
+  sent: number
+  /** Events that were lost, by reason. */
+  dropped: ByReason
+  last_error: { at_ms: number; text: string } | null
+}
+
 export interface Percentiles {
   p50: number
   p99: number
@@ -118,12 +146,15 @@ export interface Box {
   labels: readonly string[]
   executors: readonly Executor[]
   applications: readonly ApplicationTimes[]
+  /** Empty unless the memory is limited. */
+  memory: readonly Memory[]
   queue_length: number | null
   planner: { last_ms: number | null; age_s: number | null; runs: number } | null
   decision_us: { p50: number | null; p99: number | null } | null
   loop_lag_ms: { p50: number | null; p99: number | null; max: number | null } | null
   window_s: number
   counts: Counts
+  destinations: readonly Destination[]
   events: readonly BoxEvent[]
 }
 

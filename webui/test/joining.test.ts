@@ -14,6 +14,8 @@ test('the camera is told scheme and port, so that no default can mislead it', ()
   expect(serverOf(new URL('http://box:8787/'))).toBe('ws://box:8787')
   expect(serverOf(new URL('http://box/'))).toBe('ws://box:80')
   expect(serverOf(new URL('https://box.example/'))).toBe('wss://box.example:443')
+  expect(serverOf(new URL('https://box.example/street/1/'))).toBe('wss://box.example:443/street/1')
+  expect(serverOf(new URL("http://box/it's;a&b/"))).toBe("'ws://box:80/it%27s;a&b'")
 })
 
 test('the plain package serves a made-up street, all else needs an extra', () => {

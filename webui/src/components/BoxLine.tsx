@@ -2,9 +2,11 @@
 
 import type { ComponentChildren } from 'preact'
 
+import { lost, working } from '../destinations'
 import { count, duration, isKnown, microseconds, milliseconds, percent } from '../format'
 import { HEALTH_WORD, healthSummary } from '../health'
-import type { BoxState, Executor } from '../types'
+import { bytes } from '../settings'
+import type { BoxState, Destination, Executor, Memory } from '../types'
 import { CountsLine } from './CountsLine'
 import { CheckIcon, HealthIcon } from './icons'
 
@@ -35,7 +37,12 @@ export function BoxLine({ state }: { state: BoxState }) {
           </ul>
         </Stat>
         {box.executors.map((executor) => (
-          <ExecutorStat key={executor.id} executor={executor} window_s={box.window_s} />
+          <ExecutorStat
+            key={executor.id}
+            executor={executor}
+            memory={box.memory.find((each) => each.executor === executor.id)}
+            window_s={box.window_s}
+          />
         ))}
         <Stat name="Queue" value={count(box.queue_length)} note="waiting now" />
         <Stat
@@ -56,6 +63,7 @@ export function BoxLine({ state }: { state: BoxState }) {
           note={`p99, max ${milliseconds(box.loop_lag_ms?.max)}`}
           title={`How late the event loop gets to what is due, over the last ${box.window_s} s`}
         />
+        {box.destinations.length > 0 && <EventsOutStat destinations={box.destinations} />}
       </div>
       <div class="box-totals">
         <h2>All cameras, since the start</h2>
@@ -85,7 +93,25 @@ function Stat({ name, value, note, title, children }: StatProps) {
   )
 }
 
-function ExecutorStat({ executor, window_s }: { executor: Executor; window_s: number }) {
+/** Whether events arrive; Settings has each destination. */
+function EventsOutStat({ destinations }: { destinations: readonly Destination[] }) {
+  const sum = (amount: (each: Destination) => number) => count(destinations.reduce((all, each) => all + amount(each), 0))
+  const up = working(destinations)
+  return (
+    <Stat
+      name="Events out"
+      value={`${count(up)} of ${count(destinations.length)}`}
+      note="up"
+      title="Places that events are sent to and that take them; more in Settings"
+    >
+      <p class={up < destinations.length ? 'executor-remark' : 'muted executor-note'} data-testid="events-out-stat">
+        {sum(({ queued }) => queued)} waiting, {sum(lost)} lost
+      </p>
+    </Stat>
+  )
+}
+
+function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memory: Memory | undefined; window_s: number }) {
   const provider = executor.provider.replace(/ExecutionProvider$/, '')
   const batch = isKnown(executor.batch_size_mean) ? `, ${executor.batch_size_mean.toFixed(1)} a batch` : ''
   return (
@@ -102,6 +128,7 @@ function ExecutorStat({ executor, window_s }: { executor: Executor; window_s: nu
         {provider} · {executor.device}
         <br />
         {executor.running ?? 'idle'}{batch}
+        {memory && <><br />{bytes(memory.used_bytes)} of {bytes(memory.limit_bytes)} in memory</>}
       </p>
       {executor.note && <p class="executor-remark">{executor.note}</p>}
     </Stat>

@@ -14,7 +14,8 @@ function EventText({ event: { camera, text } }: { event: BoxEvent }) {
 export function Events({ events }: { events: readonly BoxEvent[] }) {
   const latest = [...events].sort((a, b) => b.at_ms - a.at_ms).slice(0, SHOWN)
   return (
-    <aside class="events card" aria-labelledby="events-title" data-testid="events">
+    // It scrolls where it is long: the keyboard must get there.
+    <aside class="events card" aria-labelledby="events-title" data-testid="events" tabIndex={0}>
       <h2 id="events-title">Events</h2>
       {latest.length === 0 && <p class="muted">Nothing has happened yet.</p>}
       <ol>

@@ -1,11 +1,11 @@
 // What to do first: shown until a camera has connected.
 
+import { serverOf } from '../joining'
 import { hashOf } from '../route'
 import { Command } from './Command'
 
 export function NoCameras({ ready }: { ready: boolean }) {
-  const scheme = location.protocol === 'https:' ? 'wss' : 'ws'
-  const command = `edgebox camera scene: --server ${scheme}://${location.host}`
+  const command = `edgebox camera scene: --server ${serverOf(new URL('./', location.href))}`
   return (
     <section class="empty" aria-labelledby="empty-title" data-testid="empty">
       <h2 id="empty-title">No camera yet</h2>

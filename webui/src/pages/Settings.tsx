@@ -1,4 +1,4 @@
-// What this box runs with: its configuration and where it is from, storage, executors, versions, licences.
+// What this box runs with: its configuration and where it is from, storage, executors, where events go, versions, licences.
 
 import './settings.css'
 
@@ -7,6 +7,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { ask, ApiError } from '../api'
 import { Guard } from '../components/Guard'
 import { ConfigCard } from '../components/settings/ConfigCard'
+import { EventsOutCard } from '../components/settings/EventsOutCard'
 import { ExecutorsCard } from '../components/settings/ExecutorsCard'
 import { LicencesCard } from '../components/settings/LicencesCard'
 import { StorageCard } from '../components/settings/StorageCard'
@@ -28,7 +29,8 @@ export function Settings({ state }: { state: BoxState }) {
         <>
           <div class="settings-column">
             <Guard what="The storage"><StorageCard storage={system.storage} keys={config.keys} /></Guard>
-            <Guard what="The executors"><ExecutorsCard executors={state.box.executors} /></Guard>
+            <Guard what="The executors"><ExecutorsCard executors={state.box.executors} memory={state.box.memory} /></Guard>
+            <Guard what="The destinations of events"><EventsOutCard destinations={state.box.destinations} /></Guard>
             <Guard what="The versions"><VersionsCard system={system} /></Guard>
             <Guard what="The licences"><LicencesCard packages={system.packages} /></Guard>
           </div>

@@ -5,7 +5,7 @@ import { batchesOf, type Family, type ModelList, timesOf } from '../../models'
 
 export function ProfileTable({ list, family, executor }: { list: ModelList; family: Family; executor: string }) {
   return (
-    <div class="scroll-x">
+    <div class="scroll-x" tabIndex={0} role="region" aria-label={`Profile of ${family.name} on ${executor}`}>
       <table class="profile" data-testid="profile">
         <thead>
           <tr>

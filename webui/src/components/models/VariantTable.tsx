@@ -7,7 +7,7 @@ import type { MarksProps } from './AccuracyPlot'
 
 export function VariantTable({ list, family, executor, users, pointed, onPoint }: MarksProps) {
   return (
-    <div class="scroll-x">
+    <div class="scroll-x" tabIndex={0} role="region" aria-label={`Variants of ${family.name}`}>
       <table class="variants" data-testid="variants">
         <thead>
           <tr>

@@ -12,7 +12,7 @@ export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]
     <section class="changes card" aria-labelledby="changes-title" data-testid="changes">
       <h2 id="changes-title">How it changed</h2>
       {latest.length === 0 && <p class="muted">Nothing has changed since the box started.</p>}
-      <ol>
+      <ol tabIndex={0} aria-labelledby="changes-title">
         {latest.map((change) => (
           <li key={`${change.at_ms} ${change.camera}`}>
             <time dateTime={new Date(change.at_ms + offset_ms).toISOString()}>{timeOfDay(change.at_ms + offset_ms, false)}</time>

@@ -139,7 +139,7 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
         style={{ height: `${heightOf(executors.length)}px` }}
       />
       <p id="timeline-keys" class="visually-hidden">{KEYS}</p>
-      <div class="timeline-details" role="status" aria-live={frozen ? 'polite' : 'off'} data-testid="details">
+      <div class="timeline-details" tabIndex={0} role="status" aria-live={frozen ? 'polite' : 'off'} data-testid="details">
         <BatchDetails looked={looked} store={shown} paused={frozen !== null} />
       </div>
       <BatchTable store={shown} stage={stage} paused={frozen !== null} onSelect={select} />
@@ -199,7 +199,7 @@ function useStage(
 }
 
 /** What takes all keys for itself, and what is pressed with Space. */
-const TAKES_KEYS = 'input, select, textarea, .scroll-x'
+const TAKES_KEYS = 'input, select, textarea, .scroll-x, .timeline-legend, .timeline-details, .changes ol'
 const TAKES_SPACE = 'button, a, summary'
 
 function useKeys(keys: Readonly<Record<string, () => void>>): void {

@@ -13,7 +13,7 @@ from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import CameraId
 from edgebox.planning.candidates import Candidates, Level, all_candidates, level_of
-from edgebox.planning.capacity import timings
+from edgebox.planning.capacity import Bench, timings
 from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import (
@@ -83,7 +83,11 @@ def considered(
     if at is None:
         return None
     weighed = _Weighed(
-        cameras[at], choose(cameras, timing, parameters, iterations_max), at, snapshot, parameters
+        cameras[at],
+        choose(cameras, timing, parameters, iterations_max, Bench(snapshot, parameters.quantile)),
+        at,
+        snapshot,
+        parameters,
     )
     of = cameras[at].snapshot
     family = sorted(
@@ -149,7 +153,9 @@ class _Weighed:
                 self._selection, self._at, level, self._executors, self._parameters
             )
         # All were sent to their smallest size, or it to best effort.
-        return "shared", f"{sharing(self._selection, self._executors)}, too many for this size"
+        return "shared", (
+            f"{sharing(self._selection, self._at, self._executors)}, too many for this size"
+        )
 
     def _not_even_alone(self, level: Level) -> tuple[Verdict, str]:
         of, parameters = self._by_itself, self._parameters

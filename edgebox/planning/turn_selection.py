@@ -80,13 +80,13 @@ def works_in_turns(
     parameters: PlanningParameters,
 ) -> bool:
     """Say whether turns are worth a try here, and all can at least have their smallest levels."""
-    if not _gains(timing):
+    if not batches_gain(timing):
         return False
     smallest = [c.levels[0] for c in cameras]
     return _refusal(cameras, smallest, timing, parameters, upgrade=True) is None
 
 
-def _gains(timing: Mapping[VariantName, Timing]) -> bool:
+def batches_gain(timing: Mapping[VariantName, Timing]) -> bool:
     """Say whether full batches gain much, as on a GPU; else nothing is won in turns."""
     return any(
         pooled_ns / size <= _GAIN * of.batches[0][2] / of.batches[0][0]

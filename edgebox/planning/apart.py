@@ -24,9 +24,10 @@ from edgebox.planning.turn_selection import TurnSelection, best_in_turns, kept_i
 from edgebox.planning.turns import asked_of, lends_ns
 
 _CUTS_MAX = 8
-"""At so many places cameras are cut at first; then nearer and nearer to the best of these."""
-_QUICK_TESTS = 1200
-"""So many assignments of a camera are tried to value all cuts, shared among them."""
+"""At about so many places in all cameras are cut at first, then nearer to the best of these."""
+_QUICK_TESTS = 400
+"""So many tests, divided by the number of cameras, are spent on a part to value a cut."""
+_QUICK_TESTS_MIN = 12
 
 Variants = frozenset[VariantName]
 
@@ -167,7 +168,7 @@ def best_apart(
     working = [parts for parts in found if parts is not None]
     if not working:
         return None
-    return Apart(cameras, max(working, key=_worth), bench)
+    return Apart(cameras, search.finished(max(working, key=_worth)), bench)
 
 
 def _orders(cameras: Sequence[Candidates]) -> list[tuple[int, ...]]:
@@ -187,6 +188,10 @@ def _orders(cameras: Sequence[Candidates]) -> list[tuple[int, ...]]:
 
 def _worth(parts: Sequence[Part]) -> float:
     return sum(part.selection.accuracy_rate for part in parts)
+
+
+def _of_others(parts: Sequence[Part], part: Part) -> Variants:
+    return frozenset(v for other in parts if other is not part for v in other.variants)
 
 
 def _without(
@@ -221,7 +226,8 @@ class _Search:
         self._bench = bench
         self._parameters = parameters
         self._tests_max = tests_max
-        self._quick_tests = max(12, _QUICK_TESTS // len(cameras))
+        self._quick_tests = max(_QUICK_TESTS_MIN, _QUICK_TESTS // len(cameras))
+        self._known: dict[tuple[frozenset[int], tuple[ExecutorId, ...], Variants], Part | None] = {}
 
     def divided(self, order: Sequence[int]) -> list[Part] | None:
         """Return the best way found to divide cameras in this order among all executors."""
@@ -232,18 +238,17 @@ class _Search:
         at = 0
         while at < len(parts):  # each part again, as long as that brings anything
             part = parts[at]
-            others = frozenset(v for other in parts if other is not part for v in other.variants)
-            again = self._cut(part.members, part.executors, others)
+            again = self._cut(part.members, part.executors, _of_others(parts, part))
             if again is not None and _worth(again) > part.selection.accuracy_rate:
                 parts[at : at + 1] = again
             else:
                 at += 1
-        return self._finished(parts)
+        return parts
 
-    def _finished(self, parts: list[Part]) -> list[Part]:
+    def finished(self, parts: list[Part]) -> list[Part]:
         """Search each part once more, for longer."""
         for at, part in enumerate(parts):
-            others = frozenset(v for other in parts if other is not part for v in other.variants)
+            others = _of_others(parts, part)
             longer = self._solved(part.members, part.executors, others, self._tests_max)
             if longer and longer.selection.accuracy_rate > part.selection.accuracy_rate:
                 parts[at] = longer
@@ -267,7 +272,8 @@ class _Search:
         barred: Variants,
     ) -> tuple[Part, Part] | None:
         """Return the best place found to cut the cameras, between these executors."""
-        step = max(1, len(order) // _CUTS_MAX)
+        cuts = max(2, _CUTS_MAX // (len(self._bench.executors) - 1))
+        step = max(1, len(order) // cuts)
         places = list(range(step, len(order), step))
         tried: dict[int, tuple[Part, Part] | None] = {}
         while True:
@@ -282,16 +288,26 @@ class _Search:
             places = [best - step, best + step]
 
     def _both(self, one: Half, other: Half, barred: Variants) -> tuple[Part, Part] | None:
-        """Plan two parts, either first: the other has what variants are left."""
-        best: tuple[Part, Part] | None = None
-        for first, second in ((one, other), (other, one)):
-            leads = self._solved(*first, barred, self._quick_tests)
-            if leads is None:
-                return None
-            follows = self._solved(*second, barred | leads.variants, self._quick_tests)
-            if follows is not None and (best is None or _worth((leads, follows)) > _worth(best)):
-                best = (leads, follows) if first is one else (follows, leads)
-        return best
+        """Plan two parts. What both would run, one of them has to do without."""
+        first = self._quickly(*one, barred)
+        second = None if first is None else self._quickly(*other, barred)
+        if first is None or second is None:
+            return None
+        if first.variants.isdisjoint(second.variants):
+            return first, second
+        behind = self._quickly(*other, barred | first.variants)
+        before = self._quickly(*one, barred | second.variants)
+        found = [(first, behind)] if behind is not None else []
+        found += [(before, second)] if before is not None else []
+        return max(found, key=_worth, default=None)
+
+    def _quickly(
+        self, members: Sequence[int], executors: tuple[ExecutorId, ...], barred: Variants
+    ) -> Part | None:
+        key = frozenset(members), executors, barred
+        if key not in self._known:
+            self._known[key] = self._solved(members, executors, barred, self._quick_tests)
+        return self._known[key]
 
     def _solved(
         self,

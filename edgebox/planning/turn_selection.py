@@ -8,13 +8,14 @@ finds far more accuracy; where they gain nothing it finds no more than the steps
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 
 from edgebox.domain.models import VariantName
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.selection import Chosen, Refusal
-from edgebox.planning.turns import Late, asked_of, busy_share, turn
+from edgebox.planning.turns import NEVER_NS, Asked, Late, asked_of, busy_share, turn
 
 _TESTS_MAX = 240
 """Bound on the assignments that one search tries."""
@@ -155,6 +156,17 @@ class _Search:
         self._values = [
             [level.variant.accuracy * level.rate_hz for level in c.levels] for c in cameras
         ]
+        self._wishes = [
+            [
+                (
+                    level.variant.name,
+                    level.rate_hz,
+                    level.budget.compute_ns if c.served else NEVER_NS,
+                )
+                for level in c.levels
+            ]
+            for c in cameras
+        ]
         self.best = list(start)
         self._worth = self._worth_of(start)
 
@@ -185,13 +197,16 @@ class _Search:
 
     def _rising(self, low: Sequence[int], high: Sequence[int], risers: list[int]) -> list[int]:
         """Return the most of these cameras, in this order, that can rise from a size to another."""
+        gains = (self._values[c][high[c]] - self._values[c][low[c]] for c in risers)
+        worth = list(accumulate(gains, initial=self._worth_of(low)))
+        at = list(low)
+        for camera in risers:
+            at[camera] = high[camera]
         for count in range(len(risers), 0, -1):
-            at = list(low)
-            for camera in risers[:count]:
-                at[camera] = high[camera]
             # What is worth less than the best is not tried; with a larger low size it may be.
-            if self._worth_of(at) <= self._worth or self._tried(at):
+            if worth[count] <= self._worth or self._tests <= 0 or self._tried(at):
                 return risers[:count]
+            at[risers[count - 1]] = low[risers[count - 1]]
         return []
 
     def rise(self) -> None:
@@ -216,11 +231,18 @@ class _Search:
         if self._tests <= 0:
             return False
         self._tests -= 1
-        levels = [c.levels[n] for c, n in zip(self._cameras, at, strict=True)]
-        if (
-            _refusal(self._cameras, levels, self._timing, self._parameters, upgrade=True)
-            is not None
-        ):
+        asked: dict[VariantName, Asked] = {}
+        for wishes, n in zip(self._wishes, at, strict=True):
+            name, rate_hz, tightest_ns = wishes[n]
+            of = asked.get(name)
+            if of is None:
+                asked[name] = Asked(rate_hz, tightest_ns)
+                continue
+            of.rate_hz += rate_hz
+            of.tightest_ns = min(of.tightest_ns, tightest_ns)
+        found = turn(asked, self._timing, self._parameters.latency_upgrade_ns)
+        limit = self._parameters.turn_share * self._parameters.upgrade_share
+        if isinstance(found, Late) or busy_share(asked, self._timing) > limit:
             return False
         if (worth := self._worth_of(at)) > self._worth:
             self.best, self._worth = list(at), worth

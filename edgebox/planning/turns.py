@@ -23,7 +23,7 @@ from edgebox.domain.models import VariantName
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 
-_NEVER_NS = 1 << 62
+NEVER_NS = 1 << 62
 _LENT_MAX_NS = 10_000_000_000
 _LENT_STEP_NS = 100_000
 
@@ -33,7 +33,7 @@ class Asked:
     """What the cameras on one variant ask of it."""
 
     rate_hz: float = 0.0
-    tightest_ns: int = _NEVER_NS
+    tightest_ns: int = NEVER_NS
     """The least compute budget of a served camera."""
 
 
@@ -88,15 +88,15 @@ def turn(
         batches = {name: timing[name].batches[at[name]] for name in asked}
         turn_ns = sum(pooled_ns for _, _, pooled_ns in batches.values())
         wait_ns = max(round(turn_ns), *(longest_ns for _, longest_ns, _ in batches.values()))
-        late_ns = {name: max(0, guest_ns - pooled) for name, (_, _, pooled) in batches.items()}
-        for name, (_, longest_ns, _) in batches.items():
-            waits_ns = max(wait_ns, round(turn_ns + late_ns[name]))
+        for name, (_, longest_ns, pooled_ns) in batches.items():
+            waits_ns = max(wait_ns, round(turn_ns + max(0, guest_ns - pooled_ns)))
             over_ns = waits_ns + longest_ns + margin_ns - asked[name].tightest_ns
             if over_ns > 0:
                 return Late(name, over_ns)
         grown = False
         for name, of in asked.items():
-            needed = of.rate_hz * (turn_ns + late_ns[name]) / 1e9
+            waits_ns = turn_ns + max(0, guest_ns - batches[name][2])
+            needed = of.rate_hz * waits_ns / 1e9
             sizes = timing[name].batches
             while sizes[at[name]][0] < needed - 1e-9:
                 grown = True
@@ -116,7 +116,7 @@ def lends_ns(asked: Mapping[VariantName, Asked], timing: Mapping[VariantName, Ti
         asked: of each active variant; they work in turns.
         timing: what its batches take.
     """
-    tightest_ns = min((of.tightest_ns for of in asked.values()), default=_NEVER_NS)
+    tightest_ns = min((of.tightest_ns for of in asked.values()), default=NEVER_NS)
     low, high = 0, min(tightest_ns, _LENT_MAX_NS)
     while high - low > _LENT_STEP_NS:
         middle = (low + high) // 2

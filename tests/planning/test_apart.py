@@ -79,7 +79,10 @@ def best_of_all(cameras: Sequence[Candidates], bench: Bench) -> float | None:
         if len(set(homes)) < 2:
             continue
         for levels in product(*(c.levels for c in cameras)):
-            names = [{v.variant.name for v, h in zip(levels, homes, strict=True) if h == k} for k in (0, 1)]
+            names = [
+                {v.variant.name for v, h in zip(levels, homes, strict=True) if h == k}
+                for k in (0, 1)
+            ]
             if names[0] & names[1] or (best is not None and worth(levels) <= best):
                 continue
             for first in range(1, len(executors)):

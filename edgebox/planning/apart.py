@@ -25,9 +25,11 @@ from edgebox.planning.turns import asked_of, lends_ns
 
 _CUTS_MAX = 8
 """At about so many places in all cameras are cut at first, then nearer to the best of these."""
-_QUICK_TESTS = 400
-"""So many tests, divided by the number of cameras, are spent on a part to value a cut."""
-_QUICK_TESTS_MIN = 12
+_FINEST = 16
+"""Of more cameras than this, a sixteenth more or less is near enough."""
+_QUICK_TESTS = 1000
+"""So many tests, by the number of cameras and splits of executors, value a part of a cut."""
+_QUICK_TESTS_MIN = 8
 
 Variants = frozenset[VariantName]
 
@@ -129,7 +131,7 @@ def kept_apart(
         has_px = of.levels[of.current].variant.pixels
         below = [number for px, number in homes if px <= has_px] or [n for _, n in homes[:1]] or [0]
         members[below[-1]].append(at)
-    parts = []
+    parts: list[Part] = []
     for group, of_group in zip(bench.groups, members, strict=True):
         if not of_group:
             continue
@@ -163,12 +165,8 @@ def best_apart(
     """
     if len(cameras) < 2 or len(bench.executors) < 2:
         return None
-    search = _Search(cameras, bench, parameters, tests_max)
-    found = [search.divided(order) for order in _orders(cameras)]
-    working = [parts for parts in found if parts is not None]
-    if not working:
-        return None
-    return Apart(cameras, search.finished(max(working, key=_worth)), bench)
+    parts = _Search(cameras, bench, parameters, tests_max).divided(_orders(cameras))
+    return None if parts is None else Apart(cameras, parts, bench)
 
 
 def _orders(cameras: Sequence[Candidates]) -> list[tuple[int, ...]]:
@@ -226,15 +224,14 @@ class _Search:
         self._bench = bench
         self._parameters = parameters
         self._tests_max = tests_max
-        self._quick_tests = max(_QUICK_TESTS_MIN, _QUICK_TESTS // len(cameras))
+        pieces = len(cameras) * (len(bench.executors) - 1)
+        self._quick_tests = max(_QUICK_TESTS_MIN, _QUICK_TESTS // pieces)
         self._known: dict[tuple[frozenset[int], tuple[ExecutorId, ...], Variants], Part | None] = {}
 
-    def divided(self, order: Sequence[int]) -> list[Part] | None:
-        """Return the best way found to divide cameras in this order among all executors."""
-        cut = self._cut(order, self._bench.executors, frozenset())
-        if cut is None:
-            return None
-        parts = list(cut)
+    def divided(self, orders: Sequence[Sequence[int]]) -> list[Part] | None:
+        """Return the best way found to divide cameras in one of these orders; None: none works."""
+        cuts = [self._cut(order, self._bench.executors, frozenset()) for order in orders]
+        parts = list(max((cut for cut in cuts if cut is not None), key=_worth, default=()))
         at = 0
         while at < len(parts):  # each part again, as long as that brings anything
             part = parts[at]
@@ -243,16 +240,12 @@ class _Search:
                 parts[at : at + 1] = again
             else:
                 at += 1
-        return parts
-
-    def finished(self, parts: list[Part]) -> list[Part]:
-        """Search each part once more, for longer."""
-        for at, part in enumerate(parts):
+        for at, part in enumerate(parts):  # for longer, now that it is decided
             others = _of_others(parts, part)
             longer = self._solved(part.members, part.executors, others, self._tests_max)
             if longer and longer.selection.accuracy_rate > part.selection.accuracy_rate:
                 parts[at] = longer
-        return parts
+        return parts or None
 
     def _cut(
         self, order: Sequence[int], executors: tuple[ExecutorId, ...], barred: Variants
@@ -274,6 +267,7 @@ class _Search:
         """Return the best place found to cut the cameras, between these executors."""
         cuts = max(2, _CUTS_MAX // (len(self._bench.executors) - 1))
         step = max(1, len(order) // cuts)
+        finest = max(1, len(order) // _FINEST)
         places = list(range(step, len(order), step))
         tried: dict[int, tuple[Part, Part] | None] = {}
         while True:
@@ -281,9 +275,9 @@ class _Search:
                 if 0 < at < len(order) and at not in tried:
                     tried[at] = self._both((order[:at], first), (order[at:], second), barred)
             found = {at: cut for at, cut in tried.items() if cut is not None}
-            if step == 1 or not found:
+            if step <= finest or not found:
                 return max(found.values(), key=_worth, default=None)
-            step //= 2
+            step = max(finest, step // 2)
             best = max(found, key=lambda at: _worth(found[at]))
             places = [best - step, best + step]
 

@@ -72,6 +72,11 @@ class Bench:
         self.groups = snapshot.groups
         """Those that work apart now."""
 
+    @property
+    def together(self) -> Mapping[VariantName, Timing]:
+        """What batches take on all there are, where everybody shares them."""
+        return self.timing(tuple(self._snapshot.profiles))
+
     def timing(self, executors: tuple[ExecutorId, ...]) -> Mapping[VariantName, Timing]:
         """Return what batches take on some of them."""
         known = self._timings.get(executors)

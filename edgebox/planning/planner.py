@@ -10,7 +10,7 @@ from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.planning.candidates import all_candidates
-from edgebox.planning.capacity import Bench, timings
+from edgebox.planning.capacity import Bench
 from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import reason
@@ -43,13 +43,12 @@ def plan(
     Returns:
         An assignment for each camera whose family has a loaded variant.
     """
-    timing = timings(snapshot, parameters.quantile)
+    bench = Bench(snapshot, parameters.quantile)
+    timing = bench.together
     cameras = all_candidates(snapshot, timing, parameters)
     if not cameras:
         return Plan(snapshot.taken_ns)
-    selection = choose(
-        cameras, timing, parameters, iterations_max, Bench(snapshot, parameters.quantile)
-    )
+    selection = choose(cameras, timing, parameters, iterations_max, bench)
     executors = tuple(snapshot.profiles)
     assignments = {}
     for at, (of, level) in enumerate(zip(selection.cameras, selection.levels, strict=True)):

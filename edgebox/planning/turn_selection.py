@@ -6,6 +6,7 @@ tightest budget of all, and many cameras at many sizes share few batches. Here t
 finds far more accuracy; where they gain nothing it finds no more than the steps.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import accumulate
@@ -177,7 +178,7 @@ class _Search:
         """
         spared = self._tests // 3
         sizes = sorted({_size(level) for c in self._cameras for level in c.levels})
-        caps = [[_largest(c.levels, size) for c in self._cameras] for size in sizes]
+        caps = list(zip(*(_caps(c.levels, sizes) for c in self._cameras), strict=True))
         for large in range(len(sizes) - 1, 0, -1):
             high = caps[large]
             if self._worth_of(high) <= self._worth or self._tried(high):
@@ -196,18 +197,24 @@ class _Search:
                         break
 
     def _rising(self, low: Sequence[int], high: Sequence[int], risers: list[int]) -> list[int]:
-        """Return the most of these cameras, in this order, that can rise from a size to another."""
+        """Return the most of these cameras, in this order, that can rise from a size to another.
+
+        By halving: more of them ask for more of the larger size, and somebody tighter perhaps.
+        """
         gains = (self._values[c][high[c]] - self._values[c][low[c]] for c in risers)
         worth = list(accumulate(gains, initial=self._worth_of(low)))
-        at = list(low)
-        for camera in risers:
-            at[camera] = high[camera]
-        for count in range(len(risers), 0, -1):
-            # What is worth less than the best is not tried; with a larger low size it may be.
-            if worth[count] <= self._worth or self._tests <= 0 or self._tried(at):
-                return risers[:count]
-            at[risers[count - 1]] = low[risers[count - 1]]
-        return []
+        # What is worth less than the best is not tried; with a larger low size it may be.
+        can, cannot = max(0, bisect_right(worth, self._worth) - 1), len(worth)
+        while cannot - can > 1:
+            middle = (can + cannot) // 2
+            at = list(low)
+            for camera in risers[:middle]:
+                at[camera] = high[camera]
+            if self._tried(at):
+                can = middle
+            else:
+                cannot = middle
+        return risers[:can]
 
     def rise(self) -> None:
         """Let single cameras rise, the worst off first, as long as any can."""
@@ -262,6 +269,7 @@ def _size(level: Level) -> tuple[int, VariantName]:
     return level.variant.pixels, level.variant.name
 
 
-def _largest(levels: Sequence[Level], size: tuple[int, VariantName]) -> int:
-    """Return the largest level up to a size; the smallest one if all are larger."""
-    return max((at for at, level in enumerate(levels) if _size(level) <= size), default=0)
+def _caps(levels: Sequence[Level], sizes: Sequence[tuple[int, VariantName]]) -> list[int]:
+    """Return the largest level up to each of rising sizes; the smallest one if all are larger."""
+    of = [_size(level) for level in levels]
+    return [max(0, bisect_right(of, size) - 1) for size in sizes]

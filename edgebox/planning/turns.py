@@ -95,8 +95,8 @@ def turn(
                 return Late(name, over_ns)
         grown = False
         for name, of in asked.items():
-            waits_ns = turn_ns + max(0, guest_ns - batches[name][2])
-            needed = of.rate_hz * waits_ns / 1e9
+            gathers_ns = turn_ns + max(0, guest_ns - batches[name][2])
+            needed = of.rate_hz * gathers_ns / 1e9
             sizes = timing[name].batches
             while sizes[at[name]][0] < needed - 1e-9:
                 grown = True

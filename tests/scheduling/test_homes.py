@@ -19,7 +19,7 @@ from edgebox.scheduling.events import (
     RequestPrepared,
 )
 from edgebox.scheduling.policies import POLICIES, make_policy
-from edgebox.scheduling.state import read_state, write_state
+from edgebox.scheduling.state import StateError, read_state, write_state
 from tests.scheduling.scene import MS, Bench, name, profile, request
 
 ONE, TWO = ExecutorId("gpu/0"), ExecutorId("gpu/1")
@@ -124,3 +124,10 @@ def test_groups_are_part_of_the_state_and_of_snapshots() -> None:
     for scheduler in (again, box.scheduler):
         scheduler.handle(event, 2 * MS)
         assert begun(scheduler.handle(RequestPrepared(RequestId(77), 0), 2 * MS)) == []
+
+
+def test_a_state_from_before_there_were_groups_is_told_apart() -> None:
+    nodes = write_state(Box().scheduler)
+    del nodes[0][2]["_homes"]
+    with pytest.raises(StateError, match="other parts"):
+        read_state(nodes)

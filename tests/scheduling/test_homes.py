@@ -6,22 +6,26 @@ from itertools import count
 
 import pytest
 
-from edgebox.domain.models import ExecutorId
-from edgebox.domain.plans import Group, Plan
+from edgebox.domain.models import ExecutorId, Weights, WeightsId
+from edgebox.domain.plans import Assignment, Group, Plan
 from edgebox.domain.requests import BatchId, RequestId
 from edgebox.scheduling.events import (
     Action,
     BatchCompleted,
+    CameraOpened,
     ExecutorStopped,
     Infer,
+    Load,
+    MemoryLimited,
     PlanComputed,
     RequestArrived,
     RequestPrepared,
 )
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.state import StateError, read_state, write_state
-from tests.scheduling.scene import MS, Bench, name, profile, request
+from tests.scheduling.scene import MS, STREET, Bench, camera, name, profile, request
 
+PX = {name(px): px for px in (128, 256, 320)}
 ONE, TWO = ExecutorId("gpu/0"), ExecutorId("gpu/1")
 
 
@@ -131,3 +135,17 @@ def test_a_state_from_before_there_were_groups_is_told_apart() -> None:
     del nodes[0][2]["_homes"]
     with pytest.raises(StateError, match="other parts"):
         read_state(nodes)
+
+
+def test_memory_holds_a_variant_where_its_home_is() -> None:
+    box = Box()
+    stock = tuple(Weights(WeightsId(v), STREET, 10, px * px, (v,)) for v, px in PX.items())
+    box(CameraOpened(camera()), 0)
+    for each in (ONE, TWO):
+        box(MemoryLimited(each, 20, stock, (stock[0].id,)), 0)
+    groups = (Group((ONE,), (name(128),), 0), Group((TWO,), (name(256),), 0))
+    given = Assignment(camera().id, name(256), 10, 85, True, "")
+    told = box(PlanComputed(Plan(0, {given.camera: given}, groups=groups)), 1)
+    assert [a for a in told if isinstance(a, Load) and a.weights == name(256)] == [
+        Load(TWO, WeightsId(name(256)))
+    ]

@@ -146,6 +146,6 @@ def test_memory_holds_a_variant_where_its_home_is() -> None:
     groups = (Group((ONE,), (name(128),), 0), Group((TWO,), (name(256),), 0))
     given = Assignment(camera().id, name(256), 10, 85, True, "")
     told = box(PlanComputed(Plan(0, {given.camera: given}, groups=groups)), 1)
-    assert [a for a in told if isinstance(a, Load) and a.weights == name(256)] == [
+    assert [a for a in told if isinstance(a, Load) and a.weights == WeightsId(name(256))] == [
         Load(TWO, WeightsId(name(256)))
     ]

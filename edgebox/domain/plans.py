@@ -35,6 +35,18 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Executors that serve some variants apart from the others."""
+
+    executors: tuple[ExecutorId, ...]
+    variants: tuple[VariantName, ...]
+    """Whose home these executors are."""
+    lends_ns: int
+    """While nothing waits for its own variants, an executor may run a foreign batch that takes no
+    longer than this: nobody at home becomes late by it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The answer to one snapshot."""
 
@@ -43,6 +55,9 @@ class Plan:
     assignments: Mapping[CameraId, Assignment] = field(default_factory=dict)
     utilisation: float = 0.0
     """Planned share of the executors' time, P99 times over rates."""
+    groups: tuple[Group, ...] = ()
+    """Executors that work apart, no executor and no variant in two of them; empty: none do, every
+    executor serves all variants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +86,5 @@ class PlanningSnapshot:
     profiles: Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
     slowdown: Mapping[ExecutorId, float]
     fixed_ns: int
+    groups: tuple[Group, ...] = ()
+    """Those of the plan in force."""

@@ -6,7 +6,7 @@ gathered in that same time: then a request waits for one batch at most and rides
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.plans import PlanningSnapshot
@@ -57,3 +57,31 @@ def _timing(
         times = [max(1.0, p.quantile_ns(size, quantile) * slowdown.get(e, 1.0)) for e, p in on]
         batches.append((size, round(max(times)), 1 / sum(1 / time for time in times)))
     return Timing(batches[0][1], tuple(batches))
+
+
+class Bench:
+    """Executors side by side that have the same variants, and what runs of them would take."""
+
+    def __init__(self, snapshot: PlanningSnapshot, quantile: float) -> None:
+        self._snapshot = snapshot
+        self._quantile = quantile
+        self._timings: dict[tuple[ExecutorId, ...], dict[VariantName, Timing]] = {}
+        everywhere = {frozenset(profiles) for profiles in snapshot.profiles.values()}
+        self.executors = tuple(snapshot.profiles) if len(everywhere) == 1 else ()
+        """None, where they differ in what they have: then they cannot work apart."""
+        self.groups = snapshot.groups
+        """Those that work apart now."""
+
+    @property
+    def together(self) -> Mapping[VariantName, Timing]:
+        """What batches take on all there are, where everybody shares them."""
+        return self.timing(tuple(self._snapshot.profiles))
+
+    def timing(self, executors: tuple[ExecutorId, ...]) -> Mapping[VariantName, Timing]:
+        """Return what batches take on some of them."""
+        known = self._timings.get(executors)
+        if known is None:
+            profiles = {executor: self._snapshot.profiles[executor] for executor in executors}
+            part = replace(self._snapshot, profiles=profiles)
+            known = self._timings[executors] = timings(part, self._quantile)
+        return known

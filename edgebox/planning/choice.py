@@ -1,15 +1,16 @@
-"""Decides which levels all cameras get: step by step or in turns, kept or new. Pure."""
+"""Decides which levels all cameras get: by steps, in turns or apart, kept or new. Pure."""
 
 from collections.abc import Mapping, Sequence
 
 from edgebox.domain.models import VariantName
+from edgebox.planning.apart import best_apart, kept_apart
 from edgebox.planning.candidates import Candidates
-from edgebox.planning.capacity import Timing
+from edgebox.planning.capacity import Bench, Timing
 from edgebox.planning.ground import on_the_ground, slow_down, time_limit
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.selection import Chosen
 from edgebox.planning.steps import best_by_steps, kept_by_steps
-from edgebox.planning.turn_selection import best_in_turns, kept_in_turns
+from edgebox.planning.turn_selection import batches_gain, best_in_turns, kept_in_turns
 
 
 def choose(
@@ -17,13 +18,15 @@ def choose(
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
     iterations_max: int,
+    bench: Bench | None = None,
 ) -> Chosen:
     """Choose a level for every camera.
 
     First, cameras that could not be served even if all had their smallest level become best effort.
-    Then there are two ways to serve the others, with a sound test each: step by step, where many
-    sizes share the executors and a part of their time is kept free (`steps.py`), and in turns,
-    where few sizes run in full batches (`turns.py`). The plan in force, repaired and raised where
+    Then there are three ways to serve the others, with a sound test each: step by step, where many
+    sizes share the executors and a part of their time is kept free (`steps.py`), in turns,
+    where few sizes run in full batches (`turns.py`), and in turns of groups that work apart, where
+    there are several executors (`apart.py`). The plan in force, repaired and raised where
     there is room, is replaced only by one that is better by a margin, so that nobody is moved for
     nothing. Where not even the smallest levels fit either way, all rates are lowered by the same
     factor, none below what its camera can use; where not even these fit, the fewest cameras
@@ -34,6 +37,7 @@ def choose(
         timing: what batches take.
         parameters: the tunables.
         iterations_max: bound on the steps or tests of each search.
+        bench: the executors, if they may work apart.
     """
     ground = on_the_ground(cameras, timing, parameters)
     new: list[Chosen] = []
@@ -44,10 +48,17 @@ def choose(
         kept = kept_in_turns(cameras, timing, parameters, iterations_max)
         if kept is not None:
             old.append(kept)
+    if bench is not None and batches_gain(timing):
+        divided = best_apart(cameras, bench, parameters, iterations_max)
+        if divided is not None:
+            new.append(divided)
+        divided = kept_apart(cameras, bench, parameters, iterations_max)
+        if divided is not None:
+            old.append(divided)
     if ground.utilisation > time_limit(parameters):
-        if turning is None:
+        if not new:
             return slow_down(ground.cameras, timing, parameters)
-    elif turning is None or turning.served <= ground.served:
+    elif not new or new[0].served <= ground.served:
         new.append(best_by_steps(ground, timing, parameters, iterations_max))
         stepped = kept_by_steps(ground, timing, parameters, iterations_max)
         if stepped is not None:

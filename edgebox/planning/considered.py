@@ -13,7 +13,7 @@ from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import CameraId
 from edgebox.planning.candidates import Candidates, Level, all_candidates, level_of
-from edgebox.planning.capacity import timings
+from edgebox.planning.capacity import Bench
 from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import (
@@ -77,13 +77,18 @@ def considered(
 
     As long as `planner.plan` takes, and O(V (V + n)) for V sizes of its family and n cameras.
     """
-    timing = timings(snapshot, parameters.quantile)
+    bench = Bench(snapshot, parameters.quantile)
+    timing = bench.together
     cameras = all_candidates(snapshot, timing, parameters)
     at = next((n for n, each in enumerate(cameras) if each.snapshot.camera.id == camera), None)
     if at is None:
         return None
     weighed = _Weighed(
-        cameras[at], choose(cameras, timing, parameters, iterations_max), at, snapshot, parameters
+        cameras[at],
+        choose(cameras, timing, parameters, iterations_max, bench),
+        at,
+        snapshot,
+        parameters,
     )
     of = cameras[at].snapshot
     family = sorted(
@@ -149,7 +154,9 @@ class _Weighed:
                 self._selection, self._at, level, self._executors, self._parameters
             )
         # All were sent to their smallest size, or it to best effort.
-        return "shared", f"{sharing(self._selection, self._executors)}, too many for this size"
+        return "shared", (
+            f"{sharing(self._selection, self._at, self._executors)}, too many for this size"
+        )
 
     def _not_even_alone(self, level: Level) -> tuple[Verdict, str]:
         of, parameters = self._by_itself, self._parameters

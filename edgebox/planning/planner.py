@@ -1,8 +1,8 @@
 """Decides what every camera shall send and run on: a pure function of a snapshot.
 
 Each camera gets the most accurate variant that its link, its SLO and the shared executors
-allow; where they do not suffice for all, the cameras step down together. Limits: one variant
-per camera, every variant on the executors that have it now; placement is not decided here.
+allow; where they do not suffice for all, the cameras step down together. Executors may be given
+variants of their own (`apart.py`). Limits: one variant per camera.
 """
 
 import random
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.planning.candidates import all_candidates
-from edgebox.planning.capacity import timings
+from edgebox.planning.capacity import Bench
 from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import reason
@@ -43,11 +43,12 @@ def plan(
     Returns:
         An assignment for each camera whose family has a loaded variant.
     """
-    timing = timings(snapshot, parameters.quantile)
+    bench = Bench(snapshot, parameters.quantile)
+    timing = bench.together
     cameras = all_candidates(snapshot, timing, parameters)
     if not cameras:
         return Plan(snapshot.taken_ns)
-    selection = choose(cameras, timing, parameters, iterations_max)
+    selection = choose(cameras, timing, parameters, iterations_max, bench)
     executors = tuple(snapshot.profiles)
     assignments = {}
     for at, (of, level) in enumerate(zip(selection.cameras, selection.levels, strict=True)):
@@ -60,4 +61,4 @@ def plan(
             served=of.served,
             reason=reason(selection, at, executors, snapshot.fixed_ns, parameters),
         )
-    return Plan(snapshot.taken_ns, assignments, selection.utilisation)
+    return Plan(snapshot.taken_ns, assignments, selection.utilisation, selection.groups)

@@ -43,7 +43,8 @@ def reason(
     wanted_hz = of.snapshot.camera.rate_hz
     if of.crowded:
         least = f"{of.least_hz:g} Hz of {size_text(of.rungs[0].variant)}"
-        why = f"{sharing(selection, executors)}, too many for {least}, the least that is of use"
+        busy = sharing(selection, camera, executors)
+        why = f"{busy}, too many for {least}, the least that is of use"
         return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz, best effort: {why}"
     if not of.served:
         return f"{size}, best effort: {_unserved(of, fixed_ns, parameters)}"
@@ -54,7 +55,7 @@ def reason(
             if bandwidth_bps is not None:
                 why = f"the uplink carries {bandwidth_text(bandwidth_bps)}"
         else:
-            why = f"{sharing(selection, executors)}, too many for {wanted_hz:g} Hz"
+            why = f"{sharing(selection, camera, executors)}, too many for {wanted_hz:g} Hz"
         return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz: {why}"
     above = next((r for r in of.rungs if r.variant.pixels > level.variant.pixels), None)
     if above is None:
@@ -156,8 +157,10 @@ def shared(
     refused = selection.refusal(camera, above, parameters)
     if refused is None or refused.who is None:
         percent = max(1, round(100 * (refused.missing_share if refused else 0)))
-        its = "its" if len(executors) == 1 else "their"
-        return f"{sharing(selection, executors)}; {size} would need {percent} % more of {its} time"
+        on = selection.sharing(camera)[1] or executors
+        its = "its" if len(on) == 1 else "their"
+        busy = sharing(selection, camera, executors)
+        return f"{busy}; {size} would need {percent} % more of {its} time"
     over = ms_up(refused.over_ns)
     if refused.who == camera:
         return f"{size} would wait {over} ms too long behind other cameras' frames"
@@ -165,10 +168,11 @@ def shared(
     return f"{size} would make frames of {name} wait {over} ms too long"
 
 
-def sharing(selection: Chosen, executors: Sequence[ExecutorId]) -> str:
+def sharing(selection: Chosen, camera: int, executors: Sequence[ExecutorId]) -> str:
     """Say how many cameras share what."""
-    count = len(selection.cameras)
-    what = executors[0] if len(executors) == 1 else f"{len(executors)} executors"
+    count, apart = selection.sharing(camera)
+    on = apart or executors
+    what = on[0] if len(on) == 1 else f"{len(on)} executors"
     if count == 1:
         return f"one camera has {what} to itself"
     return f"{_WORDS[count] if count < len(_WORDS) else count} cameras share {what}"

@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.plans import Group
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 from edgebox.planning.parameters import PlanningParameters
@@ -49,6 +50,15 @@ class Chosen(ABC):
     def served(self) -> int:
         """How many cameras are more than best effort."""
         return sum(c.served for c in self.cameras)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Executors that work apart; none do, all serve everybody."""
+        return ()
+
+    def sharing(self, camera: int) -> tuple[int, tuple[ExecutorId, ...] | None]:
+        """Return how many cameras, it among them, share which executors; None: all there are."""
+        return len(self.cameras), None
 
     @property
     @abstractmethod

@@ -6,15 +6,17 @@ tightest budget of all, and many cameras at many sizes share few batches. Here t
 finds far more accuracy; where they gain nothing it finds no more than the steps.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 
 from edgebox.domain.models import VariantName
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.selection import Chosen, Refusal
-from edgebox.planning.turns import Late, asked_of, busy_share, turn
+from edgebox.planning.turns import NEVER_NS, Asked, Late, asked_of, busy_share, turn
 
 _TESTS_MAX = 240
 """Bound on the assignments that one search tries."""
@@ -80,13 +82,13 @@ def works_in_turns(
     parameters: PlanningParameters,
 ) -> bool:
     """Say whether turns are worth a try here, and all can at least have their smallest levels."""
-    if not _gains(timing):
+    if not batches_gain(timing):
         return False
     smallest = [c.levels[0] for c in cameras]
     return _refusal(cameras, smallest, timing, parameters, upgrade=True) is None
 
 
-def _gains(timing: Mapping[VariantName, Timing]) -> bool:
+def batches_gain(timing: Mapping[VariantName, Timing]) -> bool:
     """Say whether full batches gain much, as on a GPU; else nothing is won in turns."""
     return any(
         pooled_ns / size <= _GAIN * of.batches[0][2] / of.batches[0][0]
@@ -155,6 +157,17 @@ class _Search:
         self._values = [
             [level.variant.accuracy * level.rate_hz for level in c.levels] for c in cameras
         ]
+        self._wishes = [
+            [
+                (
+                    level.variant.name,
+                    level.rate_hz,
+                    level.budget.compute_ns if c.served else NEVER_NS,
+                )
+                for level in c.levels
+            ]
+            for c in cameras
+        ]
         self.best = list(start)
         self._worth = self._worth_of(start)
 
@@ -165,7 +178,7 @@ class _Search:
         """
         spared = self._tests // 3
         sizes = sorted({_size(level) for c in self._cameras for level in c.levels})
-        caps = [[_largest(c.levels, size) for c in self._cameras] for size in sizes]
+        caps = list(zip(*(_caps(c.levels, sizes) for c in self._cameras), strict=True))
         for large in range(len(sizes) - 1, 0, -1):
             high = caps[large]
             if self._worth_of(high) <= self._worth or self._tried(high):
@@ -184,15 +197,24 @@ class _Search:
                         break
 
     def _rising(self, low: Sequence[int], high: Sequence[int], risers: list[int]) -> list[int]:
-        """Return the most of these cameras, in this order, that can rise from a size to another."""
-        for count in range(len(risers), 0, -1):
+        """Return the most of these cameras, in this order, that can rise from a size to another.
+
+        By halving: more of them ask for more of the larger size, and somebody tighter perhaps.
+        """
+        gains = (self._values[c][high[c]] - self._values[c][low[c]] for c in risers)
+        worth = list(accumulate(gains, initial=self._worth_of(low)))
+        # What is worth less than the best is not tried; with a larger low size it may be.
+        can, cannot = max(0, bisect_right(worth, self._worth) - 1), len(worth)
+        while cannot - can > 1:
+            middle = (can + cannot) // 2
             at = list(low)
-            for camera in risers[:count]:
+            for camera in risers[:middle]:
                 at[camera] = high[camera]
-            # What is worth less than the best is not tried; with a larger low size it may be.
-            if self._worth_of(at) <= self._worth or self._tried(at):
-                return risers[:count]
-        return []
+            if self._tried(at):
+                can = middle
+            else:
+                cannot = middle
+        return risers[:can]
 
     def rise(self) -> None:
         """Let single cameras rise, the worst off first, as long as any can."""
@@ -216,11 +238,18 @@ class _Search:
         if self._tests <= 0:
             return False
         self._tests -= 1
-        levels = [c.levels[n] for c, n in zip(self._cameras, at, strict=True)]
-        if (
-            _refusal(self._cameras, levels, self._timing, self._parameters, upgrade=True)
-            is not None
-        ):
+        asked: dict[VariantName, Asked] = {}
+        for wishes, n in zip(self._wishes, at, strict=True):
+            name, rate_hz, tightest_ns = wishes[n]
+            of = asked.get(name)
+            if of is None:
+                asked[name] = Asked(rate_hz, tightest_ns)
+                continue
+            of.rate_hz += rate_hz
+            of.tightest_ns = min(of.tightest_ns, tightest_ns)
+        found = turn(asked, self._timing, self._parameters.latency_upgrade_ns)
+        limit = self._parameters.turn_share * self._parameters.upgrade_share
+        if isinstance(found, Late) or busy_share(asked, self._timing) > limit:
             return False
         if (worth := self._worth_of(at)) > self._worth:
             self.best, self._worth = list(at), worth
@@ -240,6 +269,7 @@ def _size(level: Level) -> tuple[int, VariantName]:
     return level.variant.pixels, level.variant.name
 
 
-def _largest(levels: Sequence[Level], size: tuple[int, VariantName]) -> int:
-    """Return the largest level up to a size; the smallest one if all are larger."""
-    return max((at for at, level in enumerate(levels) if _size(level) <= size), default=0)
+def _caps(levels: Sequence[Level], sizes: Sequence[tuple[int, VariantName]]) -> list[int]:
+    """Return the largest level up to each of rising sizes; the smallest one if all are larger."""
+    of = [_size(level) for level in levels]
+    return [max(0, bisect_right(of, size) - 1) for size in sizes]

@@ -8,6 +8,12 @@ this is Jellyfish's Eq. 6 and 7; with one executor it is the round-robin cycle o
 Batches grow with the load, so no part of the time need be kept free for unlucky phases; that they
 can still grow is what `busy_share` tells. Limits: all executors have all variants; batches form on
 whichever is free.
+
+An executor on which nothing waits may begin a foreign batch of length F. What arrives from then on
+finds a turn that began F too late: variant j's batch starts at most F + R - p_j later, for p_j its
+part of R. So it waits for at most R + max(0, F - p_j), its batch holds what comes in that time, and
+all is well if the conditions hold with this in the place of R. The turns after that one are no
+longer than R, which holds what comes in R, as before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +23,9 @@ from edgebox.domain.models import VariantName
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 
-_NEVER_NS = 1 << 62
+NEVER_NS = 1 << 62
+_LENT_MAX_NS = 10_000_000_000
+_LENT_STEP_NS = 100_000
 
 
 @dataclass(slots=True)
@@ -25,7 +33,7 @@ class Asked:
     """What the cameras on one variant ask of it."""
 
     rate_hz: float = 0.0
-    tightest_ns: int = _NEVER_NS
+    tightest_ns: int = NEVER_NS
     """The least compute budget of a served camera."""
 
 
@@ -62,6 +70,7 @@ def turn(
     asked: Mapping[VariantName, Asked],
     timing: Mapping[VariantName, Timing],
     margin_ns: int = 0,
+    guest_ns: int = 0,
 ) -> Turn | Late:
     """Find the shortest turn that carries this, or say who is late in every one.
 
@@ -72,19 +81,22 @@ def turn(
         asked: of each active variant.
         timing: what its batches take.
         margin_ns: kept back from every budget.
+        guest_ns: the longest foreign batch that an executor may run while nothing waits.
     """
     at = dict.fromkeys(asked, 0)
     while True:
         batches = {name: timing[name].batches[at[name]] for name in asked}
         turn_ns = sum(pooled_ns for _, _, pooled_ns in batches.values())
         wait_ns = max(round(turn_ns), *(longest_ns for _, longest_ns, _ in batches.values()))
-        for name, (_, longest_ns, _) in batches.items():
-            over_ns = wait_ns + longest_ns + margin_ns - asked[name].tightest_ns
+        for name, (_, longest_ns, pooled_ns) in batches.items():
+            waits_ns = max(wait_ns, round(turn_ns + max(0, guest_ns - pooled_ns)))
+            over_ns = waits_ns + longest_ns + margin_ns - asked[name].tightest_ns
             if over_ns > 0:
                 return Late(name, over_ns)
         grown = False
         for name, of in asked.items():
-            needed = of.rate_hz * turn_ns / 1e9
+            gathers_ns = turn_ns + max(0, guest_ns - batches[name][2])
+            needed = of.rate_hz * gathers_ns / 1e9
             sizes = timing[name].batches
             while sizes[at[name]][0] < needed - 1e-9:
                 grown = True
@@ -93,6 +105,26 @@ def turn(
                     return Late(name, round(turn_ns))
         if not grown:
             return Turn(wait_ns, {name: size for name, (size, _, _) in batches.items()})
+
+
+def lends_ns(asked: Mapping[VariantName, Asked], timing: Mapping[VariantName, Timing]) -> int:
+    """Return the longest foreign batch that these executors may run while nothing waits for them.
+
+    A longer one only makes everybody wait longer, so it is found by halving. O(log(T) V B).
+
+    Args:
+        asked: of each active variant; they work in turns.
+        timing: what its batches take.
+    """
+    tightest_ns = min((of.tightest_ns for of in asked.values()), default=NEVER_NS)
+    low, high = 0, min(tightest_ns, _LENT_MAX_NS)
+    while high - low > _LENT_STEP_NS:
+        middle = (low + high) // 2
+        if isinstance(turn(asked, timing, guest_ns=middle), Turn):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def busy_share(asked: Mapping[VariantName, Asked], timing: Mapping[VariantName, Timing]) -> float:

@@ -16,6 +16,7 @@ from edgebox.domain.requests import Camera, CameraId, LinkState
 from edgebox.scheduling.admission import Ladders, first_variant
 from edgebox.scheduling.calibration import Calibration
 from edgebox.scheduling.events import Advise, ComputePlan
+from edgebox.scheduling.homes import Homes
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.parameters import SchedulerParameters
 
@@ -45,11 +46,13 @@ class Adaptation:
         self,
         parameters: SchedulerParameters,
         ladders: Ladders,
+        homes: Homes,
         latencies: Latencies,
         calibration: Calibration,
     ) -> None:
         self._parameters = parameters
         self._ladders = ladders
+        self._homes = homes
         self._latencies = latencies
         self._calibration = calibration
         self._variants: dict[VariantName, Variant] = {}
@@ -140,6 +143,7 @@ class Adaptation:
     def planned(self, plan: Plan, now_ns: int) -> list[Advise]:
         """Put a plan into force; what it says of cameras that changed meanwhile is void."""
         asked, self._in_snapshot = self._in_snapshot, None
+        self._homes.planned(plan.groups)
         if asked is not None:
             self._took_ns = now_ns - self._planned_ns
         out: list[Advise] = []
@@ -200,6 +204,7 @@ class Adaptation:
             profiles=self._profiles,
             slowdown=self._latencies.slowdowns,
             fixed_ns=self._calibration.fixed_ns,
+            groups=self._homes.groups,
         )
 
     def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:

@@ -37,8 +37,7 @@ from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.policy import Batch, Known
-from edgebox.scheduling.queueing import QueueingPolicy
-from edgebox.scheduling.waiting import ReadyQueue
+from edgebox.scheduling.queueing import QueueingPolicy, Queues
 from edgebox.scheduling.work import WorkTable
 
 URGENCY = 0.3
@@ -112,13 +111,11 @@ class DistributionAware(QueueingPolicy):
         """Learn what a batch took, and from a single request what its like take."""
         self._learning.completed(batch, took_ns, now_ns)
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the batch with the best score; None: nobody waits for this executor."""
-        queues = [item for item in self._waiting.queues.items() if len(item[1])]
-        queues.sort(key=lambda item: item[1].deadlines[0])
         alone = len(queues) == 1 and len(queues[0][1]) == 1
         bests: list[_Best] = []
-        for number, (variant, _) in enumerate(queues):
+        for number, (variant, _, _) in enumerate(queues):
             times = self._learning.times(executor, variant)
             found = None if times is None else self._best(variant, times, now_ns, alone)
             if found is not None:
@@ -136,7 +133,7 @@ class DistributionAware(QueueingPolicy):
     def _costs_nobody(
         self,
         best: _Best,
-        others: Sequence[tuple[VariantName, ReadyQueue]],
+        others: Queues,
         executor: ExecutorId,
         now_ns: int,
     ) -> bool:
@@ -147,7 +144,7 @@ class DistributionAware(QueueingPolicy):
         if best.answered_after is None or 0 not in best.places:
             return False
         over_ns = now_ns + best.expected_ns / len(self._latencies.slowdowns)
-        for variant, queue in others:
+        for variant, queue, _ in others:
             times = self._learning.times(executor, variant)
             if times is None:
                 continue

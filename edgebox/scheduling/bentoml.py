@@ -16,7 +16,7 @@ from edgebox.domain.requests import RequestId
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Row
 from edgebox.scheduling.policy import Batch
-from edgebox.scheduling.queueing import QueueingPolicy, oldest
+from edgebox.scheduling.queueing import QueueingPolicy, Queues, oldest
 from edgebox.scheduling.waiting import ReadyQueue
 
 DECAY = 0.95
@@ -72,9 +72,9 @@ class BentoMl(QueueingPolicy):
         self._put_off_ns = None
         return super().expired(now_ns)
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the oldest requests, unless it is better to wait for more."""
-        for variant, queue, row in self._queues(executor):
+        for variant, queue, row in queues:
             line = self._line(variant, row)
             until_ns = self._worth_waiting_ns(variant, queue, row, line)
             if until_ns > now_ns:

@@ -11,7 +11,7 @@ from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.policy import Batch
-from edgebox.scheduling.queueing import QueueingPolicy, oldest
+from edgebox.scheduling.queueing import QueueingPolicy, Queues, oldest
 
 STEP = 1.0
 BACKOFF = 0.9
@@ -25,9 +25,9 @@ class Clipper(QueueingPolicy):
         self._largest: dict[tuple[ExecutorId, VariantName], float] = {}
         self._objective_ns: dict[ExecutorId, int] = {}
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the oldest requests, as many as the batch size has come to."""
-        for variant, queue, row in self._queues(executor):
+        for variant, queue, row in queues:
             largest = int(self._largest.get((executor, variant), 1.0))
             places = oldest(queue, min(largest, row.sizes[-1]))
             self._objective_ns[executor] = min(queue.slos[at] for at in places)

@@ -14,7 +14,7 @@ from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Row
 from edgebox.scheduling.policy import Batch
-from edgebox.scheduling.queueing import QueueingPolicy
+from edgebox.scheduling.queueing import QueueingPolicy, Queues
 
 RECENT = 10
 """Measurements per batch size."""
@@ -32,9 +32,9 @@ class Clockwork(QueueingPolicy):
         key = batch.executor, batch.variant, batch.batch_size
         self._measured.setdefault(key, deque(maxlen=RECENT)).append(took_ns)
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the earliest deadlines that make the largest full batch."""
-        for variant, queue, row in self._queues(executor):
+        for variant, queue, row in queues:
             for at in reversed(range(len(row.sizes))):
                 takes_ns = self._estimate_ns(executor, variant, row, at)
                 start = queue.first_from(now_ns + takes_ns + self._latencies.overhead_ns)

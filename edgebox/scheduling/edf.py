@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId, Step
 from edgebox.scheduling.events import Infer
+from edgebox.scheduling.homes import NONE, Barred
 from edgebox.scheduling.latencies import Latencies, Row
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import Batch, Known
@@ -172,10 +173,10 @@ class EarliestDeadlineFirst:
             self._later.pop(request, None)
         return self._entries.pop(request)
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def next_batch(self, executor: ExecutorId, now_ns: int, barred: Barred = NONE) -> Batch | None:
         """Give away the batch with the earliest deadline that this executor can still make."""
-        best = self._first(executor, now_ns, likely=True) or self._first(
-            executor, now_ns, likely=False
+        best = self._first(executor, now_ns, barred, likely=True) or self._first(
+            executor, now_ns, barred, likely=False
         )
         if best is None:
             return None
@@ -191,12 +192,14 @@ class EarliestDeadlineFirst:
         return Batch(variant, members, size)
 
     def _first(
-        self, executor: ExecutorId, now_ns: int, *, likely: bool
+        self, executor: ExecutorId, now_ns: int, barred: Barred, *, likely: bool
     ) -> tuple[tuple[int, RequestId], VariantName, Row, int] | None:
         """Find the earliest deadline that this executor makes usually, or at its quickest."""
         best: tuple[tuple[int, RequestId], VariantName, Row, int] | None = None
         for variant, queue in self._ready.items():
             if not queue or (best is not None and best[0] < queue[0]):
+                continue
+            if variant in barred:
                 continue
             row = self._latencies.row(executor, variant)
             if row is None:

@@ -2,7 +2,7 @@
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.scheduling.policy import Batch
-from edgebox.scheduling.queueing import QueueingPolicy, oldest
+from edgebox.scheduling.queueing import QueueingPolicy, Queues, oldest
 
 
 class FirstInFirstOut(QueueingPolicy):
@@ -11,12 +11,9 @@ class FirstInFirstOut(QueueingPolicy):
     Only what is past its deadline is dropped. Cost: O(n log n) per batch.
     """
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the oldest requests of the queue whose oldest came first."""
-        best = min(self._queues(executor), key=lambda item: min(item[1].requests), default=None)
-        if best is None:
-            return None
-        variant, queue, row = best
+        variant, queue, row = min(queues, key=lambda item: min(item[1].requests))
         return self._batch(variant, row, oldest(queue, row.sizes[-1]))
 
     def _quickest_ns(self, variant: VariantName, app: int) -> float:

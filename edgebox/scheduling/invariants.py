@@ -34,6 +34,8 @@ def _check_waiting(scheduler: Scheduler) -> None:
     _require(len(listed) == len(expected), "a camera's list holds a request twice or not at all")
     _require(set(listed) == expected, "the cameras' lists are not the waiting requests")
     _require(all(ledger.waiting_by_camera.values()), "an empty list of a camera was kept")
+    ready = Counter(live.variant for live in waiting.values() if live.stage is Stage.READY)
+    _require(ledger.ready == ready, "the ready are counted wrong")
     in_policy = Counter(scheduler._policy.pending())
     _require(in_policy == Counter(list(waiting)), "the policy holds other requests")
     _require(

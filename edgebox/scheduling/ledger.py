@@ -1,5 +1,6 @@
 """Owns the books: which requests live, in which stage, for which camera, and what runs. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -44,6 +45,8 @@ class Ledger:
         self.running: dict[ExecutorId, RunningBatch] = {}
         self.waiting_by_camera: dict[CameraId, dict[RequestId, None]] = {}
         self.waiting = 0
+        self.ready: Counter[VariantName] = Counter()
+        """How many are prepared and wait for a batch, by variant."""
 
     @property
     def variants(self) -> set[VariantName]:
@@ -56,12 +59,17 @@ class Ledger:
         self.waiting_by_camera.setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
 
+    def prepared(self, live: LiveRequest) -> None:
+        """Note that a request may be put into a batch."""
+        live.stage = Stage.READY
+        self.ready[live.variant] += 1
+
     def start(self, infer: Infer, now_ns: int) -> None:
         """Move a batch's members from waiting to running."""
         for member in infer.requests:
             live = self.live[member]
-            live.stage = Stage.RUNNING
             self._no_longer_waits(live)
+            live.stage = Stage.RUNNING
         self.running[infer.executor] = RunningBatch(infer, now_ns)
 
     def finish(self, executor: ExecutorId) -> list[LiveRequest]:
@@ -95,3 +103,7 @@ class Ledger:
         if not of_camera:
             del self.waiting_by_camera[request.camera]
         self.waiting -= 1
+        if live.stage is Stage.READY:
+            self.ready[live.variant] -= 1
+            if not self.ready[live.variant]:
+                del self.ready[live.variant]

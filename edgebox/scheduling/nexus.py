@@ -10,7 +10,7 @@ times are averages from the profile. Left out: packing several models onto one G
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.scheduling.latencies import Row
 from edgebox.scheduling.policy import Batch
-from edgebox.scheduling.queueing import QueueingPolicy
+from edgebox.scheduling.queueing import QueueingPolicy, Queues
 
 
 class Nexus(QueueingPolicy):
@@ -20,9 +20,9 @@ class Nexus(QueueingPolicy):
     Cost: O(sizes + dropped) per batch.
     """
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the window that the early drop stops at."""
-        for variant, queue, row in self._queues(executor):
+        for variant, queue, row in queues:
             planned = self._planned(row, min(queue.slos))
             for start in range(len(queue)):
                 count = min(planned, len(queue) - start)

@@ -29,7 +29,7 @@ from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.policy import Batch, Known
-from edgebox.scheduling.queueing import QueueingPolicy
+from edgebox.scheduling.queueing import QueueingPolicy, Queues
 from edgebox.scheduling.steps import Steps
 
 DELAY_RATE_PER_NS = 1e-10
@@ -71,9 +71,9 @@ class Orloj(QueueingPolicy):
         """Learn what a batch took."""
         self._learning.completed(batch, took_ns, now_ns)
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the requests with the highest priorities that fill the largest batch."""
-        for variant, queue, row in self._queues(executor):
+        for variant, queue, row in queues:
             times = self._learning.times(executor, variant)
             if times is None:
                 continue

@@ -13,6 +13,7 @@ from typing import Protocol
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
 from edgebox.scheduling.events import Infer
+from edgebox.scheduling.homes import NONE, Barred
 from edgebox.scheduling.latencies import Latencies
 
 
@@ -74,8 +75,11 @@ class BatchingPolicy(Protocol):
     def expired(self, now_ns: int) -> list[RequestId]:
         """Give away the requests to be dropped now."""
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
-        """Give away the requests that this idle executor runs now; None: nothing, for now."""
+    def next_batch(self, executor: ExecutorId, now_ns: int, barred: Barred = NONE) -> Batch | None:
+        """Give away the requests that this idle executor runs now; None: nothing, for now.
+
+        Of a variant that is barred from the executor nothing may run on it.
+        """
 
     def next_wakeup_ns(self) -> int | None:
         """Return the earliest instant at which an answer changes if nothing else happens."""

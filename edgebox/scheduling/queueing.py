@@ -1,20 +1,24 @@
 """Owns what most policies share: queues by deadline, and dropping the hopeless. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
 from edgebox.scheduling.events import Infer
+from edgebox.scheduling.homes import NONE, Barred
 from edgebox.scheduling.latencies import Latencies, Row
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import Batch, Known
 from edgebox.scheduling.waiting import ReadyQueue, Waiting
 
+Queues = list[tuple[VariantName, ReadyQueue, Row]]
+"""What waits, variant by variant, with what its batches take."""
+
 
 class QueueingPolicy:
     """A policy without an opinion: it queues by deadline, learns nothing and starts nothing.
 
-    A policy derived from it says what to run (`next_batch`), and where it differs, when a request
+    A policy derived from it says what to run (`_choose`), and where it differs, when a request
     is given up (`_quickest_ns`) and what it learns.
     """
 
@@ -56,7 +60,12 @@ class QueueingPolicy:
         """Give away the requests that would miss even at `_quickest_ns`."""
         return self._waiting.expired(now_ns)
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def next_batch(self, executor: ExecutorId, now_ns: int, barred: Barred = NONE) -> Batch | None:
+        """Choose among the queues that are not barred from an executor."""
+        queues = self._queues(executor, barred)
+        return self._choose(executor, queues, now_ns) if queues else None
+
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Start nothing."""
         return None
 
@@ -74,13 +83,16 @@ class QueueingPolicy:
         row = self._latencies.best(variant)
         return 0.0 if row is None else float(row.low_ns[0])
 
-    def _queues(self, executor: ExecutorId) -> Iterator[tuple[VariantName, ReadyQueue, Row]]:
-        """Yield what waits for an executor, the queue with the earliest deadline first."""
-        waiting = [item for item in self._waiting.queues.items() if len(item[1])]
-        for variant, queue in sorted(waiting, key=lambda item: item[1].deadlines[0]):
-            row = self._latencies.row(executor, variant)
-            if row is not None:
-                yield variant, queue, row
+    def _queues(self, executor: ExecutorId, barred: Barred) -> Queues:
+        """Return what waits for an executor, the queue with the earliest deadline first."""
+        waiting = [
+            (variant, queue, row)
+            for variant, queue in self._waiting.queues.items()
+            if len(queue) and variant not in barred
+            if (row := self._latencies.row(executor, variant)) is not None
+        ]
+        waiting.sort(key=lambda item: item[1].deadlines[0])
+        return waiting
 
     def _batch(self, variant: VariantName, row: Row, places: Sequence[int]) -> Batch:
         """Give away the requests at these places, padded to the smallest profiled size."""

@@ -117,12 +117,15 @@ class Residency:
         self.memories.pop(executor, None)
 
     def planned(
-        self, cameras: Mapping[VariantName, int], in_use: AbstractSet[VariantName], now_ns: int
+        self,
+        cameras: Mapping[ExecutorId, Mapping[VariantName, int]],
+        in_use: AbstractSet[VariantName],
+        now_ns: int,
     ) -> list[Action]:
         """Follow a plan, which gives these variants to so many cameras.
 
         Args:
-            cameras: by variant.
+            cameras: of each executor, by variant that it shall serve.
             in_use: variants that anything waits for or runs on: they stay.
             now_ns: the instant.
         """
@@ -130,9 +133,9 @@ class Residency:
         for executor, memory in self.memories.items():
             for each in memory.weights.values():
                 for variant in each.variants:
-                    if variant in cameras and variant not in memory.planned:
+                    if variant in cameras[executor] and variant not in memory.planned:
                         memory.asked(each.id, now_ns)
-            memory.planned = dict(cameras)
+            memory.planned = dict(cameras[executor])
             out += self._move(executor, in_use, now_ns)
         return out
 

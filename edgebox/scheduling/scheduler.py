@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.plans import Advice, Assignment, PlanningSnapshot
+from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
 from edgebox.domain.requests import (
     BatchId,
     CameraId,
@@ -31,6 +31,7 @@ from edgebox.scheduling.admission import Ladders, choose_for_deadlines
 from edgebox.scheduling.calibration import Calibration
 from edgebox.scheduling.corrections import Corrections
 from edgebox.scheduling.events import Action, Drop, Event, Finish, Infer, Prepare
+from edgebox.scheduling.homes import Barred, Homes
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.ledger import Ledger, Stage
 from edgebox.scheduling.parameters import SchedulerParameters
@@ -51,7 +52,10 @@ class Scheduler:
         self._calibration = Calibration(parameters)
         self._corrections = Corrections(parameters, self._latencies, self._calibration)
         self._ladders = Ladders(self._latencies)
-        self._adaptation = Adaptation(parameters, self._ladders, self._latencies, self._calibration)
+        self._homes = Homes(self._latencies)
+        self._adaptation = Adaptation(
+            parameters, self._ladders, self._homes, self._latencies, self._calibration
+        )
         self._sampling = Sampling(parameters, policy, self._latencies)
         self._residency = Residency(self._latencies, self._sampling)
         self._ledger = Ledger()
@@ -150,6 +154,11 @@ class Scheduler:
         """What executors with limited memory hold."""
         return self._residency.memories
 
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Executors that work apart, by the plan in force; empty: none do."""
+        return self._homes.groups
+
     def snapshot(self, now_ns: int) -> PlanningSnapshot:
         """Return what planning may know now, for questions beside its plans."""
         return self._adaptation.snapshot(now_ns)
@@ -212,7 +221,7 @@ class Scheduler:
         self._calibration.prepared(event.took_ns)
         live = self._ledger.live.get(event.request)
         if live is not None and live.stage is Stage.PREPARING:
-            live.stage = Stage.READY
+            self._ledger.prepared(live)
             self._policy.prepared(event.request, self._now_ns)
 
     def _request_rejected(self, event: events.RequestRejected) -> None:
@@ -319,8 +328,14 @@ class Scheduler:
         self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
         if self._residency.memories and not self._stopping:
             in_use = self._ledger.variants | self._sampling.variants
-            self._out += self._residency.planned(self._adaptation.wanted, in_use, self._now_ns)
+            wanted = self._adaptation.wanted
+            cameras = {
+                executor: {v: wanted[v] for v in self._homes.serves(executor, wanted)}
+                for executor in self._residency.memories
+            }
+            self._out += self._residency.planned(cameras, in_use, self._now_ns)
             self._ladders.refresh()
+            self._homes.refresh()
 
     def _plan_failed(self, event: events.PlanFailed) -> None:
         self._adaptation.plan_failed()
@@ -359,6 +374,7 @@ class Scheduler:
 
     def _resources_changed(self) -> None:
         self._ladders.refresh()
+        self._homes.refresh()
         profiles = {executor: self._latencies.known(executor) for executor in self._executors}
         self._out.extend(self._adaptation.resources_changed(profiles, self._now_ns))
 
@@ -405,16 +421,30 @@ class Scheduler:
     def _dispatch(self) -> None:
         if not self._ledger.waiting:
             return
-        for executor in self._latencies.fastest_first():
-            if executor in self._ledger.running or executor == self._sampling.executor:
-                continue
-            batch = self._policy.next_batch(executor, self._now_ns)
-            if batch is not None:
-                infer = Infer(
-                    executor, self._new_batch(), batch.variant, batch.requests, batch.batch_size
-                )
-                self._ledger.start(infer, self._now_ns)
-                self._out.append(infer)
+        for executor in self._idle():
+            self._start(executor, self._homes.foreign(executor))
+        if not self._homes.groups:
+            return
+        for executor in self._idle():
+            unsafe = self._homes.unsafe(executor, self._ledger.ready)
+            if unsafe is not None:
+                self._start(executor, unsafe)
+
+    def _idle(self) -> list[ExecutorId]:
+        return [
+            executor
+            for executor in self._latencies.fastest_first()
+            if executor not in self._ledger.running and executor != self._sampling.executor
+        ]
+
+    def _start(self, executor: ExecutorId, barred: Barred) -> None:
+        batch = self._policy.next_batch(executor, self._now_ns, barred)
+        if batch is not None:
+            infer = Infer(
+                executor, self._new_batch(), batch.variant, batch.requests, batch.batch_size
+            )
+            self._ledger.start(infer, self._now_ns)
+            self._out.append(infer)
 
     def _new_batch(self) -> BatchId:
         self._next_batch += 1

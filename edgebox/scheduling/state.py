@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 
 from edgebox.domain.errors import EdgeboxError
+from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.queueing import QueueingPolicy
 from edgebox.scheduling.scheduler import Scheduler
 
 _CLASS = re.compile(r"(?:domain|scheduling)(?:\.[a-z][a-z_0-9]*)+\.[A-Za-z_][A-Za-z_0-9]*")
@@ -75,6 +77,8 @@ def read_state(nodes: Nodes) -> Scheduler:
         raise StateError(f"is no state of a scheduler ({type(error).__name__}: {error})") from None
     if not isinstance(scheduler, Scheduler):
         raise StateError("is not the state of a scheduler")
+    if vars(scheduler).keys() != vars(Scheduler(SchedulerParameters(), QueueingPolicy())).keys():
+        raise StateError("has a scheduler with other parts than this version of edgebox")
     return scheduler
 
 

@@ -13,7 +13,7 @@ from edgebox.domain.requests import Request
 from edgebox.scheduling.adaptive import URGENCY, URGENCY_SLOS
 from edgebox.scheduling.distributions import Floats, Places
 from edgebox.scheduling.policy import Batch
-from edgebox.scheduling.queueing import QueueingPolicy
+from edgebox.scheduling.queueing import QueueingPolicy, Queues
 from edgebox.scheduling.steps import Steps
 from edgebox.simulation.workload import Model
 
@@ -37,14 +37,13 @@ class Clairvoyant(QueueingPolicy):
         """Watch a request; its id stands for its application."""
         self._waiting.admit(request, variant, request.id)
 
-    def next_batch(self, executor: ExecutorId, now_ns: int) -> Batch | None:
+    def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the batch with the best score."""
-        for variant, queue in self._waiting.queues.items():
-            if len(queue):
-                places, size = self._best(variant, now_ns)
-                if places:
-                    members = self._waiting.take(variant, places)
-                    return Batch(variant, tuple(member.id for member in members), size)
+        for variant, _, _ in queues:
+            places, size = self._best(variant, now_ns)
+            if places:
+                members = self._waiting.take(variant, places)
+                return Batch(variant, tuple(member.id for member in members), size)
         return None
 
     def _best(self, variant: VariantName, now_ns: int) -> tuple[list[int], int]:

@@ -116,8 +116,11 @@ class Judged:
 def test_what_is_promised_is_feasible(of: PlanningSnapshot) -> None:
     judged = Judged(of, planned(of))
     pairs = judged.pairs()
-    blocker_ns = max(p99_ns(of, variant) for _, _, variant in pairs)
     for c, assignment, variant in pairs:
+        # Where executors work apart, nobody waits for what is at home elsewhere.
+        groups = judged.answer.groups
+        here = next((g.variants for g in groups if variant.name in g.variants), None)
+        blocker_ns = max(p99_ns(of, v) for _, _, v in pairs if here is None or v.name in here)
         rate_hz = assignment.rate_hz
         assert min(1.0, c.camera.rate_hz) <= rate_hz <= c.camera.rate_hz
         if assignment.served:

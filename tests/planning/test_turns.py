@@ -20,7 +20,7 @@ from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
 from edgebox.planning.steps import best_by_steps
 from edgebox.planning.turn_selection import best_in_turns
-from edgebox.planning.turns import Asked, Late, Turn, asked_of, busy_share, turn
+from edgebox.planning.turns import Asked, Late, Turn, asked_of, busy_share, lends_ns, turn
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import CPU, MS, camera, name
 
@@ -140,6 +140,37 @@ def test_whoever_runs_batches_in_turns_is_never_late(of: Drawn, seed: int) -> No
                 del waiting[: len(gathered)]
         if idle:
             now_ns = min(w[0] for w in arrivals.values() if w)
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems(), st.integers(0, 1 << 32))
+def test_what_is_lent_while_nobody_waits_makes_nobody_late(of: Drawn, seed: int) -> None:
+    """Whenever the executor is idle it runs a foreign batch, as long as may be."""
+    rng = random.Random(seed)
+    one = {n: rows(*(longest / MS for _, longest, _ in t.batches)) for n, t in of.timing.items()}
+    if isinstance(turn(of.asked, one), Late):
+        return
+    guest_ns = lends_ns(of.asked, one)
+    assert isinstance(turn(of.asked, one, guest_ns=guest_ns), Turn)
+    longer = turn(of.asked, one, guest_ns=guest_ns + MS)
+    assert isinstance(longer, Late)
+    periods = {n: 1e9 / asked.rate_hz for n, asked in of.asked.items()}
+    firsts = {n: rng.random() * period for n, period in periods.items()}
+    arrivals = {n: [firsts[n] + k * p for k in range(60)] for n, p in periods.items()}
+    now_ns = 0.0
+    while all(arrivals.values()):
+        idle = True
+        for n, waiting in arrivals.items():
+            gathered = [at for at in waiting if at <= now_ns]
+            if gathered:
+                idle = False
+                now_ns += one[n].batches[len(gathered) - 1][1]
+                assert now_ns - gathered[0] <= of.asked[n].tightest_ns + 1
+                del waiting[: len(gathered)]
+        if idle:
+            now_ns = min(w[0] for w in arrivals.values() if w)
+            if guest_ns and rng.random() < 0.9:  # it began just before somebody came
+                now_ns += guest_ns - 1
 
 
 def levels_of(of: PlanningSnapshot) -> tuple[list[Candidates], dict[VariantName, Timing]]:

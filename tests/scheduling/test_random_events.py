@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
-from edgebox.domain.plans import Assignment, Plan
+from edgebox.domain.plans import Assignment, Group, Plan
 from edgebox.domain.requests import (
     BatchId,
     Camera,
@@ -91,6 +91,7 @@ class World:
     preparing: list[RequestId] = field(default_factory=list)
     ready: set[RequestId] = field(default_factory=set)
     open: set[CameraId] = field(default_factory=set)
+    groups: tuple[Group, ...] = ()
     plans: list[ComputePlan] = field(default_factory=list)
     ended: set[RequestId] = field(default_factory=set)
     retained: set[RequestId] = field(default_factory=set)
@@ -217,6 +218,7 @@ class World:
         assert infer.executor not in self.busy
         assert self.sampling is None or self.sampling.executor != infer.executor
         assert infer.executor in self._runs_on(infer.variant)
+        self._judge_home(infer)
         sizes = self.loaded[infer.executor][infer.variant].batch_sizes
         assert infer.batch_size in sizes
         assert 1 <= len(infer.requests) <= infer.batch_size
@@ -228,6 +230,19 @@ class World:
                 last_ns = self.alive[member].last_deadline_ns
                 assert self.now_ns + quickest_ns <= last_ns, "a lost request was run"
         self.busy[infer.executor] = infer
+
+    def _judge_home(self, infer: Infer) -> None:
+        """Executors run what is theirs, or what is short enough while nothing of theirs waits."""
+        own = next((g for g in self.groups if infer.executor in g.executors), None)
+        home = next((g for g in self.groups if infer.variant in g.variants), None)
+        if own is None or home is None or own is home:
+            return
+        if set(home.executors).isdisjoint(self._runs_on(infer.variant)):
+            return
+        assert not any(self.variant[each] in own.variants for each in self.ready)
+        on = self.loaded[infer.executor][infer.variant]
+        slowdown = self.scheduler.slowdown[infer.executor]
+        assert on.quantile_ns(infer.batch_size, 0.99) * slowdown <= own.lends_ns + 1
 
     def _judge_lost(self, request: RequestId) -> None:
         if self.policy == "edf":
@@ -290,7 +305,20 @@ def plan(world: World, a: int, b: int) -> Event:
     assignments = [
         Assignment(CameraId(c), variant, 1 + b % 3, 85, True, f"{b % 4}") for c in CAMERAS[: a % 4]
     ]
-    return PlanComputed(Plan(world.now_ns, {each.camera: each for each in assignments}))
+    given = {each.camera: each for each in assignments}
+    world.groups = groups(a, b)
+    return PlanComputed(Plan(world.now_ns, given, groups=world.groups))
+
+
+def groups(a: int, b: int) -> tuple[Group, ...]:
+    """Give each executor some of the variants, one of which may be nobody's."""
+    if b % 3 == 0:
+        return ()
+    px = list(MEDIAN_MS)
+    cut = 1 + b % 4
+    one = Group((EXECUTORS[a % 2],), tuple(map(name, px[:cut])), b % 7 * 5 * MS)
+    other = Group((EXECUTORS[1 - a % 2],), tuple(map(name, px[cut + b % 2 :])), b % 5 * 10 * MS)
+    return (one, other)
 
 
 def limited(world: World, a: int, b: int) -> Event | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from edgebox.domain.models import LatencyProfile, Weights, WeightsId
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import CameraId, Outcome
+from edgebox.runtime.entries import read_entry, write_entry
 from edgebox.scheduling.events import (
     Advise,
     BatchCompleted,
@@ -22,6 +24,7 @@ from edgebox.scheduling.events import (
     PlanComputed,
     TellDrift,
 )
+from edgebox.simulate.cameras import read_scenario
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Ended, Report
 from edgebox.simulation.run import run_scenario
@@ -30,6 +33,7 @@ from edgebox.simulation.senders import SenderKind
 from tests.simulation.scenes import gate, scenario_text
 
 S = 1_000_000_000
+SCENARIOS = Path(__file__).parents[2] / "benchmarks/scenarios"
 
 
 def scenario_of(*cameras: str, top: str = "duration_s = 20") -> Scenario:
@@ -87,6 +91,24 @@ def test_a_link_that_stands_still_costs_what_it_must_and_no_more() -> None:
     )
     assert 30 <= missed <= 34
     assert on_time_share(between(report, 8.5, 20)) == 1
+
+
+def test_apart_the_loose_deadlines_get_more_and_nobody_is_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mixed = read_scenario(SCENARIOS / "8-cameras-mixed.toml", 1)
+    scenario = replace(mixed, duration_ns=12 * S)
+    report = run_scenario(scenario, keep_journal=True)
+    apart = figures(report, scenario)["all"]
+    plans = [step.event.plan for step in report.journal if isinstance(step.event, PlanComputed)]
+    assert len(plans[-1].groups) == 2
+    for step in report.journal:  # what a journal keeps of it says the same
+        entry = read_entry(write_entry(step.now_ns, step.event, step.actions))
+        assert (entry.event, entry.actions) == (step.event, step.actions)
+    monkeypatch.setattr("edgebox.planning.choice.best_apart", lambda *of: None)
+    together = figures(run_scenario(scenario), scenario)["all"]
+    assert apart["miss_rate"] == together["miss_rate"] == 0
+    assert apart["accuracy"] > 1.05 * together["accuracy"]
 
 
 def advice_of(report: Report) -> list[tuple[float, CameraId, Advice]]:

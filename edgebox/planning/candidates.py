@@ -77,11 +77,13 @@ class Candidates:
         least = replace(self.smallest, rate_hz=min(rate_hz, self.smallest.rate_hz))
         return replace(self, levels=(least,), served=False, crowded=True)
 
-    def slowed(self, factor: float, rate_min_hz: float) -> "Candidates":
+    def slowed(self, ceiling_hz: float, rate_min_hz: float) -> "Candidates":
         """Return this camera at its smallest level only, its rate lowered as far as it may be."""
         level = self.levels[0]
+        if level.rate_hz <= ceiling_hz:
+            return replace(self, levels=(level,))
         least_hz = self.least_hz if self.served else min(rate_min_hz, level.rate_hz)
-        rate_hz = max(least_hz, round_rate(level.rate_hz * factor))
+        rate_hz = max(least_hz, round_rate(ceiling_hz))
         return replace(self, levels=(replace(level, rate_hz=rate_hz),))
 
 

@@ -28,8 +28,8 @@ def choose(
     where few sizes run in full batches (`turns.py`), and in turns of groups that work apart, where
     there are several executors (`apart.py`). The plan in force, repaired and raised where
     there is room, is replaced only by one that is better by a margin, so that nobody is moved for
-    nothing. Where not even the smallest levels fit either way, all rates are lowered by the same
-    factor, none below what its camera can use; where not even these fit, the fewest cameras
+    nothing. Where not even the smallest levels fit either way, the highest rates are lowered to a
+    common one, none below what its camera can use; where not even these fit, the fewest cameras
     become best effort.
 
     Args:

@@ -131,25 +131,30 @@ def slow_down(
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
 ) -> Selection:
-    """Lower all rates by the same factor, none below its least, until the time suffices."""
-    low, high = 0.0, 1.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        if at_least_rates(cameras, timing, parameters, middle).utilisation > time_limit(parameters):
-            high = middle
+    """Lower the highest rates to a common one, the highest for which the time suffices.
+
+    Shares are max-min fair: a camera that asks for little keeps it, and one that asks for a hundred
+    times as much as the others takes nothing from them. None falls below its least.
+    """
+    low_hz, high_hz = 0.0, max(c.levels[0].rate_hz for c in cameras)
+    for _ in range(24):
+        middle_hz = (low_hz + high_hz) / 2
+        slowed = at_least_rates(cameras, timing, parameters, middle_hz)
+        if slowed.utilisation > time_limit(parameters):
+            high_hz = middle_hz
         else:
-            low = middle
-    return at_least_rates(cameras, timing, parameters, low)
+            low_hz = middle_hz
+    return at_least_rates(cameras, timing, parameters, low_hz)
 
 
 def at_least_rates(
     cameras: Sequence[Candidates],
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
-    factor: float = 0.0,
+    ceiling_hz: float = 0.0,
 ) -> Selection:
-    """Return all cameras at their smallest levels, rates lowered by a factor, 0: to the least."""
-    slowed = [c.slowed(factor, parameters.rate_min_hz) for c in cameras]
+    """Return all cameras at their smallest levels, none above this rate unless it is its least."""
+    slowed = [c.slowed(ceiling_hz, parameters.rate_min_hz) for c in cameras]
     return Selection(slowed, [0] * len(slowed), timing, _window_ns(slowed))
 
 

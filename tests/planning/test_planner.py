@@ -197,6 +197,17 @@ def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
     assert reason == "128 px at 24 of 30 Hz: 13 cameras share cpu/0, too many for 30 Hz"
 
 
+def test_who_asks_for_much_takes_no_frames_from_who_asks_for_little() -> None:
+    cameras = [seen(camera("greedy", rate_hz=1000)), seen(camera("busy", rate_hz=200))]
+    cameras += [seen(camera(f"gate-{at}", rate_hz=10)) for at in range(6)]
+    answer = plan(snapshot(cameras), random.Random(1), 1000)
+    rates = {camera_: a.rate_hz for camera_, a in answer.assignments.items()}
+    # 317 frames/s, of which the six have 60; the others share the rest.
+    assert [rates.pop(CameraId(f"gate-{at}")) for at in range(6)] == [10] * 6
+    assert rates == {CameraId("greedy"): 128, CameraId("busy"): 128}
+    assert all(a.served for a in answer.assignments.values())
+
+
 def test_nobody_is_slowed_below_what_is_of_use_to_it() -> None:
     # 0.95 of the time at 3 ms a frame is 317 frames/s: 12 of 13 at 25 Hz and one at 1.
     cameras = [seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(13)]

@@ -117,7 +117,7 @@ def test_a_missing_extra_is_named(workload: Path, monkeypatch: pytest.MonkeyPatc
     ("name", "content", "message"),
     [
         ("none.jsonl", None, "there is no such file"),
-        ("cut.jsonl.gz", gzip.compress(b"{}" * 999)[:20], "is not a whole gzip file"),
+        ("cut.jsonl.gz", gzip.compress(b"{}" * 999, mtime=0)[:20], "is not a whole gzip file"),
         ("plain.jsonl.gz", b"{}", "is not a whole gzip file"),
         ("wrong.jsonl", b'{"type":"request"}\n', ":1: type: the first line must be the model"),
     ],

@@ -119,7 +119,12 @@ def _finite(text: str) -> float:
 @click.option("--rate-hz", default=10.0, show_default=True, help="Frames per second.")
 @click.option("--size", default="{}x{}".format(*SCENE_SIZE_PX), show_default=True, help="Of scene:")
 @click.option("--link", default=None, help="Shape the uplink: Mbit/s, lte[:SEED] or a trace file.")
-@click.option("--duration", type=float, default=None, help="Stop after so many seconds.")
+@click.option(
+    "--duration",
+    type=float,
+    default=None,
+    help="Seconds to run, once a box is found.",
+)
 @click.option("--app", default="default", show_default=True, help="Application of the frames.")
 @click.option("--family", default=None, help="Model family.  [default: the box's]")
 @click.option("--min-accuracy", default=0.0, show_default=True, help="Run nothing below it.")

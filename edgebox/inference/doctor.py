@@ -34,9 +34,9 @@ from edgebox.inference.sessions import (
     runtime_version,
 )
 from edgebox.inference.zoo import Zoo, load_zoo
+from edgebox.storage.glance import glance
 
 _GIB = 1 << 30
-_SQLITE_MAGIC = b"SQLite format 3\x00"
 _LIBRARIES = ("aiohttp", "aiosqlite", "click", "numpy", "orjson", "pillow", "rich", "uvloop")
 _RUNTIME_PACKAGES = re.compile(r"onnxruntime([_-].+)?", re.IGNORECASE)
 _CUDA_MEND = "pip install 'onnxruntime-gpu[cuda,cudnn]' brings CUDA and cuDNN as packages"
@@ -328,7 +328,7 @@ def check_storage(file: str) -> Finding:
         place = place.parent
     problem = _storage_problem(path, place)
     if problem:
-        return Finding("Database", Health.FAIL, problem, "name a writable file in storage.path")
+        return Finding("Database", Health.FAIL, problem, "name another file in storage.path")
     free_bytes = shutil.disk_usage(place).free
     found = f"{path} ({free_bytes / _GIB:.1f} GiB free)"
     if free_bytes < _GIB // 8:
@@ -342,23 +342,14 @@ def _storage_problem(path: Path, place: Path) -> str:
         return f"{path} is a folder"
     if place != path and not place.is_dir():
         return f"{path}: {place} is no folder"
-    if place == path and not _is_database(path):
-        return f"{path} is not a SQLite database"
+    if place == path and (problem := glance(path)):
+        return problem
     # SQLite writes two more files beside the database.
     folder = path.parent if place == path else place
     for needed, mode in ((place, os.W_OK), (folder, os.W_OK | os.X_OK)):
         if not os.access(needed, mode):
             return f"{path}: {needed} cannot be written"
     return ""
-
-
-def _is_database(path: Path) -> bool:
-    """Say whether a file starts like a SQLite database; an empty one becomes one."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE_MAGIC)) in (b"", _SQLITE_MAGIC)
-    except OSError:
-        return True  # that it cannot be read is said elsewhere
 
 
 def check_port(host: str, port: int) -> Finding:

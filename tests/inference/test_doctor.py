@@ -3,7 +3,9 @@
 import json
 import os
 import socket
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,7 @@ from edgebox.inference.doctor import (
     to_json,
 )
 from edgebox.inference.zoo import Zoo, bundled_folders, load_zoo
+from edgebox.storage.schema import APPLICATION_ID
 from tests.inference.tiny_onnx import FAILING_32, YOLOX_32, write_family
 
 NEW = Gpu("NVIDIA H200", "580.1", "143771 MiB", (9, 0))
@@ -149,6 +152,20 @@ def test_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty").touch()
     assert check_storage(str(tmp_path / "empty")).health == Health.OK
     assert bad(check_storage(str(tmp_path / "file" / "box")), Health.FAIL, "is no folder")
+    for script, told in (
+        ("CREATE TABLE theirs (x)", "is another program's database"),
+        ("PRAGMA application_id = 7", "is another program's database"),
+        (f"PRAGMA application_id = {APPLICATION_ID}", ""),
+        (f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 999", "a newer edgebox"),
+    ):
+        file = tmp_path / f"{len(list(tmp_path.iterdir()))}.sqlite3"
+        with closing(sqlite3.connect(file)) as connection:
+            connection.executescript(script)
+        before = file.read_bytes()
+        finding = check_storage(str(file))
+        assert bad(finding, Health.FAIL, told) if told else finding.health == Health.OK
+        assert file.read_bytes() == before
+        assert not list(tmp_path.glob(f"{file.name}-*"))
     # Root may write anywhere, so the system is made to say no.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert bad(check_storage(str(tmp_path / "box.sqlite3")), Health.FAIL, "cannot be written")

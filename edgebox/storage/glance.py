@@ -1,0 +1,36 @@
+"""Says whether a database file is one that edgebox can use, without changing or locking anything.
+
+Limits: what a running program has not yet moved from its log into the file is not seen.
+"""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from edgebox.storage.schema import APPLICATION_ID, MIGRATIONS
+
+
+def glance(path: Path) -> str:
+    """Say why the database in an existing file cannot be used; empty: nothing is against it."""
+    # Immutable: no lock, no files beside it, and its log is not looked at.
+    uri = f"{path.absolute().as_uri()}?immutable=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            application = _number(connection, "PRAGMA application_id")
+            version = _number(connection, "PRAGMA user_version")
+            tables = _number(connection, "SELECT count(*) FROM sqlite_master")
+    except sqlite3.OperationalError:
+        return ""  # that it cannot be read is said elsewhere
+    except sqlite3.DatabaseError:
+        return f"{path} is not a SQLite database"
+    unfinished = not application and path.with_name(f"{path.name}-wal").exists()
+    if application != APPLICATION_ID and (application or version or tables) and not unfinished:
+        return f"{path} is another program's database"
+    if version > len(MIGRATIONS):
+        return f"{path} was written by a newer edgebox (schema {version} of {len(MIGRATIONS)})"
+    return ""
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    ((value,),) = connection.execute(query).fetchall()
+    return int(value)

@@ -4,14 +4,19 @@ Limits: what a running program has not yet moved from its log into the file is n
 """
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from edgebox.storage.schema import APPLICATION_ID, MIGRATIONS
 
+_MAGIC = b"SQLite format 3\x00"
+
 
 def glance(path: Path) -> str:
     """Say why the database in an existing file cannot be used; empty: nothing is against it."""
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(len(_MAGIC)) not in (b"", _MAGIC):
+            return f"{path} is not a SQLite database"
     # Immutable: no lock, no files beside it, and its log is not looked at.
     uri = f"{path.absolute().as_uri()}?immutable=1"
     try:

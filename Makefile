@@ -33,10 +33,11 @@ lint: $(VENV)/.edgebox-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What needs no server, browser or clock of its own shares the cores; what does has them to itself.
+# Tests without servers, cameras or browsers share the cores; the others have them to themselves.
+PURE := $(addprefix tests/,domain link media planning scheduling simulation storage vision)
 unit: $(VENV)/.edgebox-dev
-	$(BIN)/pytest --numprocesses auto --ignore tests/end_to_end
-	$(BIN)/pytest tests/end_to_end
+	$(BIN)/pytest --numprocesses auto $(PURE)
+	$(BIN)/pytest $(addprefix --ignore=,$(PURE))
 
 clean:
 	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -249,6 +249,11 @@ def test_adaptive_is_not_beaten_by_a_baseline(kind: str, load: float, slo_multip
     assert rates["adaptive"] >= max(rates.values()) - 0.015
 
 
+def test_in_an_overload_of_one_application_adaptive_keeps_up_with_the_likeliest_first() -> None:
+    work = made("lognormal", 1.1, 1.5, requests=4000)
+    assert ran(work, "adaptive").finish_rate >= ran(work, "orloj").finish_rate - 0.005
+
+
 @pytest.mark.parametrize("kind", ["modal-2", "modal-6", "rare-long", "static"])
 def test_adaptive_hardly_gains_from_knowing_separable_execution_times(kind: str) -> None:
     work = made(kind, 0.7, 2)

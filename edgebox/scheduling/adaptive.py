@@ -9,11 +9,9 @@ deadlines but not by the last counts for what it is still worth.
 Source: Orloj (arXiv 2209.00159), from which it takes empirical distributions per application, the
 maximum of a batch, and the exponential urgency. It differs in scoring batches instead of requests,
 in grouping by application, so that a long request does not hold up short ones, in dropping only
-the hopeless, and in never waiting for a batch to fill. In an overload of one application it may
-leave the tightest deadlines for later ones, of whom more are answered.
+the hopeless, and in never waiting for a batch to fill.
 """
 
-import math
 import random
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -48,9 +46,6 @@ URGENCY = 0.3
 
 URGENCY_SLOS = 0.3
 """Share of its deadline over which a member's urgency fades by a factor e."""
-
-ERRORS = 2.0
-"""An overload of one application is believed when arrivals show it by so many standard errors."""
 
 LOOK_AHEAD_FACTOR = 20
 """A batch must be expected to take so many times as long as looking ahead."""
@@ -177,10 +172,7 @@ class DistributionAware(QueueingPolicy):
         waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
         pricing = self._pricing(times, table)
         alone = alone and len(table.rank) == 1  # with several applications waiting may be better
-        found = None
-        if not alone:
-            coming_per_ns = self._surely_coming_per_ns(variant, waiters, now_ns)
-            found = propose(waiters, table, pricing, coming_per_ns)
+        found = None if alone else propose(waiters, table, pricing)
         if found is None:
             single = likeliest(waiters, table, pricing)
             return (
@@ -202,19 +194,6 @@ class DistributionAware(QueueingPolicy):
             float(slack_ns[places].min()),
             partial(answered_after, found, at, waiters=waiters, table=table, pricing=pricing),
         )
-
-    def _surely_coming_per_ns(self, variant: VariantName, waiters: Waiters, now_ns: int) -> float:
-        """Return the rate of arrivals per executor, less two standard errors of their count.
-
-        0 where not the time left alone says who is worth most: with several applications or
-        deadlines.
-        """
-        recent = self._recent[variant]
-        several = waiters.steps is not None or len(self._learning.distributions(variant)) > 1
-        if several or len(recent) < lookahead.KNOWN_MIN:
-            return 0.0
-        certain = 1 - ERRORS / math.sqrt(len(recent))
-        return certain / recent.interval_ns(now_ns) / len(self._latencies.slowdowns)
 
     def _is_worth_looking_ahead(
         self, variant: VariantName, waiters: Waiters, expected_ns: float

@@ -3,7 +3,7 @@
 Pure. A candidate is a choice of (class, size, membership quantile, order): of the requests whose
 application is at most the class, the first `size` that are in time with the quantile's
 probability, either by deadline, or those of the class itself first. Its score is what it answers
-on time per time it takes. In an overload of one application the latest deadlines are tried too.
+on time per time it takes.
 
 Source: Orloj (arXiv 2209.00159) has the distributions and the score per request; scoring whole
 batches, grouping by application and membership by quantile are ours. Cost: a few dozen array
@@ -82,31 +82,9 @@ class Candidates:
         """Return the places of one candidate."""
         return [int(place) for place in self.members[at][self.present[at]]]
 
-    def only(self, kept: npt.NDArray[np.bool_]) -> "Candidates":
-        """Return some of them, `kept` (C,)."""
-        return Candidates(
-            self.members[kept],
-            self.present[kept],
-            self.size[kept],
-            self.score[kept],
-            self.expected_ns[kept],
-        )
 
-
-def propose(
-    waiters: Waiters, table: WorkTable, pricing: Pricing, coming_per_ns: float = 0.0
-) -> Candidates | None:
-    """Form and score every candidate; None: nobody is in time with any quantile's probability.
-
-    Args:
-        waiters: the queue.
-        table: the work of the applications.
-        pricing: what batches cost.
-        coming_per_ns: how many surely arrive per time. Of each size those with the latest deadlines
-            are a candidate as well if at least as many arrive while they run: who is left then
-            would only take the place of somebody with more time, so leaving them costs nothing.
-            0: none of these.
-    """
+def propose(waiters: Waiters, table: WorkTable, pricing: Pricing) -> Candidates | None:
+    """Form and score every candidate; None: nobody is in time with any quantile's probability."""
     tops = _tops(waiters.rank)
     sizes = _useful_sizes(len(waiters.rank), pricing.sizes)
     # A ns of grace: finishing exactly at the deadline counts.
@@ -122,18 +100,7 @@ def propose(
         )
     if len(members) == 0:
         return None
-    if coming_per_ns <= 0:
-        return _scored(members, present, waiters, table, pricing)
-    latest, of_latest = _latest(len(waiters.rank), pricing.sizes[:sizes])
-    found = _scored(
-        np.concatenate([members, latest]),
-        np.concatenate([present, of_latest]),
-        waiters,
-        table,
-        pricing,
-    )
-    replaced = found.expected_ns[len(members) :] * coming_per_ns >= of_latest.sum(axis=1)
-    return found.only(np.concatenate([np.ones(len(members), dtype=np.bool_), replaced]))
+    return _scored(members, present, waiters, table, pricing)
 
 
 def likeliest(waiters: Waiters, table: WorkTable, pricing: Pricing) -> tuple[int, float] | None:
@@ -247,14 +214,6 @@ def _members(
     chosen = present[:, 0].nonzero()[0]
     at, present = at[chosen], present[chosen]
     return place[at * present], present
-
-
-def _latest(waiting: int, sizes: tuple[int, ...]) -> tuple[Places, npt.NDArray[np.bool_]]:
-    """Return the members with the latest deadlines, one candidate of each size."""
-    count = np.minimum(np.array(sizes), waiting)[:, None]
-    column = np.arange(sizes[-1])
-    present = column < count
-    return (waiting - count + column) * present, present
 
 
 def answered_after(

@@ -78,47 +78,6 @@ def test_what_a_batch_answers_later_is_what_it_would_answer_with_less_time(
         assert value == pytest.approx(expected_ns * score, rel=1e-3, abs=1e-4)
 
 
-@given(
-    VALUES,
-    st.lists(st.integers(1, 150).map(float), min_size=1, max_size=9),
-    st.sampled_from([0.02, 0.07, 0.3, 5.0]),
-)
-def test_the_latest_deadlines_are_tried_where_at_least_as_many_come_meanwhile(
-    values: list[float], left: list[float], coming: float
-) -> None:
-    distribution = EmpiricalDistribution(values)
-    table = tabulate([distribution])
-    slack = np.array(sorted(left))
-    rank = np.zeros(len(slack), dtype=np.intp)
-    waiters = Waiters(slack, np.full(len(slack), SLO_NS), rank)
-    plain = propose(waiters, table, pricing(0))
-    found = propose(waiters, table, pricing(0), coming)
-    if plain is None or found is None:
-        assert found is plain
-        return
-    latest = set()
-    for size in (s for at, s in enumerate(SIZES) if at == 0 or SIZES[at - 1] < len(slack)):
-        places = list(range(max(0, len(slack) - size), len(slack)))
-        expected_ns, score = scored(places, slack, rank, [distribution], 0)
-        if expected_ns * coming * (1 + 1e-4) >= len(places):
-            latest.add(tuple(places))
-            known = [at for at in range(len(found.score)) if found.batch(at) == places]
-            assert found.score[known] == pytest.approx(score, rel=1e-3, abs=1e-6)
-    usual = {tuple(plain.batch(at)) for at in range(len(plain.score))}
-    assert {tuple(found.batch(at)) for at in range(len(found.score))} == usual | latest
-
-
-def test_in_an_overload_who_is_likelier_in_time_goes_first() -> None:
-    table = tabulate([EmpiricalDistribution([float(work) for work in range(1, 21)])])
-    # The first has a chance of 19 in 20 alone, the last is sure.
-    slack = np.array([24.0, 33.0, 34.0, 36.0])
-    waiters = Waiters(slack, np.full(4, SLO_NS), np.zeros(4, dtype=np.intp))
-    for coming, first in ((0.0, [0]), (0.01, [0]), (1.0, [3])):
-        found = propose(waiters, table, pricing(0), coming)
-        assert found is not None
-        assert found.batch(int(np.argmax(found.score))) == first
-
-
 def formed(
     slack: "np.ndarray", rank: "np.ndarray", ranked: list[EmpiricalDistribution]
 ) -> set[tuple[int, ...]]:

@@ -3,11 +3,11 @@
 Whatever it sees, it finds the same few boxes, so that results have something to carry.
 """
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.detector_family import write_detector
 from benchmarks.onnx_file import FLOAT, INT64, UINT8, graph, model, node, tensor, value
 
 FAMILY = "cheap"
@@ -17,32 +17,7 @@ _SIDE_PX = 320
 
 def write_family(folder: Path) -> Path:
     """Write the family's folder, made if it is not there, and return it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content = _model()
-    (folder / "cheap.onnx").write_bytes(content)
-    (folder / "family.toml").write_text(
-        f"""\
-name = "{FAMILY}"
-task = "detect"
-file = "cheap.onnx"
-sha256 = "{hashlib.sha256(content).hexdigest()}"
-licence = "Apache-2.0"
-labels = ["thing"]
-[input]
-layout = "nhwc"
-dtype = "uint8"
-order = "rgb"
-[output]
-decoder = "boxes_scores_labels"
-[[variants]]
-name = "{FAMILY}-{_SIDE_PX}"
-width_px = {_SIDE_PX}
-height_px = {_SIDE_PX}
-accuracy = 0.5
-""",
-        encoding="utf-8",
-    )
-    return folder
+    return write_detector(folder, FAMILY, _SIDE_PX, _model())
 
 
 def _model() -> bytes:

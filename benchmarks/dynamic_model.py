@@ -7,13 +7,13 @@ works on each picture by itself: so larger batches pay, but are not for nothing,
 accelerator. What it detects means nothing.
 """
 
-import hashlib
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.detector_family import write_detector
 from benchmarks.onnx_file import BOOL, FLOAT, INT64, UINT8, Dims, graph, model, node, tensor, value
 from edgebox.media.jpeg import encode
 
@@ -41,32 +41,7 @@ def write_family(folder: Path, profiled_steps: int) -> Path:
         folder: made if it is not there.
         profiled_steps: how many steps the profiler's picture needs, 1 to `STEPS_MAX`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    content = _model(profiled_steps)
-    (folder / "refining.onnx").write_bytes(content)
-    (folder / "family.toml").write_text(
-        f"""\
-name = "{FAMILY}"
-task = "detect"
-file = "refining.onnx"
-sha256 = "{hashlib.sha256(content).hexdigest()}"
-licence = "Apache-2.0"
-labels = ["thing"]
-[input]
-layout = "nhwc"
-dtype = "uint8"
-order = "rgb"
-[output]
-decoder = "boxes_scores_labels"
-[[variants]]
-name = "{FAMILY}-{SIDE_PX}"
-width_px = {SIDE_PX}
-height_px = {SIDE_PX}
-accuracy = 0.5
-""",
-        encoding="utf-8",
-    )
-    return folder
+    return write_detector(folder, FAMILY, SIDE_PX, _model(profiled_steps))
 
 
 @lru_cache(maxsize=STEPS_MAX)

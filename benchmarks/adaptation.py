@@ -55,6 +55,13 @@ POLICIES = {
 """What is compared. Jellyfish is the paper's estimate, client and planner on our scheduler; "paper"
 its estimate and client on our planner, too; two know what links will carry, the last of them
 without the reserves that our planner keeps because it does not."""
+RULES = {
+    "harmonic": Policy(bandwidth="harmonic"),
+    "last": Policy(bandwidth="last"),
+    "least": Policy(bandwidth="least"),
+    "obedient": Policy(sender=SenderKind.OBEDIENT),
+}
+"""Ours but for what is believed of links, or for the camera's side of it; only if asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +197,7 @@ def measure(setting: str, link: Link, policy: str, seed: int) -> dict[str, Any]:
     scenario = behind(read_scenario(FOLDER / f"{setting}.toml", seed), link)
     ablation: Ablation | None = ABLATIONS.get(policy)
     start_s = time.perf_counter()
-    scenario = replace(scenario, policy=POLICIES[PAPER if ablation else policy])
+    scenario = replace(scenario, policy=(POLICIES | RULES)[PAPER if ablation else policy])
     if policy == UNRESERVED:
         reckless = replace(
             scenario.planning,

@@ -19,7 +19,6 @@ import asyncio
 import base64
 import contextlib
 import functools
-import gc
 import json
 import os
 import platform
@@ -48,6 +47,7 @@ from edgebox.media.scene import Scene
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Box
 from edgebox.runtime.driver import Driver
+from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
@@ -239,8 +239,7 @@ async def drive(box: Box, seconds: float, order: dict[str, Any]) -> Measured:
     try:
         client.stdin.write(json.dumps(order).encode() + b"\n")
         await asyncio.sleep(WARM_S)
-        gc.collect()
-        gc.freeze()
+        collect_on_request_only()
         client.stdin.write(b"begin\n")
         lag.start()
         before = mark(box)

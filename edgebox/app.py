@@ -36,6 +36,7 @@ from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.chronicle import Chronicle
 from edgebox.runtime.drifts import drift_text
 from edgebox.runtime.driver import Driver
+from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
@@ -54,7 +55,6 @@ from edgebox.workshop import Workshop
 _STOP_PATIENCE_S = 3.0
 _NAMES_PER_CAMERA = 2
 """Names that may appear in an hour, to each camera that may be connected."""
-_NEVER = 1_000_000
 _COLLECT_MINUTES = 10
 _SWITCH_INTERVAL_S = 0.001
 """How long another Python thread may keep the event loop from running: a fifth of the default."""
@@ -174,11 +174,8 @@ class App:
         except BaseException:
             await self.stop()
             raise
-        # What lives now lives long; a full collection stalls the loop by tens of milliseconds, so
-        # it comes when nobody is connected, or after ten minutes (`_every_minute`).
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(700, 10, _NEVER)
+        # From now on when nobody is connected, or after ten minutes (`_every_minute`).
+        collect_on_request_only()
         self.ready_s = time.monotonic() - began_s
 
     async def _start_models(self) -> None:

@@ -33,11 +33,11 @@ lint: $(VENV)/.edgebox-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Tests without servers, cameras or browsers share the cores; the others have them to themselves.
-PURE := $(addprefix tests/,domain link media planning scheduling simulation storage vision)
+# Tests without processes of their own share the cores; whole boxes, cameras and browsers have them to themselves.
+TOGETHER := $(addprefix tests/,domain inference link media models outgoing planning runtime scheduling simulation storage vision web)
 unit: $(VENV)/.edgebox-dev
-	$(BIN)/pytest --numprocesses auto $(PURE)
-	$(BIN)/pytest $(addprefix --ignore=,$(PURE))
+	$(BIN)/pytest --numprocesses auto $(TOGETHER)
+	$(BIN)/pytest $(addprefix --ignore=,$(TOGETHER))
 
 clean:
 	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

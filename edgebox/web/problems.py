@@ -106,6 +106,11 @@ def problem_document(error: EdgeboxError) -> dict[str, object]:
     }
 
 
+def bad_request(detail: str) -> web.Response:
+    """Return the problem of a request that is nothing any route could have been asked."""
+    return _problem(None, 400, "bad_request", detail)
+
+
 def _of_status(request: web.Request, error: web.HTTPException) -> web.Response:
     """Return the problem of an error that the HTTP library found."""
     code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")

@@ -25,6 +25,7 @@ from edgebox.web import (
     timeline,
 )
 from edgebox.web.catalogue import kinds_of, routes_about
+from edgebox.web.listening import listen
 from edgebox.web.problems import problem_documents
 from edgebox.web.routes import Route, guarded
 from edgebox.web.site import Site
@@ -74,6 +75,7 @@ class Server:
         """Serve `site`; nothing listens before `start`."""
         self._site = site
         self._runner: web.AppRunner | None = None
+        self._listening: asyncio.Server | None = None
         self.port = 0
         """The port that is listened on, once started."""
 
@@ -84,16 +86,11 @@ class Server:
             EdgeboxError: the address cannot be listened on.
         """
         self._runner = web.AppRunner(
-            application(self._site),
-            access_log=None,
-            shutdown_timeout=_SHUTDOWN_S,
-            handle_signals=False,
-            auto_decompress=False,  # bodies.py does it, beside the event loop
+            application(self._site), shutdown_timeout=_SHUTDOWN_S, handle_signals=False
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, backlog=1024)
         try:
-            await site.start()
+            self._listening = await listen(self._runner, host, port, backlog=1024)
         except OSError as error:
             await self._runner.cleanup()
             self._runner = None
@@ -101,12 +98,14 @@ class Server:
                 f"cannot listen on {host}:{port}: {error.strerror or error}; another program may "
                 "use the port: stop it, or choose another one with --port"
             ) from error
-        sockets = self._runner.addresses
-        self.port = sockets[0][1]
+        self.port = self._listening.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Say goodbye to every camera, close every connection and stop listening."""
         await asyncio.gather(*(connection.close() for connection in [*self._site.connections]))
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
         if self._runner is not None:
             # Waits for what the sessions still have to say.
             await self._runner.cleanup()

@@ -55,6 +55,7 @@ async def schemathesis(app: App, folder: Path, *settings: str) -> str:
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(file)),
         *("run", f"{app.url}/v1/openapi.json", "--checks", "all", "--no-color"),
         *("--max-examples", "8", "--max-time", "40", "--generation-database", "none"),
+        *(("--seed", "1") if "CI" in os.environ else ()),  # as hypothesis does by itself
         env={
             **os.environ,
             "PYTHONPATH": str(SOURCE_TREE),

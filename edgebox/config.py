@@ -230,6 +230,12 @@ class PlannerSection:
     link_share: float = _key(
         0.8, "Share of an uplink that a camera's frames may fill", low=0.05, high=1
     )
+    link_share_steady: float = _key(
+        0.95,
+        "The same of an uplink that carries what was expected of it, frame by frame",
+        low=0.05,
+        high=1,
+    )
     bandwidth: str = _key(
         str(Rule.CAUTIOUS),
         "How frames' throughputs become a link's bandwidth; docs/simulation.md compares the rules",
@@ -291,6 +297,7 @@ class Config:
             # An upgrade needs a little room below the limit, or it would be undone at once.
             utilisation_upgrade=self.planner.utilisation_max * _UPGRADE_SHARE,
             link_share=self.planner.link_share,
+            link_share_steady=self.planner.link_share_steady,
             rate_min_hz=self.planner.rate_min_hz,
             quality=self.planner.quality,
         )

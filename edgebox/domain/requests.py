@@ -140,3 +140,5 @@ class LinkState:
     bytes_per_pixel: float | None = None
     """A high quantile of JPEG bytes per pixel of a picture of 256x256, learnt from this camera's
     own frames of any size."""
+    steadiness: float | None = None
+    """The share of the bandwidth believed that frames get in bad seconds, at most 1."""

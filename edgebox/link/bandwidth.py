@@ -36,6 +36,12 @@ BUSY_MIN_NS = 100_000
 OVERHEAD_BYTES = 660
 """Of a JPEG's tables, the frame's header and WebSocket framing: what pixels do not explain."""
 REFERENCE_PX = 256 * 256
+STEADY_SECONDS = 20
+"""So many seconds in which frames came say how steady a link is."""
+STEADY_MIN = 5
+"""Of fewer nothing is said."""
+STEADY_RANK = 2
+"""So many of these seconds were worse than what is said: one drop tells nothing of the next."""
 SIZE_EXPONENT = 0.14
 
 
@@ -61,6 +67,9 @@ class LinkEstimate(Protocol):
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
         """Return the estimate; None when nothing is known (any more)."""
 
+    def steadiness(self) -> float | None:
+        """Return the share of the estimate that frames get in bad seconds; None: not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
@@ -83,6 +92,10 @@ class BandwidthEstimate:
         self._noise_ns = noise_ns
         self._samples: deque[_Sample] = deque()
         self._base_ns = 0
+        self._believed = 0.0
+        """Bits per ns, when it was last asked for."""
+        self._worst: deque[list[float]] = deque(maxlen=STEADY_SECONDS)
+        """Of each second: its number, and the least share of what was believed that a frame got."""
 
     def add(self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0) -> None:
         """Learn from one frame that has arrived whole.
@@ -102,6 +115,24 @@ class BandwidthEstimate:
         sample = _Sample(arrival_ns, size_bytes * 8, max(busy_ns, BUSY_MIN_NS))
         self._samples.append(sample)
         self._forget(arrival_ns)
+        if self._believed > 0:
+            share = sample.bits / self._forgiven(sample.busy_ns) / self._believed
+            second = arrival_ns // 1_000_000_000
+            if not self._worst or self._worst[-1][0] != second:
+                self._worst.append([second, share])
+            self._worst[-1][1] = min(share, self._worst[-1][1])
+
+    def steadiness(self) -> float | None:
+        """Return the share of the estimate that frames get in bad seconds; None: not known.
+
+        Of the last `STEADY_SECONDS` the worst frame each, and of these, but for the `STEADY_RANK`
+        worst of all, the worst. At most 1.
+        """
+        if len(self._worst) < STEADY_MIN:
+            return None
+        shares = sorted(share for _, share in self._worst)
+        rank = STEADY_RANK * len(shares) // STEADY_SECONDS
+        return min(1.0, shares[rank])
 
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
         """Return the estimate; None when nothing is known (any more).
@@ -123,13 +154,15 @@ class BandwidthEstimate:
         if len(recent) < SAMPLES_MIN:
             recent = list(self._samples)[-SAMPLES_MIN:]
         if self._rule is not Rule.CAUTIOUS:
-            return self._plain(recent) * 1e9
+            self._believed = self._plain(recent)
+            return self._believed * 1e9
         mean = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
         last = self._samples[-1]
         bits_per_ns = min(mean, last.bits / self._forgiven(last.busy_ns))
         if waiting_bytes:
             waited_ns = now_ns - waiting_since_ns - self._base_ns
             bits_per_ns = min(bits_per_ns, waiting_bytes * 8 / self._forgiven(waited_ns))
+        self._believed = bits_per_ns
         return bits_per_ns * 1e9
 
     def newest(self) -> tuple[int, int] | None:

@@ -7,15 +7,18 @@ served on an empty box either is no newcomer's burden: it is taken on as long as
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
+from edgebox.planning.alone import best_alone
 from edgebox.planning.apart import best_apart
-from edgebox.planning.candidates import Candidates, candidates
+from edgebox.planning.candidates import Candidates, all_candidates
 from edgebox.planning.capacity import Bench
 from edgebox.planning.ground import at_least_rates, on_the_ground, time_limit
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import reason
+from edgebox.planning.selection import Selection
 from edgebox.planning.turn_selection import batches_gain, works_in_turns
 
 
@@ -34,30 +37,28 @@ def refusal(
     """
     bench = Bench(snapshot, parameters.quantile)
     timing = bench.together
-    new = candidates(CameraSnapshot(newcomer, LinkState(), None), snapshot, timing, parameters)
-    others = [each for each in snapshot.cameras if each.camera.id != newcomer.id]
-    found = (candidates(each, snapshot, timing, parameters) for each in others)
-    residents = [each for each in found if each is not None]
-    if new is None or not residents or _all_in_turns([*residents, new], bench, parameters):
+    coming = CameraSnapshot(newcomer, LinkState(), None)
+    residents = tuple(each for each in snapshot.cameras if each.camera.id != newcomer.id)
+
+    def after_with(cameras: tuple[CameraSnapshot, ...]) -> _Outcome:
+        return _outcome(replace(snapshot, cameras=cameras), bench, parameters)
+
+    before, after = after_with(residents), after_with((*residents, coming))
+    loaded = len(after.cameras) > len(before.cameras)
+    if not loaded or not any(each.served for each in before.cameras):
         return None
-    before: Sequence[Candidates] = residents
-    if not _all_in_turns(residents, bench, parameters):
-        before = on_the_ground(residents, timing, parameters).cameras
-    if not any(each.served for each in before):
-        return None
-    after = on_the_ground([*residents, new], timing, parameters)
 
     def why(camera: int) -> str:
-        return reason(after, camera, tuple(snapshot.profiles), snapshot.fixed_ns, parameters)
+        ground = after.ground or on_the_ground(after.cameras, timing, parameters)
+        return reason(ground, camera, tuple(snapshot.profiles), snapshot.fixed_ns, parameters)
 
-    for at, (had, has) in enumerate(zip(before, after.cameras, strict=False)):
+    for at, (had, has) in enumerate(zip(before.cameras, after.cameras, strict=False)):
         if had.served and not has.served:
             return f"{has.snapshot.camera.id} would no longer be served ({why(at)})"
-    alone = on_the_ground([new], timing, parameters)
-    if alone.cameras[0].served and not after.cameras[-1].served:
-        return f"it could not be served beside the others ({why(len(residents))})"
-    least = at_least_rates(after.cameras, timing, parameters)
-    if least.utilisation > time_limit(parameters):
+    if not after.cameras[-1].served and after_with((coming,)).cameras[0].served:
+        return f"it could not be served beside the others ({why(len(before.cameras))})"
+    least = after.ground and at_least_rates(after.cameras, timing, parameters)
+    if least and least.utilisation > time_limit(parameters):
         return (
             f"{len(least.cameras)} cameras would need {least.utilisation:.0%} of the time of "
             f"{', '.join(snapshot.profiles)} at their smallest sizes and least rates"
@@ -65,13 +66,31 @@ def refusal(
     return None
 
 
-def _all_in_turns(
-    cameras: Sequence[Candidates], bench: Bench, parameters: PlanningParameters
-) -> bool:
-    """Say whether executors that take turns, together or apart, serve all who can be served."""
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Who would be served, the most that can be."""
+
+    cameras: Sequence[Candidates]
+    ground: Selection | None = None
+    """Where there is no better way than all at their smallest sizes, sharing all executors."""
+
+
+def _outcome(snapshot: PlanningSnapshot, bench: Bench, parameters: PlanningParameters) -> _Outcome:
+    """Find the way in which most cameras are served."""
     timing = bench.together
-    if not batches_gain(timing):
-        return False
+    cameras = all_candidates(snapshot, timing, parameters)
+    if not cameras:
+        return _Outcome(())
+    lone = all_candidates(snapshot, timing, parameters, alone=True)
+    ways: list[_Outcome] = []
+    if (alone := best_alone(lone, len(bench.executors), parameters)) is not None:
+        ways.append(_Outcome(alone.cameras))
     if works_in_turns(cameras, timing, parameters):
-        return True
-    return best_apart(cameras, bench, parameters, tests_max=1) is not None
+        ways.append(_Outcome(cameras))
+    elif batches_gain(timing):
+        apart = best_apart(cameras, bench, parameters, tests_max=1, lone=lone)
+        if apart is not None:
+            ways.append(_Outcome(apart.cameras))
+    ground = on_the_ground(cameras, timing, parameters)
+    ways.append(_Outcome(ground.cameras, ground))
+    return max(ways, key=lambda way: sum(each.served for each in way.cameras))

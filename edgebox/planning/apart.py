@@ -6,9 +6,10 @@ has one variant per executor for that). A group of executors takes turns at a fe
 (`turns.py`), which are its own: no variant is in two groups, so that a camera follows its variant.
 
 The search: cameras in the order of how tight they are, or of how much they could have at best, are
-cut in two, executors likewise, and the parts planned by `turn_selection`; one of them first, the
-other with what variants are left. The best cut's parts are then cut again. Limits: parts are
-neighbours in one of the orders, and executors that have the same variants.
+cut in two, executors likewise, and the parts planned by `turn_selection`, or `alone` where a part
+has an executor for each of its cameras; one of them first, the other with what variants are left.
+The best cut's parts are then cut again. Limits: parts are neighbours in one of the orders, and
+executors that have the same variants.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,12 @@ from dataclasses import dataclass, replace
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Group
+from edgebox.planning.alone import AloneSelection, best_alone
 from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Bench
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.selection import Chosen, Refusal
 from edgebox.planning.turn_selection import TurnSelection, best_in_turns, kept_in_turns
-from edgebox.planning.turns import asked_of, lends_ns
 
 _CUTS_MAX = 8
 """At about so many places in all cameras are cut at first, then nearer to the best of these."""
@@ -35,13 +36,22 @@ Variants = frozenset[VariantName]
 
 
 @dataclass(frozen=True, slots=True)
+class Ways:
+    """What each camera could be given: where executors are shared, and with one to itself."""
+
+    sharing: Sequence[Candidates]
+    alone: Sequence[Candidates] = ()
+    """Empty: nobody may have one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """Executors that work apart, and what they do."""
 
     executors: tuple[ExecutorId, ...]
     members: tuple[int, ...]
     """The cameras, by their numbers."""
-    selection: TurnSelection
+    selection: TurnSelection | AloneSelection
     """What these get, in their order."""
 
     @property
@@ -53,10 +63,12 @@ class Part:
 class Apart(Chosen):
     """Levels that groups of executors, each in its own turns, can serve."""
 
-    def __init__(self, cameras: Sequence[Candidates], parts: Sequence[Part], bench: Bench) -> None:
-        at = [0] * len(cameras)
+    def __init__(self, ways: Ways, parts: Sequence[Part], bench: Bench) -> None:
+        cameras, at = [*ways.sharing], [0] * len(ways.sharing)
         for part in parts:
             for camera, level in zip(part.members, part.selection.levels, strict=True):
+                if level.alone:
+                    cameras[camera] = ways.alone[camera]
                 at[camera] = cameras[camera].levels.index(level)
         super().__init__(cameras, at)
         self.parts = tuple(parts)
@@ -69,10 +81,7 @@ class Apart(Chosen):
             Group(
                 part.executors,
                 tuple(sorted(part.variants)),
-                lends_ns(
-                    asked_of(part.selection.cameras, part.selection.levels),
-                    self._bench.timing(part.executors),
-                ),
+                part.selection.lends_ns,
             )
             for part in self.parts
         )
@@ -92,6 +101,8 @@ class Apart(Chosen):
         """Say what forbids a camera to have this level where that is run, or else where it is."""
         part = next((p for p in self.parts if level.variant.name in p.variants), self._part(camera))
         members = part.members if camera in part.members else (*part.members, camera)
+        if level.alone and members == part.members:
+            return part.selection.refusal(members.index(camera), level, parameters)
         selection = TurnSelection(
             [self.cameras[each] for each in members],
             [self.at[each] for each in members],
@@ -111,6 +122,8 @@ def kept_apart(
     bench: Bench,
     parameters: PlanningParameters,
     tests_max: int,
+    *,
+    lone: Sequence[Candidates] = (),
 ) -> Apart | None:
     """Keep the groups in force and what cameras have, as `kept_in_turns` does; None: it fails.
 
@@ -119,32 +132,51 @@ def kept_apart(
     """
     if not bench.groups or {e for g in bench.groups for e in g.executors} != set(bench.executors):
         return None
-    pixels = {level.variant.name: level.variant.pixels for c in cameras for level in c.levels}
+    ways = Ways(cameras, lone)
+    parts: list[Part] = []
+    for group, members in zip(bench.groups, _at_home(ways, bench.groups), strict=True):
+        if not members:
+            continue
+        barred = {v for other in bench.groups if other is not group for v in other.variants}
+        barred |= {v for part in parts for v in part.variants}
+        kept: TurnSelection | AloneSelection | None = _best_alone(
+            ways, members, group.executors, barred, parameters
+        )
+        having = _without(cameras, members, barred)
+        if kept is None and having is not None:
+            kept = kept_in_turns(having, bench.timing(group.executors), parameters, tests_max)
+        if kept is None:
+            return None
+        parts.append(Part(group.executors, tuple(members), kept))
+    return Apart(ways, parts, bench) if len(parts) > 1 else None
+
+
+def _at_home(ways: Ways, groups: Sequence[Group]) -> list[list[int]]:
+    """Return the cameras of each group."""
+    pixels = {v.name: v.pixels for c in ways.sharing for v in (level.variant for level in c.levels)}
     homes = sorted(
         (pixels[name], number)
-        for number, group in enumerate(bench.groups)
+        for number, group in enumerate(groups)
         for name in group.variants
         if name in pixels
     )
-    members: list[list[int]] = [[] for _ in bench.groups]
-    for at, of in enumerate(cameras):
+    members: list[list[int]] = [[] for _ in groups]
+    for group, there in zip(groups, members, strict=True):
+        having = [at for at, of in enumerate(ways.alone) if _variant_now(of) in group.variants]
+        if len(having) <= len(group.executors):
+            there.extend(having)  # alone, at what may be larger than they could have otherwise
+    placed = {at for there in members for at in there}
+    for at, of in enumerate(ways.sharing):
+        if at in placed:
+            continue
         has_px = of.levels[of.current].variant.pixels
         below = [number for px, number in homes if px <= has_px] or [n for _, n in homes[:1]] or [0]
         members[below[-1]].append(at)
-    parts: list[Part] = []
-    for group, of_group in zip(bench.groups, members, strict=True):
-        if not of_group:
-            continue
-        others = {v for other in bench.groups if other is not group for v in other.variants}
-        others |= {v for part in parts for v in part.variants}
-        having = _without(cameras, of_group, others)
-        if having is None:
-            return None
-        kept = kept_in_turns(having, bench.timing(group.executors), parameters, tests_max)
-        if kept is None:
-            return None
-        parts.append(Part(group.executors, tuple(of_group), kept))
-    return Apart(cameras, parts, bench) if len(parts) > 1 else None
+    return members
+
+
+def _variant_now(of: Candidates) -> VariantName | None:
+    return None if of.snapshot.current is None else of.snapshot.current.variant
 
 
 def best_apart(
@@ -152,6 +184,8 @@ def best_apart(
     bench: Bench,
     parameters: PlanningParameters,
     tests_max: int,
+    *,
+    lone: Sequence[Candidates] = (),
 ) -> Apart | None:
     """Search for groups and levels; None: none work, or there is nobody to be apart from.
 
@@ -162,11 +196,13 @@ def best_apart(
         bench: the executors.
         parameters: the tunables.
         tests_max: bound on the assignments tried of each part in the end.
+        lone: what each could be given with an executor to itself; empty: nobody may have one.
     """
     if len(cameras) < 2 or len(bench.executors) < 2:
         return None
-    parts = _Search(cameras, bench, parameters, tests_max).divided(_orders(cameras))
-    return None if parts is None else Apart(cameras, parts, bench)
+    ways = Ways(cameras, lone)
+    parts = _Search(ways, bench, parameters, tests_max).divided(_orders(cameras))
+    return None if parts is None else Apart(ways, parts, bench)
 
 
 def _orders(cameras: Sequence[Candidates]) -> list[tuple[int, ...]]:
@@ -215,16 +251,16 @@ class _Search:
 
     def __init__(
         self,
-        cameras: Sequence[Candidates],
+        ways: Ways,
         bench: Bench,
         parameters: PlanningParameters,
         tests_max: int,
     ) -> None:
-        self._cameras = cameras
+        self._ways = ways
         self._bench = bench
         self._parameters = parameters
         self._tests_max = tests_max
-        pieces = len(cameras) * (len(bench.executors) - 1)
+        pieces = len(ways.sharing) * (len(bench.executors) - 1)
         self._quick_tests = max(_QUICK_TESTS_MIN, _QUICK_TESTS // pieces)
         self._known: dict[tuple[frozenset[int], tuple[ExecutorId, ...], Variants], Part | None] = {}
 
@@ -310,9 +346,26 @@ class _Search:
         barred: Variants,
         tests_max: int,
     ) -> Part | None:
-        having = _without(self._cameras, members, barred)
-        if having is None:
-            return None
-        timing = self._bench.timing(executors)
-        found = best_in_turns(having, timing, self._parameters, tests_max)
-        return None if found is None else Part(executors, tuple(members), found)
+        found: list[TurnSelection | AloneSelection | None] = [
+            _best_alone(self._ways, members, executors, barred, self._parameters)
+        ]
+        having = _without(self._ways.sharing, members, barred)
+        if having is not None:
+            timing = self._bench.timing(executors)
+            found.append(best_in_turns(having, timing, self._parameters, tests_max))
+        some = [each for each in found if each is not None]
+        best = max(some, key=lambda of: (of.served, of.accuracy_rate), default=None)
+        return None if best is None else Part(executors, tuple(members), best)
+
+
+def _best_alone(
+    ways: Ways,
+    members: Sequence[int],
+    executors: tuple[ExecutorId, ...],
+    barred: Variants | set[VariantName],
+    parameters: PlanningParameters,
+) -> AloneSelection | None:
+    if not ways.alone or len(members) > len(executors):
+        return None
+    having = _without(ways.alone, members, barred)
+    return None if having is None else best_alone(having, len(executors), parameters)

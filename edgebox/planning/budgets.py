@@ -54,7 +54,7 @@ def budget(
     return Budget(
         frame_bits,
         round(camera.slo_ns - transmission_ns) - (link.rtt_ns or 0) - fixed_ns,
-        min(camera.rate_hz, parameters.link_share * link.bandwidth_bps / frame_bits),
+        min(camera.rate_hz, share_of(link, parameters) * link.bandwidth_bps / frame_bits),
     )
 
 
@@ -74,4 +74,10 @@ def bandwidth_needed_bps(
     rest_ns = camera.slo_ns - (link.rtt_ns or 0) - fixed_ns - parameters.guard_ns - compute_ns
     if rest_ns <= 0:
         return None
-    return max(frame_bits / rest_ns * 1e9, camera.rate_hz * frame_bits / parameters.link_share)
+    return max(frame_bits / rest_ns * 1e9, camera.rate_hz * frame_bits / share_of(link, parameters))
+
+
+def share_of(link: LinkState, parameters: PlanningParameters) -> float:
+    """Return the share of an uplink that frames may fill: the more the steadier it is."""
+    steady = min(link.steadiness or 0.0, parameters.link_share_steady)
+    return max(parameters.link_share, steady)

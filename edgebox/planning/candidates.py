@@ -2,7 +2,8 @@
 
 A variant is a candidate when the camera's compute budget covers the worst case of waiting for
 one batch as long as its own and then running (Jellyfish, Eq. 6), and its uplink carries the
-rate. Above what the camera has now, both must hold with a margin, so that advice does not flap.
+rate. A camera that has an executor to itself waits for nobody (`alone.py`). Above what the camera
+has now, all must hold with a margin, so that advice does not flap.
 """
 
 from bisect import bisect_right
@@ -26,6 +27,14 @@ class Level:
     single_ns: int
     rate_hz: float
     """What the camera would be told to send."""
+    reserve_ns: int | None = None
+    """Where its camera has an executor to itself: what is kept for a link that may be slower than
+    believed; None: it shares."""
+
+    @property
+    def alone(self) -> bool:
+        """Say whether its camera has an executor to itself."""
+        return self.reserve_ns is not None
 
     @property
     def slack_ns(self) -> int:
@@ -33,9 +42,14 @@ class Level:
         return self.budget.compute_ns - self.single_ns
 
     @property
+    def needed_ns(self) -> int:
+        """Its own batch's time, and that of one in front as long as its own, or the reserve."""
+        return self.single_ns + (self.single_ns if self.reserve_ns is None else self.reserve_ns)
+
+    @property
     def fits(self) -> bool:
-        """Say whether it meets the deadline behind a batch as long as its own."""
-        return self.single_ns <= self.slack_ns
+        """Say whether it meets the deadline."""
+        return self.needed_ns <= self.budget.compute_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +105,11 @@ def all_candidates(
     snapshot: PlanningSnapshot,
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
+    *,
+    alone: bool = False,
 ) -> list[Candidates]:
     """Find what each camera could be given; those without a loaded variant are left out."""
-    found = (candidates(camera, snapshot, timing, parameters) for camera in snapshot.cameras)
+    found = (candidates(c, snapshot, timing, parameters, alone=alone) for c in snapshot.cameras)
     return [each for each in found if each is not None]
 
 
@@ -102,18 +118,20 @@ def candidates(
     snapshot: PlanningSnapshot,
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
+    *,
+    alone: bool = False,
 ) -> Candidates | None:
     """Find what a camera could be given; None: no variant of its family is loaded."""
     family = _rising(camera, snapshot.variants, timing)
     if not family:
         return None
-    smallest = level_of(camera, family[0], snapshot.fixed_ns, timing, parameters)
+    smallest = level_of(camera, family[0], snapshot.fixed_ns, timing, parameters, alone=alone)
     # Best effort is what is left when its least rate is out of reach: only the box's counts then.
     box_least_hz = min(parameters.rate_min_hz, camera.camera.rate_hz)
     smallest = replace(smallest, rate_hz=_reduced(camera, smallest, box_least_hz))
     least_hz = least_rate(camera.camera, parameters)
     rungs = tuple(
-        level_of(camera, variant, snapshot.fixed_ns, timing, parameters)
+        level_of(camera, variant, snapshot.fixed_ns, timing, parameters, alone=alone)
         for variant in _sensible(camera, family)
     )
     has_px = _pixels_now(camera, family)
@@ -177,14 +195,26 @@ def level_of(
     fixed_ns: int,
     timing: Mapping[VariantName, Timing],
     parameters: PlanningParameters,
+    *,
+    alone: bool = False,
 ) -> Level:
     """Return what one loaded variant would be for a camera, sensible or not."""
-    return Level(
-        variant,
-        budget(camera.camera, camera.link, variant, fixed_ns, parameters),
-        timing[variant.name].single_ns,
-        camera.camera.rate_hz,
-    )
+    of = budget(camera.camera, camera.link, variant, fixed_ns, parameters)
+    single_ns = timing[variant.name].single_ns
+    reserve_ns = _reserve_ns(camera.link, of, single_ns) if alone else None
+    return Level(variant, of, single_ns, camera.camera.rate_hz, reserve_ns)
+
+
+def _reserve_ns(link: LinkState, of: Budget, single_ns: int) -> int:
+    """Return what a bad second of a link costs a frame; no more than a batch in front would.
+
+    Who shares an executor rarely waits for as long as it may have to, which makes up for such a
+    link; who is alone has nothing of that kind.
+    """
+    if not link.bandwidth_bps or not link.steadiness:
+        return single_ns
+    transmission_ns = of.frame_bits / link.bandwidth_bps * 1e9
+    return min(single_ns, round(transmission_ns * (1 / link.steadiness - 1)))
 
 
 def _carried(camera: CameraSnapshot, level: Level) -> bool:

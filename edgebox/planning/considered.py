@@ -17,7 +17,7 @@ from edgebox.planning.capacity import Bench
 from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import (
-    alone,
+    alone_text,
     margin_of_ns,
     ms_up,
     needed_bps_of,
@@ -83,21 +83,21 @@ def considered(
     at = next((n for n, each in enumerate(cameras) if each.snapshot.camera.id == camera), None)
     if at is None:
         return None
-    weighed = _Weighed(
-        cameras[at],
-        choose(cameras, timing, parameters, iterations_max, bench),
-        at,
-        snapshot,
-        parameters,
-    )
-    of = cameras[at].snapshot
+    lone = all_candidates(snapshot, timing, parameters, alone=True)
+    selection = choose(cameras, timing, parameters, iterations_max, bench, lone=lone)
+    alone = selection.levels[at].alone
+    by_itself = (lone if alone else cameras)[at]
+    enough = len(cameras) <= len(bench.executors)
+    hoped = lone[at] if enough else by_itself
+    weighed = _Weighed(by_itself, selection, at, snapshot, parameters, alone=hoped)
+    of = by_itself.snapshot
     family = sorted(
         (v for v in snapshot.variants if v.family == of.camera.family and v.name in timing),
         key=lambda v: (v.pixels, v.name),
     )
     options = []
     for variant in family:
-        level = level_of(of, variant, snapshot.fixed_ns, timing, parameters)
+        level = level_of(of, variant, snapshot.fixed_ns, timing, parameters, alone=alone)
         options.append(weighed.option(level, family))
     return Considered(of.link.bandwidth_bps, tuple(options))
 
@@ -112,8 +112,11 @@ class _Weighed:
         at: int,
         snapshot: PlanningSnapshot,
         parameters: PlanningParameters,
+        *,
+        alone: Candidates,
     ) -> None:
         self._by_itself = by_itself
+        self._alone = alone
         self._selection = selection
         self._at = at
         self._fixed_ns = snapshot.fixed_ns
@@ -131,7 +134,7 @@ class _Weighed:
             height_px=height_px,
             frame_bytes=round(level.budget.frame_bits / 8),
             needed_bps=needed_bps_of(self._by_itself, level, self._fixed_ns, self._parameters),
-            needed_ns=2 * level.single_ns + margin_of_ns(self._by_itself, level, self._parameters),
+            needed_ns=level.needed_ns + margin_of_ns(self._by_itself, level, self._parameters),
             left_ns=level.budget.compute_ns,
             verdict=verdict,
             why=why,
@@ -159,18 +162,20 @@ class _Weighed:
         )
 
     def _not_even_alone(self, level: Level) -> tuple[Verdict, str]:
+        if _named(level, self._alone.levels):
+            return "shared", "its frames would need an executor to themselves"
         of, parameters = self._by_itself, self._parameters
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         needed_bps = needed_bps_of(of, level, self._fixed_ns, parameters)
         if bandwidth_bps is not None and needed_bps is None:
-            needed_ns = 2 * level.single_ns + margin_of_ns(of, level, parameters)
+            needed_ns = level.needed_ns + margin_of_ns(of, level, parameters)
             more_ms = ms_up(needed_ns - level.budget.compute_ns)
             return "alone", f"no link would do: batches alone would need {more_ms} ms more"
         waits = bandwidth_bps is None or (
             of.held and needed_bps is not None and needed_bps <= bandwidth_bps
         )
         verdict: Verdict = "not_yet" if waits else "alone"
-        return verdict, alone(of, level, self._fixed_ns, parameters)
+        return verdict, alone_text(of, level, self._fixed_ns, parameters)
 
     def _senseless(self, variant: Variant, family: Sequence[Variant]) -> tuple[Verdict, str]:
         camera = self._by_itself.snapshot.camera

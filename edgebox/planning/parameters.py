@@ -21,6 +21,8 @@ class PlanningParameters:
     largest batches that deadlines allow: batches grow when they fall behind."""
     link_share: float = 0.8
     """Share of an uplink that the frames of a camera may fill."""
+    link_share_steady: float = 0.95
+    """The same of an uplink that carries what was expected of it, frame by frame."""
     link_upgrade: float = 1.1
     """An upgrade must leave an uplink this many times the bandwidth it needs."""
     latency_upgrade_ns: int = 2_000_000

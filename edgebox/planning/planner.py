@@ -48,7 +48,8 @@ def plan(
     cameras = all_candidates(snapshot, timing, parameters)
     if not cameras:
         return Plan(snapshot.taken_ns)
-    selection = choose(cameras, timing, parameters, iterations_max, bench)
+    lone = all_candidates(snapshot, timing, parameters, alone=True)
+    selection = choose(cameras, timing, parameters, iterations_max, bench, lone=lone)
     executors = tuple(snapshot.profiles)
     assignments = {}
     for at, (of, level) in enumerate(zip(selection.cameras, selection.levels, strict=True)):

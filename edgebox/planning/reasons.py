@@ -62,7 +62,7 @@ def reason(
         return f"{size}: {_top(of, level)}"
     if above in of.levels:
         return f"{size}: {shared(selection, camera, above, executors, parameters)}"
-    return f"{size}: {alone(of, above, fixed_ns, parameters)}"
+    return f"{size}: {alone_text(of, above, fixed_ns, parameters)}"
 
 
 def _top(of: Candidates, level: Level) -> str:
@@ -72,7 +72,7 @@ def _top(of: Candidates, level: Level) -> str:
     return f"the largest size of {camera.family}"
 
 
-def alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningParameters) -> str:
+def alone_text(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningParameters) -> str:
     """Say why a camera could not have a level even with the box to itself."""
     camera, link = of.snapshot.camera, of.snapshot.link
     size = size_text(above.variant)
@@ -86,7 +86,7 @@ def alone(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningParam
         return f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first"
     if needed_bps is not None:
         return _uplink(link.bandwidth_bps, size, needed_bps)
-    missing_ns = 2 * above.single_ns + margin_of_ns(of, above, parameters) - above.budget.compute_ns
+    missing_ns = above.needed_ns + margin_of_ns(of, above, parameters) - above.budget.compute_ns
     return (
         f"the largest that fits {_ms(camera.slo_ns)} ms; "
         f"{size} would need {ms_up(missing_ns)} ms more"
@@ -112,7 +112,7 @@ def _unserved(of: Candidates, fixed_ns: int, parameters: PlanningParameters) -> 
     needed_bps = needed_bps_of(of, least, fixed_ns, parameters)
     if needed_bps is not None and link.bandwidth_bps is not None:
         return _uplink(link.bandwidth_bps, size, needed_bps)
-    missing_ns = 2 * least.single_ns - least.budget.compute_ns
+    missing_ns = least.needed_ns - least.budget.compute_ns
     return f"{size} would need {ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave"
 
 
@@ -130,7 +130,7 @@ def needed_bps_of(
         of.snapshot.camera,
         of.snapshot.link,
         frame_bits=level.budget.frame_bits,
-        compute_ns=2 * level.single_ns + margin_ns,
+        compute_ns=level.needed_ns + margin_ns,
         fixed_ns=fixed_ns,
         parameters=parameters,
     )

@@ -16,7 +16,7 @@ from edgebox.planning.candidates import Candidates, Level
 from edgebox.planning.capacity import Timing
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.selection import Chosen, Refusal
-from edgebox.planning.turns import NEVER_NS, Asked, Late, asked_of, busy_share, turn
+from edgebox.planning.turns import NEVER_NS, Asked, Late, asked_of, busy_share, lends_ns, turn
 
 _TESTS_MAX = 240
 """Bound on the assignments that one search tries."""
@@ -40,6 +40,11 @@ class TurnSelection(Chosen):
     def utilisation(self) -> float:
         """Planned share of the executors' time, in the largest batches that deadlines allow."""
         return busy_share(asked_of(self.cameras, self.levels), self._timing)
+
+    @property
+    def lends_ns(self) -> int:
+        """The longest foreign batch that these executors may run while nothing waits for them."""
+        return lends_ns(asked_of(self.cameras, self.levels), self._timing)
 
     def refusal(self, camera: int, level: Level, parameters: PlanningParameters) -> Refusal | None:
         """Say what forbids a camera to have this level; None: nothing does."""

@@ -196,5 +196,6 @@ class CameraRecord:
                 rtt_ns=self.clock.rtt_ns,
                 clock_error_ns=self.clock.error_ns(now_ns),
                 bytes_per_pixel=self.weight.value(),
+                steadiness=self.bandwidth.steadiness(),
             ),
         )

@@ -201,5 +201,6 @@ class CameraEnd:
                 rtt_ns=self.spec.rtt_ns,
                 clock_error_ns=0,
                 bytes_per_pixel=self._weight.value(),
+                steadiness=self._bandwidth.steadiness(),
             ),
         )

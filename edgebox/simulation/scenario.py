@@ -158,6 +158,9 @@ def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters, boo
         utilisation_max=used,
         utilisation_upgrade=table.number("utilisation_upgrade", upgrade, low=0.05, high=1),
         link_share=table.number("link_share", plain.link_share, low=0.05, high=1),
+        link_share_steady=table.number(
+            "link_share_steady", plain.link_share_steady, low=0.05, high=1
+        ),
         link_upgrade=table.number("link_upgrade", plain.link_upgrade, low=1, high=10),
         latency_upgrade_ns=_ns(table, "latency_upgrade_ms", plain.latency_upgrade_ns),
         raise_after_ns=_ns(table, "raise_after_ms", plain.raise_after_ns),

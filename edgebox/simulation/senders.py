@@ -119,6 +119,10 @@ class KnownLink:
     def add(self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0) -> None:
         """Learn nothing: all is known."""
 
+    def steadiness(self) -> float | None:
+        """It is never less."""
+        return 1.0
+
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
         """Return the mean rate of what is to come, at least 1."""
         return max(1.0, self._link.mean_bps(now_ns, now_ns + self._horizon_ns))

@@ -1,5 +1,6 @@
 """The estimate against generated links whose rate is known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -292,3 +293,47 @@ def test_rules_differ_as_they_say() -> None:
     assert believed(Rule.LEAST) == pytest.approx(2e6)
     assert believed(Rule.HARMONIC) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))
     assert believed(Rule.CAUTIOUS) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))
+
+
+def carried_for(seconds: int, rates_mbps: Sequence[float], per_second: int = 10) -> Link:
+    """Send frames that take a fifth of a period at 10 Mbit/s; the rate changes every second."""
+    of = Link(0.0)
+    for frame in range(seconds * per_second):
+        second, number = divmod(frame, per_second)
+        of.bps = rates_mbps[second % len(rates_mbps)] * 1e6
+        sent_ns = second * S + number * S // per_second
+        of.carry(sent_ns, 250_000 // per_second)
+        of.estimate.bps(of.free_ns)
+    return of
+
+
+def test_nothing_is_said_of_how_steady_a_link_is_before_five_seconds() -> None:
+    assert BandwidthEstimate().steadiness() is None
+    assert carried_for(4, [10]).estimate.steadiness() is None
+    assert carried_for(5, [10]).estimate.steadiness() == 1.0
+
+
+@given(st.floats(0.3, 0.9), st.integers(12, 60), st.integers(5, 30))
+def test_a_link_that_falls_again_and_again_is_known_for_it(
+    share: float, seconds: int, per_second: int
+) -> None:
+    of = carried_for(seconds, [10.0, 10.0 * share], per_second)
+    told = of.estimate.steadiness()
+    assert told is not None
+    # Frames are forgiven a few ms of noise, and the mean that the first slow frame of a second is
+    # measured against still has one of the slow second before.
+    takes_ns = 250_000 // per_second * 8 / (share * 10e6) * 1e9
+    fell_to = min(1.0, share * takes_ns / (takes_ns - NOISE_NS))
+    assert fell_to - 1e-3 <= told <= min(1.0, 1.5 * fell_to)
+
+
+def test_one_drop_says_nothing_of_the_next() -> None:
+    falls_once = carried_for(20, [10.0] * 12 + [5.0] * 8)
+    assert falls_once.estimate.steadiness() == pytest.approx(1.0)
+
+
+@given(st.lists(st.floats(0.2, 50), min_size=5, max_size=40))
+def test_steadiness_is_a_share(rates_mbps: list[float]) -> None:
+    told = carried_for(len(rates_mbps), rates_mbps).estimate.steadiness()
+    assert told is not None
+    assert 0 < told <= 1

@@ -10,9 +10,14 @@ from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera, name, pro
 FIXED_NS = 5 * MS
 
 
-def link(mbps: float | None = 1000.0, rtt_ms: float = 2, bytes_per_pixel: float = 0.3) -> LinkState:
+def link(
+    mbps: float | None = 1000.0,
+    rtt_ms: float = 2,
+    bytes_per_pixel: float = 0.3,
+    steadiness: float | None = None,
+) -> LinkState:
     bandwidth_bps = None if mbps is None else mbps * 1e6
-    return LinkState(bandwidth_bps, round(rtt_ms * MS), MS, bytes_per_pixel)
+    return LinkState(bandwidth_bps, round(rtt_ms * MS), MS, bytes_per_pixel, steadiness)
 
 
 def seen(

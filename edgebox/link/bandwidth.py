@@ -40,7 +40,7 @@ STEADY_SECONDS = 20
 """So many seconds in which frames came say how steady a link is."""
 STEADY_MIN = 5
 """Of fewer nothing is said."""
-STEADY_RANK = 2
+STEADY_RANK = 1
 """So many of these seconds were worse than what is said: one drop tells nothing of the next."""
 SIZE_EXPONENT = 0.14
 

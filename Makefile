@@ -33,8 +33,9 @@ lint: $(VENV)/.edgebox-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Tests without processes of their own share the cores; whole boxes, cameras and browsers have them to themselves.
-TOGETHER := $(addprefix tests/,domain inference link media models outgoing planning runtime scheduling simulation storage vision web)
+# Tests that do not depend on how long things take share the cores; live boxes, cameras and browsers have them to themselves.
+TOGETHER := $(addprefix tests/,domain inference link media models outgoing planning runtime scheduling simulation storage vision web \
+	$(addsuffix .py,$(addprefix test_,config models plan profile repository simulate)))
 unit: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto $(TOGETHER)
 	$(BIN)/pytest $(addprefix --ignore=,$(TOGETHER))

@@ -22,7 +22,8 @@ from edgebox.web.schemas import (
     record,
 )
 from edgebox.web.site import Site
-from edgebox.web.state_schemas import LEVEL, STATE
+from edgebox.web.state import group_documents
+from edgebox.web.state_schemas import GROUP, LEVEL, STATE
 
 _LIMIT = Integer("limit", 1, 1_000, 100, "At most so many")
 _BEFORE = Integer("before", 1, 2**53 - 1, None, "Only those older than the event with this id")
@@ -39,9 +40,10 @@ async def _plan(site: Site, request: web.Request) -> web.Response:
 
 
 def _plan_document(box: Box) -> dict[str, Any]:
-    assignments, slowdown, age_s = [], {}, None
+    assignments, apart, slowdown, age_s = [], [], {}, None
     if box.ready:
         scheduler = box.driver.scheduler
+        apart = group_documents(scheduler.groups)
         slowdown = {executor: round(by, 3) for executor, by in scheduler.slowdown.items()}
         assignments = [
             {
@@ -62,6 +64,7 @@ def _plan_document(box: Box) -> dict[str, Any]:
         "took_ms": round(box.plan_ns / 1e6, 3) if box.plans else None,
         "utilisation": None if box.plan is None else round(box.plan.utilisation, 4),
         "slowdown": slowdown,
+        "groups": apart,
         "assignments": assignments,
     }
 
@@ -96,6 +99,7 @@ _PLAN = Schema(
         took_ms=nullable(NUMBER),
         utilisation=nullable(NUMBER),
         slowdown=mapping(NUMBER),
+        groups=array(GROUP),
         assignments=array(_ASSIGNMENT),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from edgebox.domain.models import ExecutorId
+from edgebox.domain.plans import Group
 from edgebox.domain.requests import CameraId
 from edgebox.link.deadlines import to_later
 from edgebox.runtime.box import Box
@@ -79,7 +80,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         "latencies": [],
         "memory": [],
         "queue_length": 0,
-        "planner": {"last_ms": None, "age_s": None, "runs": box.plans},
+        "planner": {"last_ms": None, "age_s": None, "runs": box.plans, "groups": []},
         "decision_us": None,
         "loop_lag_ms": _rounded(lag.quantiles_ms()),
         "window_s": WINDOW_S,
@@ -102,9 +103,23 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         document["decision_us"] = box.decision_us()
         if box.plan_at_ns is not None:
             document["planner"].update(
-                last_ms=round(box.plan_ns / 1e6, 2), age_s=round((now_ns - box.plan_at_ns) / 1e9, 2)
+                last_ms=round(box.plan_ns / 1e6, 2),
+                age_s=round((now_ns - box.plan_at_ns) / 1e9, 2),
+                groups=group_documents(driver.scheduler.groups),
             )
     return document
+
+
+def group_documents(groups: Iterable[Group]) -> list[dict[str, Any]]:
+    """Return which executors work apart, and at what; empty: all serve everybody."""
+    return [
+        {
+            "executors": group.executors,
+            "variants": group.variants,
+            "lends_ms": round(group.lends_ns / 1e6, 2),
+        }
+        for group in groups
+    ]
 
 
 def _executors(driver: Driver, now_ns: int) -> list[dict[str, Any]]:
@@ -198,7 +213,7 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
     camera, metrics = record.camera, box.metrics.of(record.camera.id)
     now_ns = box.driver.clock_ns()
     rtt_ns, error_ns = record.clock.rtt_ns, record.clock.error_ns(now_ns)
-    bandwidth_bps = record.bandwidth.bps(now_ns)
+    bandwidth_bps, steadiness = record.bandwidth.bps(now_ns), record.bandwidth.steadiness()
     advice = record.advice
     window = metrics.window(now_ns)
     return {
@@ -222,6 +237,7 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
         "latency_ms": metrics.latency_ms(now_ns, _QUANTILES),
         "link": {
             "bandwidth_bps": None if bandwidth_bps is None else round(bandwidth_bps),
+            "steadiness": None if steadiness is None else round(steadiness, 3),
             "rtt_ms": None if rtt_ns is None else round(rtt_ns / 1e6, 2),
             "clock_error_ms": None if error_ns is None else round(error_ns / 1e6, 2),
             "history": _history(record, now_ns),

@@ -24,6 +24,7 @@ COUNTS = Schema(
         dropped=mapping(COUNT), worth=NUMBER, mismatches=COUNT,
     ),
 )  # fmt: skip
+GROUP = Schema("Group", record(executors=array(TEXT), variants=array(TEXT), lends_ms=NUMBER))
 ADVICE = Schema(
     "Advice",
     record(
@@ -40,6 +41,7 @@ _LINK = Schema(
     "Link",
     record(
         bandwidth_bps=nullable(COUNT),
+        steadiness=nullable(SHARE),
         rtt_ms=nullable(NUMBER),
         clock_error_ms=nullable(NUMBER),
         history=array(tuple_of(NUMBER, NUMBER)),
@@ -150,7 +152,9 @@ _BOX = Schema(
         latencies=array(_BATCH_TIMES),
         memory=array(_MEMORY),
         queue_length=COUNT,
-        planner=record(last_ms=nullable(NUMBER), age_s=nullable(NUMBER), runs=COUNT),
+        planner=record(
+            last_ms=nullable(NUMBER), age_s=nullable(NUMBER), runs=COUNT, groups=array(GROUP)
+        ),
         decision_us=nullable(_QUANTILES_MS),
         loop_lag_ms=nullable(record(p50=NUMBER, p99=NUMBER, p999=NUMBER, max=NUMBER)),
         window_s=NUMBER,

@@ -42,9 +42,17 @@ export type History = ReadonlyArray<readonly [number, number]>
 
 export interface Link {
   bandwidth_bps: number | null
+  /** The share of it that frames get in bad seconds; null until that is known. */
+  steadiness: number | null
   rtt_ms: number | null
   clock_error_ms: number | null
   history: History
+}
+
+/** Executors that work apart, at these variants. */
+export interface Group {
+  executors: readonly string[]
+  variants: readonly string[]
 }
 
 export interface Camera {
@@ -149,7 +157,7 @@ export interface Box {
   /** Empty unless the memory is limited. */
   memory: readonly Memory[]
   queue_length: number | null
-  planner: { last_ms: number | null; age_s: number | null; runs: number } | null
+  planner: { last_ms: number | null; age_s: number | null; runs: number; groups: readonly Group[] } | null
   decision_us: { p50: number | null; p99: number | null } | null
   loop_lag_ms: { p50: number | null; p99: number | null; max: number | null } | null
   window_s: number

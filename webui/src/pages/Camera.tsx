@@ -15,7 +15,7 @@ import { Events } from '../components/Events'
 import { Guard } from '../components/Guard'
 import { HealthIcon } from '../components/icons'
 import { LatencyBars } from '../components/LatencyBars'
-import { bitrate, isKnown, milliseconds } from '../format'
+import { bitrate, isKnown, milliseconds, percent } from '../format'
 import type { Gallery } from '../gallery'
 import { cameraHealth, HEALTH_WORD } from '../health'
 import type { ShownFrame } from '../messages'
@@ -101,6 +101,7 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
       <LatencyBars camera={camera} window_s={window_s} />
       <dl class="link-figures">
         <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
+        <div><dt>In bad seconds</dt><dd data-testid="steadiness">{percent(link?.steadiness, 0)}</dd></div>
         <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
         <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
       </dl>

@@ -46,6 +46,13 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
           </tbody>
         </table>
       )}
+      {planner && planner.groups.length > 0 && (
+        <ul class="apart" data-testid="apart">
+          {planner.groups.map(({ executors, variants }) => (
+            <li key={executors[0]}>{executors.join(', ')} {executors.length > 1 ? 'work' : 'works'} apart, at {variants.join(', ')}</li>
+          ))}
+        </ul>
+      )}
     </section>
   )
 }

@@ -69,6 +69,9 @@ class CameraSnapshot:
     current: Assignment | None
     lowered_ns: int | None = None
     """When it was last given a smaller variant than it had; None: never."""
+    surplus_ns: int | None = None
+    """How much longer than planned its frames take in bad cases, apart from their link and from
+    waiting for others; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

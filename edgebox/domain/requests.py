@@ -100,6 +100,8 @@ class Request:
     """Later deadlines, rising, their worth falling."""
     advised: VariantName | None = None
     """What its camera had been told to send for when it sent this frame; None: not known."""
+    sent_ns: int | None = None
+    """When it left its camera; None: not known."""
 
     @property
     def last_deadline_ns(self) -> int:

@@ -201,20 +201,23 @@ def level_of(
     """Return what one loaded variant would be for a camera, sensible or not."""
     of = budget(camera.camera, camera.link, variant, fixed_ns, parameters)
     single_ns = timing[variant.name].single_ns
-    reserve_ns = _reserve_ns(camera.link, of, single_ns) if alone else None
+    reserve_ns = _reserve_ns(camera, of, single_ns) if alone else None
     return Level(variant, of, single_ns, camera.camera.rate_hz, reserve_ns)
 
 
-def _reserve_ns(link: LinkState, of: Budget, single_ns: int) -> int:
-    """Return what a bad second of a link costs a frame; no more than a batch in front would.
+def _reserve_ns(camera: CameraSnapshot, of: Budget, single_ns: int) -> int:
+    """Return what bad luck costs a frame; no more than a batch in front would.
 
-    Who shares an executor rarely waits for as long as it may have to, which makes up for such a
-    link; who is alone has nothing of that kind.
+    A bad second of its link, and what its frames take longer than planned otherwise. Who shares an
+    executor rarely waits for as long as it may have to, which makes up for such things; who is
+    alone has nothing of that kind.
     """
-    if not link.bandwidth_bps or not link.steadiness:
+    link = camera.link
+    if not link.bandwidth_bps or not link.steadiness or camera.surplus_ns is None:
         return single_ns
     transmission_ns = of.frame_bits / link.bandwidth_bps * 1e9
-    return min(single_ns, round(transmission_ns * (1 / link.steadiness - 1)))
+    bad_second_ns = round(transmission_ns * (1 / link.steadiness - 1))
+    return min(single_ns, bad_second_ns + camera.surplus_ns)
 
 
 def _carried(camera: CameraSnapshot, level: Level) -> bool:

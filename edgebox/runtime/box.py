@@ -364,6 +364,7 @@ class Box:
             size_bytes=arrived.size_bytes,
             steps=record.camera.steps_after(hop.deadline_ns),
             advised=hop.advised,
+            sent_ns=hop.sent_ns,
         )
 
         def ended(frame: FrameAtBox, ending: Ending) -> None:

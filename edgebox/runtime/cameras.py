@@ -46,6 +46,7 @@ class Hop:
     """What one frame's journey to the box looked like, on the box's clock."""
 
     captured_ns: int
+    sent_ns: int
     deadline_ns: int
     return_ns: int
     skipped: int
@@ -155,7 +156,9 @@ class CameraRecord:
         if sent_ns is None or suspicious:
             sent_ns = captured_ns
         advised = self._advised_at(sent_ns - return_ns)
-        return Hop(captured_ns, deadline_ns, return_ns, skipped, suspicious, advised, carried)
+        return Hop(
+            captured_ns, sent_ns, deadline_ns, return_ns, skipped, suspicious, advised, carried
+        )
 
     def _advised_at(self, at_ns: int) -> VariantName | None:
         """Return what had left for the camera by this instant; before the welcome: the first."""

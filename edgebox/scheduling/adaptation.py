@@ -7,18 +7,28 @@ planner itself runs elsewhere, between a ComputePlan and a PlanComputed.
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState
 from edgebox.scheduling.admission import Ladders, first_variant
-from edgebox.scheduling.calibration import Calibration
+from edgebox.scheduling.calibration import Calibration, RecentValues
 from edgebox.scheduling.events import Advise, ComputePlan
 from edgebox.scheduling.homes import Homes
 from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.parameters import SchedulerParameters
+
+SURPLUS_WINDOW = 128
+"""So many frames of a camera tell how much longer than planned they may take."""
+
+SURPLUS_QUANTILE = 1 - 1 / (SURPLUS_WINDOW - 1)
+"""All but the worst of them."""
+
+_NEVER_NS = float(1 << 62)
+"""Surplus of a frame that was not answered, and before anything is known."""
 
 FIRST_REASON = "first frames: the link is not measured yet"
 
@@ -37,6 +47,14 @@ class ConnectedCamera:
     """What the last plan gave it, in memory or not."""
     planned_bps: float | None = None
     """The bandwidth that the last plan reckoned with."""
+    surplus: RecentValues = field(default_factory=lambda: RecentValues(SURPLUS_WINDOW, _NEVER_NS))
+    """How much longer than planned its last frames took, in ns."""
+
+    @property
+    def surplus_ns(self) -> int | None:
+        """What the worst but one of its last frames took longer than planned; None: not known."""
+        surplus_ns = self.surplus.quantile(SURPLUS_QUANTILE)
+        return None if surplus_ns == _NEVER_NS else round(surplus_ns)
 
 
 class Adaptation:
@@ -122,6 +140,28 @@ class Adaptation:
             enough_bps = (1 - self._parameters.link_break) * connected.planned_bps
             self._broke = self._broke or link.bandwidth_bps < enough_bps
 
+    def finished(self, live: LiveRequest, batch: RunningBatch, now_ns: int) -> None:
+        """Learn from an answered frame how much longer than planned it took.
+
+        Its link is known otherwise, and waiting for others is planned: what is left is the time
+        before it left its camera, its decoding, and its batch's execution.
+        """
+        request, infer = live.request, batch.infer
+        connected = self.cameras.get(request.camera)
+        row = self._latencies.row(infer.executor, infer.variant)
+        if connected is None or row is None or infer.batch_size not in row.sizes:
+            return
+        sent_ns = request.captured_ns if request.sent_ns is None else request.sent_ns
+        took_ns = sent_ns - request.captured_ns
+        took_ns += live.ready_ns - request.arrival_ns + now_ns - batch.started_ns
+        planned_ns = self._calibration.fixed_ns + row.high_ns[row.sizes.index(infer.batch_size)]
+        connected.surplus.add(max(0, took_ns - planned_ns))
+
+    def expired(self, camera: CameraId) -> None:
+        """Note that a frame could not be answered in time."""
+        if (connected := self.cameras.get(camera)) is not None:
+            connected.surplus.add(_NEVER_NS)
+
     def slowed(self) -> None:
         """Note that executors have become slower: a reason to plan, like a link that broke."""
         self._broke = True
@@ -197,7 +237,7 @@ class Adaptation:
         return PlanningSnapshot(
             taken_ns=now_ns,
             cameras=tuple(
-                CameraSnapshot(c.camera, c.link, c.assignment, c.lowered_ns)
+                CameraSnapshot(c.camera, c.link, c.assignment, c.lowered_ns, c.surplus_ns)
                 for c in self.cameras.values()
             ),
             variants=self._ladders.offered,

@@ -27,6 +27,8 @@ class LiveRequest:
     stage: Stage = Stage.PREPARING
     departed: bool = False
     """Its camera left while it ran; it ends with its batch."""
+    ready_ns: int = 0
+    """When it was prepared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,9 @@ class Ledger:
         self.waiting_by_camera.setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
 
-    def prepared(self, live: LiveRequest) -> None:
+    def prepared(self, live: LiveRequest, now_ns: int) -> None:
         """Note that a request may be put into a batch."""
-        live.stage = Stage.READY
+        live.stage, live.ready_ns = Stage.READY, now_ns
         self.ready[live.variant] += 1
 
     def start(self, infer: Infer, now_ns: int) -> None:

@@ -221,7 +221,7 @@ class Scheduler:
         self._calibration.prepared(event.took_ns)
         live = self._ledger.live.get(event.request)
         if live is not None and live.stage is Stage.PREPARING:
-            self._ledger.prepared(live)
+            self._ledger.prepared(live, self._now_ns)
             self._policy.prepared(event.request, self._now_ns)
 
     def _request_rejected(self, event: events.RequestRejected) -> None:
@@ -265,6 +265,7 @@ class Scheduler:
                 on_time = self._now_ns <= request.deadline_ns
                 outcome = Outcome.ON_TIME if on_time else Outcome.LATE
                 self._out.append(Finish(request.id, outcome))
+                self._adaptation.finished(live, batch, self._now_ns)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event.executor, event.batch):
@@ -415,6 +416,7 @@ class Scheduler:
 
     def _drop_expired(self) -> None:
         for request in self._policy.expired(self._now_ns):
+            self._adaptation.expired(self._ledger.live[request].request.camera)
             self._ledger.end_waiting(request)
             self._out.append(Drop(request, DropReason.QUEUE))
 

@@ -181,6 +181,7 @@ class CameraEnd:
                 size_bytes=size_bytes,
                 steps=camera.steps_after(deadline_ns),
                 advised=self._advised,
+                sent_ns=sent_ns,
             ),
             sent_ns,
         )

@@ -21,13 +21,16 @@ def link(
 
 
 def seen(
-    of: Camera | None = None, link_: LinkState | None = None, has_px: int | None = None
+    of: Camera | None = None,
+    link_: LinkState | None = None,
+    has_px: int | None = None,
+    surplus_ns: int | None = 0,
 ) -> CameraSnapshot:
     of = of or camera()
     current = None
     if has_px is not None:
         current = Assignment(of.id, name(has_px), of.rate_hz, 85, True, "")
-    return CameraSnapshot(of, link_ or link(), current)
+    return CameraSnapshot(of, link_ or link(), current, surplus_ns=surplus_ns)
 
 
 def snapshot(

@@ -119,6 +119,15 @@ def test_what_is_kept_for_an_unsteady_link_is_no_more_than_for_a_batch_in_front(
     assert chosen(0.4) == chosen(0.01) == chosen(None) == name(320)
 
 
+def test_so_much_is_kept_as_frames_took_longer_than_planned() -> None:
+    def chosen(surplus_ms: int | None) -> str:
+        surplus_ns = None if surplus_ms is None else surplus_ms * MS
+        return sizes(snapshot([seen(camera(slo_ms=60), STEADY, None, surplus_ns)]))[0]
+
+    assert chosen(0) == chosen(15) == name(416)
+    assert chosen(25) == chosen(10_000) == chosen(None) == name(320)
+
+
 def test_the_steadier_an_uplink_the_more_of_it_is_filled() -> None:
     # At 10 Hz: 416 px needs 2.27 Mbit/s, 2.83 at 80 % and 2.39 at 95 %.
     def chosen(steadiness: float | None, mbps: float) -> str:

@@ -1,5 +1,6 @@
 """When the core asks for plans, and what it tells cameras of them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.plans import Advice, Assignment, Plan
 from edgebox.domain.requests import CameraId, LinkState, RequestId
-from edgebox.scheduling.adaptation import FIRST_REASON, two_digits
+from edgebox.scheduling.adaptation import FIRST_REASON, SURPLUS_WINDOW, two_digits
 from edgebox.scheduling.calibration import ALL_SLOWER
 from edgebox.scheduling.events import (
     Action,
@@ -277,3 +278,58 @@ def test_a_camera_that_has_nothing_to_run_on_starts_as_it_was_changed() -> None:
     assert bench(CameraChanged(camera(rate_hz=4)), 1) == []
     started = bench(ExecutorStarted(CPU, (profile(128),)), 2)
     assert [(told.variant, told.rate_hz) for told in advice(started)] == [(name(128), 4)]
+
+
+def surplus_after(bench: Bench, took_ms: Sequence[float], *, before_ms: float = 0) -> int | None:
+    """Let a camera's frames take so long, one by one; return what its snapshot then says."""
+    at_ms = 0.0
+    bench(CameraOpened(camera(slo_ms=200)), 0)
+    for number, ms in enumerate(took_ms, start=1):
+        at_ms += 500
+        arrived = replace(
+            request(number, at_ms + 400, arrival_ms=at_ms),
+            captured_ns=round((at_ms - 20) * MS),
+            sent_ns=round((at_ms - 20 + before_ms) * MS),
+        )
+        bench(RequestArrived(arrived), at_ms)
+        [infer] = infers(bench(RequestPrepared(RequestId(number), 0), at_ms))
+        bench(BatchCompleted(CPU, infer.batch, round(ms * MS)), at_ms + ms)
+    [asked] = snapshots(bench(PlanFailed(), at_ms + 499)) or snapshots(
+        bench(CameraChanged(camera(slo_ms=201)), at_ms + 499)
+    )
+    return asked.snapshot.cameras[0].surplus_ns
+
+
+def test_what_frames_take_longer_than_planned_is_known_after_so_many() -> None:
+    assert surplus_after(Bench(), [30.0] * (SURPLUS_WINDOW - 2)) is None
+    # 416 px takes 30 ms by P99, fixed costs come on top.
+    assert surplus_after(Bench(), [30.0] * SURPLUS_WINDOW) == 0
+
+
+def test_the_worst_frame_but_one_tells_how_long_they_may_take() -> None:
+    usual = [20.0] * SURPLUS_WINDOW
+    none, both = (
+        surplus_after(Bench(), [*usual, 58.0]),
+        surplus_after(Bench(), [*usual, 58.0, 55.0]),
+    )
+    assert none == 0
+    assert both is not None
+    assert 20 * MS < both <= 25 * MS
+
+
+def test_time_before_a_frame_leaves_its_camera_counts_and_its_link_does_not() -> None:
+    taken = surplus_after(Bench(), [29.0] * SURPLUS_WINDOW, before_ms=18)
+    assert taken is not None
+    assert 12 * MS < taken <= 17 * MS
+
+
+def test_a_frame_that_could_not_be_answered_says_that_nothing_is_sure() -> None:
+    bench = Bench()
+    assert surplus_after(bench, [20.0] * SURPLUS_WINDOW) == 0
+    at_ms = 500.0 * SURPLUS_WINDOW + 10_000
+    for number in (1000, 1001):
+        bench(RequestArrived(request(number, at_ms + 40, arrival_ms=at_ms)), at_ms)
+        bench(None, at_ms + 41)
+        at_ms += 100
+    [asked] = snapshots(bench(PlanFailed(), at_ms))
+    assert asked.snapshot.cameras[0].surplus_ns is None

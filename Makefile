@@ -33,12 +33,12 @@ lint: $(VENV)/.edgebox-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Tests that do not depend on how long things take share the cores; live boxes, cameras and browsers have them to themselves.
-TOGETHER := $(addprefix tests/,domain inference link media models outgoing planning runtime scheduling simulation storage vision web \
-	$(addsuffix .py,$(addprefix test_,config models plan profile repository simulate)))
+# Tests that measure how long things take, or stream at a pace, have the cores to themselves; all others share them.
+ALONE := $(addprefix tests/,benchmarks camera test_cli.py test_demo.py \
+	$(addsuffix .py,$(addprefix end_to_end/test_,browser_camera deadlines sampling streaming viewers)))
 unit: $(VENV)/.edgebox-dev
-	$(BIN)/pytest --numprocesses auto $(TOGETHER)
-	$(BIN)/pytest $(addprefix --ignore=,$(TOGETHER))
+	$(BIN)/pytest --numprocesses auto $(addprefix --ignore=,$(ALONE))
+	$(BIN)/pytest $(ALONE)
 
 clean:
 	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,7 +13,7 @@ from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.alone import best_alone
 from edgebox.planning.apart import best_apart
-from edgebox.planning.candidates import Candidates, all_candidates
+from edgebox.planning.candidates import Candidates, all_candidates, lone_candidates
 from edgebox.planning.capacity import Bench
 from edgebox.planning.ground import at_least_rates, on_the_ground, time_limit
 from edgebox.planning.parameters import PlanningParameters
@@ -81,7 +81,9 @@ def _outcome(snapshot: PlanningSnapshot, bench: Bench, parameters: PlanningParam
     cameras = all_candidates(snapshot, timing, parameters)
     if not cameras:
         return _Outcome(())
-    lone = all_candidates(snapshot, timing, parameters, alone=True)
+    lone = lone_candidates(
+        snapshot, timing, parameters, cameras=len(cameras), executors=len(bench.executors)
+    )
     ways: list[_Outcome] = []
     if (alone := best_alone(lone, len(bench.executors), parameters)) is not None:
         ways.append(_Outcome(alone.cameras))

@@ -113,6 +113,23 @@ def all_candidates(
     return [each for each in found if each is not None]
 
 
+def lone_candidates(
+    snapshot: PlanningSnapshot,
+    timing: Mapping[VariantName, Timing],
+    parameters: PlanningParameters,
+    *,
+    cameras: int,
+    executors: int,
+) -> list[Candidates]:
+    """Find what each of some cameras could be given with one of some executors to itself.
+
+    Empty where none could be spared: one executor for several cameras.
+    """
+    if cameras > executors and executors < 2:
+        return []
+    return all_candidates(snapshot, timing, parameters, alone=True)
+
+
 def candidates(
     camera: CameraSnapshot,
     snapshot: PlanningSnapshot,

@@ -72,6 +72,11 @@ def choose(
         stepped = kept_by_steps(ground, timing, parameters, iterations_max)
         if stepped is not None:
             old.append(stepped)
+    return _better(new, old, parameters)
+
+
+def _better(new: Sequence[Chosen], old: Sequence[Chosen], parameters: PlanningParameters) -> Chosen:
+    """Return the best of all that is new, unless one that is in force is about as good."""
     best = max(new, key=_worth)
     if old:
         in_force = max(old, key=_worth)

@@ -12,7 +12,7 @@ from edgebox.domain.models import ExecutorId, Variant
 from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import CameraId
-from edgebox.planning.candidates import Candidates, Level, all_candidates, level_of
+from edgebox.planning.candidates import Candidates, Level, all_candidates, level_of, lone_candidates
 from edgebox.planning.capacity import Bench
 from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
@@ -83,7 +83,9 @@ def considered(
     at = next((n for n, each in enumerate(cameras) if each.snapshot.camera.id == camera), None)
     if at is None:
         return None
-    lone = all_candidates(snapshot, timing, parameters, alone=True)
+    lone = lone_candidates(
+        snapshot, timing, parameters, cameras=len(cameras), executors=len(bench.executors)
+    )
     selection = choose(cameras, timing, parameters, iterations_max, bench, lone=lone)
     alone = selection.levels[at].alone
     by_itself = (lone if alone else cameras)[at]

@@ -9,7 +9,7 @@ import random
 from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
-from edgebox.planning.candidates import all_candidates
+from edgebox.planning.candidates import all_candidates, lone_candidates
 from edgebox.planning.capacity import Bench
 from edgebox.planning.choice import choose
 from edgebox.planning.parameters import PlanningParameters
@@ -48,7 +48,9 @@ def plan(
     cameras = all_candidates(snapshot, timing, parameters)
     if not cameras:
         return Plan(snapshot.taken_ns)
-    lone = all_candidates(snapshot, timing, parameters, alone=True)
+    lone = lone_candidates(
+        snapshot, timing, parameters, cameras=len(cameras), executors=len(bench.executors)
+    )
     selection = choose(cameras, timing, parameters, iterations_max, bench, lone=lone)
     executors = tuple(snapshot.profiles)
     assignments = {}

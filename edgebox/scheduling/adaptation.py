@@ -6,7 +6,7 @@ planner itself runs elsewhere, between a ComputePlan and a PlanComputed.
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
@@ -140,22 +140,25 @@ class Adaptation:
             enough_bps = (1 - self._parameters.link_break) * connected.planned_bps
             self._broke = self._broke or link.bandwidth_bps < enough_bps
 
-    def finished(self, live: LiveRequest, batch: RunningBatch, now_ns: int) -> None:
-        """Learn from an answered frame how much longer than planned it took.
+    def finished(self, batch: RunningBatch, members: Iterable[LiveRequest], now_ns: int) -> None:
+        """Learn from the frames of a batch how much longer than planned they took.
 
         Its link is known otherwise, and waiting for others is planned: what is left is the time
         before it left its camera, its decoding, and its batch's execution.
         """
-        request, infer = live.request, batch.infer
-        connected = self.cameras.get(request.camera)
+        infer = batch.infer
         row = self._latencies.row(infer.executor, infer.variant)
-        if connected is None or row is None or infer.batch_size not in row.sizes:
+        if row is None or infer.batch_size not in row.sizes:
             return
-        sent_ns = request.captured_ns if request.sent_ns is None else request.sent_ns
-        took_ns = sent_ns - request.captured_ns
-        took_ns += live.ready_ns - request.arrival_ns + now_ns - batch.started_ns
         planned_ns = self._calibration.fixed_ns + row.high_ns[row.sizes.index(infer.batch_size)]
-        connected.surplus.add(max(0, took_ns - planned_ns))
+        over_ns = now_ns - batch.started_ns - planned_ns
+        for live in members:
+            request = live.request
+            connected = None if live.departed else self.cameras.get(request.camera)
+            if connected is not None:
+                sent_ns = request.captured_ns if request.sent_ns is None else request.sent_ns
+                before_ns = sent_ns - request.captured_ns + live.ready_ns - request.arrival_ns
+                connected.surplus.add(max(0, before_ns + over_ns))
 
     def expired(self, camera: CameraId) -> None:
         """Note that a frame could not be answered in time."""

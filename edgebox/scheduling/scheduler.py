@@ -265,7 +265,7 @@ class Scheduler:
                 on_time = self._now_ns <= request.deadline_ns
                 outcome = Outcome.ON_TIME if on_time else Outcome.LATE
                 self._out.append(Finish(request.id, outcome))
-                self._adaptation.finished(live, batch, self._now_ns)
+        self._adaptation.finished(batch, members, self._now_ns)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event.executor, event.batch):

@@ -1,15 +1,21 @@
-# Everything from nothing but python3: each target makes .venv when it is missing or older than pyproject.toml.
+# Everything from nothing but python3: each target makes .venv when it is missing or older than pyproject.toml,
+# after tests/system_packages.sh has seen to what pip and npm cannot bring (make test WITHOUT=chromium skips its tests).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_ARGS ?=
 
-.PHONY: demo test lint unit page clean
+export PYTHON WITHOUT
+
+.PHONY: demo test check lint ruff types layers pure unit page image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
+packages-demo packages-test:
+	@sh tests/system_packages.sh $(@:packages-%=%)
+
 # The user's environment and the developer's: the same folder, marked by what is installed in it.
-$(VENV)/.edgebox: pyproject.toml hatch_build.py webui/package.json
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(VENV)/.edgebox: pyproject.toml hatch_build.py webui/package.json | packages-demo
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
@@ -17,28 +23,45 @@ $(VENV)/.edgebox-dev: $(VENV)/.edgebox
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-demo: $(VENV)/.edgebox page
+demo: packages-demo $(VENV)/.edgebox page
 	$(BIN)/edgebox demo $(DEMO_ARGS)
 
 # The page is built by the wheel's build hook; this refreshes it after a change of its sources.
 page: $(VENV)/.edgebox
 	@$(BIN)/python hatch_build.py
 
-test: $(VENV)/.edgebox-dev page lint unit
+test: packages-test $(VENV)/.edgebox-dev page lint unit
 	$(BIN)/python webui/node.py npm test
 
-lint: $(VENV)/.edgebox-dev
+lint: ruff types layers
+
+ruff: $(VENV)/.edgebox-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.edgebox-dev
 	$(BIN)/mypy
+
+layers: $(VENV)/.edgebox-dev
 	$(BIN)/lint-imports
 
-# Tests that measure how long things take, or stream at a pace, have the cores to themselves; all others share them.
-ALONE := $(addprefix tests/,benchmarks camera test_cli.py test_demo.py \
-	$(addsuffix .py,$(addprefix end_to_end/test_,browser_camera deadlines sampling streaming viewers)))
+# What to run before each commit: in a minute or so, side by side, with neither a server nor a browser.
+check: $(VENV)/.edgebox-dev
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint pure
+
+# The pure packages, but for what policies and plans achieve over thousands of requests.
+PURE := $(addprefix tests/,domain link planning scheduling simulation vision test_config.py test_plan.py)
+PURE_BUT := $(addprefix --ignore=tests/,simulation/test_batching.py simulation/test_closed_loop.py link/test_sender_in_browser.py)
+pure: $(VENV)/.edgebox-dev
+	$(BIN)/pytest --numprocesses auto --dist worksteal $(PURE) $(PURE_BUT)
+
 unit: $(VENV)/.edgebox-dev
-	$(BIN)/pytest --numprocesses auto $(addprefix --ignore=,$(ALONE))
-	$(BIN)/pytest $(ALONE)
+	$(BIN)/pytest --numprocesses auto --dist worksteal
+
+# What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/docker.md).
+IMAGE_ARGS ?= --build-arg EXTRAS=mqtt
+image-check: $(VENV)/.edgebox-dev
+	$(BIN)/python -m tests.docker.verify $(IMAGE_ARGS)
 
 clean:
 	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,14 +20,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from benchmarks.adaptation_ablations import ABLATIONS, Ablation
-from benchmarks.adaptation_jellyfish import JellyfishPlanner
+from benchmarks.adaptation_jellyfish import READINGS, Jellyfish
 from edgebox.link.shaping import parse_trace
+from edgebox.planning.planner import plan
 from edgebox.simulate.cameras import read_scenario
 from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
@@ -47,21 +49,23 @@ OURS, JELLYFISH, PAPER = "ours", "jellyfish", "paper"
 KNOWING, UNRESERVED = "perfect", "unreserved"
 POLICIES = {
     OURS: Policy(),
-    JELLYFISH: Policy(bandwidth="harmonic", sender=SenderKind.OBEDIENT),
-    PAPER: Policy(bandwidth="harmonic", sender=SenderKind.OBEDIENT),
+    JELLYFISH: Policy(bandwidth="harmonic"),
+    PAPER: Policy(bandwidth="harmonic"),
     KNOWING: Policy(bandwidth=PERFECT),
     UNRESERVED: Policy(bandwidth=PERFECT),
 }
-"""What is compared. Jellyfish is the paper's estimate, client and planner on our scheduler; "paper"
-its estimate and client on our planner, too; two know what links will carry, the last of them
-without the reserves that our planner keeps because it does not."""
+"""What is compared. Jellyfish is the paper's client, estimate and planner on our scheduler; "paper"
+its client and estimate on our planner; two know what links will carry, the
+last of them without the reserves that our planner keeps because it does not."""
 RULES = {
     "harmonic": Policy(bandwidth="harmonic"),
     "last": Policy(bandwidth="last"),
     "least": Policy(bandwidth="least"),
     "obedient": Policy(sender=SenderKind.OBEDIENT),
+    **dict.fromkeys(READINGS, POLICIES[JELLYFISH]),
 }
-"""Ours but for what is believed of links, or for the camera's side of it; only if asked for."""
+"""Ours but for what is believed of links, or for the camera's side of it, and Jellyfish read in
+other ways; only if asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ def made_up_mbps(
 def scenario_files() -> dict[str, str]:
     """Return the benchmark's files by their path in its folder."""
     lte = made_up_mbps(15, 22.8, sigma=1.0, memory=0.7, low=3, high=110)
+    narrow = made_up_mbps(15, 14.7, sigma=0.4, memory=0.6, low=2.85, high=26.3)
     wifi = made_up_mbps(13, 53.1, sigma=0.28, memory=0.5, low=15, high=90)
     files = {
         f"traces/{name}.txt": f"# Mbit/s, one a {every}; made up\n"
@@ -130,6 +135,7 @@ def scenario_files() -> dict[str, str]:
             ("steps", "step of 20 s", STEPS_MBPS),
             ("wifi", "second", wifi),
             ("lte", "second", lte),
+            ("lte-narrow", "second", narrow),
         )
     }
     return files | {f"{name}.toml": _scenario_text(groups) for name, groups in SCENARIOS.items()}
@@ -171,11 +177,14 @@ class Link:
     step_s: float = 1.0
 
 
-MADE_UP = (
-    Link("steps", FOLDER / "traces/steps.txt", STEP_S),
-    Link("wifi", FOLDER / "traces/wifi.txt"),
-    Link("lte", FOLDER / "traces/lte.txt"),
-)
+MADE_UP = {
+    "steps": Link("steps", FOLDER / "traces/steps.txt", STEP_S),
+    "wifi": Link("wifi", FOLDER / "traces/wifi.txt"),
+    "lte": Link("lte", FOLDER / "traces/lte.txt"),
+    "lte-narrow": Link("lte-narrow", FOLDER / "traces/lte-narrow.txt"),
+}
+"""LTE as the paper's section 7.3 describes it, and as narrow as the trace that its authors
+published: a median of 14.7 Mbit/s, half of all seconds within 6.5."""
 
 
 def behind(scenario: Scenario, link: Link) -> Scenario:
@@ -207,10 +216,8 @@ def measure(setting: str, link: Link, policy: str, seed: int) -> dict[str, Any]:
             raise_after_ns=0,
         )
         scenario = replace(scenario, planning=reckless)
-    if policy == JELLYFISH:
-        report = run_scenario(scenario, planner=JellyfishPlanner(scenario.planning))
-    elif ablation is None:
-        report = run_scenario(scenario)
+    if ablation is None:
+        report = run_scenario(scenario, **_jellyfish(policy, scenario))
     else:
         report = run_scenario(
             scenario, sender=ablation.sender, planner=ablation.planner(scenario.planning)
@@ -233,6 +240,19 @@ def measure(setting: str, link: Link, policy: str, seed: int) -> dict[str, Any]:
         "utilisation": found["utilisation"],
         "took_s": round(took_s, 2),
     }
+
+
+def _jellyfish(policy: str, scenario: Scenario) -> dict[str, Any]:
+    """Return what of a run is Jellyfish's, if anything is."""
+    if policy == PAPER:
+        # Only its own planner says how long batches take, so nothing can be fitted to that.
+        system = Jellyfish(scenario.planning, READINGS["jellyfish-text"])
+        ours = partial(plan, parameters=scenario.planning)
+        return {"sender": system.sender, "planner": system.on(ours)}
+    if policy == JELLYFISH or policy in READINGS:
+        system = Jellyfish(scenario.planning, READINGS.get(policy))
+        return {"sender": system.sender, "planner": system}
+    return {}
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -262,11 +282,13 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-def _links(traces: Iterable[Path], steps: Mapping[str, float]) -> list[Link]:
+def links_of(traces: Iterable[Path], steps: Iterable[str]) -> list[Link]:
+    """Return the links of trace files and folders; `steps`: NAME=SECONDS of their steps."""
+    step_of = {name: float(value) for name, _, value in (step.partition("=") for step in steps)}
     found = []
     for path in traces:
         files = sorted(path.iterdir()) if path.is_dir() else [path]
-        found += [Link(file.stem, file, steps.get(file.stem, 1.0)) for file in files]
+        found += [Link(file.stem, file, step_of.get(file.stem, 1.0)) for file in files]
     return found
 
 
@@ -275,6 +297,7 @@ def _links(traces: Iterable[Path], steps: Mapping[str, float]) -> list[Link]:
 @click.option("--policies", default=",".join(POLICIES), show_default=True, help="With commas.")
 @click.option("--ablations", is_flag=True, help="Also the paper's section 7.4.")
 @click.option("--mixed", is_flag=True, help="Deadlines and rates mixed, as in its Table 2.")
+@click.option("--links", default="steps,wifi,lte", show_default=True, help="With commas.")
 @click.option("--seed", default=1, show_default=True)
 @click.option(
     "--traces", multiple=True, type=click.Path(path_type=Path, exists=True),
@@ -283,7 +306,7 @@ def _links(traces: Iterable[Path], steps: Mapping[str, float]) -> list[Link]:
 @click.option("--step-s", "steps", multiple=True, help="NAME=SECONDS of a trace's steps, if not 1.")
 @click.option("--write", is_flag=True, help="Only write the scenario files anew.")
 def main(
-    *, as_json: bool, policies: str, ablations: bool, mixed: bool, seed: int,
+    *, as_json: bool, policies: str, ablations: bool, mixed: bool, links: str, seed: int,
     traces: tuple[Path, ...], steps: tuple[str, ...], write: bool,
 ) -> None:  # fmt: skip
     """Print misses and accuracy of each policy over each link, and by setting with --json."""
@@ -292,12 +315,11 @@ def main(
             (FOLDER / name).parent.mkdir(parents=True, exist_ok=True)
             (FOLDER / name).write_text(text, "utf-8")
         return
-    step_of = {name: float(value) for name, _, value in (step.partition("=") for step in steps)}
-    links = _links(traces, step_of) or list(MADE_UP)
+    behind_links = links_of(traces, steps) or [MADE_UP[name] for name in links.split(",")]
     names = [*policies.split(","), *(ABLATIONS if ablations else ())]
     settings = list(MIXED) if mixed else [str(setting) for setting in SETTINGS]
     rows = []
-    for link in links:
+    for link in behind_links:
         for policy in names:
             rows += [measure(setting, link, policy, seed) for setting in settings]
             if not as_json:

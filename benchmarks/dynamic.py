@@ -64,7 +64,7 @@ class Settings:
     counted_s: float = 2.0
     profile_s: float = 4.0
     profiled_steps: int = 30
-    """How many steps the profiler's picture needs."""
+    """How many steps the profiler's pictures need."""
 
 
 FULL = Settings()
@@ -125,12 +125,11 @@ async def take_turns(
     running: Sequence[RunningBox], settings: Settings, mix: Mix, tell: Callable[[str], None]
 ) -> list[Turn]:
     """Let every box learn at light load, then serve every cell, round after round."""
-    picture_of = functools.partial(picture, profiled_steps=settings.profiled_steps)
     light_hz = LIGHT_LOAD / mix.mean_ms * 1e3
     learning = make_plan(light_hz, settings.learning_s, 0.0, "learning")
     for box in running:
         tell(f"{box.policy} learns for {settings.learning_s:g} s")
-        await play(box.stream, learning, _SLO_MULTIPLE_LEARNING * mix.p99_ms / 1e3, picture_of)
+        await play(box.stream, learning, _SLO_MULTIPLE_LEARNING * mix.p99_ms / 1e3, picture)
     turns: list[Turn] = []
     cells = list(itertools.starmap(Cell, itertools.product(settings.loads, settings.slo_multiples)))
     for number in range(1, settings.rounds + 1):
@@ -141,7 +140,7 @@ async def take_turns(
             first = len(turns) // len(running) % len(running)
             for box in (*running[first:], *running[:first]):
                 slo_s = cell.slo_multiple * mix.p99_ms / 1e3
-                turn = await _turn(box, cell, await play(box.stream, plan, slo_s, picture_of))
+                turn = await _turn(box, cell, await play(box.stream, plan, slo_s, picture))
                 turns.append(turn)
                 tell(
                     f"round {number} of {settings.rounds}, load {cell.load:g}, deadline "
@@ -222,7 +221,7 @@ async def compare(settings: Settings, folder: Path, tell: Callable[[str], None])
     tell("measuring the machine")
     config = write_config(folder, family, settings.policies[0], settings.profile_s)
     profile = await measure(load(config))
-    alone = await asyncio.to_thread(measure_alone, family, settings.profiled_steps)
+    alone = await asyncio.to_thread(measure_alone, family)
     mix = mix_of(alone)
     configs = {
         policy: write_config(folder / policy, family, policy, settings.profile_s)

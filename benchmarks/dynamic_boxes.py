@@ -76,7 +76,8 @@ def write_config(folder: Path, families: Path, policy: str, profile_s: float) ->
         "pending_per_camera_max = 1000", "pending_max = 10000",
         "[storage]", f'path = "{_MEASURED}"',
         "[inference]", f'families = ["{families.as_posix()}"]', f'family = "{FAMILY}"',
-        'providers = "cpu"', "cpu_threads = 1", f"profile_s = {profile_s}",
+        f"profile_s = {profile_s}",
+        "[[executors]]", 'device = "cpu"', "threads = 1",
         "[scheduler]", f'batching = "{policy}"',
     ]  # fmt: skip
     file.write_text("\n".join(lines), encoding="utf-8")
@@ -93,7 +94,7 @@ async def measure(config: Config) -> LatencyProfile:
     return next(found for family, _, (found, *_) in measured if family.name == FAMILY)
 
 
-def measure_alone(family_folder: Path, profiled_steps: int) -> Alone:
+def measure_alone(family_folder: Path) -> Alone:
     """Measure what single pictures take; blocks for a second or two.
 
     The quickest of some runs: what else the machine does must not make the load another.
@@ -105,7 +106,7 @@ def measure_alone(family_folder: Path, profiled_steps: int) -> Alone:
     took_ns: dict[int, list[int]] = {of: [] for of in steps}
     for _ in range(_RUNS):
         for of, times_ns in took_ns.items():
-            canvas = decode(picture(of, profiled_steps))
+            canvas = decode(picture(of))
             times_ns.append(executor.submit(name, [canvas], 1).result().took_ns)
     executor.close()
     return Alone(steps, tuple(min(times) / 1e6 for times in took_ns.values()))

@@ -1,6 +1,7 @@
 """Owns a model whose time depends on what it sees: as many steps as the busiest picture needs.
 
-The graph reads from each picture's mean brightness how many steps it needs, and runs the whole
+The graph reads from each grey picture's mean brightness how many steps it needs; pictures in
+colour, which are the profiler's and nobody else's, all need the same. It runs the whole
 batch through a `Loop` for the most of them, as models with early exits or iterative refinement
 do. A step mixes the pixels with large matrices, which are read once for the whole batch, and
 works on each picture by itself: so larger batches pay, but are not for nothing, as on an
@@ -30,8 +31,8 @@ _GREY_PER_STEP = 4.0
 """Far more than JPEG changes of a picture's mean."""
 _NOISE = 24
 """Grey levels by which pixels differ from their mean, so that pictures are not plain."""
-_PROFILER_GREY = 127.5
-"""The mean of the noise that the profiler measures with."""
+_GREY = 2.0
+"""By so many levels red and blue of a grey picture differ in the mean at most."""
 
 
 def write_family(folder: Path, profiled_steps: int) -> Path:
@@ -39,25 +40,19 @@ def write_family(folder: Path, profiled_steps: int) -> Path:
 
     Args:
         folder: made if it is not there.
-        profiled_steps: how many steps the profiler's picture needs, 1 to `STEPS_MAX`.
+        profiled_steps: how many steps the profiler's pictures need, 1 to `STEPS_MAX`.
     """
     return write_detector(folder, FAMILY, SIDE_PX, _model(profiled_steps))
 
 
 @lru_cache(maxsize=STEPS_MAX)
-def picture(steps: int, profiled_steps: int) -> bytes:
-    """Return a JPEG that needs so many steps, for a model with these `profiled_steps`."""
-    level = (steps - 1 + _turn(profiled_steps)) % STEPS_MAX
-    grey = _GREY_PER_STEP * (level + 0.5)
+def picture(steps: int) -> bytes:
+    """Return a JPEG that needs so many steps."""
+    grey = _GREY_PER_STEP * (steps - 0.5)
     spread = min(_NOISE, grey, 255 - grey)
     noise = np.random.default_rng(steps).uniform(-spread, spread, (SIDE_PX, SIDE_PX, 1))
     pixels = np.rint(grey + noise - noise.mean()).clip(0, 255).astype(np.uint8)
     return encode(pixels.repeat(3, axis=2))
-
-
-def _turn(profiled_steps: int) -> int:
-    """Return by how much brightness is turned around, so that the profiler sees what it shall."""
-    return (int(_PROFILER_GREY // _GREY_PER_STEP) - (profiled_steps - 1)) % STEPS_MAX
 
 
 def _model(profiled_steps: int) -> bytes:
@@ -67,12 +62,16 @@ def _model(profiled_steps: int) -> bytes:
     nodes = [
         node("Cast", ["images"], ["pixels"], to=FLOAT),
         # How many steps each picture needs, and the most of them.
-        node("ReduceMean", ["pixels"], ["grey"], axes=[1, 2, 3], keepdims=0),
-        node("Div", ["grey", "grey_per_step"], ["level"]),
+        node("ReduceMean", ["pixels"], ["bright_each"], axes=[1, 2, 3], keepdims=0),
+        node("Div", ["bright_each", "grey_per_step"], ["level"]),
         node("Floor", ["level"], ["whole"]),
-        node("Add", ["whole", "turned_back"], ["ahead"]),
-        node("Mod", ["ahead", "steps_max"], ["turned"], fmod=1),
-        node("Add", ["turned", "one"], ["steps_each"]),
+        node("Add", ["whole", "one"], ["by_grey"]),
+        node("Split", ["pixels"], ["red", "green", "blue"], axis=3),
+        node("Sub", ["red", "blue"], ["warmer"]),
+        node("Abs", ["warmer"], ["apart"]),
+        node("ReduceMean", ["apart"], ["colour"], axes=[1, 2, 3], keepdims=0),
+        node("Less", ["colour", "grey"], ["is_grey"]),
+        node("Where", ["is_grey", "by_grey", "profiled_steps"], ["steps_each"]),
         node("ReduceMax", ["steps_each"], ["most"], keepdims=0),
         node("Cast", ["most"], ["steps"], to=INT64),
         # What is refined.
@@ -94,8 +93,8 @@ def _model(profiled_steps: int) -> bytes:
     half = SIDE_PX / 2
     numbers = {
         "grey_per_step": _GREY_PER_STEP,
-        "turned_back": float(STEPS_MAX - _turn(profiled_steps)),
-        "steps_max": float(STEPS_MAX),
+        "grey": _GREY,
+        "profiled_steps": float(profiled_steps),
         "one": 1.0,
         "zero": 0.0,
         "white": 255.0,

@@ -17,6 +17,7 @@ from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, Variant
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.bandwidth import OVERHEAD_BYTES, REFERENCE_PX
 from edgebox.link.shaping import ShapedLink
+from edgebox.link.transit import compute_deadline_ns
 from edgebox.runtime.entries import JournalEntry
 from edgebox.scheduling.events import (
     BatchCompleted,
@@ -83,7 +84,7 @@ def _take_in(record: Record, spec: SimulatedCamera, began_ns: int, report: Repor
                 app=camera.app,
                 captured_ns=captured_ns,
                 arrival_ns=arrival_ns,
-                deadline_ns=captured_ns + camera.slo_ns - spec.rtt_ns // 2,
+                deadline_ns=compute_deadline_ns(captured_ns, camera.slo_ns, spec.rtt_ns // 2),
                 width_px=record["width_px"],
                 height_px=record["height_px"],
                 size_bytes=record["size_bytes"],

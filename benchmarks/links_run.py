@@ -78,8 +78,8 @@ def write_config(scenario: Scenario, network: Network, folder: Path, profile_s: 
     lines = [
         "[server]", f'host = "{network.box_host}"', f"port = {network.box_port}",
         "[storage]", 'path = "box.sqlite3"',
-        "[inference]", 'providers = "cpu"', f"executors_per_device = {executors}",
-        f"profile_s = {profile_s:g}",
+        "[[executors]]", 'device = "cpu"', f"streams = {executors}",
+        "[inference]", f"profile_s = {profile_s:g}",
         "[scheduler]", f'batching = "{scenario.policy.batching}"',
         "[planner]", f'bandwidth = "{scenario.policy.bandwidth}"',
         f"interval_ms = {scenario.scheduling.planning_interval_ns // 1_000_000}",

@@ -133,7 +133,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--load", default=0.5, show_default=True)
-@click.option("--requests", default=2000, show_default=True, help="Per row and policy.")
+@click.option("--requests", default=800, show_default=True, help="Per row and policy.")
 def main(as_json: bool, load: float, requests: int) -> None:
     """Print finish rates, the paper's and ours, row by row, and how far the orderings agree."""
     with PAPER.open(encoding="utf-8", newline="") as file:

@@ -198,7 +198,8 @@ def write_config(folder: Path, model: str) -> Path:
         "[server]", "port = 0",
         "[limits]", f"unacknowledged_max = {WINDOW}",
         "[storage]", 'path = "box.sqlite3"',
-        "[inference]", 'providers = "cpu"', "profile_s = 3",
+        "[[executors]]", 'device = "cpu"',
+        "[inference]", "profile_s = 3",
     ]  # fmt: skip
     if model == "cheap":
         family = write_family(folder / FAMILY)

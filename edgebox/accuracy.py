@@ -18,6 +18,7 @@ from edgebox.config import Config
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.models import Judgement, LatencyProfile, Variant, VariantName
 from edgebox.domain.pictures import send_size
+from edgebox.executors import open_one
 from edgebox.inference.accuracy.coco_files import find_annotations, read_coco
 from edgebox.inference.accuracy.journey import (
     Fetch,
@@ -30,7 +31,6 @@ from edgebox.inference.accuracy.judging import AgainstLargest, Judge, judgements
 from edgebox.inference.accuracy.labelled import Dataset
 from edgebox.inference.accuracy.worth import PICTURES_MIN
 from edgebox.inference.accuracy.yolo_files import find_yaml, read_yolo
-from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import family_print
 from edgebox.measuring import profiles_of
@@ -198,20 +198,11 @@ def assess(
     Raises:
         EdgeboxError: the model, the pictures or the database cannot be used.
     """
-    inference = config.inference
-    executor = OnnxExecutor(
-        0,
-        [family],
-        providers=inference.providers,
-        cpu_threads=inference.cpu_threads,
-        memory_limit_bytes=inference.executor_memory_bytes,
-        engine_folder=inference.engine_folder,
-        score_floor=judge.score_min,
-    )
+    executor = open_one(config, family, score_floor=judge.score_min)
     try:
         profiles = asyncio.run(profiles_of(config, executor, family, progress))
         interrupted = False
-        if inference.executor_memory_bytes:
+        if executor.memory_limit_bytes:
             looking = look_in_turns
         else:
             executor.warm([v.name for v in family.variants], family.batch_sizes(1))

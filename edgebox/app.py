@@ -6,31 +6,40 @@ welcome.
 """
 
 import asyncio
-import contextlib
 import functools
 import gc
 import os
 import random
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from edgebox import __version__
 from edgebox.config import Config
-from edgebox.domain.errors import InvariantViolation, ModelError
+from edgebox.domain.errors import (
+    EdgeboxError,
+    InvalidInputError,
+    InvariantViolation,
+    StorageError,
+    WedgedError,
+)
 from edgebox.domain.models import Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET
 from edgebox.domain.requests import CameraId
+from edgebox.executors import Opened, open_executors
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import fingerprint, model_print
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.link.overrides import changed
-from edgebox.measuring import Progress, load_families, measured, open_executors
+from edgebox.measuring import load_families, measured
+from edgebox.neighbouring import Progress
 from edgebox.outgoing.outgoing import Outgoing
 from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
+from edgebox.replacements import Replacements
 from edgebox.runtime.box import Admission, Box, BoxEvent
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.chronicle import Chronicle
@@ -41,10 +50,12 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
+from edgebox.runtime.remembering import Remembering
 from edgebox.runtime.rollup import Rollup
-from edgebox.scheduling.events import ExecutorStarted, TellDrift, VariantsOffered
+from edgebox.scheduling.events import ExecutorStarted, LearningRestored, TellDrift, VariantsOffered
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.stand_in import StandIns
 from edgebox.storage.database import Storage
 from edgebox.web.feed import Feed
 from edgebox.web.server import Server
@@ -82,9 +93,9 @@ class App:
         self.ready_s: float | None = None
         """How long the start took."""
         self.failed = asyncio.Event()
-        """Set when the core has contradicted itself: stop this box, then start another one."""
-        self.failure: InvariantViolation | None = None
-        """What has happened then, and where it is recorded."""
+        """Set when this box cannot go on: stop it, then start another one."""
+        self.failure: EdgeboxError | None = None
+        """Why: the core has contradicted itself, or no executor is left."""
         self.profiled = False
         """Whether profiles had to be measured."""
         self._on_progress = on_progress
@@ -93,11 +104,13 @@ class App:
         self._server: Server | None = None
         self._driver: Driver | None = None
         self._outgoing = Outgoing(config)
-        self._executors: list[OnnxExecutor] = []
+        self._opened = Opened()
         self._tasks: list[asyncio.Task[None]] = []
         self._minutes_since_collection = 0
         self._chronicle: Chronicle | None = None
+        self._remembering: Remembering | None = None
         self._workshop: Workshop | None = None
+        self._stand_ins: StandIns | None = None
 
     @property
     def box(self) -> Box:
@@ -130,6 +143,16 @@ class App:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         config = self.config
         storage = await Storage.open(config.storage.file, limits=config.storage.limits())
+        try:
+            await self._listen(storage)
+        except BaseException:
+            # Also to end: its threads would keep the process from it.
+            await storage.close()
+            raise
+        self.lag.start()
+
+    async def _listen(self, storage: Storage) -> None:
+        config = self.config
         self._storage = storage
         self._box = Box(
             name=config.server.name,
@@ -141,19 +164,17 @@ class App:
             admission=self._admission(),
         )
         for known in await storage.cameras():
-            self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
+            try:
+                self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
+            except InvalidInputError as error:
+                self._box.note("warning", f"what was set for {known.camera} is damaged: {error}")
         states = StateCache(self._box, self.lag)
         self._workshop = Workshop(config, self._box, storage)
         feed = Feed(self._box)
         self._server = Server(
             Site(self._box, config, storage, self.lag, self.journal, states, feed, self._workshop)
         )
-        try:
-            await self._server.start(config.server.host, config.server.port)
-        except BaseException:
-            await storage.close()
-            raise
-        self.lag.start()
+        await self._server.start(config.server.host, config.server.port)
 
     def _admission(self) -> Admission | None:
         if self.config.planner.admission != "refuse":
@@ -182,22 +203,32 @@ class App:
         inference = self.config.inference
         families, problems = await asyncio.to_thread(load_families, inference)
         families = [await self._judged(family) for family in families]
-        self._executors = await asyncio.to_thread(open_executors, inference, families)
+        self._opened = await asyncio.to_thread(open_executors, self.config, families)
+        executors = self._opened.executors
         assert self._storage is not None
-        found = await measured(inference, self._storage, self._executors, families, self._progress)
+        found = await measured(inference, self._storage, executors, families, self._progress)
         left_out = [f"a model family is left out: {problem}" for problem in problems]
-        for text in (*left_out, *found.problems):
+        for text in (*left_out, *self._opened.problems, *found.problems):
             self.box.note("error", text)
         families, profiles, self.profiled = found.families, found.profiles, found.profiled
         self.box.offer(families, inference.family)
         variants = {v.name: v for family in families for v in family.offered}
+        replacements = Replacements(self._opened, families, found, lambda: self.box.profiles)
+        self._stand_ins = StandIns(
+            self.box,
+            self._opened.stand_ins,
+            replacements,
+            families,
+            prepare=(inference, self._storage),
+            give_up=self._give_up,
+        )
         driver = Driver(
             Scheduler(
                 self.config.scheduler_parameters(),
                 # Always the same seed: a journal must replay to the same actions.
                 make_policy(self.config.scheduler.batching, random.Random(0)),
             ),
-            executors=self._executors,
+            executors=executors,
             variants=variants,
             canvases=CanvasPool({family.name: family.input for family in families}),
             decode_threads=self.config.inference.decode_threads or _default_decode_threads(),
@@ -206,13 +237,17 @@ class App:
             on_plan=self.box.planned,
             on_drift=self._tell_drift,
             on_failure=self._fail,
+            on_give_up=self._stand_ins.give_up,
+            on_open_failed=self._stand_ins.needed,
+            on_told=self.box.note,
+            opener=replacements.open,
             loaders=found.loaders,
             journal=self.journal,
         )
         driver.start()
         self._driver = driver
         driver.feed(VariantsOffered(tuple(variants.values())))
-        for executor in self._executors:
+        for executor in executors:
             offered = tuple(p for p in profiles[executor.id] if p.variant in variants)
             driver.feed(ExecutorStarted(executor.id, offered))
         for limited in found.limits:
@@ -220,9 +255,30 @@ class App:
         self.box.attach(
             driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
         )
+        await self._remember(driver, executors)
         self._outgoing.start(self.box)
         self._chronicle = self._begin_chronicle(driver, variants)
         self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
+
+    async def _remember(self, driver: Driver, executors: Iterable[OnnxExecutor]) -> None:
+        """Tell the core what was learned before this start, and begin to keep what it learns."""
+        assert self._storage is not None
+        families = self.box.families.values()
+        self._remembering = Remembering(
+            self._storage.learned,
+            models={v.name: model_print(family) for family in families for v in family.variants},
+            executors={
+                (executor.id, v.name): fingerprint(executor, family)
+                for family in families
+                for executor in executors
+                for v in family.variants
+            },
+        )
+        try:
+            driver.feed(LearningRestored(await self._remembering.load()))
+        except StorageError as error:
+            self.box.note("warning", f"what was learned before this start is not known: {error}")
+        self._remembering.began(driver.scheduler, driver.clock_ns())
 
     async def _judged(self, family: Family) -> Family:
         """Return a family with what was found out about its variants on this box."""
@@ -291,7 +347,9 @@ class App:
     def _every_minute(self) -> None:
         storage = self._storage
         assert storage is not None
-        self.box.forget_old_cameras()
+        self.box.end_minute()
+        if self._remembering is not None and self._driver is not None:
+            self._remembering.keep(self._driver.scheduler, self._driver.clock_ns())
         self._minutes_since_collection += 1
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
@@ -323,6 +381,15 @@ class App:
         )
         self.failed.set()
 
+    def _give_up(self) -> None:
+        self.failure = WedgedError(
+            "no executor is left, and none can be opened in this process: the driver or the "
+            "device hangs, or a model does. What watches over edgebox should start it again"
+        )
+        self.box.not_ready_because = str(self.failure)
+        self.box.note("error", f"{self.failure}; the box stops")
+        self.failed.set()
+
     # -- stop -------------------------------------------------------------------------------
 
     async def stop(self) -> None:
@@ -332,12 +399,18 @@ class App:
         if self._workshop is not None:
             await self._workshop.jobs.stop()
             self._workshop = None
+        if self._stand_ins is not None:
+            await self._stand_ins.stop()
+            self._stand_ins = None
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         if self._driver is not None:
             await self._driver.stop(_STOP_PATIENCE_S)
+            if self._remembering is not None:
+                self._remembering.keep(self._driver.scheduler, self._driver.clock_ns())
+                self._remembering = None
             self._driver = None
         if self._server is not None:
             await self._server.stop()
@@ -345,10 +418,9 @@ class App:
         if self._chronicle is not None:
             self._chronicle.close()
             self._chronicle = None
-        for executor in self._executors:
-            with contextlib.suppress(ModelError):
-                await asyncio.to_thread(executor.close)
-        self._executors.clear()
+        closing = (asyncio.to_thread(executor.close) for executor in self._opened.executors)
+        await asyncio.gather(*closing, return_exceptions=True)
+        self._opened = Opened()
         self.lag.stop()
         if self._storage is not None:
             await self._storage.close()

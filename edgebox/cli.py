@@ -4,7 +4,9 @@ Imports what a command needs when it runs, so that a camera never loads the serv
 """
 
 import asyncio
+import contextlib
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,8 @@ _CONFIG = click.option(
     help="A TOML file; config.example.toml has every key.  [env: EDGEBOX_CONFIG]",
 )
 _DIFFERENCES_SHOWN = 10
+_STOP_S = 8.0
+"""A box that is told to stop has ended by then: Docker kills it after 10 s."""
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
@@ -62,6 +66,13 @@ main.add_command(simulate)
 @click.option("--host", help="Address to listen on; 0.0.0.0 lets other machines in.")
 @click.option("--port", type=int, help="Port to listen on; 0 takes any free one.")
 @click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    metavar="NAME",
+    multiple=True,
+    help="A name by which the box is asked for, as box.example.com; several times for several.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="warning",
@@ -70,25 +81,40 @@ main.add_command(simulate)
 )
 @_JSON
 def serve(
-    config_file: Path | None, host: str | None, port: int | None, log_level: str, as_json: bool
+    *,
+    config_file: Path | None,
+    host: str | None,
+    port: int | None,
+    allowed_hosts: tuple[str, ...],
+    log_level: str,
+    as_json: bool,
 ) -> None:
     """Run the box until Ctrl-C.
 
-    With --json, one document is printed once the box is ready.
+    With --json, one document is printed once the box is ready. The exit code is 75 when no
+    executor is left and only another start can help.
     """
     from edgebox.app import App
     from edgebox.config import load
+    from edgebox.runtime.threads import certain_end
 
     set_up_logging(log_level)
-    overrides = {"server.host": host, "server.port": port}
-    with clear_errors("serve"):
+    overrides = {
+        "server.host": host,
+        "server.port": port,
+        "server.allowed_hosts": allowed_hosts or None,
+    }
+    with certain_end(), clear_errors("serve"), contextlib.ExitStack() as ending:
         config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
         with progress_bar(as_json) as progress:
             app = App(config, on_progress=progress)
-            run_loop(_serve(app, as_json))
+            run_loop(_serve(app, as_json, ending))
 
 
-async def _serve(app: Any, as_json: bool) -> None:
+async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
+    """Run a box to its end; from where it begins to stop, `ending` bounds how long that takes."""
+    from edgebox.runtime.threads import leave_within
+
     stopping = stop_on_signals()
     await app.listen()
     write_journal_on_signal(app)
@@ -97,15 +123,18 @@ async def _serve(app: Any, as_json: bool) -> None:
     start = asyncio.create_task(app.start())
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
-    if start.done():
+    if not start.done():
+        ending.callback(leave_within(_STOP_S, 1).cancel)
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
+    else:
         start.result()
         _print_ready(app, as_json)
         failed = asyncio.create_task(app.failed.wait())
         await asyncio.wait({stop, failed}, return_when="FIRST_COMPLETED")
         failed.cancel()
-    else:
-        start.cancel()
-        await asyncio.gather(start, return_exceptions=True)
+        status = 1 if app.failure is None else app.failure.exit_code
+        ending.callback(leave_within(_STOP_S, status).cancel)
     await app.stop()
     counts = app.box.metrics.total()
     if not as_json:
@@ -118,6 +147,8 @@ async def _serve(app: Any, as_json: bool) -> None:
 
 
 def _print_ready(app: Any, as_json: bool) -> None:
+    from edgebox.inference.doctor import executor_text
+
     executors = app.box.driver.executors
     if as_json:
         print_json(
@@ -126,7 +157,15 @@ def _print_ready(app: Any, as_json: bool) -> None:
                 "ready_s": round(app.ready_s, 2),
                 "profiled": app.profiled,
                 "executors": [
-                    {"id": e.id, "provider": e.provider, "device": e.device, "note": e.note}
+                    {
+                        "id": e.id,
+                        "provider": e.provider,
+                        "device": e.device,
+                        "note": e.note,
+                        "threads": e.cpu_threads,
+                        "cores": e.cores,
+                        "families": e.families,
+                    }
                     for e in executors
                 ],
                 "families": list(app.box.families),
@@ -135,7 +174,10 @@ def _print_ready(app: Any, as_json: bool) -> None:
         return
     err.print(f"[green]ready[/] in {app.ready_s:.1f} s: [cyan]{app.url}[/]")
     for executor in executors:
-        err.print(f"  {executor.id}: {executor.device} ({executor.provider})")
+        err.print(
+            f"  {executor.id}: {executor.device} ({executor.provider})"
+            f"{executor_text(executor) if len(executors) > 1 or executor.cores else ''}"
+        )
         if executor.note:
             err.print(f"  [yellow]{executor.note}[/]")
     stream = app.url.replace("http", "ws", 1)
@@ -169,9 +211,10 @@ def demo(
     """Run a box and four simulated cameras on this machine, to look at in a browser."""
     from edgebox.config import load
     from edgebox.demo import Demo, demo_overrides
+    from edgebox.runtime.threads import certain_end
 
     set_up_logging("error")
-    with clear_errors("demo"):
+    with certain_end(), clear_errors("demo"):
         config = load(config_file, demo_overrides(port))
         show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)
         run_loop(show.run())
@@ -187,6 +230,7 @@ def demo(
 def doctor(config_file: Path | None, as_json: bool) -> None:
     """Say what was found on this machine, what is missing, and how to mend it."""
     from edgebox.config import load
+    from edgebox.executors import open_executors
     from edgebox.inference.doctor import Health, examine, to_json
     from edgebox.measuring import family_folders
     from edgebox.web.page import PAGE
@@ -195,6 +239,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
         config = load(config_file)
     findings = examine(
         families=family_folders(config.inference),
+        opening=lambda families: open_executors(config, families),
         page_built=(PAGE / "index.html").is_file(),
         storage_file=config.storage.file,
         host=config.server.host,
@@ -281,8 +326,11 @@ def stop_on_signals() -> asyncio.Event:
 
 
 def run_loop(work: Any) -> Any:
-    """Run a coroutine on a new uvloop event loop."""
-    import uvloop
+    """Run a coroutine on a new event loop: uvloop's, or asyncio's own where uvloop is missing."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):
+        import uvloop
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(work)

@@ -13,6 +13,9 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from edgebox.config_executors import MOVED, ExecutorParameters
+from edgebox.config_executors import contradictions as executor_contradictions
+from edgebox.config_hosts import wrong_hosts
 from edgebox.config_keys import Secret, as_toml, converted, expected, repeated
 from edgebox.config_keys import key as _key
 from edgebox.config_outgoing import (
@@ -24,7 +27,6 @@ from edgebox.config_outgoing import (
     contradictions,
 )
 from edgebox.domain.errors import ConfigError
-from edgebox.inference.sessions import ProviderChoice
 from edgebox.link.bandwidth import Rule
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
@@ -50,6 +52,16 @@ class ServerParameters:
         "networks only)",
     )
     port: int = _key(8787, "Port to listen on; 0 takes any free one", low=0, high=65535)
+    allowed_hosts: tuple[str, ...] = _key(
+        (),
+        "Names by which the box may be asked for, beside its IP addresses, localhost and this "
+        "machine's own names; .example.com is all names below, too. Empty: where other machines "
+        "are let in, also names of one part and those ending in .local, .lan, .home, .internal or "
+        ".home.arpa",
+    )
+    trusted_proxies: tuple[str, ...] = _key(
+        (), "Addresses or networks of reverse proxies whose X-Forwarded-Host is believed"
+    )
     name: str = _key("edgebox", "What the page calls this box")
     admin: bool = _key(
         False,
@@ -126,7 +138,7 @@ class StorageParameters:
 
 @dataclass(frozen=True, slots=True)
 class InferenceParameters:
-    """What runs the models."""
+    """Which models run, and how they are measured."""
 
     families: tuple[str, ...] = _key(
         (), "Folders of further model families, relative to this file; each has a family.toml"
@@ -138,24 +150,13 @@ class InferenceParameters:
         may_be_empty=True,
     )
     family: str = _key("street", "The family of cameras that name none")
-    providers: ProviderChoice = _key(  # noqa: RUF009 - dataclasses.field in disguise
-        "auto",
-        "Where models run: cuda insists on an NVIDIA GPU, auto falls back to the CPU and says so; "
-        "tensorrt is auto with TensorRT before CUDA (it builds every model for minutes at first)",
-        choices=("auto", "cuda", "tensorrt", "cpu"),
-    )
     memory_limit_mb: float = _key(
         0.0,
-        "Megabytes that the models of one device may take; beyond, those in use and their "
-        "neighbours in size are held and others loaded when the plan asks for them; 0: no limit",
+        "Megabytes that the models of one device may take, shared by its executors; beyond, those "
+        "in use and their neighbours in size are held and others loaded when the plan asks for "
+        "them; 0: no limit",
         low=0,
         high=1_000_000,
-    )
-    cpu_threads: int = _key(
-        0, "Threads that one executor computes with on a CPU; 0: all cores but one", low=0, high=512
-    )
-    executors_per_device: int = _key(
-        1, "Batches that one device runs at the same time", low=1, high=8
     )
     batch_size_max: int = _key(16, "Largest batch that is profiled and used", low=1, high=128)
     decode_threads: int = _key(0, "Threads that decode JPEG; 0: by the cores", low=0, high=512)
@@ -174,9 +175,9 @@ class InferenceParameters:
         return _data_folder() / "tensorrt"
 
     @property
-    def executor_memory_bytes(self) -> int:
-        """What one executor's models may take: those of a device share its limit; 0: no limit."""
-        return round(self.memory_limit_mb * 1e6) // self.executors_per_device
+    def memory_limit_bytes(self) -> int:
+        """What the models of one device may take; 0: no limit."""
+        return round(self.memory_limit_mb * 1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +267,7 @@ class Config:
     limits: LimitParameters = field(default_factory=LimitParameters)
     storage: StorageParameters = field(default_factory=StorageParameters)
     inference: InferenceParameters = field(default_factory=InferenceParameters)
+    executors: tuple[ExecutorParameters, ...] = repeated(ExecutorParameters)
     scheduler: SchedulerSection = field(default_factory=SchedulerSection)
     planner: PlannerSection = field(default_factory=PlannerSection)
     events: EventParameters = field(default_factory=EventParameters)
@@ -275,6 +277,8 @@ class Config:
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
     """Where each key's value is from, by key path ("server.port", "webhooks[0].url"); not named:
     the default."""
+    source: str = field(default="the command line", compare=False)
+    """The file, for messages."""
 
     def scheduler_parameters(self) -> SchedulerParameters:
         """Return what the scheduling core is tuned with."""
@@ -286,6 +290,7 @@ class Config:
             high_quantile=self.scheduler.high_quantile,
             sample_share=self.scheduler.sample_share,
             sample_horizon_ns=round(self.scheduler.sample_horizon_s * 1e9),
+            busy_share=self.planner.utilisation_max,
             quality=self.planner.quality,
         )
 
@@ -341,7 +346,8 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     Args:
         path: a TOML file; relative paths in it are relative to its folder.
         overrides: values by key path ("server.port"), which win over the file's and are checked
-            like them; relative paths are relative to the current folder.
+            like them; relative paths are relative to the current folder. All tables of a section
+            that may come several times ("executors") are a list.
 
     Raises:
         ConfigError: every error there is, a line each.
@@ -359,10 +365,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     origins: dict[str, Origin] = dict.fromkeys(_key_paths(tables), "file")
     if path is not None:
         _resolve_paths(path.parent, tables)
-    for dotted, value in (overrides or {}).items():
-        section, _, key = dotted.partition(".")
-        tables.setdefault(section, {})[key] = value
-        origins[dotted] = "option"
+    origins |= _overridden(tables, overrides or {})
     if os.environ.get("XDG_DATA_HOME"):
         for dotted in ("storage.path", "inference.models"):
             origins.setdefault(dotted, "environment")
@@ -379,11 +382,27 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         )
     config = Config(**sections)
     if not problems:
+        problems += executor_contradictions(config.executors)
+        problems += wrong_hosts(config.server.allowed_hosts, config.server.trusted_proxies)
         problems += contradictions(config.mqtt, config.webhooks)
+    source = base.source if path is None else str(path)
     if problems:
-        source = "the command line" if path is None else str(path)
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
-    return replace(config, origins=origins)
+    return replace(config, origins=origins, source=source)
+
+
+def _overridden(tables: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Origin]:
+    """Put values over those of the file; return where they are from."""
+    origins: dict[str, Origin] = {}
+    for dotted, value in overrides.items():
+        section, _, key = dotted.partition(".")
+        if key:
+            tables.setdefault(section, {})[key] = value
+            origins[dotted] = "option"
+        else:  # all tables of a section that may come several times
+            tables[section] = value
+            origins |= dict.fromkeys(_key_paths({section: value}), "option")
+    return origins
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -408,7 +427,7 @@ def _declared() -> dict[str, dict[str, Field[Any]]]:
             for key in fields(several.get(section.name) or getattr(base, section.name))
         }
         for section in fields(Config)
-        if section.name != "origins"
+        if section.name not in ("origins", "source")
     }
 
 
@@ -442,7 +461,9 @@ def _checked(
     good = {}
     for name, value in table.items():
         if name not in known:
-            problems.append(f"{section}.{name}: there is no such key{_nearest(name, known)}")
+            moved = MOVED.get(f"{section}.{name}")
+            said = moved or f"there is no such key{_nearest(name, known)}"
+            problems.append(f"{section}.{name}: {said}")
             continue
         checked = converted(known[name], value)
         if checked is None:

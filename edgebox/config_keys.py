@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import Field, field
 from typing import Any, Literal
 
@@ -18,13 +19,20 @@ def key(
     choices: tuple[str, ...] = (),
     may_be_empty: bool = False,
     secret: Secret = "",
+    of: type = str,
+    pattern: str = "",
+    wanted: str = "",
 ) -> Any:
-    """Declare a key: its default (whose type is the key's), its range, what it means."""
+    """Declare a key: its default (whose type is the key's), its range, what it means.
+
+    `of` is what a list has, `str` or `int` (0 or more). A text must match `pattern`, which `wanted`
+    says in words.
+    """
     return field(
         default=default,
         metadata={
             "doc": doc, "low": low, "high": high, "choices": choices, "may_be_empty": may_be_empty,
-            "secret": secret,
+            "secret": secret, "of": of, "pattern": pattern, "wanted": wanted,
         },
     )  # fmt: skip
 
@@ -38,7 +46,10 @@ def converted(key: Field[Any], value: Any) -> Any:
     """Return a value as its key's type; None: it is of another type or out of range."""
     kind = type(key.default)
     if kind is tuple:
-        fits = isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)
+        of = key.metadata["of"]
+        fits = isinstance(value, list | tuple) and all(
+            type(v) is of and (v if of is str else v >= 0) for v in value
+        )
         return tuple(value) if fits else None
     if kind is float and type(value) is int:
         value = float(value)
@@ -51,6 +62,9 @@ def converted(key: Field[Any], value: Any) -> Any:
     choices = key.metadata["choices"]
     if choices and value not in choices:
         return None
+    pattern = str(key.metadata["pattern"])
+    if pattern and not re.fullmatch(pattern, str(value)):
+        return None
     return value if value or key.metadata["may_be_empty"] else None
 
 
@@ -58,10 +72,13 @@ def expected(key: Field[Any]) -> str:
     """Return what a key's value must be, in words."""
     kind: type = type(key.default)
     if kind is tuple:
-        return "a list of texts"
+        whole = key.metadata["of"] is int
+        return "a list of whole numbers, 0 or more" if whole else "a list of texts"
     if kind is bool:
         return "true or false"
     if kind is str:
+        if key.metadata["wanted"]:
+            return str(key.metadata["wanted"])
         if key.metadata["choices"]:
             return "one of " + ", ".join(as_toml(choice) for choice in key.metadata["choices"])
         return "a text" if key.metadata["may_be_empty"] else "a text that is not empty"

@@ -45,14 +45,14 @@ def print_json(document: object) -> None:
 
 @contextlib.contextmanager
 def clear_errors(command: str) -> Iterator[None]:
-    """Turn an EdgeboxError into one message on stderr and exit code 1."""
+    """Turn an EdgeboxError into one message on stderr and its exit code, mostly 1."""
     try:
         yield
     except EdgeboxError as error:
         err.print(f"[bold red]edgebox {command}:[/] ", end="")
         # One line stays one, so that it is found in a file; a terminal breaks it by itself.
         err.print(str(error), markup=False, soft_wrap=True)
-        raise SystemExit(1) from None
+        raise SystemExit(error.exit_code) from None
 
 
 def set_up_logging(level: str) -> None:

@@ -63,22 +63,19 @@ def detect(
 ) -> None:
     """Say what a family finds on IMAGES."""
     from edgebox.config import load
-    from edgebox.inference.executor import OnnxExecutor
+    from edgebox.executors import open_one
     from edgebox.inference.zoo import load_zoo
     from edgebox.measuring import family_folders
 
     with clear_errors("detect"):
-        inference = load(config_file).inference
-        zoo = load_zoo(family_folders(inference))
+        config = load(config_file)
+        zoo = load_zoo(family_folders(config.inference))
         try:
             chosen = zoo.family(family)
         except ModelError as error:
             raise ModelError("\n".join([str(error), *map(str, zoo.problems)])) from None
         targets = draw_targets(images, draw)
-        executor = OnnxExecutor(
-            0, [chosen], providers=inference.providers, cpu_threads=inference.cpu_threads,
-            score_floor=score_min,
-        )  # fmt: skip
+        executor = open_one(config, chosen, score_floor=score_min)
         try:
             seen = list(_detected(executor, chosen, variant, images))
         finally:

@@ -5,7 +5,9 @@ there is a limit. Blocking work is done in threads.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,22 +16,26 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.models import (
     ExecutorId,
     LatencyProfile,
+    Variant,
     VariantName,
     Weights,
     WeightsId,
 )
-from edgebox.inference.executor import Executor, OnnxExecutor
+from edgebox.executors import Opened, open_executors
+from edgebox.inference.executor import Executor, HungError, OnnxExecutor
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
 from edgebox.inference.sessions import CPU
+from edgebox.inference.tensors import Canvas
 from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
+from edgebox.media.typical import typical_canvases
+from edgebox.neighbouring import Progress, beside_each_other
 from edgebox.scheduling.events import MemoryLimited
-from edgebox.scheduling.holding import fitting, hold
+from edgebox.scheduling.holding import Fit, fitting, hold
 from edgebox.storage.database import Storage
 
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of it that is done."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -60,6 +66,10 @@ class WeightsLoader:
         self._executor = executor
         self._files = files
         self._runs = runs
+
+    def on(self, executor: OnnxExecutor) -> "WeightsLoader":
+        """Return a loader of the same for an executor that takes the place of this one."""
+        return WeightsLoader(executor, self._files, self._runs)
 
     def load(self, weights: WeightsId) -> None:
         """Bring weights in and run them once.
@@ -95,27 +105,6 @@ def load_families(inference: InferenceParameters) -> tuple[list[Family], list[Mo
     return list(zoo.families), problems
 
 
-def open_executors(
-    inference: InferenceParameters, families: Sequence[Family]
-) -> list[OnnxExecutor]:
-    """Open the executors of this machine; each tries the provider that the configuration allows.
-
-    Raises:
-        ModelError: a model cannot be opened, or CUDA was insisted on and is not usable.
-    """
-    return [
-        OnnxExecutor(
-            number,
-            families,
-            providers=inference.providers,
-            cpu_threads=inference.cpu_threads,
-            memory_limit_bytes=inference.executor_memory_bytes,
-            engine_folder=inference.engine_folder,
-        )
-        for number in range(inference.executors_per_device)
-    ]
-
-
 async def measured(
     inference: InferenceParameters,
     storage: Storage,
@@ -123,53 +112,89 @@ async def measured(
     families: Sequence[Family],
     on_progress: Progress,
 ) -> Measured:
-    """Return the families that run on every executor, their profiles and where these live.
+    """Return the families that run on any executor, their profiles and where these live.
 
-    A family can open and still fail on its first batch: it is left out like a broken file.
+    A family can open and still fail on its first batch: that executor goes without it, and it is
+    left out like a broken file where it runs on no executor.
 
     Raises:
-        ModelError: the default family fails, or does not fit the memory limit.
+        ModelError: the default family fails on every executor, or does not fit the memory limit.
+        HungError: a family does not come back from an executor.
     """
     out = Measured(profiles={executor.id: [] for executor in executors})
     # The default family is what must fit first.
     families = sorted(families, key=lambda family: family.name != inference.family)
     sizes: dict[ExecutorId, list[Weights]] = {executor.id: [] for executor in executors}
     for family in families:
-        found: dict[ExecutorId, list[LatencyProfile]] = {}
-        weights: dict[ExecutorId, list[Weights]] = {}
-        try:
-            for executor in executors:
-                stored = await stored_profiles(storage, executor, family)
-                work = _Work(inference, executor, family, on_progress, stored)
-                found[executor.id], weights[executor.id] = await asyncio.to_thread(work.do)
-                if not stored:
-                    storage.save_profiles(fingerprint(executor, family), found[executor.id])
-                    out.profiled = True
-        except ModelError as error:
-            if family.name == inference.family:
-                raise
-            out.problems.append(f"a model family is left out: {error}")
-            continue
-        out.families.append(family)
+        failures: list[ModelError] = []
+        runs = False
         for executor in executors:
-            out.profiles[executor.id] += found[executor.id]
-            sizes[executor.id] += weights[executor.id]
-    if inference.executor_memory_bytes:
+            if family.name not in executor.families:
+                continue
+            stored = await stored_profiles(storage, executor, family, inference.batch_size_max)
+            work = _Work(inference, executor, family, on_progress, stored)
+            try:
+                found, weights = await asyncio.to_thread(work.do)
+            except HungError:
+                raise  # nothing else runs on this executor any more
+            except ModelError as error:
+                failures.append(error)
+                out.problems.append(f"{family.name} does not run on {executor.id}: {error}")
+                continue
+            if not stored:
+                storage.save_profiles(fingerprint(executor, family), found)
+                out.profiled = True
+            runs = True
+            out.profiles[executor.id] += found
+            sizes[executor.id] += weights
+        if runs:
+            out.families.append(family)
+            continue
+        if family.name == inference.family:
+            raise failures[0] if failures else ModelError(f"no executor holds {family.name}")
+        if failures:  # else nobody wants it: [[executors]] names others
+            out.problems.append(f"a model family is left out: {failures[0]}")
+    if any(executor.memory_limit_bytes for executor in executors):
         await asyncio.to_thread(_limit, inference, executors, sizes, out)
+    out.profiles, unknown = await beside_each_other(
+        storage,
+        executors,
+        out.families,
+        out.profiles,
+        profile_s=inference.profile_s,
+        on_progress=on_progress,
+    )
+    out.problems += unknown
     return out
 
 
 async def stored_profiles(
-    storage: Storage, executor: OnnxExecutor, family: Family
+    storage: Storage, executor: OnnxExecutor, family: Family, batch_size_max: int
 ) -> list[LatencyProfile]:
-    """Return a family's profiles from the database; empty: not all of them are there."""
+    """Return a family's profiles from the database; empty: not all of them are there.
+
+    Batch sizes that would not be measured now, above `inference.batch_size_max`, are left out.
+    """
+    size_max = family.batch_sizes(batch_size_max)[-1]
     names = {variant.name for variant in family.variants}
     found = [
-        stored
+        _offered(stored, size_max)
         for stored in await storage.load_profiles(fingerprint(executor, family))
         if stored.executor == executor.id and stored.variant in names
     ]
+    if gone := [stored.variant for stored in found if not stored.quantiles_ns]:
+        _log.warning(
+            "profiles of %s on %s have only batch sizes above inference.batch_size_max and are "
+            "measured again", ", ".join(gone), executor.id,
+        )  # fmt: skip
+        return []
     return found if {stored.variant for stored in found} == names else []
+
+
+def _offered(stored: LatencyProfile, size_max: int) -> LatencyProfile:
+    """Return a profile without what is above the largest batch size."""
+    rows = {size: ns for size, ns in stored.quantiles_ns.items() if size <= size_max}
+    return replace(stored, quantiles_ns=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +211,7 @@ class _Work:
     def do(self) -> tuple[list[LatencyProfile], list[Weights]]:
         """Return profiles, measured unless stored, and sizes where memory is limited; blocks."""
         offered = {variant.name for variant in self.family.offered}
-        if not self.inference.executor_memory_bytes:
+        if not self.executor.memory_limit_bytes:
             found = list(self.stored) or self.measure()
             warm(self.executor, [p for p in found if p.variant in offered])
             return found, []
@@ -238,7 +263,14 @@ def measure(
         family.batch_sizes(inference.batch_size_max),
         ProfilingLimits(budget_s=inference.profile_s / parts),
         report,
+        pictures=functools.partial(_pictures, family),
         networks=family.files,
+    )
+
+
+def _pictures(family: Family, variant: Variant) -> list[Canvas]:
+    return typical_canvases(
+        variant.width_px, variant.height_px, family.input.fill, family.input.fit
     )
 
 
@@ -279,61 +311,78 @@ def _limit(
     """Decide what stays out, and bring in what shall be there at first; blocks.
 
     Raises:
-        ModelError: the default family has no room.
+        ModelError: the default family has no room on any executor.
     """
-    # All executors of a device hold the same; the largest size that one saw counts for all.
-    largest: dict[WeightsId, Weights] = {}
-    for each in (weights for of in sizes.values() for weights in of):
-        known = largest.get(each.id)
-        if known is None or each.size_bytes > known.size_bytes:
-            largest[each.id] = each
-    fit = fitting(list(largest.values()), inference.executor_memory_bytes)
-    if fit.left_out:
-        text = _left_out_text(inference, fit.left_out, fit.any_bytes, fit.all_bytes)
-        if all(each.family != inference.family for each in fit.kept):
-            raise ModelError(text)
-        out.problems.append(text)
-    gone = {variant for each in fit.left_out for variant in each.variants}
-    kept_families = {each.family for each in fit.kept}
+    kept: set[VariantName] = set()
+    texts: dict[str, None] = {}
+    for executor in executors:
+        fit = fitting(_as_seen(executor, sizes), executor.memory_limit_bytes)
+        if fit.left_out:
+            shares = sum(_device(each) == _device(executor) for each in executors)
+            texts[_left_out_text(inference, fit, shares)] = None
+        kept |= {variant for each in fit.kept for variant in each.variants}
+        _fill(inference, executor, fit, out)
+    default = [v for f in out.families if f.name == inference.family for v in f.variants]
+    if all(variant.name not in kept for variant in default):
+        raise ModelError("; ".join(texts))
+    out.problems += texts
+    # A variant that is not offered has no weights to be kept: it stays, as it is, in its family.
+    offered = {v.name for family in out.families for v in family.offered}
+    gone = offered - kept
     out.families = [
         replace(family, variants=tuple(v for v in family.variants if v.name not in gone))
         for family in out.families
-        if family.name in kept_families
+        if any(variant.name in kept for variant in family.variants)
     ]
-    kept = {variant.name for family in out.families for variant in family.variants}
+
+
+def _as_seen(
+    executor: OnnxExecutor, sizes: Mapping[ExecutorId, Sequence[Weights]]
+) -> list[Weights]:
+    """Return an executor's weights, each as large as any executor of its device saw it."""
+    largest: dict[WeightsId, int] = {}
+    for other, of in sizes.items():
+        if other.rpartition("/")[0] == _device(executor):
+            for each in of:
+                largest[each.id] = max(each.size_bytes, largest.get(each.id, 0))
+    return [replace(each, size_bytes=largest[each.id]) for each in sizes[executor.id]]
+
+
+def _device(executor: OnnxExecutor) -> str:
+    return executor.id.rpartition("/")[0]
+
+
+def _fill(inference: InferenceParameters, executor: OnnxExecutor, fit: Fit, out: Measured) -> None:
+    """Bring in what an executor shall hold at first."""
+    gone = {variant for each in fit.left_out for variant in each.variants}
+    held = [family for family in out.families if family.name in {each.family for each in fit.kept}]
+    profiles = [
+        p
+        for p in out.profiles[executor.id]
+        if p.variant not in gone and any(p.variant in family.files for family in held)
+    ]
+    out.profiles[executor.id] = profiles
     first = {each.id: int(each.family == inference.family) for each in fit.kept[:1]}
-    resident = hold(fit.kept, first, (), inference.executor_memory_bytes)
-    files = {
-        weights_id(family, file): file.path
-        for family in out.families
-        for file in family.model_files
+    resident = hold(fit.kept, first, (), executor.memory_limit_bytes)
+    files = {weights_id(family, f): f.path for family in held for f in family.model_files}
+    runs = {
+        each.id: [run for p in profiles if p.variant in each.variants for run in _runs(executor, p)]
+        for each in fit.kept
     }
-    for executor in executors:
-        profiles = [p for p in out.profiles[executor.id] if p.variant in kept]
-        out.profiles[executor.id] = profiles
-        runs = {
-            each.id: [
-                run for p in profiles if p.variant in each.variants for run in _runs(executor, p)
-            ]
-            for each in fit.kept
-        }
-        loader = out.loaders[executor.id] = WeightsLoader(executor, files, runs)
-        for weights in resident:
-            loader.load(weights)
-        out.limits.append(
-            MemoryLimited(executor.id, inference.executor_memory_bytes, fit.kept, tuple(resident))
-        )
+    loader = out.loaders[executor.id] = WeightsLoader(executor, files, runs)
+    for weights in resident:
+        loader.load(weights)
+    out.limits.append(
+        MemoryLimited(executor.id, executor.memory_limit_bytes, fit.kept, tuple(resident))
+    )
 
 
-def _left_out_text(
-    inference: InferenceParameters, left_out: Sequence[Weights], any_bytes: int, all_bytes: int
-) -> str:
-    names = ", ".join(f"{each.id} ({each.size_bytes / 1e6:.0f} MB)" for each in left_out)
-    shares = inference.executors_per_device
+def _left_out_text(inference: InferenceParameters, fit: Fit, shares: int) -> str:
+    names = ", ".join(f"{each.id} ({each.size_bytes / 1e6:.0f} MB)" for each in fit.left_out)
     return (
         f"inference.memory_limit_mb = {inference.memory_limit_mb:g} leaves out {names}: with "
-        f"{_mb(any_bytes * shares)} each of them could be held beside the smallest of every "
-        f"family, with {_mb(all_bytes * shares)} all at once"
+        f"{_mb(fit.any_bytes * shares)} each of them could be held beside the smallest of every "
+        f"family, with {_mb(fit.all_bytes * shares)} all at once"
     )
 
 
@@ -362,7 +411,7 @@ async def profiles_of(
     """
     storage = await Storage.open(config.storage.file)
     try:
-        found = await stored_profiles(storage, executor, family)
+        found = await stored_profiles(storage, executor, family, config.inference.batch_size_max)
         if not found:
             work = _Work(config.inference, executor, family, on_progress)
             found, _ = await asyncio.to_thread(work.do)
@@ -386,20 +435,36 @@ async def measure_and_store(
         EdgeboxError: the models or the database cannot be used.
     """
     storage = await Storage.open(config.storage.file)
-    executors: list[OnnxExecutor] = []
+    opened = Opened()
     done = []
     try:
         if not families:
             families, _ = await asyncio.to_thread(load_families, config.inference)
-        executors = await asyncio.to_thread(open_executors, config.inference, families)
-        for executor in executors:
+        opened = await asyncio.to_thread(open_executors, config, families)
+        profiles: dict[ExecutorId, list[LatencyProfile]] = {e.id: [] for e in opened.executors}
+        for executor in opened.executors:
             for family in families:
+                if family.name not in executor.families:
+                    continue
                 work = _Work(config.inference, executor, family, on_progress)
                 found, _ = await asyncio.to_thread(work.do)
                 storage.save_profiles(fingerprint(executor, family), found)
-                done.append((family, executor, found))
+                profiles[executor.id] += found
+        profiles, _ = await beside_each_other(
+            storage,
+            opened.executors,
+            families,
+            profiles,
+            profile_s=config.inference.profile_s,
+            on_progress=on_progress,
+            anew=True,
+        )
+        for executor in opened.executors:
+            for family in families:
+                of = [p for p in profiles[executor.id] if p.variant in family.files]
+                if of:
+                    done.append((family, executor, of))
     finally:
-        for executor in executors:
-            await asyncio.to_thread(executor.close)
+        await asyncio.to_thread(opened.close)
         await storage.close()
     return done

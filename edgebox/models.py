@@ -139,8 +139,8 @@ def _insist_on_onnx() -> None:
         import onnx  # noqa: F401 - only to see whether it is there
     except ImportError:
         raise ModelError(
-            "importing needs the onnx package: pip install 'edgebox[import]'; what is imported is "
-            "served without it"
+            "importing needs the onnx package, which belongs to edgebox but is missing here: "
+            "pip install onnx; what is imported is served without it"
         ) from None
 
 
@@ -359,7 +359,9 @@ def _print_variants(document: dict[str, Any]) -> None:
         )
         for row in variants
     ]
-    out.print(table("", ("variant", "px", kind, "p50 ms", ""), rows))
+    columns = 5 if any(row["set_aside"] for row in variants) else 4
+    headings = ("variant", "px", kind, "p50 ms", "note")[:columns]
+    out.print(table("", headings, [row[:columns] for row in rows]))
     if judged:
         out.print(
             f"  {kind} ± two standard errors on {judged['pictures']} pictures of "

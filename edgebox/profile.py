@@ -201,6 +201,7 @@ def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
             "provider": executor.provider,
             "variant": found.variant,
             "batch_size": size,
+            "interference": round(found.interference, 3),
             "p50_ms": round(found.quantile_ns(size, 0.5) / 1e6, 2),
             "p90_ms": round(found.quantile_ns(size, 0.9) / 1e6, 2),
             "p99_ms": round(found.quantile_ns(size, 0.99) / 1e6, 2),
@@ -212,7 +213,11 @@ def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"profiles": rows})
         return
-    headings = ("variant", "executor", "batch", "p50 ms", "p90 ms", "p99 ms", "pictures/s")
+    several = len({row["executor"] for row in rows}) > 1
+    headings: tuple[str, ...] = (
+        "variant", "executor", "batch", "p50 ms", "p90 ms", "p99 ms", "pictures/s",
+    )  # fmt: skip
+    headings += ("per other",) if several else ()
     cells = [
         (
             str(row["variant"]),
@@ -222,7 +227,10 @@ def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
             f"{row['p90_ms']:.2f}",
             f"{row['p99_ms']:.2f}",
             f"{row['batch_size'] / row['p50_ms'] * 1e3:.0f}",
+            *((f"+{row['interference']:.0%}",) if several else ()),
         )
         for row in rows
     ]
     out.print(table("Execution times, kept in the database", headings, cells))
+    if several:
+        out.print("per other: what each other executor that runs adds to a batch")

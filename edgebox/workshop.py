@@ -15,6 +15,7 @@ import threading
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import edgebox
 from edgebox.config import Config
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import BatchResult, Executor, OnnxExecutor
+from edgebox.inference.executor import BatchResult, Executor, HungError, OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.importing.folder import unfinished
@@ -30,7 +31,8 @@ from edgebox.inference.tensors import Canvas
 from edgebox.measuring import measure
 from edgebox.runtime.box import Box
 from edgebox.runtime.jobs import Finished, Job, Jobs
-from edgebox.scheduling.events import ExecutorStarted
+from edgebox.scheduling.events import ExecutorHung, ExecutorStarted
+from edgebox.scheduling.supervision import ExecutorState
 from edgebox.storage.database import Storage
 from edgebox.web.site import (
     CamerasConnectedError,
@@ -70,7 +72,7 @@ class Workshop:
             CamerasConnectedError: it would take the executor from cameras.
             MemoryLimitedError: not all of it is in memory.
         """
-        if self._config.inference.executor_memory_bytes:
+        if self._config.inference.memory_limit_bytes:
             raise MemoryLimitedError(
                 "inference.memory_limit_mb is set: stop the box and run `edgebox profile` instead"
             )
@@ -83,7 +85,11 @@ class Workshop:
         return self.jobs.start("profile", family.name, lambda job: self._measure(family, job))
 
     async def _measure(self, family: Family, job: Job) -> Finished:
-        executors = [e for e in self._box.driver.executors if isinstance(e, OnnxExecutor)]
+        executors = [
+            executor
+            for executor in self._box.driver.executors
+            if isinstance(executor, OnnxExecutor) and family.name in executor.families
+        ]
         found: dict[ExecutorId, list[LatencyProfile]] = {}
         for done, executor in enumerate(executors):
 
@@ -101,29 +107,40 @@ class Workshop:
         self, family: Family, executor: OnnxExecutor, report: Any
     ) -> list[LatencyProfile]:
         """Measure in a thread for as long as no camera is connected."""
-        lent = _LentExecutor(executor)
+        lent, driver = _LentExecutor(executor), self._box.driver
         inference = self._config.inference
         thread = asyncio.ensure_future(asyncio.to_thread(measure, inference, lent, family, report))
         try:
             while not thread.done():
                 await asyncio.wait((thread,), timeout=_LOOK_S)
                 if self._box.connected:
-                    lent.taken_back.set()
+                    lent.take_back()
         finally:
-            lent.taken_back.set()
-        return thread.result()
+            lent.take_back()
+        try:
+            return thread.result()
+        except HungError:
+            driver.feed(ExecutorHung(executor.id))
+            raise
 
     async def _use(self, executor: ExecutorId, found: Sequence[LatencyProfile]) -> None:
-        """Have planning and scheduling count with new times, as soon as the executor rests."""
+        """Have planning and scheduling count with new times, as soon as the executor rests.
+
+        One that was lost meanwhile is opened with them.
+        """
         driver = self._box.driver
         known: dict[VariantName, LatencyProfile] = {**self._box.profiles[executor]}
-        known.update({profile.variant: profile for profile in found})
+        for profile in found:
+            # Measured alone; what the others cost it is as before.
+            before = known.get(profile.variant, profile)
+            known[profile.variant] = replace(profile, interference=before.interference)
         # To begin anew means that a batch which runs would count as lost.
         while executor in driver.scheduler.running:  # noqa: ASYNC110 - nobody tells of its end
             await asyncio.sleep(_LOOK_S)
-        served = tuple(profile for name, profile in known.items() if driver.serves(name))
-        driver.feed(ExecutorStarted(executor, served))
         self._box.profiles = {**self._box.profiles, executor: known}
+        if driver.scheduler.supervised[executor].state is ExecutorState.UP:
+            served = tuple(profile for name, profile in known.items() if driver.serves(name))
+            driver.feed(ExecutorStarted(executor, served))
 
     # -- importing --------------------------------------------------------------------------
 
@@ -140,7 +157,10 @@ class Workshop:
                 f"there is a family {upload.name!r} already; choose another name"
             )
         if importlib.util.find_spec("onnx") is None:
-            raise NoImportsError("importing needs the onnx package: pip install 'edgebox[import]'")
+            raise NoImportsError(
+                "importing needs the onnx package, which belongs to edgebox but is missing here: "
+                "pip install onnx"
+            )
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(unfinished(models))
             await _received(upload, folder / f"{upload.name}.onnx")
@@ -189,7 +209,7 @@ class Workshop:
 
 
 class _LentExecutor:
-    """An executor that can be taken back: every later batch fails at once."""
+    """An executor that can be taken back: every batch fails then, also the one that runs."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -197,27 +217,61 @@ class _LentExecutor:
         self.provider = executor.provider
         self.device = executor.device
         self.note = executor.note
-        self.taken_back = threading.Event()
+        # Callbacks of a batch that is over already are called at once, in the same thread.
+        self._lock = threading.RLock()
+        self._taken_back = False
+        self._running: Future[BatchResult] | None = None
+        self.cpu_threads = executor.cpu_threads
+        self.cores = executor.cores
+        self.families = executor.families
 
     def submit(
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
     ) -> Future[BatchResult]:
         """Run a batch, unless the executor was taken back."""
-        if not self.taken_back.is_set():
-            return self._executor.submit(variant, canvases, batch_size)
-        refused: Future[BatchResult] = Future()
-        refused.set_exception(
-            CamerasConnectedError("a camera came and has the executor; nothing was changed")
-        )
-        return refused
+        lent: Future[BatchResult] = Future()
+        with self._lock:
+            self._running = lent
+            if not self._taken_back:
+                real = self._executor.submit(variant, canvases, batch_size)
+                real.add_done_callback(lambda done: self._done(done, lent))
+                return lent
+        lent.set_exception(_taken())
+        return lent
+
+    def _done(self, real: Future[BatchResult], lent: Future[BatchResult]) -> None:
+        error = real.exception()
+        with self._lock:
+            if lent.done():
+                return
+            if error is not None:
+                lent.set_exception(error)
+            else:
+                lent.set_result(real.result())
+
+    def take_back(self) -> None:
+        """Have whoever measures end at once, whether its batch comes back or not."""
+        with self._lock:
+            self._taken_back = True
+            running = self._running
+            if running is not None and not running.done():
+                running.set_exception(_taken())
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Run every combination once."""
         self._executor.warm(variants, batch_sizes)
 
+    def abandon(self) -> None:
+        """Take it back: the executor itself stays open."""
+        self.take_back()
+
     def close(self) -> None:
         """Take it back: the executor itself stays open."""
-        self.taken_back.set()
+        self.take_back()
+
+
+def _taken() -> CamerasConnectedError:
+    return CamerasConnectedError("a camera came and has the executor; nothing was changed")
 
 
 async def _received(upload: Upload, path: Path) -> None:

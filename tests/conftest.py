@@ -1,26 +1,46 @@
-"""What all tests share: this machine is measured once, so that boxes start at once."""
+"""What all tests share: this machine is measured once, so that boxes start at once; patience."""
 
 import asyncio
 import shutil
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from edgebox.app import App
 from edgebox.config import load
 
 PROFILE_S = 1.0
+PATIENCE_S = 180.0
+"""How long a test waits for what must come: on cores that are busy with other things, too."""
+
+# How long a generated case takes says how busy the machine is, and nothing about what is tested.
+hypothesis.settings.register_profile(
+    "any machine",
+    parent=hypothesis.settings(),
+    deadline=None,
+    suppress_health_check=[
+        *hypothesis.settings().suppress_health_check,
+        hypothesis.HealthCheck.too_slow,
+    ],
+)
+hypothesis.settings.load_profile("any machine")
 
 
 def settings(database: Path, **overrides: Any) -> dict[str, Any]:
-    """Return the configuration of a test's box: any free port, CPU only, a database of its own."""
+    """Return the configuration of a test's box: any free port, CPU only, a database of its own.
+
+    As many frames may wait as arrive while a busy machine gives the box no time.
+    """
     return {
         "server.port": 0,
         "storage.path": str(database),
         "inference.models": str(database.parent / "models"),
-        "inference.providers": "cpu",
+        "executors": [{"device": "cpu"}],
         "inference.profile_s": PROFILE_S,
+        "limits.pending_per_camera_max": 1000,
+        "limits.pending_max": 10_000,
         **overrides,
     }
 

@@ -3,16 +3,17 @@
 import asyncio
 import signal
 import socket
-import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from edgebox.camera.daemon import Camera
 from edgebox.media.sources import PictureSource
 from edgebox.storage.database import Storage
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, edgebox, finish, said, serving, start
-from tests.end_to_end.running import PICTURE, SIZE_PX, assert_adds_up, until
+from tests.end_to_end.running import PICTURE, SIZE_PX, SLO_MS, assert_adds_up, until
 from tests.inference.tiny_onnx import write_family
 
 
@@ -23,7 +24,7 @@ def config(tmp_path: Path, database: Path) -> Path:
 
 def camera(url: str, name: str, remarks: list[str]) -> Camera:
     source = PictureSource(SIZE_PX, 15.0, lambda number: PICTURE)
-    return Camera(source, url, name=name, rate_hz=15.0, slo_ms=2000.0, on_remark=remarks.append)
+    return Camera(source, url, name=name, rate_hz=15.0, slo_ms=SLO_MS, on_remark=remarks.append)
 
 
 async def test_serve_says_what_a_user_needs_and_ends_in_order(tmp_path: Path, config: Path) -> None:
@@ -73,18 +74,16 @@ async def test_a_signal_while_it_measures_ends_it_soon(tmp_path: Path) -> None:
     config.write_text(config.read_text().replace("profile_s = 1", "profile_s = 600"))
     process = await start(tmp_path, "serve", "--config", str(config))
     await said(process, "measuring street on cpu/0: 0 %")
-    began_s = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    ended = await finish(process)
+    ended = await finish(process)  # which does not wait for ten minutes
     assert ended.code == 0, ended.err
     assert "Traceback" not in ended.err
-    assert time.monotonic() - began_s < 10
 
 
 async def test_serve_json_is_one_document(tmp_path: Path, config: Path) -> None:
     process = await start(tmp_path, "serve", "--config", str(config), "--json")
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         document = await process.stdout.readuntil(b"\n}\n")
     process.send_signal(signal.SIGTERM)
     ended = await finish(process)
@@ -190,7 +189,7 @@ async def test_profile_measures_and_keeps(tmp_path: Path) -> None:
     assert ended.err == ""
     process = await start(tmp_path, "serve", "--config", str(config), "--json")
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         document = await process.stdout.readuntil(b"\n}\n")
     process.send_signal(signal.SIGTERM)
     assert (await finish(process)).code == 0
@@ -247,3 +246,17 @@ async def test_a_long_message_is_one_line_in_a_file(tmp_path: Path) -> None:
     _, line = ended.err.splitlines()
     assert line.startswith("  foo: there is no such section (there are: server, ")
     assert line.endswith("webhooks)")
+
+
+async def test_a_box_runs_on_asyncios_own_loop_where_uvloop_is_missing(
+    tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "uvloop.py").write_text("raise ImportError('not here')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"))
+    async with serving(tmp_path, "--config", str(config)) as (process, url):
+        with await asyncio.to_thread(urlopen, f"{url}/readyz", timeout=30) as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        ended = await finish(process)
+    assert ended.code == 0, ended.err

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from edgebox.config import Config, KeyInfo, keys, load
+from edgebox.config_executors import ExecutorParameters
 from edgebox.config_outgoing import DetectionParameters, WebhookParameters
 from edgebox.domain.errors import ConfigError
 from edgebox.planning.parameters import PlanningParameters
@@ -16,6 +17,9 @@ from edgebox.scheduling.parameters import SchedulerParameters
 
 ROOT = Path(__file__).resolve().parent.parent
 REPEATED = {key.section for key in keys() if key.repeated}
+
+
+_DEVICES = '"auto", "cpu", "cuda", "tensorrt" or one GPU ("cuda:0", "tensorrt:0")'
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -58,8 +62,10 @@ def test_values_arrive_typed(tmp_path: Path) -> None:
             [planner]
             interval_ms = 250
             utilisation_max = 0.6
-            [inference]
-            providers = "cpu"
+            [[executors]]
+            device = "cuda:1"
+            cores = [0, 2]
+            families = ["street"]
             """,
         )
     )
@@ -69,7 +75,9 @@ def test_values_arrive_typed(tmp_path: Path) -> None:
     assert config.scheduler_parameters().camera_pending_max == 3
     assert config.planning_parameters().utilisation_max == 0.6
     assert config.planning_parameters().utilisation_upgrade < 0.6
-    assert config.inference.providers == "cpu"
+    (executor,) = config.executors
+    assert (executor.device, executor.streams) == ("cuda:1", 1)
+    assert (executor.cores, executor.families) == ((0, 2), ("street",))
     assert config.storage == Config().storage
 
 
@@ -87,8 +95,14 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
         frame_bytes_max = 1.5
         silent_s = nan
         [inferense]
+        [[executors]]
+        device = "gpu"
+        streams = 9
+        [[executors]]
+        device = "cpu:1"
+        cores = [0, -1]
+        threads = "all"
         [inference]
-        providers = "gpu"
         families = ["a", 1]
         xyzzy = 1
         """,
@@ -103,13 +117,52 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             "limits.frame_bytes_max: must be a whole number from 1024 to 67108864, not 1.5",
             "limits.silent_s: must be a number from 1 to 3600, not nan",
             "inferense: there is no such section; did you mean inference?",
-            'inference.providers: must be one of "auto", "cuda", "tensorrt", "cpu", not "gpu"',
+            f'executors[0].device: must be {_DEVICES}, not "gpu"',
+            "executors[0].streams: must be a whole number from 1 to 8, not 9",
+            f'executors[1].device: must be {_DEVICES}, not "cpu:1"',
+            "executors[1].cores: must be a list of whole numbers, 0 or more, not [0, -1]",
+            'executors[1].threads: must be a whole number from 0 to 512, not "all"',
             'inference.families: must be a list of texts, not ["a", 1]',
             "inference.xyzzy: there is no such key (there are: families, models, family, "
-            "providers, memory_limit_mb, cpu_threads, executors_per_device, batch_size_max, "
-            "decode_threads, profile_s)",
+            "memory_limit_mb, batch_size_max, decode_threads, profile_s)",
         ]
     )
+
+
+def test_executors_that_contradict_themselves_are_named(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        [[executors]]
+        families = ["other"]
+        cores = [3, 1, 3]
+        [[executors]]
+        threads = 3
+        cores = [0, 1]
+        families = ["another"]
+        """,
+    )
+    assert found == [
+        "executors[0].cores: 3 is there twice",
+        "executors[1].threads: 3 is more than the 2 of executors[1].cores; name more cores, or "
+        "leave threads out: one for each core",
+    ]
+    (error,) = errors(tmp_path, 'executors = "all"\n')
+    assert error == 'executors: must be tables, [[executors]], not "all"'
+
+
+def test_what_became_of_keys_of_earlier_versions_is_said(tmp_path: Path) -> None:
+    text = """
+        [inference]
+        providers = ["cpu"]
+        cpu_threads = 2
+        executors_per_device = 2
+        """
+    assert errors(tmp_path, text) == [
+        "inference.providers: it is device in [[executors]] now",
+        "inference.cpu_threads: it is threads in [[executors]] now",
+        "inference.executors_per_device: it is streams in [[executors]] now",
+    ]
 
 
 def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -> None:
@@ -257,7 +310,7 @@ def test_keys_that_contradict_each_other_are_reported(tmp_path: Path) -> None:
     )
     kinds = (
         "detection, detection_ended, camera_up, camera_down, slo_breached, slo_recovered, "
-        "box_online, box_offline"
+        "executor_lost, executor_recovered, box_online, box_offline"
     )
     assert found == [
         "mqtt.password_env: there is a password_file, too; keep one of them",
@@ -283,7 +336,7 @@ def test_the_example_file_holds_every_key_at_its_default() -> None:
     plain = {
         section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
         for section, values in asdict(Config()).items()
-        if section not in {*REPEATED, "origins"}
+        if section not in {*REPEATED, "origins", "source"}
     }
     assert example == plain
     assert load(path) == Config()
@@ -296,6 +349,7 @@ def test_what_the_example_shows_of_repeated_sections_is_one_at_its_defaults(
     wanted = re.compile(r"# (\[\[\w+\]\]|\w+ = .*)")
     shown = [line.removeprefix("# ") for line in lines if wanted.fullmatch(line)]
     config = load(written(tmp_path, "\n".join(shown)))
+    assert config.executors == (ExecutorParameters(),)
     assert config.detections == (DetectionParameters(),)
     (webhook,) = config.webhooks
     assert replace(webhook, url="") == WebhookParameters()

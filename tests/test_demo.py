@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, edgebox, finish, said, start
 from tests.end_to_end.running import assert_adds_up
 
@@ -80,7 +81,7 @@ async def test_a_signal_ends_it_with_a_table(tmp_path: Path, config: Path) -> No
     line = await said(process, "edgebox demo")
     url = line.split("open ")[1].split()[0]
     await said(process, "four cameras start")
-    async with aiohttp.ClientSession() as client, asyncio.timeout(20):
+    async with aiohttp.ClientSession() as client, asyncio.timeout(PATIENCE_S):
         streaming = 0
         while streaming < len(NAMES):
             await asyncio.sleep(0.1)

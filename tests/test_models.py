@@ -1,5 +1,6 @@
 """`edgebox models` and `edgebox detect` as their users meet them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,9 @@ async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:
     text = (await edgebox(tmp_path, "models", "list")).out
     assert "licence AGPL-3.0, layout yolov8" in text
     assert "not measured" in text
+    headings = [line for line in text.splitlines() if "variant" in line and "p50 ms" in line]
+    assert headings
+    assert not any(re.search(r"┃\s+┃", line) for line in headings), headings
     drawn = tmp_path / "drawn.png"
     found = await edgebox(
         tmp_path, "detect", str(picture), "--family", "gate", "--json", "--draw", str(drawn)

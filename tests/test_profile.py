@@ -23,8 +23,8 @@ from edgebox.inference.zoo import load_zoo
 from edgebox.measuring import family_folders
 from edgebox.media.scene import LABELS, Scene
 from edgebox.storage.database import Storage
-from tests.conftest import settings
-from tests.end_to_end.program import PATIENCE_S, configured, edgebox, finish, said, serving, start
+from tests.conftest import PATIENCE_S, settings
+from tests.end_to_end.program import configured, edgebox, finish, said, serving, start
 from tests.end_to_end.test_residency import FILE_MB, SIZES_PX, family_of_files
 
 SCENES = 4

@@ -1,13 +1,18 @@
 """The repository itself: its pages, its sizes and its promises, read as text."""
 
 import json
+import os
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from edgebox.inference import doctor
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_BYTES_MAX = 8 << 20
@@ -25,14 +30,30 @@ def tracked() -> tuple[Path, ...]:
     """Return the files git knows, new ones it would take included."""
     # The folder may belong to another user than the one who tests, as in a container.
     git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
-    listed = subprocess.run(
-        [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    try:
+        listed = subprocess.run(
+            [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return tuple(sorted(found()))
     files = {ROOT / name for name in listed.split("\0") if name}
     return tuple(sorted(file for file in files if file.is_file()))
+
+
+def found() -> Iterator[Path]:
+    """Yield what git would take, where there is no git or no clone: an unpacked archive."""
+    ignored = [".git", *(ROOT / ".gitignore").read_text(encoding="utf-8").split()]
+
+    def taken(file: Path) -> bool:
+        names = (file.name, relative(file))
+        return not any(fnmatch(name, rule.rstrip("/")) for rule in ignored for name in names)
+
+    for place, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if taken(Path(place, name))]
+        yield from (file for name in files if taken(file := Path(place, name)))
 
 
 def pages() -> list[Path]:
@@ -70,6 +91,13 @@ def leads_somewhere(page: Path, link: str) -> bool:
 def test_there_are_pages_to_look_at() -> None:
     names = {relative(page) for page in pages()}
     assert {"docs/protocol.md", "docs/architecture.md", "CHANGELOG.md"} <= names
+
+
+def test_an_archive_has_the_same_files_as_a_clone() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is an archive")
+    assert set(found()) >= set(tracked())
+    assert not [file for file in found() if ".venv" in file.parts or "node_modules" in file.parts]
 
 
 @pytest.mark.parametrize("page", pages(), ids=relative)
@@ -124,6 +152,19 @@ def test_every_dependency_has_its_reason() -> None:
     record = (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text(encoding="utf-8")
     missing = sorted(name for name in names if f"`{name}`" not in record)
     assert not missing, f"0001-dependencies.md gives no reason for {', '.join(missing)}"
+
+
+def test_what_is_installed_is_what_the_record_and_the_doctor_say() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    installed = {
+        found[0] for text in project["dependencies"] if (found := _REQUIREMENT.match(text))
+    }
+    record = (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text(encoding="utf-8")
+    table = record.split("At run time:")[1].split("Extras,")[0]
+    assert set(re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)) == installed
+    runtimes = {"onnxruntime", "onnxruntime-gpu"}  # one of the two
+    assert f"has {len(installed - runtimes) + 1} direct dependencies" in record
+    assert set(doctor._LIBRARIES) == installed - runtimes
 
 
 def test_the_version_is_said_once() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.results import SubscriptionRefusedError, line_of, subscribe
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import edgebox, finish, said, start
 from tests.end_to_end.running import running, streaming
 
@@ -54,7 +55,7 @@ async def test_a_program_gets_results_again_when_the_box_is_back(database: Path)
 
     async def next_of(messages: Any, kind: str) -> dict[str, Any]:
         """Return the next message of a kind; what lies in buffers goes by."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while (message := await anext(messages))["type"] != kind:
                 pass
         assert isinstance(message, dict)
@@ -90,7 +91,7 @@ async def test_the_command_prints_lines_until_it_is_told_to_end(
         for as_json in ((), ("--json",)):
             process = await start(tmp_path, "results", *options, *as_json)
             assert process.stdout is not None
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 lines = [(await process.stdout.readline()).decode() for _ in range(3)]
             process.send_signal(signal.SIGINT)
             ended = await finish(process)

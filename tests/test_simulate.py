@@ -203,7 +203,7 @@ def test_a_box_that_was_never_measured_says_what_to_do(tmp_path: Path) -> None:
         "slo_ms = 200\nrate_hz = 5\nmbps = 2\n",
         "utf-8",
     )
-    config.write_text('storage.path = ":memory:"\n[inference]\nproviders = "cpu"\n', "utf-8")
+    config.write_text('storage.path = ":memory:"\n[[executors]]\ndevice = "cpu"\n', "utf-8")
     result = run("cameras", path, "--config", config)
     assert result.exit_code == 1
     assert "run edgebox profile first" in result.output

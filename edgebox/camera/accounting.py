@@ -232,12 +232,11 @@ class Accounting:
 
     def recent(self, now_ns: int) -> tuple[float | None, float | None]:
         """Return (share on time, median latency in ms) of what ended in the last 10 s."""
-        while self._recent and self._recent[0][0] < now_ns - RECENT_NS:
-            self._recent.popleft()
-        if not self._recent:
+        recent = [ended for ended in self._recent if ended[0] >= now_ns - RECENT_NS]
+        if not recent:
             return None, None
-        share = sum(on_time for _, on_time, _ in self._recent) / len(self._recent)
-        answered = sorted(ms for _, _, ms in self._recent if ms >= 0)
+        share = sum(on_time for _, on_time, _ in recent) / len(recent)
+        answered = sorted(ms for _, _, ms in recent if ms >= 0)
         return share, answered[len(answered) // 2] if answered else None
 
     def summary(self, camera: str, duration_s: float) -> Summary:

@@ -8,6 +8,8 @@ class EdgeboxError(Exception):
     code = "internal"
     title = "The box failed on this request"
     """What kind of error it is, the same at every occurrence."""
+    exit_code = 1
+    """Of a command that ends with it."""
 
 
 class InvalidInputError(EdgeboxError):
@@ -46,6 +48,15 @@ class ModelError(EdgeboxError):
 
     code = "model"
     title = "A model family cannot be used"
+
+
+class WedgedError(EdgeboxError):
+    """No executor is left, and none can be opened in this process: another one may."""
+
+    code = "wedged"
+    title = "No executor is left"
+    exit_code = 75
+    """EX_TEMPFAIL of sysexits.h: another start may well succeed."""
 
 
 class StorageError(EdgeboxError):

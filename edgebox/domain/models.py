@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NewType
 
 ExecutorId = NewType("ExecutorId", str)
@@ -97,6 +97,13 @@ class LatencyProfile:
     variant: VariantName
     executor: ExecutorId
     quantiles_ns: Mapping[int, tuple[int, ...]]
+    """Measured while the box's other executors rest."""
+    interference: float = 0.0
+    """k: while n others run, a batch takes (1 + n k) times its time. 0: none is known."""
+
+    def slowed(self, others: float) -> float:
+        """Return how many times as long a batch takes while so many other executors run."""
+        return 1.0 + self.interference * others
 
     @property
     def batch_sizes(self) -> tuple[int, ...]:
@@ -106,7 +113,7 @@ class LatencyProfile:
     def scaled(self, factor: float) -> "LatencyProfile":
         """Return the profile of an executor on which everything takes `factor` times as long."""
         rows = {n: tuple(round(factor * ns) for ns in of) for n, of in self.quantiles_ns.items()}
-        return LatencyProfile(self.variant, self.executor, rows)
+        return replace(self, quantiles_ns=rows)
 
     def quantile_ns(self, batch_size: int, q: float) -> int:
         """Return the time a batch takes with probability `q`, interpolated between quantiles.
@@ -162,7 +169,7 @@ def monotone(
             times = profile.quantiles_ns[size]
             floor = tuple(max(row) for row in zip(times, floor, below, strict=True))
             rows[size] = floor
-        lifted.append(LatencyProfile(profile.variant, profile.executor, rows))
+        lifted.append(replace(profile, quantiles_ns=rows))
         smaller = rows
     return lifted
 

@@ -91,3 +91,11 @@ class PlanningSnapshot:
     fixed_ns: int
     groups: tuple[Group, ...] = ()
     """Those of the plan in force."""
+    others: float = 0.0
+    """How many executors run beside any one of these, on average, which slows it by its profiles'
+    interference."""
+    applications: Mapping[str, Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]] = field(
+        default_factory=dict
+    )
+    """By application: what its batches take where that was learned and is not what `profiles` say.
+    """

@@ -12,16 +12,17 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
+from typing import Protocol
 
-from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.inference.cuda_libraries import missing_cuda_libraries
-from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.executor import Executor, OnnxExecutor
+from edgebox.inference.family import Family
 from edgebox.inference.machine import (
     cgroup_cpu_limit,
     memory_bytes,
@@ -37,7 +38,11 @@ from edgebox.inference.zoo import Zoo, load_zoo
 from edgebox.storage.glance import glance
 
 _GIB = 1 << 30
-_LIBRARIES = ("aiohttp", "aiosqlite", "click", "numpy", "orjson", "pillow", "rich", "uvloop")
+_LIBRARIES = (
+    "aiohttp", "aiosqlite", "click", "numpy", "onnx", "orjson", "pillow", "prometheus-client",
+    "rich", "uvloop",
+)  # fmt: skip
+_DISPENSABLE = {"uvloop": "the box runs on asyncio's slower event loop", "onnx": "no importing"}
 _RUNTIME_PACKAGES = re.compile(r"onnxruntime([_-].+)?", re.IGNORECASE)
 _CUDA_MEND = "pip install 'onnxruntime-gpu[cuda,cudnn]' brings CUDA and cuDNN as packages"
 _CAPABILITY_MIN = (7, 5)
@@ -75,6 +80,17 @@ class Gpu:
     capability: tuple[int, int]
 
 
+class Executors(Protocol):
+    """Executors that were opened to be looked at."""
+
+    executors: list[OnnxExecutor]
+    problems: list[str]
+    """What is not where it was to be."""
+
+    def close(self) -> None:
+        """Close all."""
+
+
 def to_json(findings: Sequence[Finding]) -> list[dict[str, str]]:
     """Return findings as plain values."""
     return [asdict(finding) for finding in findings]
@@ -83,6 +99,7 @@ def to_json(findings: Sequence[Finding]) -> list[dict[str, str]]:
 def examine(
     *,
     families: Sequence[Path],
+    opening: Callable[[Sequence[Family]], Executors] | None = None,
     storage_file: str | None = None,
     page_built: bool | None = None,
     host: str = "127.0.0.1",
@@ -92,6 +109,7 @@ def examine(
 
     Args:
         families: folders of families, the bundled ones among them.
+        opening: opens the executors that there are to be; None: not asked about.
         storage_file: where the database is to be; None: not asked about.
         page_built: whether the page's files are there; None: not asked about.
         host: address the port is tried on.
@@ -105,7 +123,7 @@ def examine(
         *check_libraries(),
         check_gpus(gpus),
         check_cuda_libraries(gpus, missing_cuda_libraries()),
-        check_provider(zoo, gpus),
+        *([] if opening is None else check_executors(zoo, gpus, opening)),
         check_cores(usable_cores(), cgroup_cpu_limit()),
         check_memory(memory_bytes()),
         *check_families(zoo),
@@ -159,13 +177,15 @@ def check_libraries() -> list[Finding]:
     """Say which versions of the libraries are there."""
     versions = {name: _version(name) for name in _LIBRARIES}
     missing = [name for name, version in versions.items() if version is None]
+    without = [
+        f"{name} ({_DISPENSABLE[name]})" if name in _DISPENSABLE else name for name in missing
+    ]
     listed = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     findings = [Finding("Libraries", Health.OK, listed)]
     if missing:
         mend = "pip install " + " ".join(missing)
-        # Without uvloop the box runs on asyncio's own loop.
-        health = Health.WARN if missing == ["uvloop"] else Health.FAIL
-        findings.append(Finding("Libraries", health, f"missing: {', '.join(missing)}", mend))
+        health = Health.WARN if _DISPENSABLE.keys() >= set(missing) else Health.FAIL
+        findings.append(Finding("Libraries", health, f"missing: {', '.join(without)}", mend))
     return findings
 
 
@@ -224,7 +244,7 @@ def check_gpus(gpus: Sequence[Gpu] | None) -> Finding:
             "GPU",
             Health.WARN,
             f"{listed}: too old for ONNX Runtime's packages (compute capability below 7.5)",
-            'set inference.providers = "cpu", or use a newer GPU',
+            'set device = "cpu" in [[executors]], or use a newer GPU',
         )
     return Finding("GPU", Health.OK, listed)
 
@@ -239,25 +259,54 @@ def check_cuda_libraries(gpus: Sequence[Gpu] | None, missing: Sequence[str]) -> 
     return Finding("CUDA libraries", Health.WARN, found, _CUDA_MEND)
 
 
-def check_provider(zoo: Zoo, gpus: Sequence[Gpu] | None) -> Finding:
-    """Say where models really run, by opening one: what is listed says little."""
+def check_executors(
+    zoo: Zoo,
+    gpus: Sequence[Gpu] | None,
+    opening: Callable[[Sequence[Family]], Executors],
+) -> list[Finding]:
+    """Say where models really run, by running one on each executor: what is listed says little."""
     listed = f"listed: {', '.join(available_providers())}"
     if not zoo.families:
-        return Finding("Provider", Health.WARN, f"{listed}; not tried, there is no model")
-    family = zoo.families[0]
+        return [Finding("Executors", Health.WARN, f"{listed}; not tried, there is no model")]
     try:
-        executor = OnnxExecutor(ExecutorId("doctor/0"), [family])
-        try:
-            # A GPU without code for it opens a session, and fails only here.
-            executor.warm([family.variants[0].name], family.batch_sizes(1))
-        finally:
-            executor.close()
+        opened = opening(zoo.families)
+    except EdgeboxError as error:
+        mend = 'correct [[executors]]; without any, or with device = "cpu", the CPU is used'
+        return [Finding("Executors", Health.FAIL, str(error), mend)]
+    try:
+        findings = [_executor_finding(each, zoo, gpus) for each in opened.executors]
+    finally:
+        opened.close()
+    mend = "the other executors serve it; take it out of this one's families, or mend the cause"
+    findings += [Finding("Executors", Health.WARN, text, mend) for text in opened.problems]
+    return [*findings, Finding("Providers", Health.OK, listed)]
+
+
+def _executor_finding(executor: OnnxExecutor, zoo: Zoo, gpus: Sequence[Gpu] | None) -> Finding:
+    check = f"Executor {executor.id}"
+    family = zoo.family(executor.families[0])
+    variant = family.variants[0].name
+    batch_sizes = family.batch_sizes(1)
+    try:
+        # A GPU without code for a model opens a session, and fails only here.
+        if executor.memory_limit_bytes:
+            executor.load(family.files[variant].path, [(variant, size) for size in batch_sizes])
+        else:
+            executor.warm([variant], batch_sizes)
     except ModelError as error:
-        return Finding("Provider", Health.FAIL, str(error), 'set inference.providers = "cpu"')
-    found = f"{executor.provider} on {executor.device} ({listed})"
-    if executor.provider == CPU and gpus:
-        return Finding("Provider", Health.WARN, f"{found}: {executor.note}", _CUDA_MEND)
-    return Finding("Provider", Health.OK, found)
+        mend = "the other executors serve; see that one of them has this family"
+        return Finding(check, Health.FAIL, str(error), mend)
+    found = f"{executor.provider} on {executor.device}{executor_text(executor)}"
+    if executor.provider == CPU and gpus and executor.note:
+        return Finding(check, Health.WARN, f"{found}: {executor.note}", _CUDA_MEND)
+    return Finding(check, Health.OK, f"{found}{f' ({executor.note})' if executor.note else ''}")
+
+
+def executor_text(executor: Executor) -> str:
+    """Return an executor's cores and families as people read them, each after a comma."""
+    cores = ", ".join(map(str, executor.cores))
+    families = ", ".join(executor.families)
+    return f"{f', on cores {cores}' if cores else ''}, with {families}"
 
 
 def check_cores(usable: int, limit: float | None) -> Finding:

@@ -1,31 +1,36 @@
 """Owns executors: each runs one batch at a time on one device, on a thread of its own.
 
-The thread spends its time inside numpy and ONNX Runtime, which release the GIL. Limits: it
-decides nothing; what to run, and in which order, is the scheduler's.
+The thread spends its time inside numpy and ONNX Runtime, which release the GIL. A thread that
+hangs there cannot be ended from outside: ONNX Runtime is asked to stop, which it does between two
+operators, and nobody waits for the thread, not even the end of the process. Limits: it decides
+nothing; what to run, and in which order, is the scheduler's.
 """
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 import numpy as np
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import Family
+from edgebox.inference.machine import pin, pinned
 from edgebox.inference.session_store import SessionStore, StoreSettings, run_bound
 from edgebox.inference.sessions import (
     CPU,
-    ProviderChoice,
+    TENSORRT,
+    Provider,
     brief,
     default_cpu_threads,
     device_name,
+    stoppable,
 )
 from edgebox.inference.tensors import Canvas, InputTensors
 from edgebox.vision.decoding import DECODERS
@@ -33,6 +38,18 @@ from edgebox.vision.detections import Detections
 
 SCORE_FLOOR = 0.05
 """Detections below it never leave the executor; callers set their own, higher bar."""
+
+THREADS = "edgebox-"
+"""Begins the names of all threads that edgebox starts and that may hang in a library."""
+
+RUN_LIMIT_S = 60.0
+BUILD_LIMIT_S = 3600.0
+"""How long one batch may take before anything is known of it."""
+
+CLOSE_S = 1.0
+"""How long a batch may still run when its executor is closed: a box has waited for it before."""
+STOP_S = 0.5
+"""How long ONNX Runtime may take to stop it, between two operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +67,30 @@ class BatchResult:
         return self.ended_ns - self.started_ns
 
 
+class HungError(ModelError):
+    """Something that was run outside the scheduler's supervision does not come back."""
+
+    exit_code = 75
+
+
+def come_back(future: "Future[BatchResult]", executor: "Executor", what: str) -> BatchResult:
+    """Wait for a batch that is measured or that warms a model.
+
+    Raises:
+        ModelError: it failed.
+        HungError: it takes longer than any batch may that something with a deadline waits for.
+    """
+    # TensorRT builds a model when it first runs: minutes on a small device.
+    limit_s = BUILD_LIMIT_S if executor.provider == TENSORRT else RUN_LIMIT_S
+    try:
+        return future.result(limit_s)
+    except TimeoutError:
+        raise HungError(
+            f"{what} on {executor.id} did not come back within {limit_s:.0f} s: the device or its "
+            "driver hangs, or this model does not end"
+        ) from None
+
+
 class Executor(Protocol):
     """Runs one batch at a time; `OnnxExecutor` on a model, `NullExecutor` on nothing."""
 
@@ -60,6 +101,18 @@ class Executor(Protocol):
     """The device, in a person's words."""
     note: str
     """Why not on the device hoped for; empty when there is nothing to say."""
+    cpu_threads: int
+    """Threads it computes with on a CPU."""
+
+    @property
+    def cores(self) -> tuple[int, ...]:
+        """What its threads are pinned to; empty: they run on any core."""
+        ...
+
+    @property
+    def families(self) -> tuple[FamilyName, ...]:
+        """Those it holds; empty: any."""
+        ...
 
     def submit(
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
@@ -71,8 +124,18 @@ class Executor(Protocol):
         """Run every combination once, so that none is slow when it matters. Blocks."""
         ...
 
+    def abandon(self) -> None:
+        """Take no more batches, fail those that wait, and do not wait for the one that runs.
+
+        It is asked to stop; if it comes back, its future says how, and then the thread ends.
+        """
+        ...
+
     def close(self) -> None:
-        """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
+        """Finish the batch that runs, fail those that wait, end the thread. Idempotent.
+
+        A batch that does not end is abandoned after `CLOSE_S`.
+        """
         ...
 
 
@@ -87,11 +150,20 @@ class _Job:
 class _Worker:
     """A thread that runs jobs in order and outlives every one that fails."""
 
-    def __init__(self, name: str, run: Callable[[_Job], BatchResult]) -> None:
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[_Job], BatchResult],
+        cores: Collection[int] = (),
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start the thread; `on_end` is called in it when it ends, as what it used is free then."""
         self._run = run
+        self._cores = cores
+        self._on_end = on_end
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._closing = False
-        # Between the check of `_closing` and the put, close() must not slip in: a job behind
+        # Between the check of `_closing` and the put, an end must not slip in: a job behind
         # the end mark would never be answered.
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -100,33 +172,56 @@ class _Worker:
     def submit(self, job: _Job) -> Future[BatchResult]:
         with self._lock:
             if self._closing:
-                job.future.set_exception(ModelError("the executor is closed"))
+                job.future.set_exception(_closed())
             else:
                 self._jobs.put(job)
         return job.future
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """Begin nothing more, and fail what waits; what runs may finish."""
         with self._lock:
-            if not self._closing:
-                self._closing = True
-                self._jobs.put(None)
-        self._thread.join()
+            if self._closing:
+                return
+            self._closing = True
+            waiting = _taken_from(self._jobs)
+            self._jobs.put(None)
+        for job in waiting:
+            if job.future.set_running_or_notify_cancel():
+                job.future.set_exception(_closed())
+
+    def ended(self, patience_s: float) -> bool:
+        """Wait a while for the thread to end, and say whether it has."""
+        self._thread.join(patience_s)
+        return not self._thread.is_alive()
 
     def _work(self) -> None:
+        pin(self._cores)
         while (job := self._jobs.get()) is not None:
-            if not job.future.set_running_or_notify_cancel():
-                continue
-            if self._closing:
-                job.future.set_exception(ModelError("the executor is closed"))
-                continue
-            try:
-                result = self._run(job)
-            except Exception as error:  # a batch may fail in any way; the thread must go on
-                job.future.set_exception(_model_error(job.variant, error))
-            else:
-                job.future.set_result(result)
+            if job.future.set_running_or_notify_cancel():
+                try:
+                    result = self._run(job)
+                except Exception as error:  # a batch may fail in any way; the thread must go on
+                    job.future.set_exception(_model_error(job.variant, error))
+                else:
+                    job.future.set_result(result)
             # Frees the pictures now, not when the next batch comes.
             del job
+        self._on_end()
+
+
+def _taken_from(jobs: "SimpleQueue[_Job | None]") -> list[_Job]:
+    taken: list[_Job] = []
+    while True:
+        try:
+            job = jobs.get_nowait()
+        except Empty:
+            return taken
+        if job is not None:
+            taken.append(job)
+
+
+def _closed() -> ModelError:
+    return ModelError("the executor is closed")
 
 
 def _model_error(variant: VariantName, error: Exception) -> ModelError:
@@ -145,9 +240,10 @@ class OnnxExecutor:
         executor_id: ExecutorId | int,
         families: Sequence[Family],
         *,
-        providers: ProviderChoice = "auto",
+        providers: Provider = "cpu",
         device_index: int = 0,
         cpu_threads: int = 0,
+        cores: tuple[int, ...] = (),
         memory_limit_bytes: int = 0,
         engine_folder: Path | None = None,
         score_floor: float = SCORE_FLOOR,
@@ -159,29 +255,42 @@ class OnnxExecutor:
             executor_id: a name, or the number among the executors of one device: then it is
                 named after the device it really got, "cpu/0" or "cuda:0/1".
             families: at least one, from the zoo.
-            providers: "cuda" insists; "auto" and "tensorrt" fall back and say so in `note`.
+            providers: what runs models; "tensorrt" falls back to CUDA and says so in `note`.
             device_index: which GPU.
-            cpu_threads: threads a CPU session computes with; 0: all cores but one.
+            cpu_threads: threads a CPU session computes with; 0: one for each of `cores`, else all
+                cores but one.
+            cores: what its threads are pinned to; empty: they run on any core.
             memory_limit_bytes: above 0, nothing is in memory but what `load` brings there.
             engine_folder: where TensorRT keeps what it built; None: nowhere.
             score_floor: detections below it are not reported.
             clock_ns: the clock of results' instants.
 
         Raises:
-            ModelError: a model cannot be opened, or CUDA was insisted on and is not usable.
+            ModelError: no family can be opened, its provider is not usable here, or the cores
+                are not this process's.
         """
         if not families:
             raise ModelError("an executor needs at least one model family")
-        self.cpu_threads = cpu_threads or default_cpu_threads()
+        self.cpu_threads = cpu_threads or len(cores) or default_cpu_threads()
+        self.cores = cores
+        """What its threads are pinned to; empty: they run on any core."""
+        self.memory_limit_bytes = memory_limit_bytes
+        """Above 0, nothing is in memory but what `load` brings there."""
         self._clock_ns = clock_ns
         self._score_floor = score_floor
-        self._families = {v.name: family for family in families for v in family.variants}
-        self._store = SessionStore(
-            families,
-            StoreSettings(
-                providers, self.cpu_threads, device_index, memory_limit_bytes, engine_folder
-            ),
+        settings = StoreSettings(
+            providers, self.cpu_threads, device_index, memory_limit_bytes, engine_folder, cores
         )
+        try:
+            self._store = SessionStore(families, settings)
+        except OSError as error:
+            raise ModelError(f"cores {list(cores)} cannot be used: {error.strerror}") from error
+        self.failed = self._store.failed
+        """Families that cannot run here, and why; those that are not loaded yet may follow."""
+        held = [family for family in families if family.name not in self.failed]
+        self.families = tuple(family.name for family in held)
+        """Names of those that can."""
+        self._families = {v.name: family for family in held for v in family.variants}
         self.note = self._store.note
         self.provider = self._store.provider
         self.device = device_name(self.provider, self.cpu_threads, device_index)
@@ -193,7 +302,8 @@ class OnnxExecutor:
         if self.provider != CPU and cuda is None:
             self.note = "host memory is not page-locked (no libcudart): copies are slower"
         self._tensors = InputTensors(cuda)
-        self._worker = _Worker(f"edgebox-{executor_id}", self._run)
+        self._stop = stoppable()
+        self._worker = _Worker(f"{THREADS}{executor_id}", self._run, cores, self._release)
 
     def submit(
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
@@ -217,7 +327,7 @@ class OnnxExecutor:
         """
         for name, size in runs:
             blank = blank_canvas(self._family(name).variant(name))
-            self.submit(name, [blank] * size, size).result()
+            come_back(self.submit(name, [blank] * size, size), self, f"a first batch of {name}")
 
     def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
         """Bring a file into memory beside what runs, and run it in these batches. Blocks.
@@ -227,6 +337,10 @@ class OnnxExecutor:
         Raises:
             ModelError: it cannot be opened, or a batch failed.
         """
+        with pinned(self.cores):
+            self._load(path, runs)
+
+    def _load(self, path: Path, runs: Sequence[tuple[VariantName, int]]) -> None:
         self._store.load(path)
         for name, size in runs:
             family = self._family(name)
@@ -234,7 +348,7 @@ class OnnxExecutor:
             shape = family.input.shape(size, variant.width_px, variant.height_px)
             try:
                 session = self._store.session(family.files[name])
-                run_bound(session, np.zeros(shape, family.input.dtype))
+                run_bound(session, np.zeros(shape, family.input.dtype), self._stop)
             except Exception as error:  # ONNX Runtime's exception classes share no base
                 self._store.drop(path)
                 raise _model_error(name, error) from error
@@ -243,13 +357,41 @@ class OnnxExecutor:
         """Take a file out of memory; what runs on it at the moment is finished."""
         self._store.drop(path)
 
+    def is_loaded(self, variant: VariantName) -> bool:
+        """Say whether a variant is in memory, so that a batch of it can run."""
+        family = self._families.get(variant)
+        return family is not None and self._store.has(family.files[variant].path)
+
     def memory_used_bytes(self) -> int | None:
         """Return what is in use of the memory that sessions take, by anybody; None: not known."""
         return self._store.used_bytes()
 
+    def abandon(self) -> None:
+        """Take no more batches, fail those that wait, and do not wait for the one that runs.
+
+        Sessions that do not run give their memory back at once, the one that does when it ends. On
+        a GPU all do so when it ends: freeing waits for all that the device does, and a thread that
+        destroys a session may hold Python's lock meanwhile.
+        """
+        self._worker.end()
+        self._stop.terminate = True
+        if self.provider == CPU:
+            threading.Thread(
+                target=self._store.clear, name=f"{THREADS}release-{self.id}", daemon=True
+            ).start()
+
     def close(self) -> None:
-        """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
-        self._worker.close()
+        """Finish the batch that runs, fail those that wait, end the thread. Idempotent.
+
+        A batch that does not end is abandoned after `CLOSE_S`.
+        """
+        self._worker.end()
+        if not self._worker.ended(CLOSE_S):
+            self.abandon()
+            self._worker.ended(STOP_S)
+
+    def _release(self) -> None:
+        """Give back what the thread has used, in that thread: nothing can be running on it."""
         self._tensors.release()
         self._store.clear()
 
@@ -269,7 +411,7 @@ class OnnxExecutor:
                 f"not {job.batch_size}"
             )
         tensor = self._tensors.fill(family.input, variant, job.canvases, job.batch_size)
-        outputs = run_bound(self._store.session(family.files[variant.name]), tensor)
+        outputs = run_bound(self._store.session(family.files[variant.name]), tensor, self._stop)
         for output in outputs:
             # A graph whose batch axis was only relaxed on paper merges pictures silently.
             if output.ndim == 0 or output.shape[0] != job.batch_size:
@@ -293,6 +435,9 @@ class NullExecutor:
 
     provider = "NullExecutor"
     note = "finds nothing: for measuring everything but inference"
+    cpu_threads = 1
+    cores: tuple[int, ...] = ()
+    families: tuple[FamilyName, ...] = ()
 
     def __init__(
         self,
@@ -306,7 +451,7 @@ class NullExecutor:
         self.device = "none"
         self._batch_ns = batch_ns
         self._clock_ns = clock_ns
-        self._worker = _Worker(f"edgebox-{executor_id}", self._run)
+        self._worker = _Worker(f"{THREADS}{executor_id}", self._run)
 
     def submit(
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
@@ -317,9 +462,14 @@ class NullExecutor:
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Do nothing: there is nothing to warm."""
 
+    def abandon(self) -> None:
+        """Take no more batches, fail those that wait."""
+        self._worker.end()
+
     def close(self) -> None:
         """Finish the batch that runs, fail those that wait, end the thread. Idempotent."""
-        self._worker.close()
+        self._worker.end()
+        self._worker.ended(CLOSE_S)
 
     def _run(self, job: _Job) -> BatchResult:
         started_ns = self._clock_ns()

@@ -1,5 +1,6 @@
 """Decides when a stored profile may be believed: only where nothing it depends on has changed."""
 
+from collections.abc import Sequence
 from hashlib import sha256
 
 from edgebox.inference.executor import OnnxExecutor
@@ -7,7 +8,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.machine import usable_cores
 from edgebox.inference.sessions import runtime_version
 
-_MEASURING = 1
+_MEASURING = 2
 """Raised when what the profiler measures changes its meaning."""
 
 
@@ -23,9 +24,26 @@ def fingerprint(executor: OnnxExecutor, family: Family) -> str:
             f"{usable_cores()} cores",
             f"{executor.provider} {runtime_version()}",
             f"{executor.cpu_threads} threads",
+            *([f"cores {','.join(map(str, sorted(executor.cores)))}"] if executor.cores else []),
             family_print(family),
         )
     )
+
+
+def neighbours(executor: OnnxExecutor, executors: Sequence[OnnxExecutor]) -> str:
+    """Return which other executors a box has, as one stable line: what interference depends on."""
+    return " | ".join(
+        sorted(
+            f"{other.id} {other.device} cores {','.join(map(str, other.cores)) or 'any'}"
+            for other in executors
+            if other.id != executor.id
+        )
+    )
+
+
+def model_print(family: Family) -> str:
+    """Return the family's model and what its times are held against, whatever it runs on."""
+    return f"measuring {_MEASURING} | {family_print(family)}"
 
 
 def family_print(family: Family) -> str:

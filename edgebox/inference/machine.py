@@ -5,6 +5,8 @@ Reads /proc and /sys; limits: Linux first, other systems get what Python's own m
 
 import os
 import platform
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
@@ -45,6 +47,42 @@ def usable_cores(root: Path = _CGROUP) -> int:
         cores = os.cpu_count() or 1
     limit = cgroup_cpu_limit(root)
     return max(1, cores if limit is None else min(cores, int(limit)))
+
+
+def allowed_cores() -> frozenset[int] | None:
+    """Return the cores that this process may be pinned to; None: threads cannot be pinned here."""
+    try:
+        return frozenset(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return None
+
+
+def pin(cores: Collection[int]) -> None:
+    """Keep the calling thread, and those that it starts from now on, on these cores; none: on any.
+
+    Raises:
+        OSError: this process may use none of them.
+    """
+    if cores:
+        os.sched_setaffinity(0, cores)
+
+
+@contextmanager
+def pinned(cores: Collection[int]) -> Iterator[None]:
+    """Pin the calling thread for a while; threads that it starts meanwhile stay pinned.
+
+    Raises:
+        OSError: this process may use none of the cores.
+    """
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    pin(cores)
+    try:
+        yield
+    finally:
+        pin(before)
 
 
 def memory_bytes() -> int | None:

@@ -26,12 +26,15 @@ def _page_bytes() -> int:
     return resource.getpagesize()
 
 
-def device_used_bytes(cuda: ctypes.CDLL) -> int | None:
-    """Return the memory of the current GPU that is in use; None: its runtime does not tell."""
-    free, total = ctypes.c_size_t(), ctypes.c_size_t()
-    if cuda.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)) != 0:
+def device_used_bytes(cuda: ctypes.CDLL, device_index: int = 0) -> int | None:
+    """Return the memory of a GPU that is in use; None: its runtime does not tell."""
+    free, total, before = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_int()
+    # The runtime tells of the calling thread's device.
+    if cuda.cudaGetDevice(ctypes.byref(before)) != 0 or cuda.cudaSetDevice(device_index) != 0:
         return None
-    return total.value - free.value
+    failed = cuda.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)) != 0
+    cuda.cudaSetDevice(before.value)
+    return None if failed else total.value - free.value
 
 
 def give_back() -> None:

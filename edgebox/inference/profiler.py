@@ -6,14 +6,13 @@ with: the time a batch keeps the executor (`BatchResult.took_ns`), not the model
 
 import random
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from statistics import median
 
-import numpy as np
-
 from edgebox.domain.models import LatencyProfile, Variant, VariantName, monotone, quantiles_of
-from edgebox.inference.executor import Executor
+from edgebox.inference.executor import Executor, come_back
 from edgebox.inference.sessions import CPU
 from edgebox.inference.tensors import Canvas
 
@@ -28,6 +27,8 @@ _HICCUP = 3.0
 _HICCUPS_SHARE = 0.05
 
 Progress = Callable[[float], None]
+Pictures = Callable[[Variant], Sequence[Canvas]]
+"""Different pictures as a variant takes them: what cameras may see, not noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class _Point:
 
     variant: Variant
     batch_size: int
-    canvases: list[Canvas]
+    canvases: Iterator[Canvas]
+    """Without end: one picture after the other."""
 
 
 def profile(
@@ -57,13 +59,15 @@ def profile(
     limits: ProfilingLimits | None = None,
     progress: Progress = lambda share: None,
     *,
+    pictures: Pictures,
     networks: Mapping[VariantName, Hashable] | None = None,
 ) -> list[LatencyProfile]:
     """Measure the variants of one family on one executor.
 
     First every variant's batch grows until that no longer pays (these runs also warm what they
     measure and are discarded); then rounds over everything, each in another order so that a noisy
-    second does not fall on one variant alone, until the budget is spent.
+    second does not fall on one variant alone, until the budget is spent. Each run takes the next of
+    the pictures, so that the distribution is one over what there is to see.
 
     Args:
         executor: idle; nothing else may use it meanwhile.
@@ -71,6 +75,7 @@ def profile(
         batch_sizes: candidates, rising.
         limits: when to stop.
         progress: told the share done, 0 to 1.
+        pictures: what is run.
         networks: what each variant runs on; None: all on the same. Only of one network does a
             larger input take longer for certain.
 
@@ -87,7 +92,7 @@ def profile(
     candidates = tuple(batch_sizes)
     for done, variant in enumerate(sorted(variants, key=lambda v: v.pixels)):
         progress(0.3 * done / len(variants))
-        worthwhile = _worthwhile(executor, variant, candidates, limits)
+        worthwhile = _worthwhile(executor, variant, candidates, limits, pictures(variant))
         # Per picture, larger inputs gain less from batching: what did not pay here will not there.
         candidates = candidates[: len(worthwhile)]
         points += worthwhile
@@ -130,18 +135,20 @@ def without_hiccups(samples_ns: Sequence[int]) -> list[int]:
 
 
 def _worthwhile(
-    executor: Executor, variant: Variant, batch_sizes: Sequence[int], limits: ProfilingLimits
+    executor: Executor,
+    variant: Variant,
+    batch_sizes: Sequence[int],
+    limits: ProfilingLimits,
+    pictures: Sequence[Canvas],
 ) -> list[_Point]:
     """Return the batch sizes of a variant that are worth having; the first one always is."""
-    # The pictures' content hardly matters, but grey alone would never reach the decoder.
-    picture = np.random.default_rng(0).integers(
-        0, 256, (variant.height_px, variant.width_px, 3), dtype=np.uint8
-    )
     points: list[_Point] = []
     each_before = float("inf")
     for size in batch_sizes:
-        point = _Point(variant, size, [picture] * size)
-        times_ns = [_run_ns(executor, point) for _ in range(1 + _EXPLORING_RUNS)][1:]
+        point = _Point(variant, size, cycle(pictures))
+        # All of one picture: what is asked is what the size costs, not what is seen.
+        same = [pictures[0]] * size
+        times_ns = [_took_ns(executor, point, same) for _ in range(1 + _EXPLORING_RUNS)][1:]
         each = min(times_ns) / size
         # On a GPU the next size may gain again, so only a CPU stops here.
         if points and executor.provider == CPU and each > (1.0 - limits.gain_min) * each_before:
@@ -154,4 +161,10 @@ def _worthwhile(
 
 
 def _run_ns(executor: Executor, point: _Point) -> int:
-    return executor.submit(point.variant.name, point.canvases, point.batch_size).result().took_ns
+    return _took_ns(executor, point, list(islice(point.canvases, point.batch_size)))
+
+
+def _took_ns(executor: Executor, point: _Point, canvases: Sequence[Canvas]) -> int:
+    name = point.variant.name
+    future = executor.submit(name, canvases, point.batch_size)
+    return come_back(future, executor, f"a batch of {name}").took_ns

@@ -14,73 +14,96 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
+from edgebox.domain.models import FamilyName
 from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import Family, ModelFile
+from edgebox.inference.machine import pinned
 from edgebox.inference.memory import device_used_bytes, give_back, resident_bytes
 from edgebox.inference.sessions import (
     CPU,
     Provider,
-    ProviderChoice,
     Session,
     brief,
     open_session,
     runtime_version,
 )
 
-_TRIED: Mapping[ProviderChoice, tuple[Provider, ...]] = {
-    "auto": ("cuda", "cpu"),
-    "cuda": ("cuda",),
-    "tensorrt": ("tensorrt", "cuda", "cpu"),
+_TRIED: Mapping[Provider, tuple[Provider, ...]] = {
     "cpu": ("cpu",),
+    "cuda": ("cuda",),
+    "tensorrt": ("tensorrt", "cuda"),
 }
-"""In order; all families run on the first that can run every one of them."""
+"""In order; all families run on the first that can run any of them. From a GPU to the CPU is
+another executor: that is not decided here."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
     """How sessions are opened."""
 
-    providers: ProviderChoice = "auto"
+    provider: Provider = "cpu"
     cpu_threads: int = 1
     device_index: int = 0
     memory_limit_bytes: int = 0
     """Above 0: sessions are opened by `load`, and one alone may take no more than this."""
     engine_folder: Path | None = None
     """Where TensorRT keeps what it built."""
+    cores: tuple[int, ...] = ()
+    """What sessions' threads are pinned to; empty: they run on any core."""
 
 
 class SessionStore:
     """Sessions of one executor."""
 
     def __init__(self, families: Sequence[Family], settings: StoreSettings) -> None:
-        """Open all sessions; with a memory limit only the first, to see where it runs.
+        """Open all sessions; with a memory limit only one family's, to see where it runs.
 
         Raises:
-            ModelError: one cannot be opened, or CUDA was insisted on and is not usable.
+            ModelError: no family can be opened, or its provider is not usable here.
         """
         self._settings = settings
         self._files = {file.path: (file, of) for of in families for file in of.model_files}
-        first = families[0].model_files[:1]
-        wanted = first if settings.memory_limit_bytes else tuple(f for f, _ in self._files.values())
         self._sessions: dict[Path, Session] = {}
+        self.failed: dict[FamilyName, ModelError] = {}
+        """Families that cannot be opened here, and why."""
         self.note = ""
         """Why sessions are not where they were hoped to be; empty: they are."""
-        tried = _TRIED[settings.providers]
+        tried = _TRIED[settings.provider]
         for provider in tried:
-            try:
-                self._sessions = {file.path: self._open(file, provider) for file in wanted}
-            except ModelError as error:
-                if provider == tried[-1]:
-                    insisted = f' (providers = "{provider}" was asked for)'
-                    raise ModelError(f"{error}{insisted if provider != 'cpu' else ''}") from error
-                self.note = f"{self.note}; {error}" if self.note else str(error)
-                continue
             self._on: Provider = provider
-            break
+            self.failed = self._open_all(families)
+            if self._sessions:
+                break
+            error = next(iter(self.failed.values()))
+            if provider == tried[-1]:
+                raise error
+            self.note = f"{self.note}; {error}" if self.note else str(error)
         self.provider = next(iter(self._sessions.values())).provider
         self._cuda: ctypes.CDLL | None = cuda_runtime() if self.provider != CPU else None
         if settings.memory_limit_bytes:
-            self.drop(first[0].path)
+            for path in list(self._sessions):
+                self.drop(path)
+
+    def _open_all(self, families: Sequence[Family]) -> dict[FamilyName, ModelError]:
+        """Open what can be opened on the present provider; return what cannot.
+
+        With a memory limit the first family that can be is enough.
+        """
+        failed = {}
+        for family in families:
+            files = family.model_files
+            try:
+                opened = {
+                    file.path: self._open(file, self._on)
+                    for file in (files[:1] if self._settings.memory_limit_bytes else files)
+                }
+            except ModelError as error:
+                failed[family.name] = error
+                continue
+            self._sessions |= opened
+            if self._settings.memory_limit_bytes:
+                break
+        return failed
 
     def session(self, file: ModelFile) -> Session:
         """Return a file's session.
@@ -92,6 +115,10 @@ class SessionStore:
             return self._sessions[file.path]
         except KeyError:
             raise ModelError(f"{file.path.name} is not in memory") from None
+
+    def has(self, path: Path) -> bool:
+        """Say whether a file is in memory."""
+        return path in self._sessions
 
     def load(self, path: Path) -> None:
         """Open a file beside what runs. Blocks; does nothing where it is there.
@@ -113,7 +140,9 @@ class SessionStore:
 
     def used_bytes(self) -> int | None:
         """Return what is in use of the memory that sessions take; None: it is not known."""
-        return resident_bytes() if self._cuda is None else device_used_bytes(self._cuda)
+        if self._cuda is None:
+            return resident_bytes()
+        return device_used_bytes(self._cuda, self._settings.device_index)
 
     def _open(self, file: ModelFile, provider: Provider) -> Session:
         settings, family = self._settings, self._files[file.path][1]
@@ -121,14 +150,16 @@ class SessionStore:
         if engines is not None:
             # Engines fit one release of the library and one model only, and nothing checks that.
             engines = engines / runtime_version() / file.sha256[:16]
-        session = open_session(
-            file.path,
-            provider,
-            settings.cpu_threads,
-            settings.device_index,
-            arena_bytes_max=settings.memory_limit_bytes,
-            engines=engines,
-        )
+        # A session's threads are started with it, and inherit where its maker may run.
+        with pinned(settings.cores):
+            session = open_session(
+                file.path,
+                provider,
+                settings.cpu_threads,
+                settings.device_index,
+                arena_bytes_max=settings.memory_limit_bytes,
+                engines=engines,
+            )
         if provider != "cpu":
             _try(session, family, file, provider)
         return session
@@ -145,12 +176,18 @@ def _try(session: Session, family: Family, file: ModelFile, provider: Provider) 
         raise ModelError(f"{name} cannot run {family.name}: {brief(error)}") from error
 
 
-def run_bound(session: Session, tensor: NDArray[Any]) -> list[NDArray[Any]]:
-    """Run a session through I/O binding: input read in place, outputs brought to the host."""
+def run_bound(session: Session, tensor: NDArray[Any], stop: Any = None) -> list[NDArray[Any]]:
+    """Run a session through I/O binding: input read in place, outputs brought to the host.
+
+    Args:
+        session: a model.
+        tensor: its input.
+        stop: what `stoppable` returned, to stop this run from another thread; None: nobody will.
+    """
     binding = session.session.io_binding()
     binding.bind_cpu_input(session.input_name, tensor)
     for output in session.session.get_outputs():
         binding.bind_output(output.name, "cpu")
-    session.session.run_with_iobinding(binding)
+    session.session.run_with_iobinding(binding, stop)
     outputs: list[NDArray[Any]] = binding.copy_outputs_to_cpu()
     return outputs

@@ -14,9 +14,9 @@ import onnxruntime as ort
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.cuda_libraries import DRIVER, missing_cuda_libraries
+from edgebox.inference.gpus import gpu_names
 from edgebox.inference.machine import processor_name, usable_cores
 
-ProviderChoice = Literal["auto", "cuda", "tensorrt", "cpu"]
 Provider = Literal["cuda", "tensorrt", "cpu"]
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -52,6 +52,13 @@ def session_options(cpu_threads: int) -> Any:
     options.log_severity_level = _FATAL_ONLY
     # Spinning threads take cores from JPEG decoding and the event loop between two operators.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def stoppable() -> Any:
+    """Return options for runs that end between two operators once `terminate` is set True."""
+    options = ort.RunOptions()
+    options.log_severity_level = _FATAL_ONLY
     return options
 
 
@@ -120,27 +127,44 @@ def open_session(
         session = _create(path, cpu_threads, [CPU])
         return Session(session, session.get_inputs()[0].name, CPU)
     name, wanted = ("CUDA", CUDA) if provider == "cuda" else ("TensorRT", TENSORRT)
+    obstacle = _obstacle(name, wanted)
     if wanted not in ort.get_available_providers():
-        raise ModelError(
-            f"{name} cannot be used: ONNX Runtime {ort.__version__} is built without it"
-        )
-    missing = missing_cuda_libraries()
+        raise ModelError(obstacle)
     asked: list[Any] = [(CUDA, cuda_options(device_index, arena_bytes_max)), CPU]
     if provider == "tensorrt":
         asked.insert(0, (TENSORRT, tensorrt_options(device_index, _made(engines))))
     session = _create(path, cpu_threads, asked)
     if wanted in session.get_providers():
         return Session(session, session.get_inputs()[0].name, wanted)
+    if not obstacle:
+        obstacle = f"{name} cannot be used: " + (
+            "its libraries (libnvinfer) cannot be loaded, or the GPU is not one it can use"
+            if provider == "tensorrt"
+            else "the driver or the GPU is not one it can use"
+        )
+    raise ModelError(obstacle)
+
+
+def cuda_obstacle() -> str:
+    """Return why no model can run on a GPU here, as far as that shows without one; empty: it can.
+
+    Loads CUDA's libraries.
+    """
+    return _obstacle("CUDA", CUDA)
+
+
+def _obstacle(name: str, provider: str) -> str:
+    if provider not in ort.get_available_providers():
+        return f"{name} cannot be used: ONNX Runtime {ort.__version__} is built without it"
+    missing = missing_cuda_libraries()
     if DRIVER in missing:
-        why = "there is no NVIDIA driver on this machine"
-    elif missing:
-        names = ", ".join(missing)
-        why = f"{names} cannot be loaded: pip install 'onnxruntime-gpu[cuda,cudnn]' brings them"
-    elif provider == "tensorrt":
-        why = "its libraries (libnvinfer) cannot be loaded, or the GPU is not one it can use"
-    else:
-        why = "the driver or the GPU is not one it can use"
-    raise ModelError(f"{name} cannot be used: {why}")
+        return f"{name} cannot be used: there is no NVIDIA driver on this machine"
+    if missing:
+        return (
+            f"{name} cannot be used: {', '.join(missing)} cannot be loaded: pip install "
+            "'onnxruntime-gpu[cuda,cudnn]' brings them"
+        )
+    return ""
 
 
 def _made(engines: Path | None) -> Path | None:
@@ -171,22 +195,10 @@ def brief(error: Exception) -> str:
 def device_name(provider: str, cpu_threads: int, device_index: int = 0) -> str:
     """Return what a person calls the device behind a provider."""
     if provider != CPU:
-        return f"{gpu_name(device_index) or 'NVIDIA GPU'} (cuda:{device_index})"
+        names = gpu_names()
+        name = names[device_index] if device_index < len(names) else "NVIDIA GPU"
+        return f"{name} (cuda:{device_index})"
     return f"{processor_name()}, {cpu_threads} thread{'s' if cpu_threads > 1 else ''}"
-
-
-def gpu_name(device_index: int) -> str | None:
-    """Return a GPU's product name as its driver lists it; None where there is none."""
-    folder = Path("/proc/driver/nvidia/gpus")
-    try:
-        cards = sorted(folder.iterdir())
-        lines = (cards[device_index] / "information").read_text().splitlines()
-    except (OSError, IndexError):
-        return None
-    for line in lines:
-        if line.startswith("Model:"):
-            return line.split(":", 1)[1].strip()
-    return None
 
 
 def available_providers() -> list[str]:

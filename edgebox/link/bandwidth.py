@@ -15,7 +15,8 @@ tries when the estimate allows them, correct it upwards. On a link much faster t
 (loopback) the figure says only "at least this much": a frame shorter than `BUSY_MIN_NS` cannot be
 told from one that took just that.
 
-Pure: the instants come in as arguments. O(window) per question, O(1) per frame.
+Pure: the instants come in as arguments, and a question changes nothing: whoever asks, and however
+often, later answers are the same. O(window) per question, and per frame at most each `LOOK_NS`.
 """
 
 from collections import deque
@@ -27,6 +28,8 @@ from typing import Protocol
 
 WINDOW_NS = 1_000_000_000
 STALE_NS = 10_000_000_000
+LOOK_NS = 20_000_000
+"""The estimate that frames are compared with is refreshed at most this often, for its cost."""
 SAMPLES_MIN = 3
 """At a low rate the window reaches back to this many samples, as long as they are not stale."""
 NOISE_NS = 3_000_000
@@ -70,6 +73,9 @@ class LinkEstimate(Protocol):
     def steadiness(self) -> float | None:
         """Return the share of the estimate that frames get in bad seconds; None: not known."""
 
+    def newest(self) -> tuple[int, int] | None:
+        """Return the bits of the last frame and how long, in ns, they took; None: not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
@@ -93,7 +99,8 @@ class BandwidthEstimate:
         self._samples: deque[_Sample] = deque()
         self._base_ns = 0
         self._believed = 0.0
-        """Bits per ns, when it was last asked for."""
+        """Bits per ns that the next frames are compared with, as of `_believed_ns`."""
+        self._believed_ns: int | None = None
         self._worst: deque[list[float]] = deque(maxlen=STEADY_SECONDS)
         """Of each second: its number, and the least share of what was believed that a frame got."""
 
@@ -113,14 +120,23 @@ class BandwidthEstimate:
             # A frame sent before its predecessor was through had to wait for it.
             busy_ns = min(busy_ns, arrival_ns - self._samples[-1].arrival_ns)
         sample = _Sample(arrival_ns, size_bytes * 8, max(busy_ns, BUSY_MIN_NS))
+        self._compare(sample)
         self._samples.append(sample)
-        self._forget(arrival_ns)
-        if self._believed > 0:
-            share = sample.bits / self._forgiven(sample.busy_ns) / self._believed
-            second = arrival_ns // 1_000_000_000
-            if not self._worst or self._worst[-1][0] != second:
-                self._worst.append([second, share])
-            self._worst[-1][1] = min(share, self._worst[-1][1])
+        while self._samples[0].arrival_ns <= arrival_ns - STALE_NS:
+            self._samples.popleft()
+        if self._believed_ns is None or arrival_ns - self._believed_ns >= LOOK_NS:
+            self._believed = self._bits_per_ns(arrival_ns) or 0.0
+            self._believed_ns = arrival_ns
+
+    def _compare(self, sample: _Sample) -> None:
+        """Note what share of the estimate before it a frame got."""
+        if self._believed <= 0:
+            return
+        share = sample.bits / self._forgiven(sample.busy_ns) / self._believed
+        second = sample.arrival_ns // 1_000_000_000
+        if not self._worst or self._worst[-1][0] != second:
+            self._worst.append([second, share])
+        self._worst[-1][1] = min(share, self._worst[-1][1])
 
     def steadiness(self) -> float | None:
         """Return the share of the estimate that frames get in bad seconds; None: not known.
@@ -144,26 +160,36 @@ class BandwidthEstimate:
             waiting_since_ns: when that frame had the link to itself: when it was sent, or
                 when its predecessor's arrival was known, whichever is later.
         """
-        self._forget(now_ns)
-        if not self._samples:
+        bits_per_ns = self._bits_per_ns(now_ns)
+        if bits_per_ns is None:
             return None
-        # Newest first: what is older than the window is kept for links that fall silent, and
-        # may be ten times as much.
-        horizon_ns = now_ns - self._window_ns
-        recent = list(takewhile(lambda s: s.arrival_ns > horizon_ns, reversed(self._samples)))
-        if len(recent) < SAMPLES_MIN:
-            recent = list(self._samples)[-SAMPLES_MIN:]
-        if self._rule is not Rule.CAUTIOUS:
-            self._believed = self._plain(recent)
-            return self._believed * 1e9
-        mean = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
-        last = self._samples[-1]
-        bits_per_ns = min(mean, last.bits / self._forgiven(last.busy_ns))
-        if waiting_bytes:
+        if waiting_bytes and self._rule is Rule.CAUTIOUS:
             waited_ns = now_ns - waiting_since_ns - self._base_ns
             bits_per_ns = min(bits_per_ns, waiting_bytes * 8 / self._forgiven(waited_ns))
-        self._believed = bits_per_ns
         return bits_per_ns * 1e9
+
+    def _bits_per_ns(self, now_ns: int) -> float | None:
+        """Return what the samples say that are not stale; None without any."""
+        recent = self._recent(now_ns)
+        if not recent:
+            return None
+        if self._rule is not Rule.CAUTIOUS:
+            return self._plain(recent)
+        mean = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
+        last = self._samples[-1]
+        return min(mean, last.bits / self._forgiven(last.busy_ns))
+
+    def _recent(self, now_ns: int) -> list[_Sample]:
+        """Return the samples of the window, newest first; at a low rate some that are older."""
+        # What is older than the window is kept for links that fall silent, and may be ten times
+        # as much.
+        newest_first = reversed(self._samples)
+        horizon_ns = now_ns - self._window_ns
+        recent = list(takewhile(lambda s: s.arrival_ns > horizon_ns, newest_first))
+        if len(recent) >= SAMPLES_MIN:
+            return recent
+        few = list(self._samples)[: -SAMPLES_MIN - 1 : -1]
+        return [s for s in few if s.arrival_ns > now_ns - STALE_NS]
 
     def newest(self) -> tuple[int, int] | None:
         """Return the bits of the last frame and how long, in ns, they took; None: not known."""
@@ -182,11 +208,6 @@ class BandwidthEstimate:
 
     def _forgiven(self, busy_ns: int) -> int:
         return max(busy_ns - self._noise_ns, BUSY_MIN_NS)
-
-    def _forget(self, now_ns: int) -> None:
-        samples = self._samples
-        while samples and samples[0].arrival_ns <= now_ns - STALE_NS:
-            samples.popleft()
 
 
 class BytesPerPixel:

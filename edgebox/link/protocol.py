@@ -57,6 +57,7 @@ ERROR_CODES = {
         ErrorCode("silent", 4009, "nothing was heard from the camera for 30 s"),
         ErrorCode("replaced", 4010, "a newer connection of the same camera took over"),
         ErrorCode("no_capacity", 4011, "to serve this camera would take the service of others"),
+        ErrorCode("too_fast", 4012, "more small messages a second than the box takes"),
     )
 }
 

@@ -109,6 +109,14 @@ class ShapedLink:
         self._free_ns = max(start_ns, self._instant_of(self._through))
         return self._free_ns
 
+    def left_but_for_ns(self, behind_bytes: int) -> int:
+        """Return when all that was handed over but its last bytes has left."""
+        return self._instant_of(max(0.0, self._through - behind_bytes * 8))
+
+    def behind_bytes(self, at_ns: int) -> int:
+        """Return how much of what was handed over has not left at an instant."""
+        return max(0, math.ceil((self._through - self._bits_until(at_ns)) / 8))
+
     def _bits_until(self, at_ns: int) -> float:
         periods, within_ns = divmod(at_ns - self._origin_ns, self._trace.period_ns)
         step = bisect_right(self._trace.starts_ns, within_ns) - 1

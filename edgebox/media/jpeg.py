@@ -16,19 +16,9 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.media.jpeg_header import FRAME_LIMITS, JpegHeader, JpegLimits, read_header
 
-SIDE_MAX_PX = 8192
-PIXELS_MAX = 4096 * 4096
-"""A picture of this size takes a third of a second to decode; a larger one would cost the other
-cameras their deadlines."""
 QUALITY_DEFAULT = 85
-
-_SOI = 0xD8
-_EOI = 0xD9
-_SOS = 0xDA
-_SOF_DECODABLE = frozenset((0xC0, 0xC1, 0xC2))  # baseline, extended, progressive; all Huffman
-_SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # without DHT, JPG, DAC
-_STANDALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # TEM and RSTn carry no length
 
 _RESAMPLING = Image.Resampling.BILINEAR
 
@@ -54,56 +44,13 @@ class Placement:
 def probe(jpeg: bytes | memoryview) -> tuple[int, int]:
     """Return (width, height) as the header says, without decoding anything.
 
-    Walks the marker segments up to the frame header: O(segments), a few microseconds.
+    A few microseconds; a picture that may have several scans is searched for them, at C speed.
 
     Raises:
-        InvalidInputError: not a JPEG, cut off before its size, a kind that cannot be decoded
-            (lossless, arithmetic), a side of 0 or above `SIDE_MAX_PX`, or more than `PIXELS_MAX`.
+        InvalidInputError: as `jpeg_header.read_header`.
     """
-    data = bytes(jpeg[:2])
-    if data != b"\xff\xd8":
-        raise InvalidInputError("not a JPEG: it must start with the bytes FF D8")
-    at = 2
-    length = len(jpeg)
-    while at + 4 <= length:
-        if jpeg[at] != 0xFF:
-            raise InvalidInputError(f"a broken JPEG: no marker at byte {at}")
-        marker = jpeg[at + 1]
-        if marker == 0xFF:  # fill byte
-            at += 1
-            continue
-        if marker in _STANDALONE:
-            at += 2
-            continue
-        if marker in (_SOI, _EOI, _SOS, 0x00):
-            raise InvalidInputError(f"a broken JPEG: marker {marker:02X} before the picture's size")
-        size = jpeg[at + 2] << 8 | jpeg[at + 3]
-        if marker in _SOF:
-            return _size_in(jpeg, at, marker, size)
-        if size < 2:
-            raise InvalidInputError(f"a broken JPEG: a segment of {size} bytes at byte {at}")
-        at += 2 + size
-    raise InvalidInputError(f"a truncated JPEG: it ends after {length} bytes, before its size")
-
-
-def _size_in(jpeg: bytes | memoryview, at: int, marker: int, size: int) -> tuple[int, int]:
-    if marker not in _SOF_DECODABLE:
-        raise InvalidInputError(
-            f"a JPEG of kind SOF{marker - 0xC0} cannot be decoded; send baseline or progressive"
-        )
-    if at + 10 > len(jpeg) or size < 8:
-        raise InvalidInputError("a truncated JPEG: it ends within its frame header")
-    height = jpeg[at + 5] << 8 | jpeg[at + 6]
-    width = jpeg[at + 7] << 8 | jpeg[at + 8]
-    if not (0 < width <= SIDE_MAX_PX and 0 < height <= SIDE_MAX_PX):
-        raise InvalidInputError(
-            f"a JPEG of {width} x {height} px; each side must be from 1 to {SIDE_MAX_PX} px"
-        )
-    if width * height > PIXELS_MAX:
-        raise InvalidInputError(
-            f"a JPEG of {width} x {height} px; at most {PIXELS_MAX / 1e6:.1f} million are taken"
-        )
-    return width, height
+    header = read_header(jpeg)
+    return header.width_px, header.height_px
 
 
 def decode_into(
@@ -126,10 +73,10 @@ def decode_into(
     Raises:
         InvalidInputError: not a JPEG, truncated, broken, or too large in pixels.
     """
-    size = probe(jpeg)
-    place = _placed(size, canvas, fit)
+    header = read_header(jpeg)
+    place = _placed((header.width_px, header.height_px), canvas, fit)
     target = (place.placed_width_px, place.placed_height_px)
-    with _opened(jpeg, size, target) as picture:
+    with _opened(jpeg, header, target) as picture:
         _lay(picture, canvas, fill, place)
     return place
 
@@ -182,29 +129,33 @@ def _lay(picture: Image.Image, canvas: NDArray[np.uint8], fill: int, place: Plac
     canvas[top:bottom, left:right] = np.asarray(picture, dtype=np.uint8)
 
 
-def decode(jpeg: bytes | memoryview) -> NDArray[np.uint8]:
+def decode(jpeg: bytes | memoryview, limits: JpegLimits = FRAME_LIMITS) -> NDArray[np.uint8]:
     """Decode a picture at its own size into (height, width, 3) RGB.
 
     Raises:
         InvalidInputError: as `decode_into`.
     """
-    size = probe(jpeg)
-    with _opened(jpeg, size, size) as picture:
+    header = read_header(jpeg, limits)
+    with _opened(jpeg, header, (header.width_px, header.height_px)) as picture:
         return np.asarray(picture, dtype=np.uint8)
 
 
 @contextlib.contextmanager
 def _opened(
-    jpeg: bytes | memoryview, size: tuple[int, int], target: tuple[int, int]
+    jpeg: bytes | memoryview, header: JpegHeader, target: tuple[int, int]
 ) -> Iterator[Image.Image]:
     """Open a picture in RGB, reduced by the codec as far as a target size allows."""
     try:
-        with Image.open(io.BytesIO(jpeg), formats=("JPEG",)) as picture:
-            if picture.size != size:
+        with Image.open(io.BytesIO(header.essence(jpeg)), formats=("JPEG",)) as picture:
+            if picture.size != (header.width_px, header.height_px):
                 raise InvalidInputError("a broken JPEG: its size is given twice, differently")
             picture.draft("RGB", target)
             yield picture.convert("RGB") if picture.mode != "RGB" else picture
-    except (OSError, SyntaxError, ValueError, UnidentifiedImageError) as error:
+    except UnidentifiedImageError:  # Pillow's words name an object of ours
+        raise InvalidInputError(
+            "a broken JPEG: its header cannot be read by the decoder; encode the picture anew"
+        ) from None
+    except (OSError, SyntaxError, ValueError) as error:
         raise InvalidInputError(f"a broken or truncated JPEG: {error}") from None
 
 

@@ -6,6 +6,7 @@ sources that are read too slowly drop old frames (ffmpeg's own queue and ours ke
 Video needs PyAV (`pip install av`); everything else needs nothing beyond Pillow.
 """
 
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -15,12 +16,20 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.media.jpeg import decode
+from edgebox.media.jpeg_header import JpegLimits
 from edgebox.media.pacing import Pacer
 from edgebox.media.video import LiveSource, VideoFileSource
 
 RATE_DEFAULT_HZ = 10.0
 SCENE_SIZE_PX = (1280, 720)
 PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp"))
+_FORMATS = ("PNG", "BMP", "WEBP", "GIF", "TIFF")
+"""Beside JPEG. Of all that Pillow reads some start other programs."""
+FILE_LIMITS = JpegLimits(
+    side_max_px=65_500, pixels_max=178_956_970, scan_pixels_max=20 * 178_956_970
+)
+"""For pictures of this machine's own files, which hold up nobody else: as Pillow's own."""
 
 Frame = NDArray[np.uint8]
 
@@ -159,15 +168,22 @@ def read_picture(path: Path, size_px: tuple[int, int] | None = None) -> Frame:
         InvalidInputError: it is missing or no picture.
     """
     try:
-        with Image.open(path) as image:
-            rgb = image.convert("RGB")
-            if size_px is not None and rgb.size != size_px:
-                rgb = rgb.resize(size_px)
-            return np.asarray(rgb, dtype=np.uint8)
+        data = path.read_bytes()
+        picture = _decoded(data)
+        if size_px is not None and (picture.shape[1], picture.shape[0]) != size_px:
+            picture = np.asarray(Image.fromarray(picture).resize(size_px))
+        return picture
     except FileNotFoundError:
         raise InvalidInputError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, Image.DecompressionBombError, InvalidInputError) as error:
         raise InvalidInputError(f"{path}: not a picture that can be read: {error}") from None
+
+
+def _decoded(data: bytes) -> Frame:
+    if data.startswith(b"\xff\xd8"):
+        return decode(data, FILE_LIMITS)
+    with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+        return np.asarray(image.convert("RGB"), dtype=np.uint8)
 
 
 def _open_stream(text: str, rate_hz: float | None) -> FrameSource:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import aiomqtt
 
 from edgebox.config_outgoing import MqttParameters
+from edgebox.domain.happenings import Kind
 from edgebox.link.backoff import Backoff
 from edgebox.outgoing.credentials import secret, trusted
 from edgebox.outgoing.documents import Event
@@ -69,8 +70,8 @@ class MqttBroker:
         self._task = asyncio.create_task(self._run(), name="mqtt")
 
     def put(self, event: Event) -> None:
-        """Let an event of a camera go out; of the box itself `availability` tells."""
-        if event.happening.camera is not None:
+        """Let an event go out; that the box comes and goes `availability` tells."""
+        if event.happening.kind not in (Kind.BOX_ONLINE, Kind.BOX_OFFLINE):
             self._queue.put(event)
 
     def retain(self, topic: str, payload: str | bytes) -> None:
@@ -185,7 +186,8 @@ class MqttBroker:
                 await self._tell_states(client)
                 event = self._queue.head()
                 if event is not None:
-                    topic = self.topics.event(event.happening.camera or "")
+                    camera = event.happening.camera
+                    topic = self.topics.box_event if camera is None else self.topics.event(camera)
                     await client.publish(topic, event.body, qos=1)
                     self._queue.done(sent=True)
             self._all_told.set()

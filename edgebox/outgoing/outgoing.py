@@ -15,12 +15,13 @@ from edgebox.config import Config
 from edgebox.config_outgoing import DetectionParameters, EventParameters, MqttParameters
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.happenings import Happening, Kind
+from edgebox.domain.models import ExecutorId
 from edgebox.domain.requests import CameraId
 from edgebox.outgoing.attainment import AttainmentRule
 from edgebox.outgoing.documents import Event, written
 from edgebox.outgoing.health import Note
 from edgebox.outgoing.states import CameraStates
-from edgebox.outgoing.watch import CameraFacts, DetectionRule, Watch
+from edgebox.outgoing.watch import CameraFacts, DetectionRule, ExecutorFacts, Watch
 from edgebox.outgoing.webhooks import Webhook
 from edgebox.runtime.box import Box
 from edgebox.runtime.cameras import CameraRecord
@@ -137,6 +138,7 @@ class Outgoing:
                 now_ns = box.driver.clock_ns()
                 facts = {camera: _facts(box, record) for camera, record in box.cameras.items()}
                 happened = self._watch.look(facts, now_ns)
+                happened += self._watch.look_at_executors(_executors(box), now_ns)
                 if self._states is not None:
                     self._states.update(box, facts, now_ns)
                     if now_ns / 1e9 >= figures_s:
@@ -173,6 +175,14 @@ def _facts(box: Box, record: CameraRecord) -> CameraFacts:
         ended=counts.captured - counts.pending,
         slo_ms=round(record.camera.slo_ns / 1e6, 1),
     )
+
+
+def _executors(box: Box) -> dict[ExecutorId, ExecutorFacts]:
+    last_losses = box.driver.supervisor.last_losses
+    return {
+        executor: ExecutorFacts(of.losses.total(), of.restarts, last_losses.get(executor, ""))
+        for executor, of in box.driver.scheduler.supervised.items()
+    }
 
 
 def _rule(parameters: DetectionParameters) -> DetectionRule:

@@ -62,6 +62,8 @@ class Presence:
         while most and most[-1][1] <= count:
             most.pop()
         most.append((now_ns, count))
+        while most[0][0] <= now_ns - self._hold_ns:
+            most.popleft()
         self._seen_ns = now_ns
         if self.there:
             self._count_max = max(self._count_max, count)
@@ -86,6 +88,5 @@ class Presence:
         if not self.there:
             return 0
         # The last sighting stays: a stay that outlasts the hold time has that many.
-        while len(self._most) > 1 and self._most[0][0] <= now_ns - self._hold_ns:
-            self._most.popleft()
-        return self._most[0][1]
+        held = (count for at_ns, count in self._most if at_ns > now_ns - self._hold_ns)
+        return next(held, self._most[-1][1])

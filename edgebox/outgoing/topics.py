@@ -26,6 +26,8 @@ class Topics:
         self.availability = f"{prefix}/availability"
         self.cameras = f"{prefix}/camera/#"
         """All that is told of cameras."""
+        self.box_event = f"{prefix}/event"
+        """Where events of the box itself go."""
         self.client = f"edgebox-{_id_of(prefix)}"
         """How the box introduces itself to the broker."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from edgebox.domain.happenings import Happening, Kind
+from edgebox.domain.models import ExecutorId
 from edgebox.domain.requests import CameraId
 from edgebox.outgoing.attainment import Attainment, AttainmentRule
 from edgebox.outgoing.presence import Episode, Presence
@@ -40,6 +41,17 @@ class CameraFacts:
     slo_ms: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class ExecutorFacts:
+    """What the box knows of an executor at one moment."""
+
+    losses: int
+    """Since the start."""
+    restarts: int
+    reason: str = ""
+    """Why it was lost the last time."""
+
+
 @dataclass(slots=True)
 class _Best:
     """The best detection of a class on one frame, and how many there are."""
@@ -67,6 +79,7 @@ class Watch:
         self._rules = rules
         self._attainment = attainment
         self._cameras: dict[CameraId, _Watched] = {}
+        self._executors: dict[ExecutorId, ExecutorFacts] = {}
 
     def _of(self, camera: CameraId) -> _Watched:
         watched = self._cameras.get(camera)
@@ -157,6 +170,25 @@ class Watch:
                 why = {"reason": facts.left_because}
                 happened.append(Happening(Kind.CAMERA_DOWN, now_ns, camera, details=why))
             watched.connected = facts.connected
+        return happened
+
+    def look_at_executors(
+        self, executors: Mapping[ExecutorId, ExecutorFacts], now_ns: int
+    ) -> list[Happening]:
+        """Compare how executors are with how they were; return what has happened.
+
+        One that was lost and came back between two looks was lost all the same.
+        """
+        happened: list[Happening] = []
+        for executor, facts in executors.items():
+            before = self._executors.get(executor, ExecutorFacts(0, 0))
+            if facts.losses > before.losses:
+                why = {"executor": executor, "reason": facts.reason}
+                happened.append(Happening(Kind.EXECUTOR_LOST, now_ns, details=why))
+            if facts.restarts > before.restarts:
+                back = {"executor": executor, "restarts": facts.restarts}
+                happened.append(Happening(Kind.EXECUTOR_RECOVERED, now_ns, details=back))
+            self._executors[executor] = facts
         return happened
 
     def _deadlines(

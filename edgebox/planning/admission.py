@@ -13,8 +13,10 @@ from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.alone import best_alone
 from edgebox.planning.apart import best_apart
+from edgebox.planning.by_application import by_application
 from edgebox.planning.candidates import Candidates, all_candidates, lone_candidates
 from edgebox.planning.capacity import Bench
+from edgebox.planning.disjoint import part_of
 from edgebox.planning.ground import at_least_rates, on_the_ground, time_limit
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import reason
@@ -35,10 +37,14 @@ def refusal(
         newcomer: what it asks for.
         parameters: the planner's.
     """
+    residents = tuple(each for each in snapshot.cameras if each.camera.id != newcomer.id)
+    with_it = (*residents, CameraSnapshot(newcomer, LinkState(), None))
+    snapshot = part_of(replace(snapshot, cameras=with_it), newcomer.family)
+    snapshot = by_application(snapshot).snapshot
     bench = Bench(snapshot, parameters.quantile)
     timing = bench.together
-    coming = CameraSnapshot(newcomer, LinkState(), None)
-    residents = tuple(each for each in snapshot.cameras if each.camera.id != newcomer.id)
+    *residents_too, coming = snapshot.cameras
+    residents = tuple(residents_too)
 
     def after_with(cameras: tuple[CameraSnapshot, ...]) -> _Outcome:
         return _outcome(replace(snapshot, cameras=cameras), bench, parameters)

@@ -41,20 +41,23 @@ def timings(snapshot: PlanningSnapshot, quantile: float) -> dict[VariantName, Ti
         for name, profile in profiles.items():
             if profile.quantiles_ns:
                 where.setdefault(name, []).append((executor, profile))
-    return {name: _timing(on, snapshot.slowdown, quantile) for name, on in where.items()}
+    return {name: _timing(on, snapshot, quantile) for name, on in where.items()}
 
 
 def _timing(
-    on: Iterable[tuple[ExecutorId, LatencyProfile]],
-    slowdown: Mapping[ExecutorId, float],
+    holders: Iterable[tuple[ExecutorId, LatencyProfile]],
+    snapshot: PlanningSnapshot,
     quantile: float,
 ) -> Timing:
-    on = list(on)
-    largest = min(profile.batch_sizes[-1] for _, profile in on)
-    sizes = sorted({size for _, profile in on for size in profile.batch_sizes if size <= largest})
+    on = [
+        (profile, snapshot.slowdown.get(executor, 1.0) * profile.slowed(snapshot.others))
+        for executor, profile in holders
+    ]
+    largest = min(profile.batch_sizes[-1] for profile, _ in on)
+    sizes = sorted({size for profile, _ in on for size in profile.batch_sizes if size <= largest})
     batches = []
     for size in sizes:
-        times = [max(1.0, p.quantile_ns(size, quantile) * slowdown.get(e, 1.0)) for e, p in on]
+        times = [max(1.0, p.quantile_ns(size, quantile) * factor) for p, factor in on]
         batches.append((size, round(max(times)), 1 / sum(1 / time for time in times)))
     return Timing(batches[0][1], tuple(batches))
 

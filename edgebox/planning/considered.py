@@ -5,16 +5,18 @@ those of `reasons.py`, so that table and sentence cannot disagree.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from edgebox.domain.models import ExecutorId, Variant
 from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import CameraId
+from edgebox.planning.by_application import ByApplication, by_application
 from edgebox.planning.candidates import Candidates, Level, all_candidates, level_of, lone_candidates
 from edgebox.planning.capacity import Bench
 from edgebox.planning.choice import choose
+from edgebox.planning.disjoint import part_of
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import (
     alone_text,
@@ -77,6 +79,11 @@ def considered(
 
     As long as `planner.plan` takes, and O(V (V + n)) for V sizes of its family and n cameras.
     """
+    family = next((s.camera.family for s in snapshot.cameras if s.camera.id == camera), None)
+    if family is None:
+        return None
+    told = by_application(part_of(snapshot, family))
+    snapshot = told.snapshot
     bench = Bench(snapshot, parameters.quantile)
     timing = bench.together
     cameras = all_candidates(snapshot, timing, parameters)
@@ -91,16 +98,17 @@ def considered(
     by_itself = (lone if alone else cameras)[at]
     enough = len(cameras) <= len(bench.executors)
     hoped = lone[at] if enough else by_itself
-    weighed = _Weighed(by_itself, selection, at, snapshot, parameters, alone=hoped)
+    weighed = _Weighed(by_itself, selection, at, told, parameters, alone=hoped)
     of = by_itself.snapshot
-    family = sorted(
+    sizes = sorted(
         (v for v in snapshot.variants if v.family == of.camera.family and v.name in timing),
         key=lambda v: (v.pixels, v.name),
     )
     options = []
-    for variant in family:
+    for variant in sizes:
         level = level_of(of, variant, snapshot.fixed_ns, timing, parameters, alone=alone)
-        options.append(weighed.option(level, family))
+        option = weighed.option(level, sizes)
+        options.append(replace(option, variant=told.variant(variant)))
     return Considered(of.link.bandwidth_bps, tuple(options))
 
 
@@ -112,7 +120,7 @@ class _Weighed:
         by_itself: Candidates,
         selection: Chosen,
         at: int,
-        snapshot: PlanningSnapshot,
+        told: ByApplication,
         parameters: PlanningParameters,
         *,
         alone: Candidates,
@@ -121,8 +129,9 @@ class _Weighed:
         self._alone = alone
         self._selection = selection
         self._at = at
-        self._fixed_ns = snapshot.fixed_ns
-        self._executors: Sequence[ExecutorId] = tuple(snapshot.profiles)
+        self._told = told
+        self._fixed_ns = told.snapshot.fixed_ns
+        self._executors: Sequence[ExecutorId] = tuple(told.snapshot.profiles)
         self._parameters = parameters
 
     def option(self, level: Level, family: Sequence[Variant]) -> Option:
@@ -186,7 +195,7 @@ class _Weighed:
         below = family[: next(n for n, each in enumerate(family) if each.name == variant.name)]
         as_good = next((v for v in below if v.accuracy >= variant.accuracy), None)
         if as_good is not None:
-            return "no_gain", f"no more accurate than {as_good.name}"
+            return "no_gain", f"no more accurate than {self._told.name(as_good.name)}"
         own = f"{camera.width_px}x{camera.height_px} px"
         return "covered", f"a smaller size covers the camera's own picture of {own}"
 

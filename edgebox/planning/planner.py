@@ -9,9 +9,11 @@ import random
 from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
+from edgebox.planning.by_application import by_application
 from edgebox.planning.candidates import all_candidates, lone_candidates
 from edgebox.planning.capacity import Bench
 from edgebox.planning.choice import choose
+from edgebox.planning.disjoint import parts, together
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import reason
 
@@ -31,7 +33,7 @@ def plan(
     iterations_max: int,
     parameters: PlanningParameters = DEFAULTS,
 ) -> Plan:
-    """Compute a plan; see `choice.choose` for how.
+    """Compute a plan; see `choice.choose` for how. Parts of a box are planned apart (`disjoint`).
 
     Args:
         snapshot: all there is to know.
@@ -43,6 +45,29 @@ def plan(
     Returns:
         An assignment for each camera whose family has a loaded variant.
     """
+    separate = [(part, _plan_part(part, iterations_max, parameters)) for part in parts(snapshot)]
+    return separate[0][1] if len(separate) == 1 else together(snapshot, separate)
+
+
+def _plan_part(
+    snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
+) -> Plan:
+    told = by_application(snapshot)
+    found = told.plan(_planned(told.snapshot, iterations_max, parameters))
+    if found is None:  # then executors cannot work apart: they are known by their variants
+        found = told.plan(_planned(told.snapshot, iterations_max, parameters, divided=False))
+    assert found is not None
+    return found
+
+
+def _planned(
+    snapshot: PlanningSnapshot,
+    iterations_max: int,
+    parameters: PlanningParameters,
+    *,
+    divided: bool = True,
+) -> Plan:
+    """Compute a plan; `divided`: executors may be given variants of their own."""
     bench = Bench(snapshot, parameters.quantile)
     timing = bench.together
     cameras = all_candidates(snapshot, timing, parameters)
@@ -51,7 +76,9 @@ def plan(
     lone = lone_candidates(
         snapshot, timing, parameters, cameras=len(cameras), executors=len(bench.executors)
     )
-    selection = choose(cameras, timing, parameters, iterations_max, bench, lone=lone)
+    selection = choose(
+        cameras, timing, parameters, iterations_max, bench if divided else None, lone=lone
+    )
     executors = tuple(snapshot.profiles)
     assignments = {}
     for at, (of, level) in enumerate(zip(selection.cameras, selection.levels, strict=True)):

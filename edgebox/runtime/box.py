@@ -22,6 +22,8 @@ from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, Rule
 from edgebox.link.messages import FrameHeader
+from edgebox.link.receipts import MessageReceipt
+from edgebox.link.transit import FrameArrival, TransitEstimator
 from edgebox.runtime.cameras import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
@@ -35,6 +37,7 @@ from edgebox.runtime.refusals import (
     NoCapacityError,
     Refusals,
 )
+from edgebox.runtime.repeats import NOTICES_PER_MINUTE, Repeats
 from edgebox.scheduling.events import (
     Advise,
     CameraChanged,
@@ -42,6 +45,7 @@ from edgebox.scheduling.events import (
     CameraOpened,
     LinkMeasured,
 )
+from edgebox.scheduling.supervision import ExecutorState
 from edgebox.storage.rows import Level
 
 _log = logging.getLogger(__name__)
@@ -53,6 +57,13 @@ _LOG_LEVELS: dict[Level, int] = {
 }
 _FORGET_NS = 600_000_000_000
 _EVENTS_KEPT = 200
+
+ONE_SHOT_APP = "http"
+"""The application of a picture whose program names none."""
+
+ONE_SHOT_CAMERA = CameraId("(one-shot)")
+"""The camera of all such pictures. No real one can have this name: names have no parentheses
+(`NAME_PATTERN`), so none that leaves takes their requests with it."""
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[FrameAtBox, Ending], None]
@@ -92,6 +103,17 @@ class ArrivedFrame:
     """(width, height) in the JPEG's header, None when it is no JPEG."""
     invalid_because: str = ""
     """What is wrong with it: such a frame ends at once. Empty: nothing is."""
+    receipt: MessageReceipt | None = None
+    """When its bytes were here; None: not known."""
+
+    def arrival(self, now_ns: int) -> FrameArrival:
+        """Return its arrival, which is now."""
+        receipt = self.receipt
+        if receipt is None:
+            return FrameArrival.at_once(self.size_bytes, now_ns)
+        return FrameArrival(
+            self.size_bytes, now_ns, receipt.first_ns, receipt.first_bytes, receipt.last_ns
+        )
 
 
 class Box:
@@ -135,6 +157,7 @@ class Box:
         self.destinations: list[Destination] = []
         """Where events are sent to."""
         self.metrics = Metrics()
+        self._repeats = Repeats(NOTICES_PER_MINUTE)
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
         self.not_ready_because = "starting"
         self.started_ns = time.monotonic_ns()
@@ -179,12 +202,37 @@ class Box:
         """Say whether cameras are welcome."""
         return not self.not_ready_because
 
+    @property
+    def unserved_because(self) -> str:
+        """Why no frame can be answered now; empty: one can."""
+        if self._driver is None or not self.ready:
+            return self.not_ready_because
+        supervised = self._driver.scheduler.supervised
+        if any(of.state is ExecutorState.UP for of in supervised.values()):
+            return ""
+        how = ", ".join(f"{executor} is {of.state.value}" for executor, of in supervised.items())
+        return f"no executor is up: {how}"
+
     def note(self, level: Level, text: str, camera: str | None = None) -> None:
         """Tell people of something: on the page, in the log and in the database."""
         event = BoxEvent(round(time.time() * 1000), level, camera, text)
         _log.log(_LOG_LEVELS[level], "%s", text)
         self.events.append(event)
         self._on_event(event)
+
+    def note_from(self, source: str, level: Level, text: str, camera: str | None) -> None:
+        """Tell people what a camera, or an address, has brought about: a minute's first few."""
+        if self._repeats.passes(source):
+            self.note(level, text, camera)
+
+    def end_minute(self) -> None:
+        """Say how much was not told in the minute that ends, and let cameras go that are gone."""
+        for source, count in self._repeats.end_period().items():
+            text = f"{source}: {count} more notices within a minute"
+            self.note("warning", text, source if source in self.cameras else None)
+        if self._driver is not None:
+            self._driver.failed_batches.end_minute()
+        self.forget_old_cameras()
 
     # -- cameras ----------------------------------------------------------------------------
 
@@ -248,7 +296,6 @@ class Box:
             before = old.session
             self.close_camera(old, "connected anew")
             before.replaced()
-        estimate = BandwidthEstimate(rule=self._bandwidth)
         overrides = self.overrides.get(camera.id, NOTHING_SET)
         record = CameraRecord(
             camera,
@@ -257,12 +304,13 @@ class Box:
             session,
             overrides=overrides,
             opened_ns=self.driver.clock_ns(),
-            bandwidth=estimate,
+            link=TransitEstimator(BandwidthEstimate(rule=self._bandwidth)),
         )
         self.cameras[camera.id] = record
         self.driver.feed(CameraOpened(record.camera))
         self._on_camera(record)
-        self.note("info", f"{camera.id} connected from {session.address}", camera.id)
+        name = camera.id
+        self.note_from(name, "info", f"{name} connected from {session.address}", name)
         return record
 
     def override(self, camera: CameraId, overrides: Overrides) -> None:
@@ -300,7 +348,7 @@ class Box:
         """Return what each connected camera's uplink is believed to carry, in bit/s."""
         now_ns = self.driver.clock_ns()
         return {
-            camera: record.bandwidth.bps(now_ns)
+            camera: record.link.bandwidth.bps(now_ns)
             for camera, record in self.cameras.items()
             if record.connected
         }
@@ -313,7 +361,7 @@ class Box:
         record.left_ns = self.driver.clock_ns()
         record.left_because = why
         self.driver.feed(CameraClosed(record.camera.id))
-        self.note("info", f"{record.camera.id} left: {why}", record.camera.id)
+        self.note_from(name := record.camera.id, "info", f"{name} left: {why}", name)
 
     def forget_old_cameras(self) -> None:
         """Take cameras off the page, and out of memory, that left ten minutes ago."""
@@ -344,11 +392,12 @@ class Box:
         now_ns = driver.clock_ns()
         header, jpeg, picture_px = arrived.header, arrived.jpeg, arrived.picture_px
         pixels = picture_px[0] * picture_px[1] if picture_px else None
-        hop = record.frame_arrived(header, arrived.size_bytes, pixels, now_ns)
+        news = record.frame_arrived(header, arrived.arrival(now_ns), pixels)
+        transit = news.transit
         metrics = self.metrics.of(record.camera.id)
-        metrics.captured(1 + hop.skipped, hop.skipped, now_ns)
-        metrics.received(arrived.size_bytes, hop.carried)
-        link = record.link_news(now_ns)
+        metrics.captured(1 + news.skipped, news.skipped, now_ns)
+        metrics.received(arrived.size_bytes, transit.carried)
+        link = record.link.take_news(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
         width_px, height_px = picture_px or (header.width_px, header.height_px)
@@ -356,15 +405,15 @@ class Box:
             id=driver.next_request_id(),
             camera=record.camera.id,
             app=record.camera.app,
-            captured_ns=hop.captured_ns,
+            captured_ns=transit.captured_ns,
             arrival_ns=now_ns,
-            deadline_ns=hop.deadline_ns,
+            deadline_ns=transit.compute_deadline_ns,
             width_px=width_px,
             height_px=height_px,
             size_bytes=arrived.size_bytes,
-            steps=record.camera.steps_after(hop.deadline_ns),
-            advised=hop.advised,
-            sent_ns=hop.sent_ns,
+            steps=record.camera.steps_after(transit.compute_deadline_ns),
+            advised=news.advised,
+            sent_ns=transit.sent_ns,
         )
 
         def ended(frame: FrameAtBox, ending: Ending) -> None:
@@ -377,7 +426,7 @@ class Box:
                 observe(record, frame, ending)
 
         frame = FrameAtBox(
-            request, jpeg, header.width_px, header.height_px, hop.return_ns, ended, header.frame
+            request, jpeg, header.width_px, header.height_px, transit.return_ns, ended, header.frame
         )
         if arrived.invalid_because:
             frame.ended = True
@@ -386,7 +435,7 @@ class Box:
             driver.submit(frame)
         if not frame.ended:
             metrics.accepted(now_ns)
-        return hop.suspicious
+        return transit.suspicious
 
     def submit_picture(
         self,
@@ -394,6 +443,8 @@ class Box:
         picture_px: tuple[int, int],
         variant: VariantName,
         deadline_ms: float,
+        *,
+        app: str,
         on_end: OnEnd,
     ) -> None:
         """Take in a JPEG, or (h, w, 3) RGB, of a program that asks once; `on_end` as above."""
@@ -403,8 +454,8 @@ class Box:
         jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)
         request = Request(
             id=driver.next_request_id(),
-            camera=CameraId("http"),
-            app="http",
+            camera=ONE_SHOT_CAMERA,
+            app=app,
             captured_ns=now_ns,
             arrival_ns=now_ns,
             deadline_ns=now_ns + round(deadline_ms * 1e6),
@@ -425,12 +476,9 @@ class Box:
         before, after = record.advice, order.advice
         record.advised(after, self.driver.clock_ns())
         if before is not None and before.variant != after.variant:
-            self.note(
-                "info",
-                f"{order.camera} moved from {before.width_px} to {after.width_px} px: "
-                f"{after.reason}",
-                order.camera,
-            )
+            sizes = f"from {before.width_px} to {after.width_px} px"
+            text = f"{order.camera} moved {sizes}: {after.reason}"
+            self.note_from(order.camera, "info", text, order.camera)
         if record.session is not None and before is not None:
             record.session.advised(after)
 

@@ -12,24 +12,28 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor as ThreadPool
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
-from edgebox.domain.errors import EdgeboxError, InvariantViolation
+from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, Variant, VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.inference.executor import BatchResult, Executor
 from edgebox.runtime.applications import Applications
+from edgebox.runtime.decoding import DecodePool
 from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox, Refusal, Timing
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.meters import ExecutorMeter
 from edgebox.runtime.observed import Observed
 from edgebox.runtime.preparation import CanvasPool, prepare
+from edgebox.runtime.repeats import FailedBatches
 from edgebox.runtime.samples import Samples
+from edgebox.runtime.supervisor import Opener, Supervisor, Told
+from edgebox.runtime.threads import DaemonPool
 from edgebox.runtime.timeline import Timeline
 from edgebox.scheduling.events import (
+    Abandon,
     Action,
     Advise,
     BatchCompleted,
@@ -38,8 +42,10 @@ from edgebox.scheduling.events import (
     Drop,
     Event,
     Finish,
+    GiveUp,
     Infer,
     Load,
+    Open,
     PlanComputed,
     PlanFailed,
     Prepare,
@@ -83,6 +89,10 @@ class Driver:
         on_plan: Callable[[Plan, int], None],
         on_drift: Callable[[TellDrift], None] = lambda drift: None,
         on_failure: Callable[[InvariantViolation], None] | None = None,
+        on_give_up: Callable[[], None] = lambda: None,
+        on_open_failed: Callable[[ExecutorId], None] = lambda executor: None,
+        on_told: Told = lambda level, text: None,
+        opener: Opener | None = None,
         loaders: Mapping[ExecutorId, Loader] | None = None,
         journal: Journal | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
@@ -101,6 +111,10 @@ class Driver:
             on_plan: called on the loop with each plan and the nanoseconds it took.
             on_drift: called on the loop when an executor has left its profiles.
             on_failure: called once if the core contradicts itself: nothing is decided any more.
+            on_give_up: called when no executor is left and none can be opened in this process.
+            on_open_failed: called with each that could not.
+            on_told: told what people should know of executors.
+            opener: opens an executor anew; None: those that are lost stay so.
             loaders: of the executors whose memory is limited.
             journal: records every call of the core; a fresh one of a minute if not given.
             clock_ns: the box's monotonic clock.
@@ -116,21 +130,32 @@ class Driver:
         self.decisions_ns: deque[int] = deque(maxlen=_DECISION_SAMPLES)
         self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
         self.meters = {executor: ExecutorMeter(clock_ns()) for executor in self._executors}
-        self._variants = variants
-        self._canvases = canvases
-        self._decoders: ThreadPool = ThreadPoolExecutor(decode_threads, "edgebox-jpeg")
-        self._planning: ThreadPool = ThreadPoolExecutor(1, "edgebox-plan")
+        self._variants, self._canvases = variants, canvases
+        self._decoders = DecodePool(decode_threads)
+        self._planning = DaemonPool(1, "plan")
         self._planner = planner
         self._rng = random.Random(planner_seed)
-        self._on_advice = on_advice
-        self._on_plan = on_plan
+        self._on_advice, self._on_plan = on_advice, on_plan
         self._on_drift = on_drift
         self._on_failure = on_failure
         self._loop: asyncio.AbstractEventLoop | None = None
         self._frames: dict[RequestId, FrameAtBox] = {}
         self._samples = Samples(self._executors, canvases, self._from_thread, self._sampled)
         self.loads = Loads(loaders or {}, self._from_thread, self.feed, clock_ns)
+        self.supervisor = Supervisor(
+            self._executors,
+            self.loads,
+            self._from_thread,
+            opener=opener,
+            feed=self.feed,
+            left_behind=lambda executor: self._running.pop(executor, None),
+            give_up=on_give_up,
+            open_failed=on_open_failed,
+            told=on_told,
+            clock_ns=clock_ns,
+        )
         self.observed = Observed()
+        self.failed_batches = FailedBatches(_log)
         self._running: dict[ExecutorId, tuple[Infer, BatchResult | None]] = {}
         self._inbox: deque[Event | None] = deque()
         self._draining = False
@@ -154,6 +179,13 @@ class Driver:
     def executors(self) -> list[Executor]:
         """Where batches run."""
         return list(self._executors.values())
+
+    def add(self, executor: Executor, loader: Loader | None) -> None:
+        """Take one more executor in, warm; the core is told of it afterwards."""
+        self._executors[executor.id] = executor
+        self.meters[executor.id] = ExecutorMeter(self.clock_ns())
+        if loader is not None:
+            self.loads.use(executor.id, loader)
 
     def serves(self, variant: VariantName) -> bool:
         """Say whether requests may run on a variant."""
@@ -199,8 +231,8 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
         self._loop = None
-        self._decoders.shutdown(wait=False, cancel_futures=True)
-        self._planning.shutdown(wait=False, cancel_futures=True)
+        self._decoders.stop()
+        self._planning.stop()
         self.loads.stop()
 
     # -- one call of the core ---------------------------------------------------------------
@@ -272,6 +304,8 @@ class Driver:
                 self.loads.carry_out(action)
             case TellDrift():
                 self._on_drift(action)
+            case Abandon() | Open() | GiveUp():
+                self.supervisor.carry_out(action)
 
     def _rearm(self) -> None:
         wakeup_ns = self.scheduler.next_wakeup_ns()
@@ -279,15 +313,13 @@ class Driver:
             return
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        self._timer_ns = wakeup_ns
+        self._timer, self._timer_ns = None, wakeup_ns
         if wakeup_ns is not None:
             delay_s = max(0, wakeup_ns - self.clock_ns()) / 1e9
             self._timer = self._loop.call_later(delay_s, self._wake)
 
     def _wake(self) -> None:
-        self._timer = None
-        self._timer_ns = None
+        self._timer = self._timer_ns = None
         self.feed(None)
 
     def _from_thread(self, report: Callable[[], None]) -> None:
@@ -318,7 +350,7 @@ class Driver:
             took_ns = self.clock_ns() - ordered_ns
             self._from_thread(lambda: self._prepared(frame, took_ns))
 
-        self._decoders.submit(work)
+        self._decoders.submit(frame.request.camera, work)
 
     def _prepared(self, frame: FrameAtBox, took_ns: int) -> None:
         frame.preparing = False
@@ -344,22 +376,31 @@ class Driver:
         )
 
     def _batch_done(self, order: Infer, done: "Future[BatchResult]") -> None:
+        # Of an executor that was lost it comes too late: the core only notes that it came.
+        late = self._running.get(order.executor, (None, None))[0] is not order
         error = done.exception()
         if error is not None:
-            level = logging.ERROR if isinstance(error, EdgeboxError) else logging.CRITICAL
-            _log.log(level, "batch of %s on %s failed: %s", order.variant, order.executor, error)
+            self._batch_failed(order, error, late=late)
             self.feed(BatchFailed(order.executor, order.batch))
         else:
             result = done.result()
-            self._measured(order, result)
-            self.meters[order.executor].ran(result.started_ns, result.ended_ns, len(order.requests))
-            self.timeline.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
-            self._running[order.executor] = (order, result)
+            if not late:
+                self._running[order.executor] = (order, result)
+                self._measured(order, result)
             self.feed(BatchCompleted(order.executor, order.batch, result.took_ns))
-        if self._running.get(order.executor, (None, None))[0] is order:
+        if not late and self._running.get(order.executor, (None, None))[0] is order:
             del self._running[order.executor]
 
+    def _batch_failed(self, order: Infer, error: BaseException, *, late: bool) -> None:
+        if late:
+            _log.info("what hung on %s has ended: %s", order.executor, error)
+        else:
+            self.failed_batches.tell(f"{order.variant} on {order.executor}", error)
+            self.supervisor.failed(order.executor, str(error))
+
     def _measured(self, order: Infer, result: BatchResult) -> None:
+        self.meters[order.executor].ran(result.started_ns, result.ended_ns, len(order.requests))
+        self.timeline.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
         ran = order.variant, order.executor, order.batch_size, result.took_ns
         self.observed.ran(*ran)
         for request in order.requests:
@@ -431,13 +472,12 @@ class Driver:
 
     def _drop(self, request_id: RequestId, reason: DropReason) -> None:
         frame = self._end(request_id)
-        message = DROP_MESSAGES[reason]
-        if reason is DropReason.INVALID and frame.invalid_because:
-            message = frame.invalid_because
+        because = frame.invalid_because if reason is DropReason.INVALID else ""
         # A thread may still be writing or reading the canvas: then it goes its own way.
         if not frame.preparing and not self._in_a_batch(request_id):
             self._canvases.give_back(frame)
-        self._tell(frame, Refusal(reason, message))
+        self._tell(frame, Refusal(reason, because or DROP_MESSAGES[reason]))
+        frame.jpeg = b""  # it may still wait for a thread, which need not keep megabytes
 
     def _tell(self, frame: FrameAtBox, ending: Ending) -> None:
         try:

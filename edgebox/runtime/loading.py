@@ -1,17 +1,18 @@
-"""Carries out loads and unloads of weights: one thread beside the executors', in order.
+"""Carries out loads and unloads of weights: a thread beside each executor's, in order.
 
-The loop never waits for it, nor does an executor. What a load takes is measured here.
+The loop never waits for them, nor does an executor, nor the end of the process. What a load takes
+is measured here.
 """
 
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId, WeightsId
 from edgebox.runtime.histogram import Histogram
-from edgebox.scheduling.events import Load, LoadFailed, Unload, WeightsLoaded
+from edgebox.runtime.threads import DaemonPool
+from edgebox.scheduling.events import Load, LoadFailed, LoadReturned, Unload, WeightsLoaded
 
 _log = logging.getLogger(__name__)
 
@@ -27,13 +28,13 @@ class Loader(Protocol):
 
 
 class Loads:
-    """The thread that loads, and how long that took."""
+    """The threads that load, and how long that took."""
 
     def __init__(
         self,
         loaders: Mapping[ExecutorId, Loader],
         from_thread: Callable[[Callable[[], None]], None],
-        on_end: Callable[[WeightsLoaded | LoadFailed], None],
+        on_end: Callable[[WeightsLoaded | LoadFailed | LoadReturned], None],
         clock_ns: Callable[[], int],
     ) -> None:
         """Start without anything to load.
@@ -44,38 +45,50 @@ class Loads:
             on_end: called on the loop when a load has ended.
             clock_ns: the box's clock.
         """
-        self._loaders = loaders
+        self._loaders: dict[ExecutorId, tuple[Loader, DaemonPool]] = {}
         self._from_thread = from_thread
         self._on_end = on_end
         self._clock_ns = clock_ns
-        self._thread = ThreadPoolExecutor(1, "edgebox-load")
         self.took = Histogram()
         """Of the loads that ended well."""
+        for executor, loader in loaders.items():
+            self.use(executor, loader)
+
+    def use(self, executor: ExecutorId, loader: Loader) -> None:
+        """Load with this for an executor from now on; what another one does is not waited for."""
+        if executor in self._loaders:
+            self._loaders[executor][1].stop()
+        self._loaders[executor] = loader, DaemonPool(1, f"load-{executor}")
 
     def carry_out(self, order: Load | Unload) -> None:
         """Load or unload, behind what was ordered before."""
+        loader, thread = self._loaders[order.executor]
         if isinstance(order, Load):
-            self._thread.submit(self._load, order)
+            thread.submit(lambda: self._load(loader, order))
         else:
-            self._thread.submit(self._loaders[order.executor].unload, order.weights)
+            thread.submit(lambda: loader.unload(order.weights))
 
     def stop(self) -> None:
         """Begin nothing more."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        for _, thread in self._loaders.values():
+            thread.stop()
 
-    def _load(self, order: Load) -> None:
+    def _load(self, loader: Loader, order: Load) -> None:
         started_ns = self._clock_ns()
         ended: WeightsLoaded | LoadFailed = WeightsLoaded(order.executor, order.weights)
         try:
-            self._loaders[order.executor].load(order.weights)
+            loader.load(order.weights)
         except Exception as error:  # the thread must go on, and the core must be told
             level = logging.ERROR if isinstance(error, EdgeboxError) else logging.CRITICAL
             _log.log(level, "loading %s on %s failed: %s", order.weights, order.executor, error)
             ended = LoadFailed(order.executor, order.weights)
         took_ns = self._clock_ns() - started_ns
-        self._from_thread(lambda: self._ended(ended, took_ns))
+        self._from_thread(lambda: self._ended(loader, ended, took_ns))
 
-    def _ended(self, ended: WeightsLoaded | LoadFailed, took_ns: int) -> None:
+    def _ended(self, loader: Loader, ended: WeightsLoaded | LoadFailed, took_ns: int) -> None:
+        if self._loaders[ended.executor][0] is not loader:
+            self._on_end(LoadReturned(ended.executor))
+            return
         if isinstance(ended, WeightsLoaded):
             self.took.add(took_ns)
         self._on_end(ended)

@@ -1,6 +1,7 @@
 """Measures what executors do: the share of time they are busy and the batches they run."""
 
 from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 WINDOW_NS = 10_000_000_000
@@ -33,24 +34,24 @@ class ExecutorMeter:
     def _took(self, started_ns: int, ended_ns: int, requests: int) -> None:
         self.busy_ns += ended_ns - started_ns
         self._ran.append(_Ran(started_ns, ended_ns, requests))
-        self._forget(ended_ns)
+        while self._ran[0].ended_ns <= ended_ns - WINDOW_NS:
+            self._ran.popleft()
 
     def sampled(self, started_ns: int, ended_ns: int) -> None:
         """Take in a sample: time that the executor was busy, and no batch."""
         self._took(started_ns, ended_ns, 0)
 
-    def _forget(self, now_ns: int) -> None:
-        while self._ran and self._ran[0].ended_ns <= now_ns - WINDOW_NS:
-            self._ran.popleft()
-
     def utilisation(self, now_ns: int) -> float:
         """Return the busy share of the window, in [0, 1]."""
-        self._forget(now_ns)
         since_ns = max(self._born_ns, now_ns - WINDOW_NS)
-        busy_ns = sum(ran.ended_ns - max(ran.started_ns, since_ns) for ran in self._ran)
+        busy_ns = sum(ran.ended_ns - max(ran.started_ns, since_ns) for ran in self._window(now_ns))
         return min(1.0, busy_ns / max(1, now_ns - since_ns))
 
-    def batch_size_mean(self) -> float | None:
-        """Return the mean number of requests per batch; None when none ran."""
-        sizes = [ran.requests for ran in self._ran if ran.requests]
+    def batch_size_mean(self, now_ns: int) -> float | None:
+        """Return the mean number of requests per batch of the window; None when none ran."""
+        sizes = [ran.requests for ran in self._window(now_ns) if ran.requests]
         return sum(sizes) / len(sizes) if sizes else None
+
+    def _window(self, now_ns: int) -> Iterator[_Ran]:
+        """Yield the batches that ended within the window, the oldest first."""
+        return (ran for ran in self._ran if ran.ended_ns > now_ns - WINDOW_NS)

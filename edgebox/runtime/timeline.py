@@ -337,7 +337,9 @@ class Timeline:
         self._profiles[event.executor] = {p.variant: p for p in event.profiles if p.quantiles_ns}
         self._medians_ns.clear()
 
-    def _executor_stopped(self, event: events.ExecutorStopped, now_ns: int) -> None:
+    def _executor_stopped(
+        self, event: events.ExecutorStopped | events.Abandon, now_ns: int
+    ) -> None:
         self._end_sample_of(event.executor, now_ns)
         self._profiles.pop(event.executor, None)
         self._medians_ns.clear()
@@ -381,4 +383,5 @@ _ACTIONS: dict[type[object], _Note] = {
     events.Drop: Timeline._drop,
     events.Advise: Timeline._advise,
     events.TellDrift: Timeline._drifted,
+    events.Abandon: Timeline._executor_stopped,
 }

@@ -13,11 +13,11 @@ from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantNa
 from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState
-from edgebox.scheduling.admission import Ladders, first_variant
-from edgebox.scheduling.calibration import Calibration, RecentValues
+from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.events import Advise, ComputePlan
+from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.homes import Homes
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.ladders import Ladders, first_variant
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.parameters import SchedulerParameters
 
@@ -65,14 +65,14 @@ class Adaptation:
         parameters: SchedulerParameters,
         ladders: Ladders,
         homes: Homes,
-        latencies: Latencies,
-        calibration: Calibration,
+        times: ExecutionTimes,
     ) -> None:
         self._parameters = parameters
         self._ladders = ladders
         self._homes = homes
-        self._latencies = latencies
-        self._calibration = calibration
+        self._latencies = times.latencies
+        self._calibration = times.calibration
+        self._expectations = times.expectations
         self._variants: dict[VariantName, Variant] = {}
         self._profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]] = {}
         self.cameras: dict[CameraId, ConnectedCamera] = {}
@@ -150,15 +150,22 @@ class Adaptation:
         row = self._latencies.row(infer.executor, infer.variant)
         if row is None or infer.batch_size not in row.sizes:
             return
-        planned_ns = self._calibration.fixed_ns + row.high_ns[row.sizes.index(infer.batch_size)]
-        over_ns = now_ns - batch.started_ns - planned_ns
+        elapsed_ns = now_ns - batch.started_ns - self._calibration.fixed_ns
         for live in members:
             request = live.request
             connected = None if live.departed else self.cameras.get(request.camera)
             if connected is not None:
+                over_ns = elapsed_ns - self._expectations.high_ns(
+                    infer.executor, infer.variant, request.app, infer.batch_size, self._others
+                )
                 sent_ns = request.captured_ns if request.sent_ns is None else request.sent_ns
                 before_ns = sent_ns - request.captured_ns + live.ready_ns - request.arrival_ns
                 connected.surplus.add(max(0, before_ns + over_ns))
+
+    @property
+    def _others(self) -> float:
+        """How many executors run beside any one, on average, if as much is planned as may be."""
+        return self._parameters.busy_share * max(0, len(self._profiles) - 1)
 
     def expired(self, camera: CameraId) -> None:
         """Note that a frame could not be answered in time."""
@@ -248,6 +255,10 @@ class Adaptation:
             slowdown=self._latencies.slowdowns,
             fixed_ns=self._calibration.fixed_ns,
             groups=self._homes.groups,
+            others=self._others,
+            applications=self._expectations.learned(
+                (c.camera.app for c in self.cameras.values()), self._profiles
+            ),
         )
 
     def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:
@@ -255,7 +266,7 @@ class Adaptation:
         variant = first_variant(
             self._ladders.of(camera.family),
             camera,
-            self._latencies,
+            self._expectations,
             camera.slo_ns * self._parameters.first_slo_share,
             self._parameters.first_pixels_max,
         )

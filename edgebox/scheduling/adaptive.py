@@ -33,10 +33,7 @@ from edgebox.scheduling.candidates import (
     propose,
 )
 from edgebox.scheduling.distributions import Floats
-from edgebox.scheduling.events import Infer
-from edgebox.scheduling.latencies import Latencies
-from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.policy import Batch, Known
+from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues
 from edgebox.scheduling.work import WorkTable
 
@@ -79,45 +76,26 @@ class DistributionAware(QueueingPolicy):
         self._looks_ahead = look_ahead
         self._rng = rng
         self._recent: dict[VariantName, lookahead.RecentArrivals] = {}
-        self._learning = Learning(self._latencies)
-
-    def attach(self, latencies: Latencies) -> None:
-        """Take the expected times to start from."""
-        super().attach(latencies)
-        self._learning = Learning(latencies)
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Watch the deadline of a request that is being decoded."""
-        app = self._learning.app(variant, request.app)
+        app = self._learning.app(variant, request.app, now_ns)
         self._waiting.admit(request, variant, app)
         recent = self._recent.get(variant)
-        if recent is None:
-            recent = self._recent[variant] = lookahead.RecentArrivals()
+        replaced = self._learning.replaced(variant)
+        if recent is None or recent.replaced != replaced:
+            recent = self._recent[variant] = lookahead.RecentArrivals(replaced)
         recent.add(
             now_ns, app, max(1, request.deadline_ns - now_ns), _singles_after(request, now_ns)
         )
-
-    def sampled(
-        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
-    ) -> None:
-        """Learn what a request of an application took alone."""
-        self._learning.sampled(executor, variant, app, took_ns, now_ns)
-
-    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
-        """Return what was learnt of an application."""
-        return self._learning.known(executor, variant, app)
-
-    def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
-        """Learn what a batch took, and from a single request what its like take."""
-        self._learning.completed(batch, took_ns, now_ns)
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the batch with the best score; None: nobody waits for this executor."""
         alone = len(queues) == 1 and len(queues[0][1]) == 1
         bests: list[_Best] = []
         for number, (variant, _, _) in enumerate(queues):
-            times = self._learning.times(executor, variant)
-            found = None if times is None else self._best(variant, times, now_ns, alone)
+            times = self._learning.times_now(executor, variant, now_ns)
+            found = None if times is None else self._best(executor, variant, times, now_ns, alone)
             if found is not None:
                 bests.append(found)
             if number == 0 and bests and self._costs_nobody(bests[0], queues[1:], executor, now_ns):
@@ -126,7 +104,6 @@ class DistributionAware(QueueingPolicy):
             return None
         best = _least_regretted(bests, len(self._latencies.slowdowns))
         members = self._waiting.take(best.variant, best.places)
-        self._learning.started(executor, [member.app for member in members])
         ids = tuple(member.id for member in members)
         return Batch(best.variant, ids, best.batch_size)
 
@@ -145,13 +122,13 @@ class DistributionAware(QueueingPolicy):
             return False
         over_ns = now_ns + best.expected_ns / len(self._latencies.slowdowns)
         for variant, queue, _ in others:
-            times = self._learning.times(executor, variant)
+            times = self._learning.times_now(executor, variant, now_ns)
             if times is None:
                 continue
             if queue.singles:
                 return False
             table = self._learning.table(variant)
-            pricing = self._pricing(times, table)
+            pricing = self._pricing(executor, variant, times, table)
             at = min(bisect_left(times.sizes, len(queue)), len(times.sizes) - 1)
             longest_ns = pricing.fixed_ns + float(pricing.slope_ns[at]) * table.greatest
             if queue.deadlines[0] < over_ns + longest_ns:
@@ -159,7 +136,12 @@ class DistributionAware(QueueingPolicy):
         return True
 
     def _best(
-        self, variant: VariantName, times: BatchTimes, now_ns: int, alone: bool
+        self,
+        executor: ExecutorId,
+        variant: VariantName,
+        times: BatchTimes,
+        now_ns: int,
+        alone: bool,
     ) -> _Best | None:
         """Return a variant's best batch; `alone`: nobody else waits, so there is no choice."""
         columns = self._waiting.queues[variant].columns
@@ -167,17 +149,20 @@ class DistributionAware(QueueingPolicy):
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
         steps = None if columns.steps is None else columns.steps.left(now_ns)
         waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
-        pricing = self._pricing(times, table)
+        pricing = self._pricing(executor, variant, times, table)
         alone = alone and len(table.rank) == 1  # with several applications waiting may be better
         found = None if alone else propose(waiters, table, pricing)
         if found is None:
             single = likeliest(waiters, table, pricing)
+            if single is None and times.is_stale(now_ns):
+                # By the pace of batches long ago nobody is in time, by the profile somebody may be.
+                single = int(np.argmax(slack_ns)), 0.0
             return (
                 None if single is None else _Best(variant, [single[0]], times.sizes[0], single[1])
             )
         at: int | None = int(np.argmax(found.score))
         if self._is_worth_looking_ahead(variant, waiters, float(found.expected_ns[at])):
-            at = self._look_ahead(variant, found, waiters, times, now_ns)
+            at = self._look_ahead(variant, found, waiters, pricing, now_ns)
         if at is None:
             return None
         size = times.sizes[int(found.size[at])]
@@ -214,7 +199,7 @@ class DistributionAware(QueueingPolicy):
         variant: VariantName,
         found: Candidates,
         waiters: Waiters,
-        times: BatchTimes,
+        pricing: Pricing,
         now_ns: int,
     ) -> int | None:
         """Return the candidate that does best in sampled futures; None: wait."""
@@ -224,7 +209,7 @@ class DistributionAware(QueueingPolicy):
             [found.batch(at) for at in tried],
             waiters,
             table,
-            self._pricing(times, table),
+            pricing,
             recent=self._recent[variant],
             now_ns=now_ns,
             horizon_ns=lookahead.horizon_ns(waiters, float(found.expected_ns[tried[0]])),
@@ -236,10 +221,13 @@ class DistributionAware(QueueingPolicy):
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
         return self._learning.quickest_ns(variant, app)
 
-    def _pricing(self, times: BatchTimes, table: WorkTable) -> Pricing:
+    def _pricing(
+        self, executor: ExecutorId, variant: VariantName, times: BatchTimes, table: WorkTable
+    ) -> Pricing:
+        slowed = self._latencies.slowed(executor, variant)
         return Pricing(
-            fixed_ns=times.fixed_ns + self._latencies.overhead_ns,
-            slope_ns=times.slope_ns,
+            fixed_ns=slowed * times.fixed_ns + self._latencies.overhead_ns(executor),
+            slope_ns=slowed * times.slope_ns,
             sizes=times.sizes,
             urgency=URGENCY if len(table.rank) > 1 else 0.0,
             urgency_slos=URGENCY_SLOS,

@@ -1,79 +1,81 @@
-"""Decides which variant a frame runs on, and whether it has any chance. Pure."""
+"""Decides which variant a request runs on, and whether it has any chance. Pure."""
 
 from collections.abc import Sequence
 
 from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.domain.plans import Assignment
-from edgebox.domain.requests import Camera, Request
-from edgebox.scheduling.latencies import Latencies
+from edgebox.domain.requests import Camera, DropReason, Request
+from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.expectations import Expectations
+from edgebox.scheduling.ladders import Ladders
+from edgebox.scheduling.supervision import Supervision
+from edgebox.scheduling.trials import Trials
 
 
-class Ladders:
-    """The loaded variants of each family from the smallest to the largest input."""
+class Admission:
+    """Chooses the variant of each request that arrives."""
 
-    def __init__(self, latencies: Latencies) -> None:
-        self._latencies = latencies
-        self._offered: tuple[Variant, ...] = ()
-        self._by_family: dict[FamilyName, tuple[Variant, ...]] = {}
+    def __init__(
+        self,
+        times: ExecutionTimes,
+        ladders: Ladders,
+        adaptation: Adaptation,
+        trials: Trials,
+        supervision: Supervision,
+    ) -> None:
+        self._times = times
+        self._ladders = ladders
+        self._adaptation = adaptation
+        self._trials = trials
+        self._supervision = supervision
 
-    @property
-    def offered(self) -> tuple[Variant, ...]:
-        """What the zoo holds, loaded or not."""
-        return self._offered
+    def choose(self, request: Request, now_ns: int) -> VariantName | DropReason:
+        """Return what a request runs on, or why it does not."""
+        connected = self._adaptation.cameras.get(request.camera)
+        ready_ns = now_ns + self._times.calibration.prepare_ns
+        if request.variant is not None:
+            alone = self._times.expectations.alone(request.variant, request.app)
+            # Nothing smaller can be run instead, so it is tried if there is any chance at all.
+            fits = alone is not None and alone.low_ns <= request.last_deadline_ns - ready_ns
+            if fits:
+                return request.variant
+            lost = self._supervision.is_lost(request.variant)
+            return DropReason.FAILED if lost else DropReason.INFEASIBLE
+        if connected is None:
+            return DropReason.DEPARTED
+        if self._is_lost(connected.camera.family):
+            return DropReason.FAILED
+        variant = choose_for_deadlines(
+            request,
+            connected.camera,
+            connected.assignment,
+            self._ladders.of(connected.camera.family),
+            expectations=self._times.expectations,
+            ready_ns=ready_ns,
+        )
+        return DropReason.INFEASIBLE if variant is None else variant
 
-    def offer(self, variants: Sequence[Variant]) -> None:
-        """Take in what the zoo holds now."""
-        self._offered = tuple(variants)
-        self.refresh()
+    def _is_lost(self, family: FamilyName) -> bool:
+        return not self._ladders.of(family) and any(
+            self._supervision.is_lost(variant.name)
+            for variant in self._ladders.offered
+            if variant.family == family
+        )
 
-    def refresh(self) -> None:
-        """Look again which variants are loaded."""
-        self._by_family = {}
-        for variant in sorted(self._offered, key=lambda v: (v.pixels, v.name)):
-            if self._latencies.best(variant.name) is not None:
-                rungs = self._by_family.get(variant.family, ())
-                self._by_family[variant.family] = (*rungs, variant)
+    def choose_without_chance(self, request: Request, now_ns: int) -> VariantName | None:
+        """Return what an infeasible request is tried on all the same (`trials`); None: it is not.
 
-    def of(self, family: FamilyName) -> tuple[Variant, ...]:
-        """Return a family's loaded variants, smallest first."""
-        return self._by_family.get(family, ())
-
-    def stand_in(self, variant: Variant) -> Variant | None:
-        """Return what frames meant for a variant run on: itself, where it is loaded.
-
-        Otherwise the largest of its family that is smaller, else the smallest; None: none is.
+        To be asked only on a box that has nothing else to do.
         """
-        chosen: Variant | None = None
-        for rung in self.of(variant.family):
-            if rung == variant:
-                return rung
-            if chosen is None or rung.pixels <= variant.pixels:
-                chosen = rung
-        return chosen
-
-
-def first_variant(
-    ladder: Sequence[Variant],
-    camera: Camera,
-    latencies: Latencies,
-    budget_ns: float,
-    pixels_max: int,
-) -> Variant | None:
-    """Choose a modest variant for a camera whose link is not known yet.
-
-    The largest of at most `pixels_max` whose high-quantile time fits the budget, else the
-    smallest; none above the smallest that covers the camera's own picture.
-    """
-    chosen: Variant | None = None
-    for variant in ladder:
-        row = latencies.best(variant.name)
-        fits = row is not None and row.high_ns[0] <= budget_ns and variant.pixels <= pixels_max
-        if chosen is not None and not fits:
-            break
-        chosen = variant
-        if variant.covers(camera.width_px, camera.height_px):
-            break
-    return chosen
+        variant, connected = request.variant, self._adaptation.cameras.get(request.camera)
+        if variant is None and connected is not None:
+            ladder = self._ladders.of(connected.camera.family)
+            variant = smallest_variant(request, connected.camera, connected.assignment, ladder)
+        ready_ns = now_ns + self._times.calibration.prepare_ns
+        if variant is None or not self._trials.begin(request, variant, ready_ns, now_ns):
+            return None
+        return variant
 
 
 def choose_variant(
@@ -82,13 +84,14 @@ def choose_variant(
     assigned: VariantName,
     ladder: Sequence[Variant],
     *,
-    latencies: Latencies,
+    expectations: Expectations,
     time_left_ns: int,
 ) -> VariantName | None:
     """Choose what a camera's frame runs on; None: nothing fits.
 
     The assigned variant, or a smaller one that already covers the picture as it was sent
-    (enlarging it buys nothing), or else the largest smaller one whose usual time still fits.
+    (enlarging it buys nothing), or else the largest smaller one whose usual time, by what is known
+    of the frame's application, still fits.
     Smaller ones count only if they are as accurate as the camera asked for, or as what the
     plan gave it, if that is less.
 
@@ -97,9 +100,21 @@ def choose_variant(
         camera: what it asked for.
         assigned: what the plan gives its camera; need not be loaded (any more).
         ladder: the loaded variants of the camera's family, smallest first.
-        latencies: expected times.
+        expectations: what applications are expected to take.
         time_left_ns: until the deadline, decoding taken off.
     """
+    chosen: VariantName | None = None
+    for variant in _acceptable(camera, assigned, ladder):
+        alone = expectations.alone(variant.name, request.app)
+        if alone is not None and alone.usual_ns <= time_left_ns:
+            chosen = variant.name
+        if variant.covers(request.width_px, request.height_px):
+            break
+    return chosen
+
+
+def _acceptable(camera: Camera, assigned: VariantName, ladder: Sequence[Variant]) -> list[Variant]:
+    """Return the variants that a camera's frame may run on, smallest first."""
     top = len(ladder)
     for at, variant in enumerate(ladder):
         if variant.name == assigned:
@@ -108,18 +123,18 @@ def choose_variant(
     else:
         top -= 1
     if top < 0:
-        return None
+        return []
     floor = min(camera.min_accuracy, ladder[top].accuracy)
-    chosen: VariantName | None = None
-    for variant in ladder[: top + 1]:
-        row = latencies.best(variant.name)
-        if row is None or variant.accuracy < floor:
-            continue
-        if row.median_ns[0] <= time_left_ns:
-            chosen = variant.name
-        if variant.covers(request.width_px, request.height_px):
-            break
-    return chosen
+    return [variant for variant in ladder[: top + 1] if variant.accuracy >= floor]
+
+
+def smallest_variant(
+    request: Request, camera: Camera, assignment: Assignment | None, ladder: Sequence[Variant]
+) -> VariantName | None:
+    """Return the smallest variant that a camera's frame may run on; None: there is none."""
+    if assignment is None:
+        return None
+    return next((v.name for v in _acceptable(camera, assignment.variant, ladder)), None)
 
 
 def choose_for_deadlines(
@@ -128,7 +143,7 @@ def choose_for_deadlines(
     assignment: Assignment | None,
     ladder: Sequence[Variant],
     *,
-    latencies: Latencies,
+    expectations: Expectations,
     ready_ns: int,
 ) -> VariantName | None:
     """Choose the variant for the first of the deadlines that any variant fits; None: none.
@@ -147,7 +162,7 @@ def choose_for_deadlines(
             camera,
             assigned,
             ladder,
-            latencies=latencies,
+            expectations=expectations,
             time_left_ns=deadline_ns - ready_ns,
         )
         if variant is not None:

@@ -11,6 +11,7 @@ batches.
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,9 @@ PRIOR_WEIGHT = 20.0
 MEMORY_NS = 10_000_000_000
 """Served batches count less by a factor e after this time, so what was slow is tried again."""
 
+FADED_EVERY_NS = 1_000_000_000
+"""Without batches as well: what seems too slow for every deadline is never served."""
+
 PACE_LIMITS = (0.25, 64.0)
 
 
@@ -44,17 +48,21 @@ class BatchTimes:
             np.array([profile.quantiles_ns[size] for size in self.sizes], dtype=np.float64)
         )  # (sizes, quantiles)
         medians = np.maximum(times[:, _MEDIAN], 1.0)
-        self._profile_fixed_ns = _fixed_ns(np.array(self.sizes, dtype=np.float64), medians, times)
-        self.fixed_ns = self._profile_fixed_ns
+        self.profile_fixed_ns = _fixed_ns(np.array(self.sizes, dtype=np.float64), medians, times)
+        self.fixed_ns = self.profile_fixed_ns
         self.pace = 1.0
-        self._slope_ns = medians - self._profile_fixed_ns
-        self.slope_ns = self._slope_ns
+        self.profile_slope_ns = medians - self.profile_fixed_ns
+        self.slope_ns = self.profile_slope_ns
         """Time per unit of work at each size, paced: (sizes,) float64."""
-        self._prior_work = np.maximum((times[0] - self._profile_fixed_ns) / self._slope_ns[0], 0.0)
+        self._prior_work = np.maximum(
+            (times[0] - self.profile_fixed_ns) / self.profile_slope_ns[0], 0.0
+        )
         self._observed = _Sums()
         self._observed_ns = 0
+        """Until when it has faded."""
+        self._served_ns = 0
         self._prior = _Sums()
-        for median_ns, slope_ns in zip(medians, self._slope_ns, strict=True):
+        for median_ns, slope_ns in zip(medians, self.profile_slope_ns, strict=True):
             weight = PRIOR_WEIGHT / len(self.sizes) / float(median_ns) ** 2
             self._prior.add(weight, float(slope_ns), 0.0)
         # One profiled size alone would leave the line free to turn about its point.
@@ -67,20 +75,33 @@ class BatchTimes:
         return values_from_quantiles([float(work) for work in self._prior_work])
 
     def work_of(self, took_ns: float) -> float:
-        """Return how much work a request was that was served alone and took this long."""
-        return max(0.0, took_ns - self.fixed_ns) / float(self.slope_ns[0])
+        """Return how much work a request was that was served alone and took this long.
 
-    def work_when_idle(self, took_ns: float) -> float:
-        """Return how much work a request was that took this long on an executor left alone.
-
-        Held against the profile itself, which was measured so as well: the pace is that of
-        batches under load, and may be stale by the time a box is idle.
+        Held against the profile itself: the pace is that of the last seconds, and follows a mix
+        that has changed as well as a machine that has. What it makes up for would be missing.
         """
-        return max(0.0, took_ns - self._profile_fixed_ns) / float(self._slope_ns[0])
+        return self.longest_work(self.sizes[0], took_ns)
+
+    def longest_work(self, size: int, took_ns: float) -> float:
+        """Return how much work the longest member of a batch of a profiled size was."""
+        slope_ns = float(self.profile_slope_ns[self.sizes.index(size)])
+        return max(0.0, took_ns - self.profile_fixed_ns) / slope_ns
 
     def batch_ns(self, at: int, work: float) -> float:
         """Return the time of the `at`-th size whose longest member is this much work."""
         return self.fixed_ns + float(self.slope_ns[at]) * work
+
+    def profiled_ns(self, size: int, work: float) -> float:
+        """Return the time of a batch whose longest member is this much work, by the profile.
+
+        Served batches of the last seconds have no part in it, as they have in `batch_ns`.
+
+        Args:
+            size: at most the largest size; padded to the next that was profiled.
+            work: of the longest member.
+        """
+        at = bisect_left(self.sizes, size)
+        return self.profile_fixed_ns + float(self.profile_slope_ns[at]) * work
 
     def served(self, size: int, work: float, took_ns: float, now_ns: int) -> None:
         """Learn from a batch: least squares, pulled to the profile, recent batches foremost.
@@ -93,16 +114,38 @@ class BatchTimes:
         """
         if not (math.isfinite(took_ns) and took_ns > 0 and math.isfinite(work)):
             return
-        keep = math.exp(-max(0, now_ns - self._observed_ns) / MEMORY_NS)
-        self._observed_ns = now_ns
-        slope_ns = float(self._slope_ns[self.sizes.index(size)]) * work
-        expected_ns = self._profile_fixed_ns + slope_ns
-        self._observed.fade(keep)
+        if self.is_stale(now_ns) and took_ns < self.batch_ns(self.sizes.index(size), work) / 2:
+            self._observed = _Sums()  # What was slow is over; it must not take as long to see that.
+        self._fade(max(0, now_ns - self._observed_ns))
+        self._served_ns = now_ns
+        slope_ns = float(self.profile_slope_ns[self.sizes.index(size)]) * work
+        expected_ns = self.profile_fixed_ns + slope_ns
         self._observed.add(1 / max(1.0, expected_ns) ** 2, slope_ns, took_ns - expected_ns)
+        self._settle()
+
+    def relax(self, now_ns: int) -> None:
+        """Let what was observed fade while nothing is served.
+
+        Any number of calls leaves what one call at the last instant would have left.
+        """
+        steps = (now_ns - self._observed_ns) // FADED_EVERY_NS
+        if steps > 0 and self._observed.one:
+            self._fade(steps * FADED_EVERY_NS)
+            self._settle()
+
+    def is_stale(self, now_ns: int) -> bool:
+        """Say whether no batch has told the pace for so long that one should."""
+        return now_ns - self._served_ns > FADED_EVERY_NS
+
+    def _fade(self, by_ns: int) -> None:
+        self._observed.fade(math.exp(-by_ns / MEMORY_NS))
+        self._observed_ns += by_ns
+
+    def _settle(self) -> None:
         off_ns, pace = self._observed.line(self._prior)
-        self.fixed_ns = max(0.0, self._profile_fixed_ns + off_ns)
+        self.fixed_ns = max(0.0, self.profile_fixed_ns + off_ns)
         self.pace = min(max(1 + pace, PACE_LIMITS[0]), PACE_LIMITS[1])
-        self.slope_ns = self._slope_ns * self.pace
+        self.slope_ns = self.profile_slope_ns * self.pace
 
 
 @dataclass(slots=True)

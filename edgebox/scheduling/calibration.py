@@ -86,12 +86,13 @@ class Calibration:
         """Excesses of the last batches in a row that were slower than known."""
         self._idle_since_ns: dict[ExecutorId, int] = {}
         self._prepare = RecentValues(parameters.prepare_window, parameters.prepare_initial_ns)
-        self._overhead = RecentValues(parameters.prepare_window, 0)
+        self._overhead: dict[ExecutorId, RecentValues] = {}
 
     def executor_started(self, executor: ExecutorId, now_ns: int) -> None:
         """Trust the profiles of an executor that is new."""
         self.profiles_corrected(executor)
         self._idle_since_ns[executor] = now_ns
+        self._overhead[executor] = RecentValues(self._parameters.prepare_window, 0)
 
     def profiles_corrected(self, executor: ExecutorId) -> None:
         """Trust the profiles of an executor anew: what it exceeded is part of them now."""
@@ -102,18 +103,17 @@ class Calibration:
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Forget an executor."""
         del self._excess[executor], self._slowdown[executor], self._slower[executor]
-        del self._idle_since_ns[executor]
+        del self._idle_since_ns[executor], self._overhead[executor]
 
     def batch_completed(
-        self, executor: ExecutorId, expected_ns: int, took_ns: int, elapsed_ns: int, now_ns: int
+        self, executor: ExecutorId, expected_ns: int, took_ns: int, now_ns: int
     ) -> None:
         """Learn from a batch.
 
         Args:
             executor: where it ran.
             expected_ns: the profile's `slowdown_quantile` for it, uncalibrated.
-            took_ns: its execution alone.
-            elapsed_ns: from the order to the answer, so the rest is overhead.
+            took_ns: its execution, as if the other executors had rested.
             now_ns: when the executor became idle.
         """
         excess = self._excess[executor]
@@ -123,12 +123,15 @@ class Calibration:
         if surely is not None:
             excess.raise_quantile(self._parameters.slowdown_quantile, surely)
         self._settle(executor)
-        self._overhead.add(max(0, elapsed_ns - took_ns))
         self._idle_since_ns[executor] = now_ns
 
     def batch_failed(self, executor: ExecutorId, now_ns: int) -> None:
         """Note that an executor is idle again without having told anything about its speed."""
         self._idle_since_ns[executor] = now_ns
+
+    def handed_over(self, executor: ExecutorId, overhead_ns: int) -> None:
+        """Learn what handing a batch to an executor and its outputs back took."""
+        self._overhead[executor].add(max(0, overhead_ns))
 
     def prepared(self, took_ns: int) -> None:
         """Learn what decoding a frame took."""
@@ -183,12 +186,12 @@ class Calibration:
         """What decoding a frame usually takes."""
         return round(self._prepare.quantile(0.5))
 
-    @property
-    def overhead_ns(self) -> int:
-        """What hands a batch over and its outputs back, on the high side."""
-        return round(self._overhead.quantile(HIGH))
+    def overhead_ns(self, executor: ExecutorId) -> int:
+        """Return what hands a batch over and its outputs back, on the high side."""
+        return round(self._overhead[executor].quantile(HIGH))
 
     @property
     def fixed_ns(self) -> int:
-        """What a frame costs outside link and inference, on the high side."""
-        return round(self._prepare.quantile(HIGH)) + self.overhead_ns
+        """What a frame costs outside link and inference, on the high side and on any executor."""
+        overhead_ns = max(map(self.overhead_ns, self._overhead), default=0)
+        return round(self._prepare.quantile(HIGH)) + overhead_ns

@@ -35,9 +35,11 @@ class Clockwork(QueueingPolicy):
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the earliest deadlines that make the largest full batch."""
         for variant, queue, row in queues:
+            overhead_ns = self._latencies.overhead_ns(executor)
+            slowed = self._latencies.slowed(executor, variant)
             for at in reversed(range(len(row.sizes))):
-                takes_ns = self._estimate_ns(executor, variant, row, at)
-                start = queue.first_from(now_ns + takes_ns + self._latencies.overhead_ns)
+                takes_ns = self._estimate_ns(executor, variant, row, at, slowed)
+                start = queue.first_from(now_ns + takes_ns + overhead_ns)
                 if len(queue) - start >= row.sizes[at]:
                     return self._batch(variant, row, range(start, start + row.sizes[at]))
         return None
@@ -47,10 +49,12 @@ class Clockwork(QueueingPolicy):
         estimates = [
             self._estimate_ns(executor, variant, row, 0)
             for executor in self._latencies.executors(variant)
-            if (row := self._latencies.row(executor, variant)) is not None
+            if (row := self._latencies.row(executor, variant, 0)) is not None
         ]
         return float(min(estimates, default=0))
 
-    def _estimate_ns(self, executor: ExecutorId, variant: VariantName, row: Row, at: int) -> int:
+    def _estimate_ns(
+        self, executor: ExecutorId, variant: VariantName, row: Row, at: int, slowed: float = 1.0
+    ) -> int:
         measured = self._measured.get((executor, variant, row.sizes[at]))
-        return max(measured) if measured else row.median_ns[at]
+        return round(slowed * max(measured)) if measured else row.median_ns[at]

@@ -1,73 +1,250 @@
 """Owns the profiles as corrected by what batches take: measured times a factor per variant.
 
-Pure. When the batches of a variant have drifted (`drift`), its profile is multiplied by their
-ratio. So are those of the executor's other variants: a hot chip slows all of them, and one that is
-left as it was would look like a bargain to the planner; but a variant that has run enough meanwhile
-gets its own ratio. Near 1 a factor becomes 1: the profile as it was measured holds again.
+Pure. Batches are held against what is *learnt* of their applications (`learning`), as it was when
+they were last found to agree with it. When those of a variant have left it (`drift`), or else every
+`CHECKED_EVERY` batches, it is asked what explains them: another speed of the executor, or other
+requests (`attribution`). Other requests are none of its business: what was learnt since is believed
+from then on. For another speed the profile is multiplied by the ratio, and so are all learnt times,
+because they are relative to it; what was learnt meanwhile of the applications that only seemed to
+have changed is undone. So are multiplied the executor's other variants: a hot chip slows all of
+them, and one that is left as it was would look like a bargain to the planner; but a variant that
+has run enough meanwhile gets its own ratio, and where one contradicts, those that have not run stay
+as they are. Of each that is multiplied is undone what was learnt since, or it would count twice.
+Near 1 a factor becomes 1: the profile as it was measured holds again.
 
 Why profiles are multiplied and not measured anew: docs/decisions/0010-residency-and-drift.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.scheduling.attribution import Attribution, Seen, attribute
 from edgebox.scheduling.calibration import Calibration
-from edgebox.scheduling.drift import FAST, SLOW, Drifted, Watch
+from edgebox.scheduling.drift import FAST, SLOW, WINDOW, Drifted, Watch
 from edgebox.scheduling.events import TellDrift
 from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.learning import Learning, Reference
 from edgebox.scheduling.ledger import RunningBatch
 from edgebox.scheduling.parameters import SchedulerParameters
 
-FACTOR_LIMITS = (1 / 8, 64.0)
 NEAR = 0.1
 """A factor that is within this of 1 is 1."""
+
+CHECKED_EVERY = 2 * WINDOW
+"""Batches between two looks at what the sign test cannot see: a slower machine whose requests have
+become quicker at the same time."""
+
+NEWEST = WINDOW // 4
+"""Of the batches that agree with what is known, so many must do so by themselves."""
+
+RATIO_TOLERANCE = 1.1
+"""The median ratio is finer than the bins of `attribution`; it counts where it is so near."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A variant on an executor."""
+
+    watch: Watch
+    reference: Reference | None = None
+    """What was learnt when its batches were last found to agree with it."""
+    known_ns: int = 0
+    """When the reference was made."""
+    seen: deque[tuple[Seen, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    """The last batches, and when they ended."""
+    unchecked: int = 0
+    suspected: Drifted | None = None
+    """What the last look found, before it has lasted."""
+    confirmed_ns: int | None = None
+    """When batches were last found to agree with the profile as it is corrected."""
+
+    def begin_anew(self) -> None:
+        """Hold batches against what is known from now on."""
+        self.watch.clear()
+        self.seen.clear()
+        self.reference = self.suspected = None
+        self.unchecked = 0
 
 
 class Corrections:
     """What each executor's profiles are multiplied by, and the watches that decide it."""
 
     def __init__(
-        self, parameters: SchedulerParameters, latencies: Latencies, calibration: Calibration
+        self,
+        parameters: SchedulerParameters,
+        latencies: Latencies,
+        learning: Learning,
+        calibration: Calibration,
     ) -> None:
         self._slowdown_quantile = parameters.slowdown_quantile
+        self._after_ns = parameters.drift_after_ns
         self._latencies = latencies
+        self._learning = learning
         self._calibration = calibration
         self._measured: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
-        self._watches: dict[ExecutorId, dict[VariantName, Watch]] = {}
+        self._watched: dict[ExecutorId, dict[VariantName, _Watched]] = {}
         self.factors: dict[ExecutorId, dict[VariantName, float]] = {}
         """By executor and variant; 1 where not named."""
 
     def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
-        """Take in an executor and believe its profiles."""
+        """Take in an executor and believe its profiles.
+
+        Of one that was there before, what its profiles were multiplied by holds on, unless they
+        were measured anew: then they are those of the executor as it is now.
+        """
+        before, factors = self._measured.get(executor), self.factors.get(executor, {})
         self._measured[executor] = {p.variant: p for p in profiles if p.quantiles_ns}
-        self._watches[executor] = {variant: Watch() for variant in self._measured[executor]}
+        self._watched[executor] = {
+            variant: _Watched(Watch(self._after_ns)) for variant in self._measured[executor]
+        }
         self.factors[executor] = {}
+        held = {
+            variant: factors[variant]
+            for variant, measured in self._measured[executor].items()
+            if variant in factors and (before is None or before.get(variant) == measured)
+        }
+        if held:
+            self._correct(executor, held)
 
     def executor_stopped(self, executor: ExecutorId) -> None:
-        """Forget an executor."""
-        del self._measured[executor], self._watches[executor], self.factors[executor]
+        """Stop watching an executor; what its profiles are multiplied by holds when it is back."""
+        del self._watched[executor]
 
-    def batch_completed(self, batch: RunningBatch, took_ns: int, now_ns: int) -> list[TellDrift]:
-        """Learn from a batch; where it shows a drift, correct profiles and say so."""
-        executor, variant, size = batch.infer.executor, batch.infer.variant, batch.infer.batch_size
+    def batch_completed(
+        self, batch: RunningBatch, apps: Sequence[str], took_ns: int, now_ns: int
+    ) -> list[TellDrift]:
+        """Learn from a batch; where it shows a drift, correct profiles and say so.
+
+        Called before `Learning.completed`: the batch is held against what was known before it.
+        `took_ns` is its execution, as if the other executors had rested.
+        """
+        infer = batch.infer
+        executor, variant, size = infer.executor, infer.variant, infer.batch_size
         profile = self._latencies.known(executor)[variant]
-        expected_ns = profile.quantile_ns(size, self._slowdown_quantile)
-        elapsed_ns = now_ns - batch.started_ns
-        self._calibration.batch_completed(executor, expected_ns, took_ns, elapsed_ns, now_ns)
-        expected_ns = profile.quantile_ns(size, 0.5)
-        drifted = self._watches[executor][variant].add(took_ns / max(1, expected_ns), now_ns)
-        if drifted is None:
+        times = self._learning.times(executor, variant)
+        if times is None:
+            expected_ns = profile.quantile_ns(size, self._slowdown_quantile)
+            self._calibration.batch_completed(executor, expected_ns, took_ns, now_ns)
             return []
-        before = self.factors[executor]
-        after = {
-            name: _bounded(
-                before.get(name, 1.0)
-                * (drifted.ratio if name == variant else _ratio(watch, drifted))
+        watched = self._watched[executor][variant]
+        indices = [self._learning.app(variant, app) for app in apps]
+        reference = watched.reference
+        if (
+            reference is None
+            or max(indices) >= len(reference.samples)
+            or reference.replaced != self._learning.replaced(variant)
+        ):
+            watched.begin_anew()
+            reference = watched.reference = self._learning.reference(variant)
+            watched.known_ns = now_ns
+        seen = reference.seen(indices, times.sizes.index(size), took_ns)
+        # No executor is slow because of requests that are known to be long.
+        expected_ns = round(times.profiled_ns(size, seen.longest.quantile(self._slowdown_quantile)))
+        self._calibration.batch_completed(executor, expected_ns, took_ns, now_ns)
+        watched.seen.append((seen, now_ns))
+        usual_ns = times.profiled_ns(size, seen.longest.quantile(0.5))
+        drifted = watched.watch.add(took_ns / max(1.0, usual_ns), now_ns)
+        watched.unchecked += 1
+        if drifted is None and watched.unchecked < CHECKED_EVERY:
+            return []
+        return self._look(executor, variant, drifted, now_ns)
+
+    def confirmed_ns(self, executor: ExecutorId, variant: VariantName) -> int | None:
+        """Return when batches last agreed with a variant's corrected profile; None: none did."""
+        watched = self._watched.get(executor, {}).get(variant)
+        return watched.confirmed_ns if watched else None
+
+    def _look(
+        self, executor: ExecutorId, variant: VariantName, drifted: Drifted | None, now_ns: int
+    ) -> list[TellDrift]:
+        """Find out what explains a variant's last batches."""
+        watched = self._watched[executor][variant]
+        times = self._learning.times(executor, variant)
+        assert times is not None
+        watched.unchecked = 0
+        seen = [each for each, _ in watched.seen]
+        of = times.profile_fixed_ns, times.profile_slope_ns
+        found = attribute(seen, *of)
+        if found.factor == 1:
+            watched.suspected, watched.confirmed_ns = None, now_ns
+            # What has only just begun to change must not be believed before it is understood.
+            if not found.shifted and not attribute(seen[-NEWEST:], *of).shifted:
+                watched.begin_anew()
+            elif drifted is not None:
+                watched.watch.clear()
+            return []
+        if drifted is None:
+            drifted, watched.suspected = (
+                watched.suspected,
+                Drifted(found.factor, watched.seen[0][1], now_ns),
             )
-            for name, watch in self._watches[executor].items()
-        }
+            if drifted is None or now_ns - drifted.seen_ns < self._after_ns:
+                watched.suspected = drifted or watched.suspected
+                watched.unchecked = WINDOW
+                return []
+        return [self._drifted(executor, variant, found, drifted)]
+
+    def _drifted(
+        self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
+    ) -> TellDrift:
+        """Multiply profiles by what was found."""
+        near = 1 / RATIO_TOLERANCE < drifted.ratio / found.factor < RATIO_TOLERANCE
+        ratio = drifted.ratio if near else found.factor
+        every = self._watched[executor]
+        own = {name: _ratio(of.watch, drifted) for name, of in every.items() if name != variant}
+        contradicted = 1.0 in own.values()
+        before = self.factors[executor]
+        after = {}
+        for name in every:
+            times = ratio if name == variant else own[name]
+            if times is None:
+                times = 1.0 if contradicted else ratio
+            after[name] = _bounded(before.get(name, 1.0) * times)
+        others = {name for name, factor in after.items() if factor != before.get(name, 1.0)}
+        self._undo(executor, variant, others - {variant}, found, drifted.since_ns)
         self._correct(executor, after)
-        return [TellDrift(executor, variant, drifted.ratio, after[variant], drifted.since_ns)]
+        apps = self._learning.names(variant, found.agreeing)
+        return TellDrift(executor, variant, ratio, after[variant], drifted.since_ns, apps)
+
+    def _undo(
+        self,
+        executor: ExecutorId,
+        variant: VariantName,
+        others: Iterable[VariantName],
+        found: Attribution,
+        since_ns: int,
+    ) -> None:
+        """Forget what looked like long requests while an executor was slow.
+
+        Of the variant that showed it, and of the others that are multiplied with it: in what was
+        learnt of them since, the slowness is, too. An application that has really changed keeps
+        what was learnt.
+        """
+        every, learning = self._watched[executor], self._learning
+        learning.undo(variant, found.agreeing, since_ns, every[variant].reference)
+        seen = {seen.app for seen, _ in every[variant].seen}
+        changed = learning.names(variant, seen - found.agreeing)
+        for other in sorted(others):
+            of = every[other]
+            # One that is newer may have been slow already.
+            before = of.reference if of.known_ns <= since_ns else None
+            learning.undo(other, learning.apps(other, without=changed), since_ns, before)
+
+    def restore(self, factors: Mapping[tuple[ExecutorId, VariantName], float]) -> None:
+        """Believe factors that held before a restart, of those not there when they come."""
+        given: dict[ExecutorId, dict[VariantName, float]] = {}
+        for (executor, variant), factor in factors.items():
+            if (bounded := _bounded(factor)) != 1:
+                given.setdefault(executor, {})[variant] = bounded
+        for executor, of in given.items():
+            if executor in self._watched:
+                measured = self._measured[executor]
+                self._correct(executor, {name: of.get(name, 1.0) for name in measured})
+            else:
+                self.factors[executor] = of
 
     def _correct(self, executor: ExecutorId, factors: Mapping[VariantName, float]) -> None:
         self.factors[executor] = {name: factor for name, factor in factors.items() if factor != 1}
@@ -79,17 +256,21 @@ class Corrections:
                 for name, f in factors.items()
             },
         )
+        self._learning.corrected(executor)
         self._calibration.profiles_corrected(executor)
-        for watch in self._watches[executor].values():
-            watch.clear()
+        for watched in self._watched[executor].values():
+            watched.begin_anew()
 
 
-def _ratio(watch: Watch, of_another: Drifted) -> float:
-    """Return what a variant's profile is multiplied by when another one's has drifted."""
+def _ratio(watch: Watch, of_another: Drifted) -> float | None:
+    """Return what a variant's profile is multiplied by when another one's has drifted.
+
+    None: too few of its batches have run since.
+    """
     own = watch.since(of_another.seen_ns)
-    if own is None:
-        return of_another.ratio
-    return own if own > SLOW or own < FAST else 1.0
+    if own is None or own > SLOW or own < FAST:
+        return own
+    return 1.0
 
 
 def _bounded(factor: float) -> float:

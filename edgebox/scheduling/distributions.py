@@ -61,6 +61,9 @@ class EmpiricalDistribution:
         self._horizon_ns = horizon_ns
         self._added = 0
         self._values: Floats | None = None
+        self._sampled: Floats | None = None
+        self._inferred: Floats | None = None
+        self._inferred_ns = 0
         self.turns = 0
         """How often newer samples contradicted the older ones, which then were forgotten."""
 
@@ -77,7 +80,7 @@ class EmpiricalDistribution:
             since_ns = now_ns - self._horizon_ns
             while len(self._recent) > SAMPLES_ENOUGH and self._taken_ns[0] < since_ns:
                 self._forget_oldest()
-        self._values = None
+        self._values = self._sampled = None
         self._added += 1
         if self._added % regime.TEST_EVERY == 0:
             self._test()
@@ -98,13 +101,66 @@ class EmpiricalDistribution:
         self._ordered = sorted(self._recent)
         self.turns += 1
 
-    def reset(self, prior: Sequence[float]) -> None:
-        """Forget every sample and believe something else beforehand."""
+    def forget_before(self, since_ns: int) -> None:
+        """Forget the samples of before an instant."""
+        while self._taken_ns and self._taken_ns[0] < since_ns:
+            self._forget_oldest()
+        self._values = self._sampled = None
+
+    def undo(self, since_ns: int, before: Sequence[float]) -> None:
+        """Forget the samples since an instant, and put back what they had overthrown.
+
+        Args:
+            since_ns: later samples go.
+            before: equally likely values of before; they count as samples if too few are left.
+        """
+        while self._taken_ns and self._taken_ns[-1] >= since_ns:
+            self._taken_ns.pop()
+            del self._ordered[bisect_left(self._ordered, self._recent.pop())]
+        if len(self._recent) < len(before):
+            self._recent = deque(before)
+            self._taken_ns = deque([since_ns] * len(before))
+            self._ordered = sorted(before)
+        self._values = self._sampled = self._inferred = None
+
+    def believe(self, prior: Sequence[float]) -> None:
+        """Believe something else beforehand; what was measured stays."""
         self._prior = sorted(value for value in prior if _usable(value))
-        self._recent.clear()
-        self._taken_ns.clear()
-        self._ordered.clear()
         self._values = None
+
+    def infer(self, values: Floats | None, seen_ns: int = 0) -> None:
+        """Believe these equally likely values, rising, instead of the samples; None: the samples.
+
+        The samples stay, and go on to come and go.
+
+        Args:
+            values: believed.
+            seen_ns: when the newest batch ended from which they are inferred.
+        """
+        self._inferred = values
+        self._inferred_ns = 0 if values is None else seen_ns
+
+    @property
+    def inferred(self) -> bool:
+        """Whether something else than the samples is believed."""
+        return self._inferred is not None
+
+    @property
+    def known(self) -> bool:
+        """Whether what was seen is believed, and not the prior: enough samples, or batches."""
+        return self.inferred or self.samples >= SAMPLES_MIN
+
+    @property
+    def seen_ns(self) -> int:
+        """When the newest sample was taken, or the newest batch ended that is made use of."""
+        return max(self.newest_ns, self._inferred_ns if self.inferred else 0)
+
+    @property
+    def sampled_values(self) -> Floats:
+        """The samples, rising: (n,) float64."""
+        if self._sampled is None:
+            self._sampled = np.array(self._ordered, dtype=np.float64)
+        return self._sampled
 
     @property
     def samples(self) -> int:
@@ -119,11 +175,12 @@ class EmpiricalDistribution:
     @property
     def values(self) -> Floats:
         """The equally likely values that stand for the distribution, rising: (n,) float64."""
+        if self._inferred is not None:
+            return self._inferred
+        if len(self._ordered) >= SAMPLES_MIN:
+            return self.sampled_values
         if self._values is None:
-            believed = self._ordered
-            if len(believed) < SAMPLES_MIN:
-                believed = sorted(self._prior + believed)
-            self._values = np.array(believed, dtype=np.float64)
+            self._values = np.array(sorted(self._prior + self._ordered), dtype=np.float64)
         return self._values
 
     def cdf(self, at: Floats) -> Floats:
@@ -145,6 +202,11 @@ class EmpiricalDistribution:
     def mean(self) -> float:
         """The mean of the values."""
         return float(self.values.mean())
+
+    @property
+    def greatest(self) -> float:
+        """The greatest of the values."""
+        return float(self.values[-1])
 
     @property
     def least(self) -> float:

@@ -2,13 +2,13 @@
 
 Pure. Every batch gives the ratio of the time it took to the profile's median. A watch looks at the
 last `WINDOW`: when `NEEDED` of them lie above `SLOW` (or below `FAST`) and that stays so for
-`SUSTAINED_NS`, they have drifted.
+`drift_after_ns`, they have drifted.
 
 It is the sign test. A profile that holds puts at most half of the batches on one side of its
 median, whatever their distribution, so 96 of 128 lie above `SLOW` >= 1 by chance with a
 probability below 1e-8 (the binomial tail), and with real spreads far less. Where things have
 changed so much that 19 of 20 batches lie beyond the bound, the first `WINDOW` batches show it with
-a probability above 1 - 1e-12; `SUSTAINED_NS` more must pass. A median of ratios would react
+a probability above 1 - 1e-12; `drift_after_ns` more must pass. A median of ratios would react
 to as many, but says nothing about its own errors.
 
 Limits: what changes by less than the bounds is left to the slowdown (`calibration`), which follows
@@ -23,9 +23,6 @@ WINDOW = 128
 NEEDED = 96
 SLOW = 1.25
 FAST = 0.8
-SUSTAINED_NS = 10_000_000_000
-"""A busy spell of the machine is no drift."""
-
 HORIZON_NS = 600_000_000_000
 """Older batches tell nothing of now."""
 
@@ -48,7 +45,9 @@ class Drifted:
 class Watch:
     """The last batches of one variant on one executor. O(1) per batch, but where it drifts."""
 
-    def __init__(self) -> None:
+    def __init__(self, after_ns: int) -> None:
+        """Watch for what lasts so long."""
+        self._after_ns = after_ns
         self._ratios: deque[float] = deque()
         self._ended_ns: deque[int] = deque()
         self._slow = 0
@@ -72,7 +71,7 @@ class Watch:
         side = (self._slow >= NEEDED) - (self._fast >= NEEDED)
         if side != self._side:
             self._side, self._seen_ns, self._since_ns = side, now_ns, self._ended_ns[0]
-        if side == 0 or len(self._ratios) < WINDOW or now_ns - self._seen_ns < SUSTAINED_NS:
+        if side == 0 or len(self._ratios) < WINDOW or now_ns - self._seen_ns < self._after_ns:
             return None
         drifted = Drifted(median(list(self._ratios)[-NEEDED:]), self._since_ns, self._seen_ns)
         self.clear()

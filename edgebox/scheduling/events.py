@@ -5,7 +5,9 @@ box's monotonic clock and come beside the event, as `now_ns` of `Scheduler.handl
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
+from edgebox.domain.learned import Learned
 from edgebox.domain.models import (
     ExecutorId,
     LatencyProfile,
@@ -33,11 +35,27 @@ class ExecutorStarted:
 
     executor: ExecutorId
     profiles: tuple[LatencyProfile, ...]
+    opened_ns: int = 0
+    """What opening and warming it took; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorStopped:
-    """An executor is gone, and with it the batch it ran."""
+    """An executor is gone in order, and with it the batch it ran; it is not opened anew."""
+
+    executor: ExecutorId
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorHung:
+    """Something that was not ordered here, a measurement, does not come back from an executor."""
+
+    executor: ExecutorId
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFailed:
+    """An `Open` has ended, and the executor is not there."""
 
     executor: ExecutorId
 
@@ -68,6 +86,13 @@ class LoadFailed:
 
     executor: ExecutorId
     weights: WeightsId
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReturned:
+    """A load has ended whose executor was lost meanwhile: its thread hangs no more."""
+
+    executor: ExecutorId
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +176,13 @@ class RequestSampled:
 
 
 @dataclass(frozen=True, slots=True)
+class LearningRestored:
+    """The box has started again and knows what it had learned before, each with its age."""
+
+    learned: Learned
+
+
+@dataclass(frozen=True, slots=True)
 class SampleCompleted:
     """A `Sample` came back; nobody waits for its results. `took_ns` is execution alone."""
 
@@ -195,9 +227,12 @@ class ShutdownRequested:
 Event = (
     ExecutorStarted
     | ExecutorStopped
+    | ExecutorHung
+    | OpenFailed
     | MemoryLimited
     | WeightsLoaded
     | LoadFailed
+    | LoadReturned
     | VariantsOffered
     | CameraOpened
     | CameraChanged
@@ -209,6 +244,7 @@ Event = (
     | BatchCompleted
     | BatchFailed
     | RequestSampled
+    | LearningRestored
     | SampleCompleted
     | SampleFailed
     | PlanComputed
@@ -254,7 +290,7 @@ class Release:
 class Sample:
     """Run a retained request once more, alone, on an idle executor, and let it go.
 
-    Answer with SampleCompleted or SampleFailed; its results are for nobody.
+    Answer with SampleCompleted or SampleFailed; its results are discarded; only its time is used.
     """
 
     executor: ExecutorId
@@ -325,6 +361,49 @@ class TellDrift:
     """What its profile is multiplied by from now on; 1: as measured."""
     since_ns: int
     """When it began, about."""
+    apps: tuple[str, ...] = ()
+    """The applications whose batches showed it, all together. Of a single one nothing tells
+    whether its requests have changed instead."""
+
+
+class LossCause(StrEnum):
+    """Why an executor was lost."""
+
+    HUNG = "hung"
+    """What it was ordered to do did not come back within its limit."""
+    FAILING = "failing"
+    """Too many batches in a row failed."""
+    LOADING = "loading"
+    """Weights that it was to load did not come within their limit."""
+    OPENING = "opening"
+    """It was lost before, and opening it anew did not come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Take an executor out of service: do not wait for what it does, order it nothing more.
+
+    Its requests have been dropped. What it was doing may still come back: tell of it as always.
+    """
+
+    executor: ExecutorId
+    cause: LossCause
+    variant: VariantName | None
+    """What it ran; None: no batch."""
+    waited_ns: int
+    """For how long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open a lost executor anew, in a new thread; answer with ExecutorStarted or OpenFailed."""
+
+    executor: ExecutorId
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """End the process: no executor is left, and only another process can open one."""
 
 
 Action = (
@@ -340,4 +419,7 @@ Action = (
     | Load
     | Unload
     | TellDrift
+    | Abandon
+    | Open
+    | GiveUp
 )

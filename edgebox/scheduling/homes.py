@@ -56,6 +56,15 @@ class Homes:
         """Return the variants whose home is elsewhere."""
         return self._foreign.get(executor, NONE)
 
+    def shares(
+        self, executors: Iterable[ExecutorId], wanted: Mapping[VariantName, int]
+    ) -> dict[ExecutorId, dict[VariantName, int]]:
+        """Return which of these variants each executor is to serve, with their numbers."""
+        return {
+            executor: {variant: wanted[variant] for variant in self.serves(executor, wanted)}
+            for executor in executors
+        }
+
     def serves(self, executor: ExecutorId, variants: Iterable[VariantName]) -> list[VariantName]:
         """Return those of these variants that an executor is planned to run."""
         own = self._group_of.get(executor)
@@ -75,7 +84,7 @@ class Homes:
         own = self._group_of[executor]
         if any(ready.get(variant) for variant in own.variants):
             return None
-        lent_ns = own.lends_ns - self._latencies.overhead_ns
+        lent_ns = own.lends_ns - self._latencies.overhead_ns(executor)
         return frozenset(
             v for v in foreign if self._takes_ns(executor, v, ready.get(v, 0)) > lent_ns
         )

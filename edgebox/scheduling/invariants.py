@@ -6,6 +6,7 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.scheduling.ledger import Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.scheduling.supervision import ExecutorState
 
 
 def check_invariants(scheduler: Scheduler) -> None:
@@ -18,6 +19,7 @@ def check_invariants(scheduler: Scheduler) -> None:
     _check_running(scheduler)
     _check_sampling(scheduler)
     _check_resources(scheduler)
+    _check_supervision(scheduler)
 
 
 def _require(holds: bool, message: str) -> None:
@@ -37,7 +39,10 @@ def _check_waiting(scheduler: Scheduler) -> None:
     ready = Counter(live.variant for live in waiting.values() if live.stage is Stage.READY)
     _require(ledger.ready == ready, "the ready are counted wrong")
     in_policy = Counter(scheduler._policy.pending())
-    _require(in_policy == Counter(list(waiting)), "the policy holds other requests")
+    tried = scheduler._trials.request
+    _require(tried is None or tried.id in waiting, "what is tried does not wait")
+    ordered = [each for each in waiting if tried is None or each != tried.id]
+    _require(in_policy == Counter(ordered), "the policy holds other requests")
     _require(
         ledger.waiting <= scheduler._parameters.box_pending_max, "more wait than the box allows"
     )
@@ -50,10 +55,13 @@ def _check_running(scheduler: Scheduler) -> None:
     running = {r for r, live in ledger.live.items() if live.stage is Stage.RUNNING}
     _require(len(members) == len(set(members)), "a request runs twice")
     _require(set(members) == running, "the batches are not the running requests")
+    busy = scheduler._times.latencies.busy.executors
+    sampling = {scheduler._sampling.executor} - {None}
+    _require(busy == {*ledger.running, *sampling}, "other executors are busy than run something")
     for executor, batch in ledger.running.items():
         _require(executor in scheduler._executors, f"{executor} runs a batch but has stopped")
         _require(batch.infer.executor == executor, f"{executor} runs another's batch")
-        profile = scheduler._latencies.profiles(executor).get(batch.infer.variant)
+        profile = scheduler._times.latencies.profiles(executor).get(batch.infer.variant)
         _require(profile is not None, f"{batch.infer.variant} is not loaded on {executor}")
         if profile is not None:
             size = batch.infer.batch_size
@@ -90,17 +98,17 @@ def _check_sampling(scheduler: Scheduler) -> None:
 
 
 def _check_resources(scheduler: Scheduler) -> None:
-    slowdowns = scheduler._latencies.slowdowns
+    slowdowns = scheduler._times.latencies.slowdowns
     _require(set(slowdowns) == set(scheduler._executors), "executors and expected times disagree")
     for executor, slowdown in slowdowns.items():
         _require(
-            slowdown == scheduler._calibration.slowdown(executor) >= 1,
+            slowdown == scheduler._times.calibration.slowdown(executor) >= 1,
             f"expected times of {executor} do not carry its slowdown",
         )
     for executor, memory in scheduler.memories.items():
         _require(memory.used_bytes <= memory.limit_bytes, f"{executor} holds more than its limit")
         _require(memory.loading not in memory.resident, f"{executor} loads what it has")
-        loaded = set(scheduler._latencies.profiles(executor))
+        loaded = set(scheduler._times.latencies.profiles(executor))
         _require(loaded <= set(memory.variants), f"{executor} is to run what it does not hold")
     offered = {variant.name for variant in scheduler._ladders.offered}
     for camera, connected in scheduler._adaptation.cameras.items():
@@ -110,3 +118,23 @@ def _check_resources(scheduler: Scheduler) -> None:
         if told is not None and given is not None and given.variant in offered:
             _require(told.variant == given.variant, f"{camera} was not told its variant")
             _require(told.rate_hz == given.rate_hz, f"{camera} was not told its rate")
+
+
+def _check_supervision(scheduler: Scheduler) -> None:
+    supervised, sampling = scheduler.supervised, scheduler._sampling
+    up = {executor for executor, of in supervised.items() if of.state is ExecutorState.UP}
+    _require(up == set(scheduler._executors), "other executors are up than may run something")
+    runs = {batch.infer.executor: batch.infer.batch for batch in scheduler._ledger.running.values()}
+    if sampling.running is not None:
+        runs[sampling.running.sample.executor] = sampling.running.sample.batch
+    limited = {
+        executor: of.limit.batch
+        for executor, of in supervised.items()
+        if of.limit is not None and of.state is ExecutorState.UP
+    }
+    _require(limited == runs, "what runs has no limit in time, or what does not run has one")
+    for executor, of in supervised.items():
+        waits = of.state is ExecutorState.WAITING
+        _require(waits == (of.retry_ns is not None), f"it is not clear when {executor} is opened")
+        opens = of.state is ExecutorState.OPENING
+        _require(not opens or of.limit is not None, f"{executor} may be opened for ever")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.scheduling.busy import BusyExecutors
 from edgebox.scheduling.parameters import SchedulerParameters
 
 
@@ -33,7 +34,9 @@ class _OnExecutor:
     profiles: dict[VariantName, LatencyProfile]
     """Of those known, the ones in memory."""
     slowdown: float
-    rows: dict[VariantName, Row]
+    rows: dict[tuple[VariantName, int], Row]
+    """By variant and the number of other executors that run."""
+    overhead_ns: int = 0
 
 
 class Latencies:
@@ -47,8 +50,10 @@ class Latencies:
         self._executors: dict[ExecutorId, _OnExecutor] = {}
         self._best: dict[VariantName, Row | None] = {}
         self._ranking: tuple[ExecutorId, ...] | None = None
-        self.overhead_ns = 0
-        """Comes on top of every batch: handing it over and its outputs back."""
+        self.busy = BusyExecutors()
+        """Which executors run a batch now."""
+        self.version = 0
+        """Changes with every expected time."""
 
     def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
         """Take in an executor; a profile without any batch size counts as absent."""
@@ -82,9 +87,27 @@ class Latencies:
             at.rows.clear()
             self._changed()
 
+    def set_overhead(self, executor: ExecutorId, overhead_ns: int) -> None:
+        """Take in what comes on top of every batch of an executor."""
+        self._executors[executor].overhead_ns = overhead_ns
+
+    def overhead_ns(self, executor: ExecutorId) -> int:
+        """Return what comes on top of a batch: handing it over and its outputs back."""
+        return self._executors[executor].overhead_ns
+
+    def slowed(
+        self, executor: ExecutorId, variant: VariantName, others: float | None = None
+    ) -> float:
+        """Return how many times as long batches take while so many others run; None: as now."""
+        if others is None:
+            others = self.busy.others(executor)
+        profile = self._executors[executor].known.get(variant)
+        return 1.0 if profile is None else profile.slowed(others)
+
     def _changed(self) -> None:
         self._best.clear()
         self._ranking = None
+        self.version += 1
 
     def slowdown(self, executor: ExecutorId) -> float:
         """Return what an executor's profiles are multiplied by."""
@@ -103,24 +126,41 @@ class Latencies:
         """Return the profiles of all that an executor could run, in memory or not."""
         return self._executors[executor].known
 
+    def any_profile(self, variant: VariantName) -> LatencyProfile | None:
+        """Return a profile of a variant, in memory or not; None where there is none."""
+        known = (at.known.get(variant) for at in self._executors.values())
+        return next((profile for profile in known if profile is not None), None)
+
     def executors(self, variant: VariantName) -> list[ExecutorId]:
         """Return the executors that have a variant loaded."""
         return [executor for executor, at in self._executors.items() if variant in at.profiles]
 
-    def row(self, executor: ExecutorId, variant: VariantName) -> Row | None:
-        """Return the expected times of a variant on an executor; None where it is not loaded."""
+    def row(
+        self, executor: ExecutorId, variant: VariantName, others: int | None = None
+    ) -> Row | None:
+        """Return the expected times of a variant on an executor; None where it is not loaded.
+
+        They are those while so many other executors run; None: as many as now.
+        """
+        if others is None:
+            others = self.busy.others(executor)
         at = self._executors[executor]
-        row = at.rows.get(variant)
+        row = at.rows.get((variant, others))
         if row is None and variant in at.profiles:
-            row = at.rows[variant] = self._build(at.profiles[variant], at.slowdown)
+            profile = at.profiles[variant]
+            row = self._build(profile, at.slowdown * profile.slowed(others))
+            at.rows[variant, others] = row
         return row
 
     def best(self, variant: VariantName) -> Row | None:
-        """Return the row of the executor that is quickest with one request; None: nowhere."""
+        """Return the row of the executor that is quickest with one request; None: nowhere.
+
+        Its times are those beside nobody: what may still be in time is not given up.
+        """
         try:
             return self._best[variant]
         except KeyError:
-            rows = [row for e in self._executors if (row := self.row(e, variant)) is not None]
+            rows = [row for e in self._executors if (row := self.row(e, variant, 0)) is not None]
             best = min(rows, key=lambda row: row.low_ns[0], default=None)
             self._best[variant] = best
             return best
@@ -139,7 +179,7 @@ class Latencies:
             for executor, at in self._executors.items():
                 of = cost[executor] = {}
                 for variant in at.profiles:
-                    row = self.row(executor, variant)
+                    row = self.row(executor, variant, 0)
                     assert row is not None
                     pairs = zip(row.median_ns, row.sizes, strict=True)
                     of[variant] = max(1.0, min(time_ns / size for time_ns, size in pairs))

@@ -2,36 +2,64 @@
 
 Pure. The profile is the prior; samples of requests that ran alone replace it, and served batches
 calibrate how long batches take (Orloj, section 3.2, the long-term feedback loop). Samples are
-amounts of work relative to the profile's, so what was learnt of a variant is void when one of its
-profiles is replaced by another.
+amounts of work relative to the profile's, so what was learnt of a variant outlives the loss of an
+executor, and a profile that is measured anew.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+import math
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.scheduling.applications import MIXED_WINDOW, OTHERS, Applications
+from edgebox.scheduling.attribution import Seen
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.distributions import EmpiricalDistribution
+from edgebox.scheduling.censored import Belief, Mixed, infer
+from edgebox.scheduling.distributions import (
+    SAMPLES_ENOUGH,
+    SAMPLES_MIN,
+    EmpiricalDistribution,
+    Floats,
+)
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
-from edgebox.scheduling.policy import Known
-from edgebox.scheduling.work import WorkTable, tabulate
+from edgebox.scheduling.regime import FALSE_ALARM
+from edgebox.scheduling.work import Longest, WorkTable, tabulate
 
 REFRESH_SAMPLES = 64
 """A table is built anew after so many samples."""
 
+_TELLING = frozenset((1, 2, 4, 8, SAMPLES_MIN, 32, 64))
+"""And when an application has so many: the first of them tell most."""
 
-@dataclass(slots=True)
-class _Applications:
-    """The applications of one variant."""
+READ_SHARE = 8
+"""They are made use of when so large a part of them is new."""
 
-    prior: list[float]
-    index: dict[str, int] = field(default_factory=dict)
-    distributions: list[EmpiricalDistribution] = field(default_factory=list)
-    table: WorkTable | None = None
-    news: int = 0
+SURPRISE = 0.001
+"""A batch is surprising that is as quick as this with the samples of its longest application."""
+
+SURPRISE_MARGIN = 1.25
+SURPRISE_QUANTILE = 0.98
+"""So is one of one application that is by so much slower than this quantile of its samples."""
+
+SURPRISE_WINDOW = 16
+SURPRISE_SPACING_NS = 500_000_000
+"""Of an application's batches at most one in so long is asked: a busy spell is not many."""
+
+_REFERENCE_QUANTILES = [(at + 0.5) / 64 for at in range(64)]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an application's requests when they run alone."""
+
+    samples: int
+    """How many are remembered."""
+    newest_ns: int
+    """When the last of them was taken; 0 if there is none."""
+    high_ns: float
+    """What one takes at the high quantile; before there are samples, by the profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +68,75 @@ class _Timed:
     times: BatchTimes
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What was known of a variant's applications at some time."""
+
+    table: WorkTable
+    """Its distributions are frozen."""
+    samples: tuple[int, ...]
+    """Of each application."""
+    replaced: int
+    """`Learning.replaced` then."""
+
+    def known(self, app: int) -> list[float]:
+        """Return equally likely amounts of work of an application; none if it was hardly known."""
+        if app >= len(self.samples) or self.samples[app] < SAMPLES_MIN:
+            return []
+        known: list[float] = self.table.ranked[int(self.table.rank[app])].values.tolist()
+        return known
+
+    def seen(self, apps: Sequence[int], size: int, took_ns: float) -> Seen:
+        """Return a batch of some applications that ran, by what was known then.
+
+        Args:
+            apps: index of each member's application.
+            size: index of its padded size.
+            took_ns: its execution.
+        """
+        owner = max(apps, key=lambda app: int(self.table.rank[app]))
+        return Seen(owner, self.table.longest(apps), size, took_ns)
+
+
+def _surprise(values: Floats, owned: int, members: int, work: float) -> tuple[int, float]:
+    """Say whether a batch is surprisingly quick (-1) or slow (1), and how likely the latter was.
+
+    Args:
+        values: samples of the application that should have its longest member, rising.
+        owned: how many members are of that application.
+        members: how many there are.
+        work: of the longest.
+    """
+    count = len(values)
+    shorter = (int(values.searchsorted(work, side="right")) + 1) / (count + 1)
+    if shorter**owned < SURPRISE:
+        return -1, 0.0
+    if owned < members:
+        return 0, 0.0  # a long one may be another application's
+    slow = SURPRISE_MARGIN * float(values[int(SURPRISE_QUANTILE * (count - 1))])
+    below = int(values.searchsorted(slow, side="right")) / (count + 1)
+    return int(work > slow), 1 - below**owned
+
+
+def _is_rare(events: int, expected: float) -> bool:
+    """Say whether so many rare events are hardly ever seen (Poisson)."""
+    if events == 0 or events <= expected:
+        return False
+    log_chance = events * math.log(expected) - math.lgamma(events + 1)
+    return log_chance < math.log(FALSE_ALARM)
+
+
 class Learning:
     """Distributions of work per variant and application, batch times per variant and executor."""
 
     def __init__(self, latencies: Latencies) -> None:
         self._latencies = latencies
-        self._applications: dict[VariantName, _Applications] = {}
+        self._applications: dict[VariantName, Applications] = {}
         self._timed: dict[tuple[ExecutorId, VariantName], _Timed] = {}
-        self._running: dict[ExecutorId, list[str]] = {}
+        self.generation = 0
+        """Changes when so much was learned that answers may differ."""
+        self._news = 0
+        self._now_ns = 0
 
     def times(self, executor: ExecutorId, variant: VariantName) -> BatchTimes | None:
         """Return the batch times of a variant on an executor; None where it is not loaded."""
@@ -58,29 +147,109 @@ class Learning:
         if timed is None or timed.profile is not profile:
             replaced = timed is not None and timed.profile != profile
             timed = self._timed[executor, variant] = _Timed(profile, BatchTimes(profile))
-            if replaced:
-                self._forget(variant, timed.times.prior_work)
+            of = self._applications.get(variant)
+            if of is not None and (replaced or not of.profiled):
+                of.believe(timed.times.prior_work)
+                self.generation += 1
         return timed.times
 
-    def _forget(self, variant: VariantName, prior: list[float]) -> None:
-        """Begin anew with a variant; its applications keep their indices."""
-        of = self._applications.get(variant)
-        if of is not None:
-            of.prior = prior
-            of.table = None
-            for distribution in of.distributions:
-                distribution.reset(prior)
+    def times_now(
+        self, executor: ExecutorId, variant: VariantName, now_ns: int = 0
+    ) -> BatchTimes | None:
+        """Return the batch times of a variant at the pace of now; None where it is not loaded.
 
-    def app(self, variant: VariantName, name: str) -> int:
-        """Return an application's index among those of a variant, which grows as they come."""
+        `now_ns` 0: when the last request came.
+        """
+        times = self.times(executor, variant)
+        if times is not None:
+            times.relax(max(now_ns, self._now_ns))
+        return times
+
+    def reference(self, variant: VariantName) -> Reference:
+        """Return what is known of a variant's applications now."""
+        distributions = self._of(variant).distributions
+        frozen = [
+            EmpiricalDistribution([d.quantile(q) for q in _REFERENCE_QUANTILES])
+            for d in distributions
+        ]
+        samples = tuple(d.samples for d in distributions)
+        return Reference(tabulate(frozen), samples, self.replaced(variant))
+
+    def replaced(self, variant: VariantName) -> int:
+        """Return how often an index has become that of another application."""
+        return self._of(variant).replaced
+
+    def corrected(self, executor: ExecutorId) -> None:
+        """Take in that profiles of an executor were multiplied: what was learnt is with them.
+
+        Work is relative to the profile. What was learnt of batches in the last seconds is part of
+        the profile now.
+        """
+        for variant, profile in self._latencies.known(executor).items():
+            timed = self._timed.get((executor, variant))
+            if timed is not None and timed.profile is not profile:
+                self._timed[executor, variant] = _Timed(profile, BatchTimes(profile))
+
+    def undo(
+        self, variant: VariantName, apps: Iterable[int], since_ns: int, reference: Reference | None
+    ) -> None:
+        """Forget what was learnt of some applications since an instant: they had not changed.
+
+        What the reference knew of them is put back; None: nothing is known to have held before.
+        """
+        of = self._of(variant)
+        for app in apps:
+            of.distributions[app].undo(since_ns, [] if reference is None else reference.known(app))
+        of.mixed = deque((b for b in of.mixed if b.ended_ns < since_ns), MIXED_WINDOW)
+        of.surprises.clear()
+        of.table = None
+        self.generation += 1
+        if of.mixed:
+            self._infer(of)
+
+    def app(self, variant: VariantName, name: str, now_ns: int = 0) -> int:
+        """Return an application's index among those of a variant.
+
+        It holds while a request of it was seen less than `APP_IDLE_NS` ago.
+
+        Args:
+            variant: what.
+            name: of the application.
+            now_ns: when a request of it was seen; 0: not later than anything told before.
+        """
+        self._now_ns = max(self._now_ns, now_ns)
         of = self._of(variant)
         at = of.index.get(name)
         if at is None:
-            at = of.index[name] = len(of.index)
-            horizon_ns = self._latencies.parameters.sample_horizon_ns
-            of.distributions.append(EmpiricalDistribution(of.prior, horizon_ns=horizon_ns))
-            of.table = None
+            at = self._enter(of, name)
+        of.used_ns[at] = self._now_ns
         return at
+
+    def _enter(self, of: Applications, name: str) -> int:
+        """Return the index of an application without one."""
+        at = of.place(name, self._now_ns)
+        if at is None:
+            if OTHERS in of.index:
+                return of.index[OTHERS]
+            at, name = len(of.names), OTHERS
+        horizon_ns = self._latencies.parameters.sample_horizon_ns
+        of.enter(at, name, EmpiricalDistribution(of.prior, horizon_ns=horizon_ns))
+        self.generation += 1
+        return at
+
+    def name(self, variant: VariantName, app: int) -> str:
+        """Return the name of an application by its index; `OTHERS` for those that share it."""
+        return self._of(variant).names[app]
+
+    def names(self, variant: VariantName, apps: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of some applications, in the order of the alphabet."""
+        names = self._of(variant).names
+        return tuple(sorted(names[app] for app in frozenset(apps)))
+
+    def apps(self, variant: VariantName, without: Collection[str]) -> list[int]:
+        """Return the indices of a variant's applications, without some."""
+        of = self._applications.get(variant)
+        return [] if of is None else [at for name, at in of.index.items() if name not in without]
 
     def table(self, variant: VariantName) -> WorkTable:
         """Return how much work each application of a variant is, as lately learnt."""
@@ -94,32 +263,124 @@ class Learning:
         """Return the relative work of each application (1: the profile's median), by index."""
         return self._of(variant).distributions
 
+    def distribution(self, variant: VariantName, name: str) -> EmpiricalDistribution | None:
+        """Return the relative work of an application; None where it was never seen.
+
+        Of one without a place of its own, that of the others.
+        """
+        of = self._applications.get(variant)
+        at = None if of is None else of.find(name)
+        return None if of is None or at is None else of.distributions[at]
+
+    def is_known(self, variant: VariantName, name: str) -> bool:
+        """Say whether an application's work is measured, and not the profile's."""
+        of = self.distribution(variant, name)
+        return of is not None and (of.samples >= SAMPLES_MIN or of.inferred)
+
+    def known_distributions(self) -> Iterator[tuple[VariantName, str, EmpiricalDistribution]]:
+        """Yield the relative work of every application with a place, by variant and name."""
+        for variant, of in self._applications.items():
+            for name, at in of.index.items():
+                if name != OTHERS:
+                    yield variant, name, of.distributions[at]
+
+    def restore(
+        self, variant: VariantName, name: str, work: Iterable[float], taken_ns: int
+    ) -> None:
+        """Take in samples of an earlier start, where the application is new.
+
+        The variant need not be in memory: it may be loaded later.
+        """
+        distribution = self.distribution(variant, name)
+        if distribution is None or not distribution.samples:
+            for each in work:
+                self._learn(variant, name, each, taken_ns)
+            of = self._of(variant)
+            if name in of.index:
+                of.used_ns[of.index[name]] = taken_ns
+
     def quickest_ns(self, variant: VariantName, app: int) -> float:
-        """Return the least time a request can take on any executor; 0 where there is none."""
-        executors = self._latencies.executors(variant)
-        if not executors:
-            return 0.0
-        times = [self.times(executor, variant) for executor in executors]
+        """Return the least time a request can take on any executor; 0 where there is none.
+
+        By the profile and its slowdown, which fades on an idle executor, where that is less than
+        by the pace of the last batches: if those were slow and no more ran, the pace is stale.
+        """
         table = self.table(variant)
         least = float(table.least[table.rank[app]])
-        return min(of.batch_ns(0, least) for of in times if of is not None)
+        return min(
+            (
+                min(
+                    times.batch_ns(0, least),
+                    times.profiled_ns(times.sizes[0], least) * self._latencies.slowdown(executor),
+                )
+                for executor in self._latencies.executors(variant)
+                if (times := self.times_now(executor, variant)) is not None
+            ),
+            default=0.0,
+        )
 
     def known(self, executor: ExecutorId, variant: VariantName, name: str) -> Known | None:
         """Return what is known of an application; None where the variant is not loaded."""
         times = self.times(executor, variant)
         if times is None:
             return None
-        distribution = self._of(variant).distributions[self.app(variant, name)]
+        distribution = self.distribution(variant, name)
+        if distribution is None:
+            distribution = EmpiricalDistribution(self._of(variant).prior)
         work = distribution.quantile(self._latencies.parameters.high_quantile)
         return Known(distribution.samples, distribution.newest_ns, times.batch_ns(0, work))
+
+    def expected_ns(
+        self, executor: ExecutorId, variant: VariantName, apps: Sequence[str], batch_size: int
+    ) -> float | None:
+        """Return what a batch takes in the mean: the profile as corrected for drift, times work.
+
+        What is known of each member's application counts; of a new one, the profile's work. It is
+        that of an executor without slowdown: multiply by it, as everywhere (`Latencies`).
+
+        Args:
+            executor: where.
+            variant: what.
+            apps: the application of each member, at least one.
+            batch_size: at most the largest profiled; padded to the next profiled one.
+
+        Returns:
+            ns; None where the executor does not hold the variant.
+        """
+        times = self.times(executor, variant)
+        if times is None:
+            return None
+        return times.profiled_ns(batch_size, self._longest(variant, apps).mean)
+
+    def quantile_ns(
+        self,
+        executor: ExecutorId,
+        variant: VariantName,
+        apps: Sequence[str],
+        batch_size: int,
+        q: float,
+    ) -> float | None:
+        """Return what a batch does not exceed with probability `q`; the rest as `expected_ns`."""
+        times = self.times(executor, variant)
+        if times is None:
+            return None
+        return times.profiled_ns(batch_size, self._longest(variant, apps).quantile(q))
+
+    def _longest(self, variant: VariantName, apps: Sequence[str]) -> Longest:
+        indices = self._indices(variant, apps)  # before the table: it may grow
+        return self.table(variant).longest(indices)
+
+    def _indices(self, variant: VariantName, apps: Sequence[str]) -> tuple[int, ...]:
+        return tuple(self.app(variant, name) for name in apps)
 
     def sampled(
         self, executor: ExecutorId, variant: VariantName, name: str, took_ns: float, now_ns: int
     ) -> None:
         """Learn from a request that ran alone on a box with nothing else to do."""
+        self._now_ns = max(self._now_ns, now_ns)
         times = self.times(executor, variant)
         if times is not None:
-            self._learn(variant, name, times.work_when_idle(took_ns), now_ns)
+            self._learn(variant, name, times.work_of(took_ns), now_ns)
 
     def _learn(self, variant: VariantName, name: str, work: float, now_ns: int) -> None:
         of = self._of(variant)
@@ -127,33 +388,100 @@ class Learning:
         turns = distribution.turns
         if distribution.add(work, now_ns):
             of.news += 1
-        if distribution.turns != turns:
+        self._news += 1
+        tells = distribution.turns != turns or distribution.samples in _TELLING
+        if tells:
             of.table = None
+        if tells or self._news >= REFRESH_SAMPLES:
+            self.generation += 1
+            self._news = 0
 
-    def started(self, executor: ExecutorId, apps: Sequence[str]) -> None:
-        """Remember whose requests an executor runs."""
-        self._running[executor] = list(apps)
-
-    def completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
-        """Learn from a batch; one of a single request is a sample as well."""
-        apps = self._running.pop(batch.executor, [])
+    def completed(self, batch: Infer, apps: Sequence[str], took_ns: int, now_ns: int) -> None:
+        """Learn from a batch and its members' applications; one of a single is a sample too."""
+        self._now_ns = max(self._now_ns, now_ns)
         times = self.times(batch.executor, batch.variant)
         if times is None or batch.batch_size not in times.sizes or len(apps) == 0:
             return
-        table = self.table(batch.variant)
-        ranks = table.rank[[self.app(batch.variant, name) for name in apps]]
-        cdf = np.exp(table.log_cdf[ranks].sum(axis=0))
-        longest = table.greatest - float(cdf @ table.weights)
-        times.served(batch.batch_size, longest, took_ns, now_ns)
+        longest = self._longest(batch.variant, apps)
+        times.served(batch.batch_size, longest.mean, took_ns, now_ns)
+        if len(apps) > 1:
+            work = times.longest_work(batch.batch_size, took_ns)
+            self._learn_mixed(
+                batch.variant, Mixed(self._indices(batch.variant, apps), work, now_ns)
+            )
         if len(apps) == batch.batch_size == 1:
             self._learn(batch.variant, apps[0], times.work_of(took_ns), now_ns)
 
-    def _of(self, variant: VariantName) -> _Applications:
+    def _learn_mixed(self, variant: VariantName, batch: Mixed) -> None:
+        """Learn from a batch of several, where single requests tell too little."""
+        of = self._of(variant)
+        of.mixed.append(batch)
+        of.unread += 1
+        self._compare(of, batch)
+        if of.unread >= min(REFRESH_SAMPLES, 1 + len(of.mixed) // READ_SHARE):
+            self._infer(of)
+
+    def _compare(self, of: Applications, batch: Mixed) -> None:
+        """Note whether a batch contradicts the samples of whose requests should be its longest."""
+        owner = max(batch.apps, key=lambda app: of.distributions[app].greatest)
+        values = of.distributions[owner].sampled_values
+        if len(values) < SAMPLES_MIN:
+            return
+        alike = batch.apps.count(owner) == len(batch.apps)
+        row = of.surprises.setdefault((owner, alike), deque(maxlen=SURPRISE_WINDOW))
+        if row and batch.ended_ns - row[-1][0] < SURPRISE_SPACING_NS:
+            return
+        members = batch.apps.count(owner)
+        side, chance = _surprise(values, members, len(batch.apps), batch.work)
+        row.append((batch.ended_ns, side, chance))
+
+    def _is_contradicted(self, of: Applications, app: int) -> bool:
+        """Say whether batches contradict an application's samples."""
+        for alike in (True, False):
+            row = of.surprises.get((app, alike), ())
+            quick = sum(side < 0 for _, side, _ in row)
+            slow = sum(side > 0 for _, side, _ in row)
+            if _is_rare(quick, SURPRISE * len(row)) or _is_rare(slow, sum(of for _, _, of in row)):
+                return True
+        return False
+
+    def _overthrow(self, of: Applications, app: int) -> None:
+        """Forget the samples of before the batches that contradict them, and their like."""
+        rows = [of.surprises.pop((app, alike), deque()) for alike in (True, False)]
+        since_ns = min(ended_ns for row in rows for ended_ns, side, _ in row if side)
+        of.distributions[app].forget_before(since_ns)
+        of.mixed = deque((b for b in of.mixed if b.ended_ns >= since_ns), MIXED_WINDOW)
+
+    def _infer(self, of: Applications) -> None:
+        """Make use of the batches."""
+        of.unread = 0
+        beliefs = {}
+        for app in sorted({app for batch in of.mixed for app in batch.apps}):
+            distribution = of.distributions[app]
+            if self._is_contradicted(of, app):
+                self._overthrow(of, app)
+            known = distribution.samples >= SAMPLES_ENOUGH
+            if known and distribution.inferred:
+                distribution.infer(None)
+                of.table = None
+            beliefs[app] = Belief(
+                of.prior, distribution.sampled_values, distribution.samples, known
+            )
+        if all(belief.fixed for belief in beliefs.values()):
+            return
+        members = Counter(app for batch in of.mixed for app in batch.apps)
+        seen_ns = {app: batch.ended_ns for batch in of.mixed for app in batch.apps}
+        for app, values in infer(of.mixed, beliefs).items():
+            # Of so few the tail of the profile says more.
+            if members[app] + beliefs[app].samples >= SAMPLES_MIN:
+                of.distributions[app].infer(values, seen_ns.get(app, 0))
+        of.table = None
+        self.generation += 1
+
+    def _of(self, variant: VariantName) -> Applications:
         of = self._applications.get(variant)
         if of is None:
-            executors = self._latencies.executors(variant)
-            times = self.times(executors[0], variant) if executors else None
-            if times is None:
-                return _Applications([1.0])
-            of = self._applications[variant] = _Applications(times.prior_work)
+            profile = self._latencies.any_profile(variant)
+            prior = [1.0] if profile is None else BatchTimes(profile).prior_work
+            of = self._applications[variant] = Applications(prior, profile is not None)
         return of

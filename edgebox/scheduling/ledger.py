@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.requests import CameraId, Request, RequestId
-from edgebox.scheduling.events import Infer
+from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.scheduling.events import Drop, Finish, Infer
 
 
 class Stage(Enum):
@@ -29,6 +29,13 @@ class LiveRequest:
     """Its camera left while it ran; it ends with its batch."""
     ready_ns: int = 0
     """When it was prepared."""
+
+    def ended(self, now_ns: int) -> Finish | Drop:
+        """Return how it ends whose batch came back now."""
+        if self.departed:
+            return Drop(self.request.id, DropReason.DEPARTED)
+        on_time = now_ns <= self.request.deadline_ns
+        return Finish(self.request.id, Outcome.ON_TIME if on_time else Outcome.LATE)
 
 
 @dataclass(frozen=True, slots=True)

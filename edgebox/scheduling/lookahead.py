@@ -76,7 +76,9 @@ class PlayedSteps:
 class RecentArrivals:
     """The last arrivals of one variant."""
 
-    def __init__(self) -> None:
+    def __init__(self, replaced: int = 0) -> None:
+        self.replaced = replaced
+        """`Learning.replaced`: an index is that of the same application while it stays."""
         self._seen: deque[tuple[int, int, int]] = deque(maxlen=RECENT)
         self._singles: deque[tuple[Step, ...]] = deque(maxlen=RECENT)
 

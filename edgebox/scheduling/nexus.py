@@ -27,7 +27,7 @@ class Nexus(QueueingPolicy):
             for start in range(len(queue)):
                 count = min(planned, len(queue) - start)
                 at = next(at for at, size in enumerate(row.sizes) if size >= count)
-                takes_ns = row.median_ns[at] + self._latencies.overhead_ns
+                takes_ns = row.median_ns[at] + self._latencies.overhead_ns(executor)
                 if queue.deadlines[start] >= now_ns + takes_ns:
                     batch = self._batch(variant, row, range(start, start + count))
                     self._waiting.give_up(queue.requests[:start], now_ns)

@@ -19,16 +19,15 @@ the reading that serves best. Differences from the text:
 Cost: O(n log v) array operations per batch size tried, with v values per distribution.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.distributions import EmpiricalDistribution, Floats, Places
-from edgebox.scheduling.events import Infer
-from edgebox.scheduling.latencies import Latencies
-from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.policy import Batch, Known
+from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues
 from edgebox.scheduling.steps import Steps
 
@@ -39,42 +38,28 @@ _VALUES = 64
 """Equally likely values that stand for a batch's time."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What a batch takes beside its work."""
+
+    slowed: float
+    """Times as long, because other executors run."""
+    overhead_ns: int
+
+
 class Orloj(QueueingPolicy):
     """The largest full batch of those expected to be in time, by time-varying priority."""
 
     wants_samples = True
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._learning = Learning(self._latencies)
-
-    def attach(self, latencies: Latencies) -> None:
-        """Take the expected times to start from."""
-        super().attach(latencies)
-        self._learning = Learning(latencies)
-
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Watch the deadline of a request that is being decoded."""
-        self._waiting.admit(request, variant, self._learning.app(variant, request.app))
-
-    def sampled(
-        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
-    ) -> None:
-        """Learn what a request of an application took alone."""
-        self._learning.sampled(executor, variant, app, took_ns, now_ns)
-
-    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
-        """Return what was learnt of an application."""
-        return self._learning.known(executor, variant, app)
-
-    def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
-        """Learn what a batch took."""
-        self._learning.completed(batch, took_ns, now_ns)
+        self._waiting.admit(request, variant, self._learning.app(variant, request.app, now_ns))
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the requests with the highest priorities that fill the largest batch."""
         for variant, queue, row in queues:
-            times = self._learning.times(executor, variant)
+            times = self._learning.times_now(executor, variant, now_ns)
             if times is None:
                 continue
             columns = queue.columns
@@ -84,11 +69,14 @@ class Orloj(QueueingPolicy):
             else:
                 steps = columns.steps.left(now_ns)
                 slack_ns = steps.slack_ns[-1]
+            beside = _Beside(
+                self._latencies.slowed(executor, variant), self._latencies.overhead_ns(executor)
+            )
             for at in reversed(range(len(row.sizes))):
-                places = self._top(variant, times, at, slack_ns, columns.app, steps=steps)
+                places = self._top(
+                    variant, times, at, slack_ns, columns.app, steps=steps, beside=beside
+                )
                 if places is not None:
-                    apps = [self._waiting.request(queue.requests[p]).app for p in places]
-                    self._learning.started(executor, apps)
                     return self._batch(variant, row, places)
         return None
 
@@ -101,6 +89,7 @@ class Orloj(QueueingPolicy):
         app: Places,
         *,
         steps: Steps | None,
+        beside: _Beside,
     ) -> list[int] | None:
         """Return the requests that fill a batch of the `at`-th size; None: they are too few.
 
@@ -111,16 +100,17 @@ class Orloj(QueueingPolicy):
             slack_ns: (n,): time to each deadline, of several to the last.
             app: (n,): indices of the applications.
             steps: all deadlines, where anybody has several.
+            beside: what batches take on top, on this executor and now.
         """
         size = times.sizes[at]
         if len(slack_ns) < size:
             return None
         priority = np.full(len(slack_ns), -1.0)
         for index in np.unique(app):
-            batch_ns = self._batch_times_ns(variant, times, at, int(index))
+            batch_ns = beside.slowed * self._batch_times_ns(variant, times, at, int(index))
             of_app = np.flatnonzero(app == index)
             # A ns of grace: finishing exactly at the deadline counts.
-            need_ns = batch_ns.mean() + self._latencies.overhead_ns - 1
+            need_ns = batch_ns.mean() + beside.overhead_ns - 1
             of_app = of_app[slack_ns[of_app] >= need_ns]
             if steps is None:
                 priority[of_app] = priorities(slack_ns[of_app] + 1, batch_ns)
@@ -141,7 +131,7 @@ class Orloj(QueueingPolicy):
         """Return the expected time alone: the text drops what is late by its estimate."""
         found = []
         for executor in self._latencies.executors(variant):
-            times = self._learning.times(executor, variant)
+            times = self._learning.times_now(executor, variant)
             if times is not None:
                 found.append(float(self._batch_times_ns(variant, times, 0, app).mean()))
         return min(found, default=0.0)

@@ -28,6 +28,9 @@ class SchedulerParameters:
     """Share of the SLO that a camera's first variant may take, its link not being known."""
     first_pixels_max: int = 60_000
     """Input pixels of a camera's first variant: its frames of some 18 KB pass a slow link too."""
+    busy_share: float = 0.75
+    """Share of its time for which an executor runs where the planner plans as much as it may: its
+    `utilisation_max`."""
     quality: int = 85
     """JPEG quality of the first advice; from the first plan on the planner says."""
     advice_refresh_ns: int = 2_000_000_000
@@ -43,11 +46,16 @@ class SchedulerParameters:
     slowdown_quantile: float = 0.75
     """The quantile at which measured times and profile are compared: a quarter of the batches
     may be outliers and change nothing; that is what the high quantile is for."""
+    drift_after_ns: int = 10_000_000_000
+    """Batches must have left what is expected of them for so long until it counts as drift: a busy
+    spell of the machine is none."""
     sample_share: float = 0.01
     """Share of an executor's time for running requests once more, alone, to learn what they take;
     0: never. Only policies that learn have any use for it."""
     sample_horizon_ns: int = 600_000_000_000
     """What was learnt of a single request counts for so long, while there is newer enough."""
+    batch_limit_min_ns: int = 1_000_000_000
+    """No batch is given up before this, however short it should be: machines stumble."""
     idle_half_life_ns: int = 2_000_000_000
     """While an executor is idle, its excess over the profile is halved this often, so that a box
     that stopped admitting work because it was slow finds out when it no longer is."""

@@ -13,8 +13,10 @@ from typing import Protocol
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
 from edgebox.scheduling.events import Infer
+from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.homes import NONE, Barred
 from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.learning import Learning
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +29,6 @@ class Batch:
     """A profiled size, at least as many as there are requests; the rest is padding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a policy knows of an application's requests when they run alone."""
-
-    samples: int
-    """How many it remembers."""
-    newest_ns: int
-    """When the last of them was taken; 0 if there is none."""
-    high_ns: float
-    """What one takes at the high quantile; before there are samples, by the profile."""
-
-
 class BatchingPolicy(Protocol):
     """What decides who runs next.
 
@@ -47,10 +37,14 @@ class BatchingPolicy(Protocol):
     """
 
     wants_samples: bool
-    """Whether it learns from requests that ran alone."""
+    """Whether it decides by applications, so that running requests again, alone, is worth it."""
 
-    def attach(self, latencies: Latencies) -> None:
-        """Take the expected times to decide by; called once, before anything else."""
+    def attach(self, latencies: Latencies, learning: Learning, expectations: Expectations) -> None:
+        """Take the expected times to decide by; called once, before anything else.
+
+        `latencies` has them by variant, `learning` by application too; the Scheduler feeds both.
+        `expectations` has what admission goes by: who drops earlier loses what was admitted.
+        """
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Note a request that is being decoded for this variant: not ready for a batch yet."""
@@ -61,16 +55,8 @@ class BatchingPolicy(Protocol):
     def removed(self, request: RequestId) -> None:
         """Forget a request that has ended (camera gone, overload, invalid)."""
 
-    def sampled(
-        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
-    ) -> None:
-        """Note what a request of an application took alone, for policies that learn."""
-
-    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
-        """Return what it knows of an application; None: nothing to learn there."""
-
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
-        """Note how long a batch took, for policies that learn."""
+        """Note how long a batch took, for policies with measurements of their own."""
 
     def expired(self, now_ns: int) -> list[RequestId]:
         """Give away the requests to be dropped now."""

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
 from edgebox.scheduling.events import Infer
+from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.homes import NONE, Barred
 from edgebox.scheduling.latencies import Latencies, Row
+from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.parameters import SchedulerParameters
-from edgebox.scheduling.policy import Batch, Known
+from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.waiting import ReadyQueue, Waiting
 
 Queues = list[tuple[VariantName, ReadyQueue, Row]]
@@ -26,15 +28,20 @@ class QueueingPolicy:
 
     def __init__(self) -> None:
         self._latencies = Latencies(SchedulerParameters())
+        self._learning = Learning(self._latencies)
+        self._expectations = Expectations(self._latencies, self._learning)
         self._waiting = Waiting(self._quickest_ns)
 
-    def attach(self, latencies: Latencies) -> None:
+    def attach(self, latencies: Latencies, learning: Learning, expectations: Expectations) -> None:
         """Take the expected times to decide by."""
+        self._expectations = expectations
         self._latencies = latencies
+        self._learning = learning
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
         """Watch the deadline of a request that is being decoded."""
-        self._waiting.admit(request, variant, 0)
+        app = self._learning.app(variant, request.app, now_ns)
+        self._waiting.admit(request, variant, app)
 
     def prepared(self, request: RequestId, now_ns: int) -> None:
         """Queue a request."""
@@ -43,15 +50,6 @@ class QueueingPolicy:
     def removed(self, request: RequestId) -> None:
         """Forget a request."""
         self._waiting.remove(request)
-
-    def sampled(
-        self, executor: ExecutorId, variant: VariantName, app: str, took_ns: int, now_ns: int
-    ) -> None:
-        """Learn nothing from single requests."""
-
-    def known(self, executor: ExecutorId, variant: VariantName, app: str) -> Known | None:
-        """Know nothing."""
-        return None
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
         """Learn nothing from batches."""
@@ -80,8 +78,8 @@ class QueueingPolicy:
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
         """Return the time that a request must still have to be kept."""
         # A variant that no executor has keeps its requests to the deadline: one may come back.
-        row = self._latencies.best(variant)
-        return 0.0 if row is None else float(row.low_ns[0])
+        alone = self._expectations.alone(variant, self._learning.name(variant, app))
+        return 0.0 if alone is None else alone.low_ns
 
     def _queues(self, executor: ExecutorId, barred: Barred) -> Queues:
         """Return what waits for an executor, the queue with the earliest deadline first."""

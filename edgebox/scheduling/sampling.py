@@ -36,8 +36,8 @@ from edgebox.domain.requests import BatchId, Request, RequestId
 from edgebox.scheduling.distributions import SAMPLES_ENOUGH
 from edgebox.scheduling.events import Infer, Release, Retain, Sample
 from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.parameters import SchedulerParameters
-from edgebox.scheduling.policy import BatchingPolicy
 
 HARM_SHARE = 1 / 3
 """Of the tightest deadline: what a request that arrives during a sample may lose. Where execution
@@ -94,12 +94,17 @@ class Sampling:
     """What is retained, what is being sampled, and when the next sample may start."""
 
     def __init__(
-        self, parameters: SchedulerParameters, policy: BatchingPolicy, latencies: Latencies
+        self,
+        parameters: SchedulerParameters,
+        latencies: Latencies,
+        learning: Learning,
+        *,
+        wanted: bool,
     ) -> None:
         self._share = parameters.sample_share
-        self.wanted = policy.wants_samples and self._share > 0
+        self.wanted = wanted and self._share > 0
         """Whether anything is sampled at all."""
-        self._policy = policy
+        self._learning = learning
         self._latencies = latencies
         self.running: RunningSample | None = None
         self.retained: dict[_Key, deque[Retained]] = {}
@@ -226,11 +231,18 @@ class Sampling:
         self._spaced_ns = now_ns + SPACING_NS
         return sample
 
-    def ended(self, executor: ExecutorId, batch: BatchId, took_ns: int) -> RunningSample | None:
-        """Settle what a sample took; None: this one does not run."""
+    def ended(
+        self, executor: ExecutorId, batch: BatchId, took_ns: int | None, now_ns: int
+    ) -> RunningSample | None:
+        """Settle what a sample took; None: this one does not run.
+
+        Of one that told nothing (`took_ns` is None) all the time since it began is paid for.
+        """
         running = self.running
         if running is None or (running.sample.executor, running.sample.batch) != (executor, batch):
             return None
+        if took_ns is None:
+            took_ns = now_ns - running.started_ns
         # What it should have taken was saved up before it began.
         more_ns = round((took_ns - running.expected_ns) / self._share)
         self._paid_ns[executor] = running.started_ns + more_ns
@@ -242,7 +254,7 @@ class Sampling:
         """Return the neediest application of the executor that may sample first, and when."""
         neediest: dict[ExecutorId, tuple[tuple[int, int], _Key]] = {}
         for key, kept in self.retained.items():
-            known = self._policy.known(*key)
+            known = self._learning.known(*key)
             left_ns = min(each.left_ns for each in kept)
             if self._slo_ns is not None:
                 left_ns = min(left_ns, self._slo_ns)

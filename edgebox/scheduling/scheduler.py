@@ -5,7 +5,8 @@ by the driver, waits for the policy to put it into a batch, runs, and ends: ever
 exactly one `Finish` or `Drop`. What can no longer make its deadline, of several the last, is
 dropped as soon as that is certain, and not before. A box with nothing to do runs some of the
 finished ones again, to learn what they take (`sampling`). Beside it runs the slow loop
-(`adaptation`): snapshots go out as `ComputePlan`, plans come back as events and become advice.
+(`adaptation`): snapshots go out as `ComputePlan`, plans come back as events and become advice. An
+executor that hangs or keeps failing is taken out, and opened anew (`supervision`).
 
 Pure and deterministic: no clock, no I/O, no randomness. The same events at the same instants give
 the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict
@@ -17,27 +18,22 @@ from typing import Any
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
-from edgebox.domain.requests import (
-    BatchId,
-    CameraId,
-    DropReason,
-    Outcome,
-    Request,
-    RequestId,
-)
+from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
-from edgebox.scheduling.admission import Ladders, choose_for_deadlines
-from edgebox.scheduling.calibration import Calibration
-from edgebox.scheduling.corrections import Corrections
-from edgebox.scheduling.events import Action, Drop, Event, Finish, Infer, Prepare
+from edgebox.scheduling.admission import Admission
+from edgebox.scheduling.events import Action, Drop, Event, Infer, Prepare
+from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.homes import Barred, Homes
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.ladders import Ladders
+from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import Ledger, Stage
 from edgebox.scheduling.parameters import SchedulerParameters
-from edgebox.scheduling.policy import BatchingPolicy
+from edgebox.scheduling.policy import Batch, BatchingPolicy
 from edgebox.scheduling.residency import Memory, Residency
 from edgebox.scheduling.sampling import Sampling, scattered
+from edgebox.scheduling.supervision import Supervised, Supervision
+from edgebox.scheduling.trials import Trials
 
 __all__ = ["Scheduler", "SchedulerParameters"]
 
@@ -48,23 +44,27 @@ class Scheduler:
     def __init__(self, parameters: SchedulerParameters, policy: BatchingPolicy) -> None:
         self._parameters = parameters
         self._policy = policy
-        self._latencies = Latencies(parameters)
-        self._calibration = Calibration(parameters)
-        self._corrections = Corrections(parameters, self._latencies, self._calibration)
-        self._ladders = Ladders(self._latencies)
-        self._homes = Homes(self._latencies)
-        self._adaptation = Adaptation(
-            parameters, self._ladders, self._homes, self._latencies, self._calibration
+        self._times = times = ExecutionTimes(parameters)
+        self._trials = Trials(parameters, times.learning, times.expectations)
+        self._ladders = Ladders(times.latencies)
+        self._homes = Homes(times.latencies)
+        self._adaptation = Adaptation(parameters, self._ladders, self._homes, times)
+        self._sampling = Sampling(
+            parameters, times.latencies, times.learning, wanted=policy.wants_samples
         )
-        self._sampling = Sampling(parameters, policy, self._latencies)
-        self._residency = Residency(self._latencies, self._sampling)
+        self._residency = Residency(times.latencies, self._sampling)
         self._ledger = Ledger()
+        self._supervision = supervision = Supervision(
+            times.latencies, times.learning, self._ledger, self._sampling
+        )
+        parts = self._ladders, self._adaptation, self._trials
+        self._admission = Admission(times, *parts, supervision)
         self._executors: dict[ExecutorId, None] = {}
         self._next_batch = 1
         self._stopping = False
         self._now_ns = 0
         self._out: list[Action] = []
-        policy.attach(self._latencies)
+        policy.attach(times.latencies, times.learning, times.expectations)
 
     def handle(self, event: Event | None, now_ns: int) -> list[Action]:
         """Take one fact in and return the orders that follow from it.
@@ -80,28 +80,28 @@ class Scheduler:
         self._now_ns = now_ns
         out: list[Action] = []
         self._out = out
-        self._relax()
+        self._times.relax(self._resting(), now_ns)
         for event in facts:
             _STEPS[type(event)](self, event)
+            self._supervision.heard(event, now_ns)
+        self._supervise()
         self._drop_expired()
         self._dispatch()
         self._sample()
         self._plan()
+        self._supervision.ordered(out, now_ns)
         return out
 
     def next_wakeup_ns(self) -> int | None:
         """Return when `handle(None, ...)` is due if no event comes before; None: never."""
-        due = [self._policy.next_wakeup_ns()]
+        due = [self._policy.next_wakeup_ns(), self._trials.due_ns()]
+        due.append(self._supervision.due_ns(self._stopping))
         if not self._stopping:
             due.append(self._adaptation.next_plan_ns())
             if not self._ledger.live:
                 due.append(self._sampling.due_ns())
         if self._ledger.waiting:
-            due.extend(
-                self._calibration.relax_at_ns(executor)
-                for executor in self._executors
-                if executor not in self._ledger.running and self._latencies.slowdown(executor) > 1
-            )
+            due.append(self._times.relax_at_ns(self._resting()))
         return min((at for at in due if at is not None), default=None)
 
     @property
@@ -142,17 +142,32 @@ class Scheduler:
     @property
     def slowdown(self) -> Mapping[ExecutorId, float]:
         """How much slower than its profile each executor lately is, at least 1."""
-        return self._latencies.slowdowns
+        return self._times.latencies.slowdowns
 
     @property
     def corrections(self) -> Mapping[ExecutorId, Mapping[VariantName, float]]:
         """What profiles are multiplied by as drift was seen; 1 where not named."""
-        return self._corrections.factors
+        return self._times.corrections.factors
+
+    @property
+    def learning(self) -> Learning:
+        """What is known of each application's execution times; to be read only."""
+        return self._times.learning
+
+    @property
+    def times(self) -> ExecutionTimes:
+        """What is known of execution times; to be read only."""
+        return self._times
 
     @property
     def memories(self) -> Mapping[ExecutorId, Memory]:
         """What executors with limited memory hold."""
         return self._residency.memories
+
+    @property
+    def supervised(self) -> Mapping[ExecutorId, Supervised]:
+        """How every executor is, those that are lost too."""
+        return self._supervision.executors
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -170,37 +185,30 @@ class Scheduler:
         if request.id in self._ledger.live:
             return
         variant = self._admit(request)
+        if variant is DropReason.INFEASIBLE:
+            variant = self._tried(request) or variant
         if isinstance(variant, DropReason):
             self._out.append(Drop(request.id, variant))
             return
         self._ledger.admit(request, variant)
-        self._policy.admitted(request, variant, self._now_ns)
+        if not self._trials.is_of(request.id):
+            self._policy.admitted(request, variant, self._now_ns)
         self._out.append(Prepare(request.id, variant))
 
     def _admit(self, request: Request) -> VariantName | DropReason:
         if self._stopping:
             return DropReason.SHUTDOWN
-        connected = self._adaptation.cameras.get(request.camera)
-        ready_ns = self._now_ns + self._calibration.prepare_ns
-        if request.variant is not None:
-            row = self._latencies.best(request.variant)
-            # Nothing smaller can be run instead, so it is tried if there is any chance at all.
-            fits = row is not None and row.low_ns[0] <= request.last_deadline_ns - ready_ns
-            variant: VariantName | None = request.variant if fits else None
-        elif connected is None:
-            return DropReason.DEPARTED
-        else:
-            variant = choose_for_deadlines(
-                request,
-                connected.camera,
-                connected.assignment,
-                self._ladders.of(connected.camera.family),
-                latencies=self._latencies,
-                ready_ns=ready_ns,
-            )
-        if variant is None:
-            return DropReason.INFEASIBLE
-        return variant if self._make_room(request) else DropReason.OVERLOAD
+        if not self._executors and self._supervision.executors:
+            return DropReason.FAILED
+        variant = self._admission.choose(request, self._now_ns)
+        if isinstance(variant, DropReason) or self._make_room(request):
+            return variant
+        return DropReason.OVERLOAD
+
+    def _tried(self, request: Request) -> VariantName | None:
+        if self._ledger.waiting or not self._idle():
+            return None
+        return self._admission.choose_without_chance(request, self._now_ns)
 
     def _make_room(self, request: Request) -> bool:
         """Drop a camera's oldest waiting frame where it has, or all have, too many.
@@ -218,11 +226,15 @@ class Scheduler:
         return True
 
     def _request_prepared(self, event: events.RequestPrepared) -> None:
-        self._calibration.prepared(event.took_ns)
         live = self._ledger.live.get(event.request)
-        if live is not None and live.stage is Stage.PREPARING:
+        if live is None:
+            return
+        if self._ladders.is_as_planned(live.request, live.variant):
+            self._times.calibration.prepared(event.took_ns)
+        if live.stage is Stage.PREPARING:
             self._ledger.prepared(live, self._now_ns)
-            self._policy.prepared(event.request, self._now_ns)
+            if not self._trials.is_of(event.request):
+                self._policy.prepared(event.request, self._now_ns)
 
     def _request_rejected(self, event: events.RequestRejected) -> None:
         live = self._ledger.live.get(event.request)
@@ -230,7 +242,10 @@ class Scheduler:
             self._drop_waiting(event.request, DropReason.INVALID)
 
     def _drop_waiting(self, request: RequestId, reason: DropReason) -> None:
-        self._policy.removed(request)
+        if self._trials.is_of(request):
+            self._trials.end()
+        else:
+            self._policy.removed(request)
         self._ledger.end_waiting(request)
         self._out.append(Drop(request, reason))
 
@@ -244,52 +259,40 @@ class Scheduler:
         if not self._runs(event.executor, event.batch):
             return
         batch = self._ledger.running[event.executor]
-        drifts = self._corrections.batch_completed(batch, event.took_ns, self._now_ns)
-        self._calibrate(event.executor)
+        members = self._ledger.finish(event.executor)
+        apps = [live.request.app for live in members]
+        alone_ns, drifts = self._times.batch_completed(batch, apps, event.took_ns, self._now_ns)
+        if self._times.calibrate(event.executor):
+            self._adaptation.slowed()
         if drifts:
             self._out += drifts
             self._resources_changed()
-        self._policy.batch_completed(batch.infer, event.took_ns, self._now_ns)
-        members = self._ledger.finish(event.executor)
+        self._policy.batch_completed(batch.infer, alone_ns, self._now_ns)
         if self._sampling.wanted and not self._stopping:
             one = members[scattered(batch.infer.batch, len(members))]
             if not one.departed:
                 self._out += self._sampling.served(
                     batch.infer, one.request, event.took_ns, self._now_ns
                 )
-        for live in members:
-            request = live.request
-            if live.departed:
-                self._out.append(Drop(request.id, DropReason.DEPARTED))
-            else:
-                on_time = self._now_ns <= request.deadline_ns
-                outcome = Outcome.ON_TIME if on_time else Outcome.LATE
-                self._out.append(Finish(request.id, outcome))
+        self._out += (live.ended(self._now_ns) for live in members)
         self._adaptation.finished(batch, members, self._now_ns)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event.executor, event.batch):
             self._fail(event.executor)
 
-    def _request_sampled(self, event: events.RequestSampled) -> None:
-        if event.executor in self._executors:
-            self._policy.sampled(
-                event.executor, event.variant, event.app, event.took_ns, self._now_ns
-            )
+    def _learning_restored(self, event: events.LearningRestored) -> None:
+        self._times.restore(event.learned, self._now_ns)
+        self._resources_changed()
 
-    def _sample_completed(self, event: events.SampleCompleted) -> None:
-        ended = self._sampling.ended(event.executor, event.batch, event.took_ns)
+    def _sample_ended(self, event: events.SampleCompleted | events.SampleFailed) -> None:
+        took_ns = event.took_ns if isinstance(event, events.SampleCompleted) else None
+        ended = self._sampling.ended(event.executor, event.batch, took_ns, self._now_ns)
         if ended is not None:
-            variant = ended.sample.variant
-            self._policy.sampled(event.executor, variant, ended.app, event.took_ns, self._now_ns)
-
-    def _sample_failed(self, event: events.SampleFailed) -> None:
-        running = self._sampling.running
-        if running is not None:
-            self._sampling.ended(event.executor, event.batch, self._now_ns - running.started_ns)
+            self._times.sample_ended(ended, took_ns, self._now_ns)
 
     def _fail(self, executor: ExecutorId) -> None:
-        self._calibration.batch_failed(executor, self._now_ns)
+        self._times.batch_failed(executor, self._now_ns)
         for live in self._ledger.finish(executor):
             reason = DropReason.DEPARTED if live.departed else DropReason.FAILED
             self._out.append(Drop(live.request.id, reason))
@@ -303,16 +306,13 @@ class Scheduler:
     def _camera_opened(self, event: events.CameraOpened) -> None:
         if event.camera.id in self._adaptation.cameras:
             self._leave(event.camera.id)
-        self._out.extend(self._adaptation.open(event.camera, self._now_ns))
+        self._out += self._adaptation.open(event.camera, self._now_ns)
         self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
     def _camera_changed(self, event: events.CameraChanged) -> None:
         if event.camera.id in self._adaptation.cameras:
             self._out.extend(self._adaptation.change(event.camera, self._now_ns))
             self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
-
-    def _camera_closed(self, event: events.CameraClosed) -> None:
-        self._leave(event.camera)
 
     def _leave(self, camera: CameraId) -> None:
         # One-shot requests have a camera that never opened; it can leave all the same.
@@ -322,24 +322,14 @@ class Scheduler:
             self._adaptation.close(camera)
             self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
-    def _link_measured(self, event: events.LinkMeasured) -> None:
-        self._adaptation.link_measured(event.camera, event.link)
-
     def _plan_computed(self, event: events.PlanComputed) -> None:
         self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
         if self._residency.memories and not self._stopping:
             in_use = self._ledger.variants | self._sampling.variants
-            wanted = self._adaptation.wanted
-            cameras = {
-                executor: {v: wanted[v] for v in self._homes.serves(executor, wanted)}
-                for executor in self._residency.memories
-            }
+            cameras = self._homes.shares(self._residency.memories, self._adaptation.wanted)
             self._out += self._residency.planned(cameras, in_use, self._now_ns)
             self._ladders.refresh()
             self._homes.refresh()
-
-    def _plan_failed(self, event: events.PlanFailed) -> None:
-        self._adaptation.plan_failed()
 
     # Resources
 
@@ -347,13 +337,11 @@ class Scheduler:
         if event.executor in self._executors:
             self._forget_executor(event.executor)
         self._executors[event.executor] = None
-        self._latencies.executor_started(event.executor, event.profiles)
-        self._corrections.executor_started(event.executor, event.profiles)
-        self._calibration.executor_started(event.executor, self._now_ns)
+        self._times.executor_started(event.executor, event.profiles, self._now_ns)
         self._sampling.executor_started(event.executor, self._now_ns)
         self._resources_changed()
 
-    def _executor_stopped(self, event: events.ExecutorStopped) -> None:
+    def _executor_stopped(self, event: events.ExecutorStopped | events.Abandon) -> None:
         if event.executor in self._executors:
             self._forget_executor(event.executor)
             self._resources_changed()
@@ -363,34 +351,31 @@ class Scheduler:
             self._fail(executor)
         self._out += self._sampling.executor_stopped(executor)
         del self._executors[executor]
-        self._latencies.executor_stopped(executor)
-        self._corrections.executor_stopped(executor)
+        self._times.executor_stopped(executor, self._now_ns)
         self._residency.executor_stopped(executor)
-        self._calibration.executor_stopped(executor)
 
     def _variants_offered(self, event: events.VariantsOffered) -> None:
         self._ladders.offer(event.variants)
+        self._times.expectations.offer(event.variants)
         self._sampling.offered(event.variants)
         self._resources_changed()
 
     def _resources_changed(self) -> None:
         self._ladders.refresh()
         self._homes.refresh()
-        profiles = {executor: self._latencies.known(executor) for executor in self._executors}
+        profiles = {executor: self._times.latencies.known(executor) for executor in self._executors}
         self._out.extend(self._adaptation.resources_changed(profiles, self._now_ns))
 
     # Memory
 
     def _memory_limited(self, event: events.MemoryLimited) -> None:
         if event.executor in self._executors:
-            self._memory_changed(self._residency.limit(event))
+            self._out += self._residency.limit(event)
+            self._resources_changed()
 
     def _load_ended(self, event: events.WeightsLoaded | events.LoadFailed) -> None:
         in_use = self._ledger.variants | self._sampling.variants
-        self._memory_changed(self._residency.ended(event, in_use, self._now_ns))
-
-    def _memory_changed(self, orders: list[Action]) -> None:
-        self._out += orders
+        self._out += self._residency.ended(event, in_use, self._now_ns)
         self._resources_changed()
 
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
@@ -400,53 +385,66 @@ class Scheduler:
 
     # After every event
 
-    def _relax(self) -> None:
-        for executor in self._executors:
-            if executor not in self._ledger.running and self._calibration.relax(
-                executor, self._now_ns
-            ):
-                self._calibrate(executor)
+    def _supervise(self) -> None:
+        for lost in self._supervision.lost(self._now_ns):
+            self._executor_stopped(lost)
+            self._out.append(lost)
+        if not self._stopping:
+            self._out += self._supervision.orders(self._now_ns)
 
-    def _calibrate(self, executor: ExecutorId) -> None:
-        slowdown = self._calibration.slowdown(executor)
-        if slowdown > self._latencies.slowdown(executor):
-            self._adaptation.slowed()
-        self._latencies.set_slowdown(executor, slowdown)
-        self._latencies.overhead_ns = self._calibration.overhead_ns
+    def _resting(self) -> list[ExecutorId]:
+        return [executor for executor in self._executors if executor not in self._ledger.running]
 
     def _drop_expired(self) -> None:
         for request in self._policy.expired(self._now_ns):
             self._adaptation.expired(self._ledger.live[request].request.camera)
             self._ledger.end_waiting(request)
             self._out.append(Drop(request, DropReason.QUEUE))
+        if self._trials.request is not None and self._trials.late(self._now_ns):
+            self._drop_waiting(self._trials.request.id, DropReason.INFEASIBLE)
 
     def _dispatch(self) -> None:
         if not self._ledger.waiting:
             return
         for executor in self._idle():
             self._start(executor, self._homes.foreign(executor))
-        if not self._homes.groups:
+        if self._homes.groups:
+            for executor in self._idle():
+                unsafe = self._homes.unsafe(executor, self._ledger.ready)
+                if unsafe is not None:
+                    self._start(executor, unsafe)
+        self._try()
+
+    def _try(self) -> None:
+        """Run the frame that is tried, where nobody else wants the executor."""
+        request = self._trials.request
+        live = None if request is None else self._ledger.live[request.id]
+        if live is None or live.stage is not Stage.READY:
             return
         for executor in self._idle():
-            unsafe = self._homes.unsafe(executor, self._ledger.ready)
-            if unsafe is not None:
-                self._start(executor, unsafe)
+            row = self._times.latencies.row(executor, live.variant)
+            if row is not None and live.variant not in self._homes.foreign(executor):
+                self._trials.end()
+                self._infer(executor, Batch(live.variant, (live.request.id,), row.sizes[0]))
+                return
 
     def _idle(self) -> list[ExecutorId]:
         return [
             executor
-            for executor in self._latencies.fastest_first()
+            for executor in self._times.latencies.fastest_first()
             if executor not in self._ledger.running and executor != self._sampling.executor
         ]
 
     def _start(self, executor: ExecutorId, barred: Barred) -> None:
         batch = self._policy.next_batch(executor, self._now_ns, barred)
         if batch is not None:
-            infer = Infer(
-                executor, self._new_batch(), batch.variant, batch.requests, batch.batch_size
-            )
-            self._ledger.start(infer, self._now_ns)
-            self._out.append(infer)
+            self._infer(executor, batch)
+
+    def _infer(self, executor: ExecutorId, batch: Batch) -> None:
+        infer = Infer(executor, self._new_batch(), batch.variant, batch.requests, batch.batch_size)
+        self._ledger.start(infer, self._now_ns)
+        self._times.started(executor, self._now_ns)
+        self._out.append(infer)
 
     def _new_batch(self) -> BatchId:
         self._next_batch += 1
@@ -457,7 +455,9 @@ class Scheduler:
             return
         due_ns = self._sampling.due_ns()
         if due_ns is not None and due_ns <= self._now_ns:
-            self._out.append(self._sampling.start(self._new_batch(), self._now_ns))
+            sample = self._sampling.start(self._new_batch(), self._now_ns)
+            self._times.started(sample.executor, self._now_ns)
+            self._out.append(sample)
 
     def _plan(self) -> None:
         due_ns = self._adaptation.next_plan_ns()
@@ -471,17 +471,26 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestRejected: Scheduler._request_rejected,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,
-    events.RequestSampled: Scheduler._request_sampled,
-    events.SampleCompleted: Scheduler._sample_completed,
-    events.SampleFailed: Scheduler._sample_failed,
-    events.LinkMeasured: Scheduler._link_measured,
+    events.RequestSampled: lambda scheduler, event: scheduler._times.sampled(
+        event.executor, event.variant, event.app, event.took_ns, scheduler._now_ns
+    ),
+    events.LearningRestored: Scheduler._learning_restored,
+    events.SampleCompleted: Scheduler._sample_ended,
+    events.SampleFailed: Scheduler._sample_ended,
+    events.LinkMeasured: lambda scheduler, event: scheduler._adaptation.link_measured(
+        event.camera, event.link
+    ),
     events.CameraOpened: Scheduler._camera_opened,
     events.CameraChanged: Scheduler._camera_changed,
-    events.CameraClosed: Scheduler._camera_closed,
+    events.CameraClosed: lambda scheduler, event: scheduler._leave(event.camera),
     events.PlanComputed: Scheduler._plan_computed,
-    events.PlanFailed: Scheduler._plan_failed,
+    events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,
     events.ExecutorStopped: Scheduler._executor_stopped,
+    # These concern supervision alone, which hears of everything.
+    events.ExecutorHung: lambda scheduler, event: None,
+    events.OpenFailed: lambda scheduler, event: None,
+    events.LoadReturned: lambda scheduler, event: None,
     events.VariantsOffered: Scheduler._variants_offered,
     events.MemoryLimited: Scheduler._memory_limited,
     events.WeightsLoaded: Scheduler._load_ended,

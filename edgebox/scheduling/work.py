@@ -25,8 +25,36 @@ _JUMP = 0.03
 EDGE = 1e-6
 """Relative width of a jump."""
 
+_LONGEST_MAX = 128
+"""So many sets of members are remembered by a table."""
+
 _LOG_ZERO = -200.0
 """Stands for the logarithm of 0: e to this is 0 in single precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Longest:
+    """The work of a batch's longest member."""
+
+    nodes: Singles
+    """(G,): amounts of work, rising."""
+    cdf: Singles
+    """(G,)"""
+    mean: float
+
+    def cdf_at(self, work: Floats) -> Floats:
+        """Return how likely it is at most each amount of work, (n,)."""
+        chances: Floats = np.interp(work, self.nodes, self.cdf, left=0.0)
+        return chances
+
+    def quantile(self, q: float) -> float:
+        """Return the work that it does not exceed with probability `q`."""
+        at = int(self.cdf.searchsorted(q))
+        if at == 0 or at == len(self.cdf):
+            return float(self.nodes[min(at, len(self.nodes) - 1)])
+        low, high = float(self.cdf[at - 1]), float(self.cdf[at])
+        left, right = float(self.nodes[at - 1]), float(self.nodes[at])
+        return left + (right - left) * (q - low) / (high - low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +82,26 @@ class WorkTable:
     ranked: Sequence[EmpiricalDistribution]
     least: Floats
     """(J,)"""
+    _longest: dict[tuple[int, ...], "Longest"] = field(default_factory=dict)
     _thresholds: dict[tuple[int, ...], Floats] = field(default_factory=dict)
+
+    def longest(self, apps: Sequence[int]) -> "Longest":
+        """Return how much work the longest of some requests is.
+
+        Args:
+            apps: the applications' indices, one for each request.
+
+        Kept, because the same applications come together time and again. O(members * G) else.
+        """
+        ranks = tuple(sorted(int(self.rank[app]) for app in apps))
+        known = self._longest.get(ranks)
+        if known is None:
+            if len(self._longest) >= _LONGEST_MAX:
+                self._longest.clear()
+            cdf = np.exp(self.log_cdf[list(ranks)].sum(axis=0))
+            mean = self.greatest - float(cdf @ self.weights)
+            known = self._longest[ranks] = Longest(self.nodes, cdf, mean)
+        return known
 
     def thresholds(self, sizes: tuple[int, ...]) -> Floats:
         """Return the work that a size's longest member does not exceed with each quantile.

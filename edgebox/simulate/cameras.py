@@ -168,10 +168,10 @@ def _sizes_over_time(path: Path) -> "Callable[[Report], None]":
         names = sorted(report.captured)
         for at, camera in enumerate(names):
             ends = [end for end in report.ended if end.request.camera == camera]
-            at_s = [end.request.captured_ns / 1e9 for end in ends]
+            at_s = [end.truly_captured_ns / 1e9 for end in ends]
             widths = [end.request.width_px for end in ends]
             axes.step(at_s, widths, color=f"C{at % 10}", linewidth=0.8, label=camera)
-        missed_s = [end.request.captured_ns / 1e9 for end in report.ended if end.reason]
+        missed_s = [end.truly_captured_ns / 1e9 for end in report.ended if end.reason]
         missed_s += [lost.captured_ns / 1e9 for lost in report.lost]
         axes.plot(missed_s, [0] * len(missed_s), "r|", label="missed")
         axes.set(xlabel="time of capture, s", ylabel="width sent, px")

@@ -1,13 +1,14 @@
 """Owns reading what a box on this machine would run, and how fast, from its database."""
 
 import asyncio
+from dataclasses import replace
 
 from edgebox.config import Config
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant
-from edgebox.inference.executor import OnnxExecutor
-from edgebox.inference.fingerprint import fingerprint
-from edgebox.measuring import load_families, open_executors
+from edgebox.executors import Opened, open_executors
+from edgebox.inference.fingerprint import fingerprint, neighbours
+from edgebox.measuring import load_families
 from edgebox.storage.database import Storage
 
 
@@ -20,17 +21,27 @@ async def stored_profiles(
         EdgeboxError: the models or the database cannot be used, or a profile is missing.
     """
     storage = await Storage.open(config.storage.file)
-    executors: list[OnnxExecutor] = []
+    opened = Opened()
     found: dict[ExecutorId, list[LatencyProfile]] = {}
     try:
         families, _ = await asyncio.to_thread(load_families, config.inference)
-        executors = await asyncio.to_thread(open_executors, config.inference, families)
-        for executor in executors:
+        opened = await asyncio.to_thread(open_executors, config, families)
+        for executor in opened.executors:
             found[executor.id] = []
             for family in families:
+                if family.name not in executor.families:
+                    continue
                 names = {variant.name for variant in family.variants}
-                stored = await storage.load_profiles(fingerprint(executor, family))
-                known = [p for p in stored if p.executor == executor.id and p.variant in names]
+                key = fingerprint(executor, family)
+                beside = await storage.load_interference(
+                    key, executor.id, neighbours(executor, opened.executors)
+                )
+                stored = await storage.load_profiles(key)
+                known = [
+                    replace(p, interference=beside.get(p.variant, 0.0))
+                    for p in stored
+                    if p.executor == executor.id and p.variant in names
+                ]
                 if {profile.variant for profile in known} != names:
                     raise EdgeboxError(
                         f"{config.storage.file} has no profiles of {family.name} on {executor.id}: "
@@ -38,7 +49,6 @@ async def stored_profiles(
                     )
                 found[executor.id] += known
     finally:
-        for executor in executors:
-            await asyncio.to_thread(executor.close)
+        await asyncio.to_thread(opened.close)
         await storage.close()
     return [variant for family in families for variant in family.variants], found

@@ -48,7 +48,7 @@ from edgebox.simulation.workload import Job, Workload
 MODEL = VariantName("model")
 MS = 1_000_000
 
-_PARAMETERS = SchedulerParameters(
+PARAMETERS = SchedulerParameters(
     box_pending_max=1_000_000,
     low_quantile=0.0,
     prepare_initial_ns=0,
@@ -56,6 +56,8 @@ _PARAMETERS = SchedulerParameters(
     slowdown_quantile=1.0,
     # The history tells the policies what they may know, so that they are compared on equal terms.
     sample_share=0.0,
+    # Nothing hangs here, however long a request may be that is unlike its history.
+    batch_limit_min_ns=1 << 60,
 )
 
 
@@ -69,6 +71,8 @@ class Surroundings:
     """Measures decisions; None: they are not measured."""
     charge_decisions: bool = False
     """Let a batch start only after its decision's measured time."""
+    slower: Callable[[int], float] = lambda now_ns: 1.0
+    """How many times as long everything takes that begins at an instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,7 @@ class BatchingSimulation:
         rng: random.Random,
         surroundings: Surroundings = Surroundings(),
         sample_share: float = 0.0,
+        parameters: SchedulerParameters = PARAMETERS,
         check: Callable[[Scheduler], None] | None = None,
     ) -> None:
         """Set the scene: the policy is told the model's profile and the history.
@@ -133,10 +138,12 @@ class BatchingSimulation:
             rng: for the jitter of timers.
             surroundings: the loop's own imperfections.
             sample_share: share of the workers' time for running finished requests again, alone.
+            parameters: what the core is tuned with.
             check: called after every step, for tests.
         """
         self._model = workload.model
-        self._scheduler = Scheduler(replace(_PARAMETERS, sample_share=sample_share), policy)
+        self.scheduler = Scheduler(replace(parameters, sample_share=sample_share), policy)
+        """What runs; to be read only."""
         self._rng = rng
         self._surroundings = surroundings
         self._check = check
@@ -157,7 +164,7 @@ class BatchingSimulation:
             for app, times in workload.history.items()
             for exec_ms in times
         ]
-        self._scheduler.handle_together([*facts, *alone_ns], 0)
+        self.scheduler.handle_together([*facts, *alone_ns], 0)
 
     def run(self) -> BatchingReport:
         """Let every request end."""
@@ -180,7 +187,7 @@ class BatchingSimulation:
         due = [] if request is None else [request.arrival_ns]
         if self._completions:
             due.append(self._completions[0][0])
-        wakeup_ns = self._scheduler.next_wakeup_ns()
+        wakeup_ns = self.scheduler.next_wakeup_ns()
         if wakeup_ns is not None:
             early_ns = self._surroundings.timer_early_ns
             if early_ns and wakeup_ns - self._now_ns > early_ns:
@@ -191,10 +198,10 @@ class BatchingSimulation:
     def _step(self, facts: list[Event]) -> None:
         clock_ns = self._surroundings.clock_ns
         began_ns = clock_ns() if clock_ns is not None else 0
-        actions = self._scheduler.handle_together(facts, self._now_ns)
+        actions = self.scheduler.handle_together(facts, self._now_ns)
         spent_ns = clock_ns() - began_ns if clock_ns is not None else 0
         if self._check is not None:
-            self._check(self._scheduler)
+            self._check(self.scheduler)
         if clock_ns is not None and any(isinstance(action, Infer) for action in actions):
             self._report.decisions_ns.append(spent_ns)
         delay_ns = spent_ns if self._surroundings.charge_decisions else 0
@@ -217,16 +224,20 @@ class BatchingSimulation:
     def _infer(self, infer: Infer, delay_ns: int) -> None:
         size = next(size for size in self._model.batch_sizes if size >= len(infer.requests))
         longest_ms = max(self._jobs[request].exec_ms for request in infer.requests)
-        took_ns = round(self._model.batch_ms(size, longest_ms) * MS)
+        took_ns = self._takes_ns(size, longest_ms)
         self._report.batch_members.append(len(infer.requests))
         for request in infer.requests:
             self._ran_in[request] = infer.batch, size
         completed = BatchCompleted(infer.executor, infer.batch, took_ns)
         heappush(self._completions, (self._now_ns + delay_ns + took_ns, infer.batch, completed))
 
+    def _takes_ns(self, size: int, longest_ms: float) -> int:
+        slower = self._surroundings.slower(self._now_ns)
+        return round(slower * self._model.batch_ms(size, longest_ms) * MS)
+
     def _sample(self, order: Sample, delay_ns: int) -> None:
         exec_ms = self._jobs[order.request].exec_ms
-        took_ns = round(self._model.batch_ms(order.batch_size, exec_ms) * MS)
+        took_ns = self._takes_ns(order.batch_size, exec_ms)
         self._report.samples_ns.append(took_ns)
         completed = SampleCompleted(order.executor, order.batch, took_ns)
         heappush(self._completions, (self._now_ns + delay_ns + took_ns, order.batch, completed))

@@ -1,14 +1,18 @@
 """Owns the simulated cameras: a periodic source, the real sender's window, a shaped link.
 
-What the box learns of the link is learnt as in the box, by the estimators of link/.
+What the box learns of the link, and when it believes a frame to have been captured, is as in the
+box: by the estimators of link/.
 """
 
 import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
-from edgebox.domain.models import VariantName
+import numpy as np
+
+from edgebox.domain.models import QUANTILES, VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, LinkState, Request, RequestId
 from edgebox.link.bandwidth import (
@@ -16,19 +20,30 @@ from edgebox.link.bandwidth import (
     REFERENCE_PX,
     SIZE_EXPONENT,
     BandwidthEstimate,
-    BytesPerPixel,
     LinkEstimate,
     Rule,
 )
-from edgebox.link.news import LinkNews
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
+from edgebox.link.transit import SEGMENT_BYTES, FrameArrival, TransitEstimator
 from edgebox.simulation.senders import KnownLink, SenderFactory, SenderKind, make_sender
 
 MEMORY = 0.8
 """How much of a picture's surplus weight the next one shares: scenes change slowly."""
 
 EstimateFactory = Callable[[Camera, ShapedLink], LinkEstimate]
+TransitFactory = Callable[[LinkEstimate], TransitEstimator]
+
+
+class CameraClock(StrEnum):
+    """What the box can know of a camera's clock."""
+
+    EXCHANGED = "exchanged"
+    """The camera answers pings with what its clock says: all of it."""
+    STAMPS = "stamps"
+    """It answers none, but stamps its frames."""
+    NONE = "none"
+    """It answers none, and its stamps are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +81,10 @@ class SimulatedCamera:
     """Up to so much later than it is there is a frame noticed at the box."""
     encode_ns: tuple[int, int] = (0, 0)
     """Least and most that scaling and encoding a picture takes; one after the other."""
+    clock: CameraClock = CameraClock.EXCHANGED
+    work: tuple[float, ...] = ()
+    """How much work its pictures are, in units of the profile's: the `QUANTILES`, each picture's
+    own drawn from them; none: as much as the profile's."""
 
 
 def estimated(rule: Rule) -> EstimateFactory:
@@ -80,11 +99,19 @@ def known(camera: Camera, link: ShapedLink) -> LinkEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """A frame on its way."""
+    """A frame on its way, and when it really was captured."""
 
-    frame: int
-    request: Request
+    id: RequestId
+    send: Send
+    captured_ns: int
     sent_ns: int
+    arrival: FrameArrival
+    advised: VariantName | None
+
+    @property
+    def frame(self) -> int:
+        """The camera's own number of it."""
+        return self.send.frame
 
 
 class CameraEnd:
@@ -96,6 +123,7 @@ class CameraEnd:
         rng: random.Random,
         sender: SenderFactory | None = None,
         estimate: EstimateFactory | None = None,
+        transit: TransitFactory | None = None,
     ) -> None:
         """Connect a camera.
 
@@ -104,6 +132,7 @@ class CameraEnd:
             rng: chance in what its pictures weigh.
             sender: what decides at the camera; None: edgebox's window.
             estimate: what both ends believe of the link; None: edgebox's estimate.
+            transit: what places frames on the box's clock; None: edgebox's own.
         """
         make_estimate = estimate or estimated(Rule.CAUTIOUS)
         camera = spec.camera
@@ -120,9 +149,13 @@ class CameraEnd:
         self._surplus = rng.gauss(0.0, 1.0)
         self._advised: VariantName | None = None
         self._captured_ns: dict[int, int] = {}
-        self._bandwidth = make_estimate(camera, self.link)
-        self._weight = BytesPerPixel()
-        self._news = LinkNews()
+        self._transit = (transit or TransitEstimator)(make_estimate(camera, self.link))
+        opens_ns, back_ns = spec.opens_ns, spec.opens_ns + spec.rtt_ns
+        if spec.clock is CameraClock.EXCHANGED:
+            # The camera's clock is the box's, and its links are alike in both directions.
+            self._transit.pong(opens_ns, opens_ns + spec.rtt_ns // 2, back_ns)
+        else:
+            self._transit.echoed(opens_ns, back_ns)
 
     def advised(self, advice: Advice) -> None:
         """Take on new advice."""
@@ -153,55 +186,67 @@ class CameraEnd:
         return self._encoder_free_ns
 
     def send(self, send: Send, request: RequestId, now_ns: int) -> Sending:
-        """Hand a frame to the link; the request has the instant of its arrival."""
-        camera, pixels = self.spec.camera, send.width_px * send.height_px
+        """Hand a frame to the link; the sending has the instant of its arrival."""
+        pixels = send.width_px * send.height_px
         weight = self.spec.weight
         usual = weight.median_bytes(pixels)
         size_bytes = OVERHEAD_BYTES + round(usual * math.exp(weight.spread * self._surplus))
         sent_ns = self.link.free_ns(now_ns)
         self.sender.encoded(send.frame, size_bytes, pixels, sent_ns)
         captured_ns = self._captured_ns.pop(send.frame)
-        half_ns = self.spec.rtt_ns // 2
-        deadline_ns = captured_ns + camera.slo_ns - half_ns
-        noticed_ns = self.link.leaves_ns(now_ns, size_bytes) + half_ns
-        noticed_ns += round(self._rng.random() * self.spec.jitter_ns)
-        # One connection delivers in order, and a loop reads one message at a time.
-        arrival_ns = self._last_arrival_ns = max(noticed_ns, self._last_arrival_ns + 1)
         sending = Sending(
-            send.frame,
-            Request(
-                id=request,
-                camera=camera.id,
-                app=camera.app,
-                captured_ns=captured_ns,
-                arrival_ns=arrival_ns,
-                deadline_ns=deadline_ns,
-                width_px=send.width_px,
-                height_px=send.height_px,
-                size_bytes=size_bytes,
-                steps=camera.steps_after(deadline_ns),
-                advised=self._advised,
-                sent_ns=sent_ns,
-            ),
-            sent_ns,
+            request, send, captured_ns, sent_ns, self._arrival(size_bytes, now_ns), self._advised
         )
         self.flying[send.frame] = sending
         return sending
 
-    def arrived(self, sending: Sending) -> LinkState | None:
-        """Return what the box knows of the link after this frame, if the core should hear it."""
+    def draw_work(self) -> float:
+        """Return how much work a picture is, in units of the profile's."""
+        if not self.spec.work:
+            return 1.0
+        return float(np.interp(self._rng.random(), QUANTILES, self.spec.work))
+
+    def _arrival(self, size_bytes: int, now_ns: int) -> FrameArrival:
+        """Hand a message to the link; return when the box will see its bytes."""
+        half_ns = self.spec.rtt_ns // 2
+        noticed_ns = self.link.leaves_ns(now_ns, size_bytes) + half_ns
+        noticed_ns += round(self._rng.random() * self.spec.jitter_ns)
+        # One connection delivers in order, and a loop reads one message at a time.
+        before_ns = self._last_arrival_ns
+        arrival_ns = self._last_arrival_ns = max(noticed_ns, before_ns + 1)
+        if self.spec.clock is CameraClock.EXCHANGED:
+            return FrameArrival.at_once(size_bytes, arrival_ns)
+        # The loop wakes up for the first segment, and reads what is there by then.
+        segment_bytes = min(SEGMENT_BYTES, size_bytes)
+        first_ns = self.link.left_but_for_ns(size_bytes - segment_bytes) + half_ns
+        first_ns += round(self._rng.random() * self.spec.jitter_ns)
+        first_ns = min(max(first_ns, before_ns), arrival_ns)
+        read_bytes = size_bytes - self.link.behind_bytes(first_ns - half_ns)
+        first_bytes = min(max(read_bytes, segment_bytes), size_bytes)
+        return FrameArrival(size_bytes, arrival_ns, first_ns, first_bytes, arrival_ns)
+
+    def arrived(self, sending: Sending) -> tuple[Request, LinkState | None]:
+        """Return the frame as the box sees it, and of the link what the core should hear."""
         del self.flying[sending.frame]
-        request = sending.request
-        now_ns = request.arrival_ns
-        self._bandwidth.add(request.size_bytes, sending.sent_ns, now_ns, self.spec.rtt_ns // 2)
-        self._weight.add(request.size_bytes, request.width_px * request.height_px)
-        return self._news.due(
-            now_ns,
-            lambda: LinkState(
-                bandwidth_bps=self._bandwidth.bps(now_ns),
-                rtt_ns=self.spec.rtt_ns,
-                clock_error_ns=0,
-                bytes_per_pixel=self._weight.value(),
-                steadiness=self._bandwidth.steadiness(),
-            ),
+        camera, send, arrival = self.spec.camera, sending.send, sending.arrival
+        stamps_ns = sending.captured_ns, sending.sent_ns
+        if self.spec.clock is CameraClock.NONE:
+            stamps_ns = 0, 0
+        transit = self._transit.frame_arrived(
+            *stamps_ns, arrival, send.width_px * send.height_px, camera.slo_ns
         )
+        request = Request(
+            id=sending.id,
+            camera=camera.id,
+            app=camera.app,
+            captured_ns=transit.captured_ns,
+            arrival_ns=arrival.arrival_ns,
+            deadline_ns=transit.compute_deadline_ns,
+            width_px=send.width_px,
+            height_px=send.height_px,
+            size_bytes=arrival.size_bytes,
+            steps=camera.steps_after(transit.compute_deadline_ns),
+            advised=sending.advised,
+            sent_ns=transit.sent_ns,
+        )
+        return request, self._transit.take_news(arrival.arrival_ns)

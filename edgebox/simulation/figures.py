@@ -84,7 +84,7 @@ def tallies(report: Report, scenario: Scenario) -> dict[CameraId, Tally]:
     specs = {spec.camera.id: spec for spec in scenario.cameras}
     tally_of = {camera: Tally() for camera in specs}
     for ended in report.ended:
-        if ended.request.captured_ns >= scenario.warmup_ns:
+        if ended.truly_captured_ns >= scenario.warmup_ns:
             spec = specs[ended.request.camera]
             _count(tally_of[ended.request.camera], ended, spec.rtt_ns // 2, ladder)
     for lost in report.lost:
@@ -141,16 +141,17 @@ def _count(tally: Tally, ended: Ended, way_back_ns: int, ladder: "_Ladder") -> N
     assert ended.started_ns is not None
     request = ended.request
     tally.mismatches += ended.variant != request.advised
+    captured_ns = ended.truly_captured_ns
     if ended.outcome is Outcome.ON_TIME:
         tally.on_time += 1
         tally.accuracy_sum += ladder.accuracy(ended.variant, request.width_px, request.height_px)
     else:
         tally.late += 1
     parts = tally.parts_ms
-    parts["sending"].append((request.arrival_ns - request.captured_ns) / 1e6)
+    parts["sending"].append((request.arrival_ns - captured_ns) / 1e6)
     parts["waiting"].append((ended.started_ns - request.arrival_ns) / 1e6)
     parts["running"].append((ended.at_ns - ended.started_ns) / 1e6)
-    parts["all"].append((ended.at_ns + way_back_ns - request.captured_ns) / 1e6)
+    parts["all"].append((ended.at_ns + way_back_ns - captured_ns) / 1e6)
 
 
 class _Ladder:

@@ -10,7 +10,7 @@ from edgebox.scheduling.events import Action, Event
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How one request ended, by the box's account."""
+    """How one request ended: as its camera sees it, which knows when it captured it."""
 
     request: Request
     variant: VariantName | None
@@ -20,6 +20,13 @@ class Ended:
     at_ns: int
     started_ns: int | None = None
     """When its batch started; None if it never ran."""
+    captured_ns: int | None = None
+    """When it really was captured; None: when the box believed."""
+
+    @property
+    def truly_captured_ns(self) -> int:
+        """When it was captured."""
+        return self.request.captured_ns if self.captured_ns is None else self.captured_ns
 
 
 @dataclass(frozen=True, slots=True)

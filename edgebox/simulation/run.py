@@ -11,10 +11,10 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.link.bandwidth import Rule
 from edgebox.planning.admission import refusal
 from edgebox.planning.planner import Planner, plan
-from edgebox.scheduling.events import MemoryLimited
+from edgebox.scheduling.events import Infer, MemoryLimited
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.simulation.cameras import EstimateFactory, estimated, known
+from edgebox.simulation.cameras import EstimateFactory, TransitFactory, estimated, known
 from edgebox.simulation.report import Report
 from edgebox.simulation.scenario import PERFECT, Scenario
 from edgebox.simulation.senders import SenderFactory, make_sender
@@ -29,8 +29,10 @@ def run_scenario(
     *,
     sender: SenderFactory | None = None,
     planner: Planner | None = None,
+    transit: TransitFactory | None = None,
     memory: Sequence[MemoryLimited] = (),
     throttling: Callable[[int], float] | None = None,
+    hangs: Callable[[Infer, int], bool] | None = None,
     keep_journal: bool = False,
 ) -> Report:
     """Run a scenario to its end.
@@ -39,8 +41,10 @@ def run_scenario(
         scenario: with its hardware.
         sender: what decides at the cameras instead of what the scenario names.
         planner: what plans instead of the box's planner.
+        transit: what places frames on the box's clock instead of the box's own.
         memory: of executors that do not hold all weights.
         throttling: how much slower than usual all executors are at an instant.
+        hangs: says of a batch and the instant of its start whether it never comes back.
         keep_journal: whether to note each call of the Scheduler.
 
     Raises:
@@ -72,10 +76,12 @@ def run_scenario(
                 for executor in hardware.profiles
             },
             throttling=throttling,
+            hangs=hangs,
             captures_until_ns=scenario.duration_ns,
             keep_journal=keep_journal,
             sender=sender or make_sender(policy.sender),
             estimate=_estimate(policy.bandwidth),
+            transit=transit,
             admission=partial(refusal, parameters=scenario.planning) if scenario.refuses else None,
             known_ahead_ns=scenario.scheduling.planning_interval_ns if perfect else 0,
         ),

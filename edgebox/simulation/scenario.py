@@ -22,7 +22,7 @@ from edgebox.link.shaping import MADE_UP, TRACE_FORMATS, BandwidthTrace, parse_t
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policies import POLICIES
-from edgebox.simulation.cameras import PictureBytes, SimulatedCamera
+from edgebox.simulation.cameras import CameraClock, PictureBytes, SimulatedCamera
 from edgebox.simulation.senders import SenderKind
 from edgebox.simulation.tables import Table, parse_toml
 
@@ -168,7 +168,9 @@ def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters, boo
         rate_min_hz=table.number("rate_min_hz", plain.rate_min_hz, low=0.01, high=1000),
     )
     scheduling = replace(
-        core, planning_interval_ns=_ns(table, "interval_ms", core.planning_interval_ns, low=50)
+        core,
+        planning_interval_ns=_ns(table, "interval_ms", core.planning_interval_ns, low=50),
+        busy_share=used,
     )
     refuses = table.choice("admission", ("best_effort", "refuse"), "best_effort") == "refuse"
     table.finish()
@@ -315,6 +317,8 @@ def _cameras(
         ),
         opens_ns=round(entry.number("joins_s", 0.0, high=86_400) * S),
         encode_ns=_range_ns(entry, "encode_ms", (0, 0)),
+        clock=CameraClock(entry.choice("clock", tuple(CameraClock), CameraClock.EXCHANGED)),
+        work=_work(entry),
     )
     if "leaves_s" in entry:
         leaves_ns = round(entry.number("leaves_s", above=True, high=86_400) * S)
@@ -341,6 +345,18 @@ def _cameras(
             )
         )
     return made
+
+
+def _work(entry: Table) -> tuple[float, ...]:
+    """Return how much work pictures are, by quantile; nothing is said: as much as the profile's."""
+    if "work" not in entry:
+        return ()
+    if not entry.is_list("work"):
+        return (entry.number("work", low=0.01, high=100),) * len(QUANTILES)
+    work = entry.numbers("work", length=len(QUANTILES), low=0.01, high=100)
+    if work != sorted(work):
+        raise entry.wrong("work", "must rise")
+    return tuple(work)
 
 
 def _trace_start_s(entry: Table) -> float | None:

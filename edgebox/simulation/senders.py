@@ -1,7 +1,8 @@
 """Decides what simulated cameras send and believe where they do not follow edgebox's own rules.
 
-`ObedientSender` is the client of Jellyfish (section 6); `KnownLink` an estimate that is no
-estimate, the reference that shows what not knowing costs. Pure: instants come in as arguments.
+`ObedientSender` obeys as the client of Jellyfish does (section 6), which has an estimate of its
+own (benchmarks/adaptation_jellyfish.py); `KnownLink` is an estimate that is no estimate, the
+reference that shows what not knowing costs. Pure: instants come in as arguments.
 """
 
 import random
@@ -43,7 +44,7 @@ class SenderKind(StrEnum):
     WINDOW = "window"
     """edgebox's own, the one of the camera daemon."""
     OBEDIENT = "obedient"
-    """As Jellyfish's client: the advised size, or the largest that the link sustains."""
+    """The advised size, or the largest that the link sustains, of every frame."""
 
 
 SenderFactory = Callable[[Camera, LinkEstimate], Sender]
@@ -122,6 +123,10 @@ class KnownLink:
     def steadiness(self) -> float | None:
         """It is never less."""
         return 1.0
+
+    def newest(self) -> tuple[int, int] | None:
+        """Nothing was learnt from frames."""
+        return None
 
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
         """Return the mean rate of what is to come, at least 1."""

@@ -1,9 +1,10 @@
 """Runs the very Scheduler and planner of the box under virtual time.
 
 A discrete-event loop: the earliest of what is to come happens next, and what the Scheduler then
-orders is carried out by models of the driver's limbs. Modelled: batch times (drawn from the
-profiles, times a true slowdown), decoding times, links, timers that fire early, and the time
-planning takes. Not modelled: contention between decoding and inference, loss, clock errors.
+orders is carried out by models of the driver's limbs. Modelled: batch times (drawn
+from the profiles, as much as the work of the longest picture, times a true slowdown), decoding
+times, links, timers that fire early, and the time planning takes. Not modelled: contention between
+decoding and inference, loss, errors of clocks that are exchanged.
 
 Pure: randomness comes from the generator that is passed in; the same seed gives the same run.
 """
@@ -17,10 +18,11 @@ from itertools import count
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, DropReason, Outcome, RequestId
+from edgebox.domain.requests import Camera, CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import ShapedLink
 from edgebox.planning.planner import Planner
+from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.events import (
     Action,
     Advise,
@@ -36,6 +38,7 @@ from edgebox.scheduling.events import (
     LinkMeasured,
     Load,
     MemoryLimited,
+    Open,
     PlanComputed,
     Prepare,
     RequestArrived,
@@ -46,7 +49,13 @@ from edgebox.scheduling.events import (
     WeightsLoaded,
 )
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.simulation.cameras import CameraEnd, EstimateFactory, Sending, SimulatedCamera
+from edgebox.simulation.cameras import (
+    CameraEnd,
+    EstimateFactory,
+    Sending,
+    SimulatedCamera,
+    TransitFactory,
+)
 from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, Step, Unsent
 from edgebox.simulation.senders import SenderFactory, knowing
 
@@ -72,6 +81,10 @@ class SimulationParameters:
     """How much slower still all executors are at an instant; None: no slower."""
     load_ns: int = 200_000_000
     """What loading weights takes, where memory is limited."""
+    open_ns: int = 500_000_000
+    """What opening a lost executor anew takes."""
+    hangs: Callable[[Infer, int], bool] | None = None
+    """Says of a batch and the instant of its start whether it never comes back; None: none does."""
     captures_until_ns: int | None = None
     """From then on no camera takes pictures, so that what is on its way can end."""
     keep_journal: bool = True
@@ -83,6 +96,8 @@ class SimulationParameters:
     admission: Callable[[PlanningSnapshot, Camera], str | None] | None = None
     """Says who would suffer from a camera, which is then refused and asks again; None: nobody
     is refused."""
+    transit: TransitFactory | None = None
+    """What places frames on the box's clock; None: edgebox's own."""
     known_ahead_ns: int = 0
     """Above 0: the planner knows what every link will carry for so long."""
 
@@ -124,11 +139,14 @@ class Simulator:
         ahead_ns = parameters.known_ahead_ns
         self._planner = knowing(planner, self._links, ahead_ns) if ahead_ns else planner
         runs_by = {**profiles, **(taken or {})}
+        self._believed = {executor: tuple(on) for executor, on in profiles.items()}
         self._profiles = {e: {p.variant: p for p in on} for e, on in runs_by.items()}
         self._rng = rng
         self._parameters = parameters
         self._check = check
         self._now_ns = 0
+        self._sampled_ns = 0
+        """Until when the last sample runs."""
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._request_ids = count(1)
@@ -136,12 +154,16 @@ class Simulator:
         self._due_ns: int | None = None
         self._wakeup_ns: int | None = None
         self._ends: dict[CameraId, CameraEnd] = {}
-        self._alive: dict[RequestId, Sending] = {}
+        self._alive: dict[RequestId, tuple[Request, int]] = {}
+        """With when they really were captured."""
+        self._work: dict[RequestId, float] = {}
+        """Of those that are not as much work as the profile's. Kept, as they may be sampled."""
+        self._fixed: dict[tuple[ExecutorId, VariantName], float] = {}
         self._ran: dict[RequestId, tuple[VariantName, int]] = {}
         self._told: dict[CameraId, VariantName] = {}
         self._tell(VariantsOffered(tuple(variants)))
-        for executor, on in profiles.items():
-            self._tell(ExecutorStarted(executor, tuple(on)))
+        for executor, on in self._believed.items():
+            self._tell(ExecutorStarted(executor, on))
         for limited in memory:
             self._tell(limited)
         for spec in cameras:
@@ -209,9 +231,13 @@ class Simulator:
             case Infer():
                 self._infer(action)
             case Sample():
-                took_ns = self._draw_ns(action.executor, action.variant, action.batch_size)
-                done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
+                took_ns = self._draw_ns(action, (action.request,))
+                # It begins only where nothing else runs, but batches may begin beside it.
+                self._sampled_ns = done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
                 self._tell_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
+            case Open(executor):
+                started = ExecutorStarted(executor, self._believed[executor])
+                self._tell_at(self._now_ns + self._parameters.open_ns, started)
             case Load(executor, weights):
                 loaded = WeightsLoaded(executor, weights)
                 self._tell_at(self._now_ns + self._parameters.load_ns, loaded)
@@ -228,9 +254,14 @@ class Simulator:
                 self._tell_at(self._now_ns + self._parameters.planning_ns, PlanComputed(plan))
 
     def _infer(self, infer: Infer) -> None:
-        took_ns = self._draw_ns(infer.executor, infer.variant, infer.batch_size)
+        took_ns = self._draw_ns(infer, infer.requests)
+        # Those that run when it starts stand for those that run meanwhile.
+        others = len(self._scheduler.running) - 1 + (self._now_ns < self._sampled_ns)
+        took_ns = round(took_ns * self._profiles[infer.executor][infer.variant].slowed(others))
         for request in infer.requests:
             self._ran[request] = infer.variant, self._now_ns
+        if self._parameters.hangs is not None and self._parameters.hangs(infer, self._now_ns):
+            return
         busy_ns = took_ns + self._parameters.overhead_ns
         self.report.busy_ns[infer.executor] += busy_ns
         self._tell_at(self._now_ns + busy_ns, BatchCompleted(infer.executor, infer.batch, took_ns))
@@ -243,21 +274,40 @@ class Simulator:
         end = self._ends[camera]
         self._at(self._now_ns + end.spec.rtt_ns // 2, lambda: end.advised(advice))
 
-    def _draw_ns(self, executor: ExecutorId, variant: VariantName, batch_size: int) -> int:
-        slowdown = self._parameters.slowdown.get(executor, 1.0)
+    def _draw_ns(self, runs: Infer | Sample, requests: Sequence[RequestId]) -> int:
+        """Draw how long a batch takes: the profile's time, as the work of its longest picture."""
+        slowdown = self._parameters.slowdown.get(runs.executor, 1.0)
         if self._parameters.throttling is not None:
             slowdown *= self._parameters.throttling(self._now_ns)
-        drawn_ns = self._profiles[executor][variant].quantile_ns(batch_size, self._rng.random())
-        return round(drawn_ns * slowdown)
+        profile = self._profiles[runs.executor][runs.variant]
+        took_ns: float = profile.quantile_ns(runs.batch_size, self._rng.random())
+        work = max(self._work.get(request, 1.0) for request in requests)
+        if work != 1:
+            fixed_ns = min(took_ns, self._fixed_ns(profile))
+            took_ns = fixed_ns + (took_ns - fixed_ns) * work
+        return round(took_ns * slowdown)
+
+    def _fixed_ns(self, profile: LatencyProfile) -> float:
+        """Return what a batch takes whatever its pictures are."""
+        key = profile.executor, profile.variant
+        if key not in self._fixed:
+            self._fixed[key] = BatchTimes(profile).profile_fixed_ns
+        return self._fixed[key]
 
     def _end(self, request: RequestId, outcome: Outcome, reason: DropReason | None) -> None:
-        sending = self._alive.pop(request, None)
-        if sending is None:
+        alive = self._alive.pop(request, None)
+        if alive is None:
             raise InvariantViolation(f"request {request} ended twice or never began")
-        known = sending.request
-        variant, started_ns = self._ran.pop(request, (None, None))
-        self.report.ended.append(Ended(known, variant, outcome, reason, self._now_ns, started_ns))
+        known, captured_ns = alive
         end = self._ends.get(known.camera)
+        if end is not None and reason is None:
+            # The box judges by what it believes of the capture; the camera knows.
+            took_ns = self._now_ns + end.spec.rtt_ns // 2 - captured_ns
+            outcome = Outcome.ON_TIME if took_ns <= end.spec.camera.slo_ns else Outcome.LATE
+        variant, started_ns = self._ran.pop(request, (None, None))
+        self.report.ended.append(
+            Ended(known, variant, outcome, reason, self._now_ns, started_ns, captured_ns)
+        )
         if end is not None and reason is None:
             took_ns = self._now_ns - known.arrival_ns
             at_ns = self._now_ns + end.spec.rtt_ns // 2
@@ -273,7 +323,11 @@ class Simulator:
                 self._refuse(spec)
                 return
         end = self._ends[spec.camera.id] = CameraEnd(
-            spec, random.Random(self._rng.random()), parameters.sender, parameters.estimate
+            spec,
+            random.Random(self._rng.random()),
+            parameters.sender,
+            parameters.estimate,
+            parameters.transit,
         )
         self._links[spec.camera.id] = end.link
         self._tell(CameraOpened(spec.camera))
@@ -295,7 +349,7 @@ class Simulator:
         self._tell(CameraClosed(end.spec.camera.id))
 
     def _lose(self, end: CameraEnd, reason: str) -> None:
-        flying = (sending.request.captured_ns for sending in end.flying.values())
+        flying = (sending.captured_ns for sending in end.flying.values())
         camera = end.spec.camera.id
         for captured_ns in (*flying, *end.kept):
             self.report.lost.append(Unsent(camera, captured_ns, reason))
@@ -326,20 +380,22 @@ class Simulator:
     def _send(self, end: CameraEnd, send: Send) -> None:
         if end.connected:
             sending = end.send(send, RequestId(next(self._request_ids)), self._now_ns)
-            self._at(sending.request.arrival_ns, lambda: self._arrive(end, sending))
+            self._at(sending.arrival.arrival_ns, lambda: self._arrive(end, sending))
 
     def _arrive(self, end: CameraEnd, sending: Sending) -> None:
         if not end.connected:
             return
-        request = sending.request
         rtt_ns = end.spec.rtt_ns
-        self.report.unsent[request.camera] -= 1
-        self._alive[request.id] = sending
+        self.report.unsent[end.spec.camera.id] -= 1
+        request, link = end.arrived(sending)
+        self._alive[request.id] = request, sending.captured_ns
+        if end.spec.work:
+            self._work[request.id] = end.draw_work()
         self._at(
             self._now_ns + rtt_ns // 2,
             lambda: self._acknowledged(end, sending.frame, rtt_ns),
         )
-        if (link := end.arrived(sending)) is not None:
+        if link is not None:
             self._tell(LinkMeasured(request.camera, link))
         self._tell(RequestArrived(request))
 

@@ -135,6 +135,8 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
         line["slo_mult"] = model.slo_mult
     yield orjson.dumps(line) + b"\n"
     for app, times in workload.history.items():
+        if not times:
+            yield orjson.dumps({"type": "application", "app": app}) + b"\n"
         for exec_ms in times:
             yield orjson.dumps({"type": "history", "app": app, "exec_ms": exec_ms}) + b"\n"
     for job in workload.jobs:
@@ -176,12 +178,16 @@ class _Reader:
         elif kind == "history":
             times = self._history.setdefault(self._text("app"), [])
             times.append(self._number("exec_ms"))
+        elif kind == "application":
+            self._history.setdefault(self._text("app"), [])
         elif kind == "request":
             self._jobs.append(self._read_job())
         elif kind == "model":
             raise self._wrong("type: there is a second model line")
         else:
-            raise self._wrong(f'type: must be "history" or "request", not {_shown(kind)}')
+            raise self._wrong(
+                f'type: must be "history", "application" or "request", not {_shown(kind)}'
+            )
 
     def result(self) -> Workload:
         """Return what was read."""
@@ -224,7 +230,9 @@ class _Reader:
         )
         if job.app not in self._history:
             known = ", ".join(sorted(self._history)) or "none"
-            raise self._wrong(f"app: {_shown(job.app)} has no history line before (known: {known})")
+            raise self._wrong(
+                f"app: {_shown(job.app)} has no history or application line before (known: {known})"
+            )
         if self._jobs and job.at_ms < self._jobs[-1].at_ms:
             before = self._jobs[-1].at_ms
             raise self._wrong(f"at_ms: {job.at_ms:g} is before the request above ({before:g})")

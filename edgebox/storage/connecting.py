@@ -11,6 +11,7 @@ from pathlib import Path
 import aiosqlite
 
 from edgebox.domain.errors import StorageError
+from edgebox.storage.damage import text_of
 from edgebox.storage.levels import added_counts, added_latencies
 from edgebox.storage.schema import SECONDS, migrate
 
@@ -19,6 +20,11 @@ IN_MEMORY = ":memory:"
 WAL_BYTES_MAX = 4 << 20
 """What the log is cut to; a checkpoint is made once it has as much."""
 
+_DAMAGED = (
+    "not a database", "malformed", "already exists", "no such table", "no such column",
+    "duplicate column", "Could not decode",
+)  # fmt: skip
+"""What SQLite says of a file that cannot be mended; a schema that is not its version's is one."""
 _BUSY_TIMEOUT_MS = 3000
 _INCREMENTAL = 2
 
@@ -34,6 +40,7 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
     connection: aiosqlite.Connection | None = None
     try:
         connection = await aiosqlite.connect(path, isolation_level=None)
+        connection.text_factory = text_of
         await connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
         await _add_functions(connection)
         # Of a new file this is all it takes; an old one is written anew, below.
@@ -48,10 +55,13 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
         await connection.execute("BEGIN IMMEDIATE")
         await connection.execute("ROLLBACK")
         await _make_shrinkable(connection)
-    except (sqlite3.Error, StorageError) as error:
+    except BaseException as error:
+        # Whatever it is: an open connection has a thread, which keeps the process from ending.
         if connection is not None:
             await connection.close()
-        raise StorageError(f"{path}: {_mend(error)}") from error
+        if isinstance(error, sqlite3.Error | StorageError | ValueError):
+            raise StorageError(f"{_shown(path)}: {_mend(error)}") from error
+        raise
     return connection
 
 
@@ -92,20 +102,37 @@ def _with_folder(path: Path) -> Path:
     try:
         path = path.expanduser()
         path.parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise StorageError(
-            f"{path}: its folder cannot be made ({error}): name a writable place in storage.path"
+            f"{_shown(path)}: its folder cannot be made ({error}): "
+            "name a writable place in storage.path"
         ) from error
     return path
 
 
-def _mend(error: sqlite3.Error | StorageError) -> str:
+def _shown(path: Path | str) -> str:
+    """Return a path for a message of one line."""
+    text = str(path)
+    return text if text.isprintable() else ascii(text)
+
+
+def damage_of(error: Exception) -> str:
+    """Return what is damaged in a database, by what SQLite says; empty: it is something else."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is damaged, its text is no UTF-8 ({error.reason})"
+    text = str(error)
+    return text if any(sign in text for sign in _DAMAGED) else ""
+
+
+def _mend(error: Exception) -> str:
     """Return what is wrong with a database and what to do about it."""
     text = str(error)
     if isinstance(error, StorageError):
         return text
-    if "not a database" in text or "malformed" in text:
-        return f"{text}: move it away, edgebox makes a new one"
+    if damaged := damage_of(error):
+        return f"{damaged}: move it away, edgebox makes a new one"
+    if isinstance(error, ValueError):
+        return f"{text}: this is no name of a file: name another in storage.path"
     if "locked" in text:
         return f"{text}: does another edgebox use it? Stop it, or name another file in storage.path"
     return f"{text}: is it writable, and is there room? storage.path names the file"

@@ -7,6 +7,7 @@ Recording never waits and never raises (`writer`). What is kept is bounded by ag
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -24,12 +25,25 @@ from edgebox.domain.models import (
 )
 from edgebox.domain.requests import CameraId
 from edgebox.storage.connecting import IN_MEMORY, connect, connect_seconds
+from edgebox.storage.damage import name_of, object_of, sound
 from edgebox.storage.history import History
-from edgebox.storage.retention import Limits, Retention
+from edgebox.storage.learned import LearnedRows
+from edgebox.storage.retention import (
+    EVENTS_MAX,
+    EVENTS_SLACK,
+    FEWER_EVENTS,
+    Limits,
+    Retention,
+)
 from edgebox.storage.rows import CameraRecord, Level, StorageSizes, StoredEvent
 from edgebox.storage.writer import Writer
 
 __all__ = ["IN_MEMORY", "Limits", "Storage"]
+
+_BATCH_SIZE_MAX = 1 << 20
+_BATCH_NS_MAX = 3_600_000_000_000
+"""An hour: no batch that takes as long is of use to a camera."""
+_INTERFERENCE_MAX = 1e3
 
 _LOOK_EVERY_S = 60.0
 _FORGET_EVERY_LOOKS = 60
@@ -51,8 +65,11 @@ class Storage:
         self._retention = Retention(writer, limits)
         self._now_ms = now_ms
         self._tidying: asyncio.Task[None] | None = None
+        self._events_recorded = 0
         self.history = History(writer, seconds, limits.second_minutes, now_ms)
         """Metrics by second, minute and hour."""
+        self.learned = LearnedRows(writer, now_ms)
+        """Execution times by application, and drift."""
 
     @classmethod
     async def open(
@@ -134,6 +151,22 @@ class Storage:
                     *key, batch_size, _json(quantiles), now_ms,
                 )  # fmt: skip
 
+    def save_interference(
+        self,
+        fingerprint: str,
+        executor: ExecutorId,
+        neighbours: str,
+        found: Mapping[VariantName, float],
+    ) -> None:
+        """Replace what is known of an executor beside others; `neighbours` says which they are."""
+        now_ms = self._now_ms()
+        for variant, interference in found.items():
+            self._writer.record(
+                "INSERT OR REPLACE INTO interference (fingerprint, executor, variant, neighbours,"
+                " interference, measured_at_ms) VALUES (?, ?, ?, ?, ?, ?)",
+                fingerprint, executor, variant, neighbours, interference, now_ms,
+            )  # fmt: skip
+
     def save_judgements(
         self, family: FamilyName, content: str, judgements: Mapping[VariantName, Judgement]
     ) -> None:
@@ -176,25 +209,46 @@ class Storage:
             "INSERT INTO events (at_ms, level, camera, text) VALUES (?, ?, ?, ?)",
             self._now_ms(), level, camera, text,
         )  # fmt: skip
+        # Between two looks there may be more than are kept, however fast they come.
+        self._events_recorded += 1
+        if self._events_recorded % EVENTS_SLACK == 0:
+            self._writer.record(FEWER_EVENTS, EVENTS_MAX - EVENTS_SLACK)
 
     # Reading.
 
     async def load_profiles(self, fingerprint: str) -> list[LatencyProfile]:
-        """Return the profiles measured under a fingerprint, by executor and variant."""
-        found: dict[tuple[str, str], dict[int, tuple[int, ...]]] = {}
-        for executor, variant, batch_size, text in await self._rows(
+        """Return the profiles measured under a fingerprint, by executor and variant.
+
+        One with a damaged row is left out whole, so that it is measured again.
+        """
+        rows = await self._rows(
             "SELECT executor, variant, batch_size, quantiles_ns FROM profiles"
             " WHERE fingerprint = ? ORDER BY executor, variant, batch_size",
             fingerprint,
-        ):
-            quantiles = tuple(orjson.loads(text))
+        )
+        found: dict[tuple[str, str], dict[int, tuple[int, ...]]] = {}
+        read = sound(rows, _profiled, "profiles", 1)
+        for on, batch_size, quantiles in read:
             # Another release may have kept other quantiles; those must be measured again.
             if len(quantiles) == len(QUANTILES):
-                found.setdefault((executor, variant), {})[batch_size] = quantiles
+                found.setdefault(on, {})[batch_size] = quantiles
+        damaged = Counter(row[:2] for row in rows) - Counter(on for on, _, _ in read)
         return [
-            LatencyProfile(VariantName(variant), ExecutorId(executor), rows)
-            for (executor, variant), rows in found.items()
+            LatencyProfile(VariantName(on[1]), ExecutorId(on[0]), by_size)
+            for on, by_size in found.items()
+            if on not in damaged
         ]
+
+    async def load_interference(
+        self, fingerprint: str, executor: ExecutorId, neighbours: str
+    ) -> dict[VariantName, float]:
+        """Return `LatencyProfile.interference` by variant, if the same others were beside it."""
+        rows = await self._rows(
+            "SELECT variant, interference FROM interference"
+            " WHERE fingerprint = ? AND executor = ? AND neighbours = ?",
+            fingerprint, executor, neighbours,
+        )  # fmt: skip
+        return dict(sound(rows, _interference, "interference", 0))
 
     async def load_newest_profiles(self, ending: str) -> list[LatencyProfile]:
         """Return what was measured last under any fingerprint that ends like this."""
@@ -214,7 +268,7 @@ class Storage:
             " details FROM judgements WHERE family = ? AND content = ?",
             family, content,
         )  # fmt: skip
-        return {VariantName(row[0]): _judgement(row) for row in rows}
+        return dict(sound(rows, _judgement, "judgements of variants", 0))
 
     async def cameras(self) -> list[CameraRecord]:
         """Return every camera the box has met, the last seen first."""
@@ -222,10 +276,7 @@ class Storage:
             "SELECT camera, hello, first_seen_ms, last_seen_ms, overrides FROM cameras"
             " ORDER BY last_seen_ms DESC, camera"
         )
-        return [
-            CameraRecord(CameraId(r[0]), orjson.loads(r[1]), r[2], r[3], orjson.loads(r[4]))
-            for r in rows
-        ]
+        return sound(rows, _camera, "cameras", 0)
 
     async def events(
         self,
@@ -293,9 +344,42 @@ class Storage:
         return rows
 
 
-def _judgement(row: Sequence[Any]) -> Judgement:
-    _, kind, accuracy, error, source, pictures, measured_at_ms, set_aside, details = row
-    return Judgement(
+def _profiled(row: Sequence[Any]) -> tuple[tuple[str, str], int, tuple[int, ...]]:
+    """Return on what, the batch size and its quantiles."""
+    executor, variant, batch_size, text = row
+    quantiles = orjson.loads(text)
+    if not isinstance(quantiles, list) or any(type(ns) is not int for ns in quantiles):
+        raise TypeError("quantiles that are no list of integers")
+    if not 0 < batch_size <= _BATCH_SIZE_MAX or not quantiles:
+        raise ValueError(f"batch size {batch_size}, {len(quantiles)} quantiles")
+    if not 0 < quantiles[0] <= quantiles[-1] <= _BATCH_NS_MAX or quantiles != sorted(quantiles):
+        raise ValueError("quantiles out of range or out of order")
+    return (executor, variant), batch_size, tuple(quantiles)
+
+
+def _interference(row: Sequence[Any]) -> tuple[VariantName, float]:
+    variant, interference = row
+    if not 0 <= interference <= _INTERFERENCE_MAX:
+        raise ValueError(f"the interference {interference!r}")
+    return VariantName(variant), float(interference)
+
+
+def _camera(row: Sequence[Any]) -> CameraRecord:
+    camera, hello, first_seen_ms, last_seen_ms, overrides = row
+    return CameraRecord(
+        CameraId(name_of(camera)),
+        object_of(hello),
+        int(first_seen_ms),
+        int(last_seen_ms),
+        object_of(overrides),
+    )
+
+
+def _judgement(row: Sequence[Any]) -> tuple[VariantName, Judgement]:
+    variant, kind, accuracy, error, source, pictures, measured_at_ms, set_aside, details = row
+    if not 0 <= accuracy <= 1 or not 0 <= error <= 1:
+        raise ValueError(f"accuracy {accuracy!r} +- {error!r}")
+    return VariantName(variant), Judgement(
         kind=kind,
         accuracy=accuracy,
         error=error,
@@ -303,7 +387,7 @@ def _judgement(row: Sequence[Any]) -> Judgement:
         pictures=pictures,
         measured_at_ms=measured_at_ms,
         set_aside=set_aside,
-        details=orjson.loads(details),
+        details=object_of(details),
     )
 
 

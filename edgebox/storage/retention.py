@@ -16,6 +16,8 @@ from edgebox.storage.writer import Writer
 DAY_MS = 86_400_000
 
 EVENTS_MAX = 50_000
+EVENTS_SLACK = 500
+"""Events that may come before the oldest are looked at again."""
 CAMERAS_MAX = 5_000
 
 _SLICE_ROWS = 2_000
@@ -26,7 +28,7 @@ _VACUUM_PAGES = 1_000
 SPARE_BYTES = 3 * WAL_BYTES_MAX
 """Room for the log beside the file, and for what is written between two looks."""
 
-_FEWER_EVENTS = "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"
+FEWER_EVENTS = "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"
 _FEWER_CAMERAS = """DELETE FROM cameras WHERE camera IN
     (SELECT camera FROM cameras ORDER BY last_seen_ms DESC LIMIT -1 OFFSET ?)"""
 _SHORTENED = (
@@ -86,7 +88,7 @@ class Retention:
         Raises:
             StorageError: the database cannot be written.
         """
-        await self._writer.execute(_FEWER_EVENTS, EVENTS_MAX)
+        await self._writer.execute(FEWER_EVENTS, EVENTS_MAX - EVENTS_SLACK)
         await self._writer.execute(_FEWER_CAMERAS, CAMERAS_MAX)
         room_bytes = self._limits.size_max_bytes - SPARE_BYTES
         for table, key in _SHORTENED:

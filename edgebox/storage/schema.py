@@ -141,6 +141,35 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (family, variant)
         ) WITHOUT ROWID""",
     ),
+    (
+        """CREATE TABLE learned_work (
+            fingerprint TEXT NOT NULL,
+            variant TEXT NOT NULL,
+            app TEXT NOT NULL,
+            work BLOB NOT NULL,
+            learned_at_ms INTEGER NOT NULL,
+            PRIMARY KEY (fingerprint, variant, app)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE learned_drift (
+            fingerprint TEXT NOT NULL,
+            executor TEXT NOT NULL,
+            variant TEXT NOT NULL,
+            factor REAL NOT NULL,
+            learned_at_ms INTEGER NOT NULL,
+            PRIMARY KEY (fingerprint, executor, variant)
+        ) WITHOUT ROWID""",
+    ),
+    (
+        """CREATE TABLE interference (
+            fingerprint TEXT NOT NULL,
+            executor TEXT NOT NULL,
+            variant TEXT NOT NULL,
+            neighbours TEXT NOT NULL,
+            interference REAL NOT NULL,
+            measured_at_ms INTEGER NOT NULL,
+            PRIMARY KEY (fingerprint, executor, variant)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 
@@ -162,6 +191,10 @@ async def migrate(
     tables = await _number(connection, "SELECT count(*) FROM sqlite_master")
     if application != APPLICATION_ID and (application or version or tables):
         raise StorageError("another program's database: name another file in storage.path")
+    if version < 0 or (application == APPLICATION_ID and not version):
+        raise StorageError(
+            f"damaged: there is no schema {version}: move it away, edgebox makes a new one"
+        )
     if version > len(migrations):
         raise StorageError(
             f"written by a newer edgebox (schema {version}; this one knows up to "

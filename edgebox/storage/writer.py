@@ -18,6 +18,7 @@ from typing import Any
 import aiosqlite
 
 from edgebox.domain.errors import StorageError
+from edgebox.storage.connecting import damage_of
 
 _Row = tuple[str, tuple[Any, ...]]
 """A statement and its parameters."""
@@ -106,7 +107,9 @@ class Writer:
                     for statement, parameters in queries
                 ]
         except (sqlite3.Error, ValueError) as error:  # ValueError: the connection is closed
-            raise StorageError(f"the database cannot be read: {error}") from error
+            mend = ": move the file of storage.path away, edgebox makes a new one"
+            todo = mend if damage_of(error) else ""
+            raise StorageError(f"the database cannot be read: {error}{todo}") from error
 
     async def execute(self, statement: str, *parameters: Any) -> list[Any]:
         """Execute one statement now, outside any transaction, and return its rows.

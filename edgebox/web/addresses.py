@@ -1,4 +1,4 @@
-"""Owns the question under which addresses other machines reach this one.
+"""Owns the question under which addresses and names other machines reach this one.
 
 IPv4 only: what people type into a phone. Inside a container these are the container's.
 """
@@ -8,12 +8,56 @@ import socket
 import struct
 import sys
 from ipaddress import IPv4Address
+from pathlib import Path
 
+from edgebox.config_hosts import is_loopback
+
+_RESOLVER = Path("/etc/resolv.conf")
+_HOSTS = Path("/etc/hosts")
 _SIOCGIFADDR = 0x8915
 _ELSEWHERE = ("192.0.2.1", 9)
 """An address reserved for documentation: choosing a way there sends nothing."""
 _VIRTUAL = ("docker", "br-", "veth", "virbr", "cni", "flannel")
 """Interfaces to this machine's own containers and virtual machines."""
+
+
+def own_names(listens_on: str) -> list[str]:
+    """Return the names of this machine, without asking anybody, for what listens on a host.
+
+    Its host name, alone and as mDNS has it; where others are let in, also in the domains in which
+    names of one part are looked up here, and as its file of hosts has it.
+    """
+    full = socket.gethostname().lower().removesuffix(".")
+    short = full.split(".", 1)[0]
+    names = [full, short, f"{short}.local"]
+    if not is_loopback(listens_on):
+        names += [f"{short}.{domain}" for domain in _words_after("search", _RESOLVER)]
+        names += [f"{short}.{domain}" for domain in _words_after("domain", _RESOLVER)]
+        names += [name for name in _names_beside(short) if name.startswith(f"{short}.")]
+    return list(dict.fromkeys(names))
+
+
+def _words_after(key: str, file: Path) -> list[str]:
+    lines = (line.split() for line in _lines(file))
+    return [
+        word.lower().strip(".")
+        for key_, *words in filter(None, lines)
+        if key_ == key
+        for word in words
+    ]
+
+
+def _names_beside(name: str) -> list[str]:
+    """Return all names of the addresses that have a name in the file of hosts."""
+    entries = ([word.lower() for word in line.split("#")[0].split()[1:]] for line in _lines(_HOSTS))
+    return [word for words in entries if name in words for word in words]
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def reachable_at(host: str) -> list[str]:

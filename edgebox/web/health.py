@@ -15,9 +15,8 @@ async def _health(site: Site, request: web.Request) -> web.Response:
 
 
 async def _ready(site: Site, request: web.Request) -> web.Response:
-    box = site.box
-    document = {"ready": box.ready, "reason": box.not_ready_because}
-    return json_response(document, 200 if box.ready else 503)
+    reason = site.box.unserved_because
+    return json_response({"ready": not reason, "reason": reason}, 503 if reason else 200)
 
 
 ROUTES = (
@@ -33,9 +32,9 @@ ROUTES = (
         method="GET",
         path="/readyz",
         answer=_ready,
-        summary="Whether cameras are welcome",
+        summary="Whether frames can be answered",
         answers=(
-            Answer("Models are warm and cameras are welcome.", _READINESS),
+            Answer("Models are warm, and an executor is up.", _READINESS),
             Answer("Not yet, or not any more; `reason` says why.", _READINESS, status=503),
         ),
         any_origin=True,

@@ -8,8 +8,9 @@ from edgebox.domain.errors import InvalidInputError, TooLargeError, UnknownNameE
 from edgebox.domain.models import FamilyName, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
+from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.media.jpeg import probe
-from edgebox.runtime.box import Box
+from edgebox.runtime.box import ONE_SHOT_APP, Box
 from edgebox.runtime.frames import DROP_MESSAGES
 from edgebox.web.bodies import read_body
 from edgebox.web.documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
@@ -39,6 +40,12 @@ _DEADLINE = Number(
 )
 _FAMILY = Text("family", "The model family; the box's default if not given")
 _VARIANT = Text("variant", "Run exactly this variant; the largest in time if not given")
+_APP = Text(
+    "app",
+    f"The application that asks: execution times are learned for each; {ONE_SHOT_APP} if not given",
+    pattern=NAME_PATTERN,
+    expected=NAME_WANTED,
+)
 _SCORE_MIN = Number("score_min", 0.0, 1.0, SCORE_MIN, "Leave out what is less certain")
 _BOXES = Choice(
     "boxes",
@@ -57,13 +64,14 @@ async def _infer(site: Site, request: web.Request) -> web.Response:
     form, boxes = _forms(request)
     image_id = _IMAGE_ID.read(request)
     family = _family(box, request)
+    app = _APP.read(request) or ONE_SHOT_APP
     bytes_max = site.config.limits.frame_bytes_max
     jpeg = await read_body(request, bytes_max, setting=FRAME_BYTES_SETTING)
     if not jpeg:
         raise InvalidInputError("the body is empty; send a JPEG as it is, without a form")
     picture_px = probe(jpeg)
-    variant = _variant(box, family, request, picture_px, deadline_ms)
-    found = await answered(box, jpeg, picture_px, variant, deadline_ms)
+    variant = _variant(box, family, request, picture_px, deadline_ms, app=app)
+    found = await answered(box, jpeg, picture_px, variant, deadline_ms, app=app)
     about: dict[str, object] = {
         "variant": found.variant,
         "outcome": found.outcome.value,
@@ -107,6 +115,8 @@ def _variant(
     request: web.Request,
     picture_px: tuple[int, int],
     deadline_ms: float,
+    *,
+    app: str,
 ) -> VariantName:
     name = _VARIANT.read(request)
     if name is not None:
@@ -115,7 +125,7 @@ def _variant(
                 return variant.name
         names = ", ".join(variant.name for variant in family.offered)
         raise UnknownNameError(f"family {family.name} has no variant {name!r}; it has {names}")
-    return largest_in_time(box, family.offered, picture_px, deadline_ms)
+    return largest_in_time(box, family.offered, picture_px, deadline_ms, app=app)
 
 
 def _sentence(reason: DropReason) -> str:
@@ -131,7 +141,7 @@ ROUTES = (
         path="/v1/infer",
         answer=_infer,
         summary="Find things in one picture",
-        parameters=(_DEADLINE, _FAMILY, _VARIANT, _BOXES, _SCORE_MIN, _FORM, _IMAGE_ID),
+        parameters=(_DEADLINE, _FAMILY, _VARIANT, _APP, _BOXES, _SCORE_MIN, _FORM, _IMAGE_ID),
         body=Body({"image/jpeg": _PICTURE}, "A JPEG as it is, without a form", any_type=True),
         answers=(
             Answer(

@@ -15,16 +15,16 @@ class Outbox:
         self._socket = socket
         self._messages_max = messages_max
         self._stall_s = stall_s
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[bytes, WSMsgType]] = deque()
         self._news = asyncio.Event()
         self._closing = False
 
-    def put(self, message: bytes) -> None:
-        """Queue one text message; past the bound the peer counts as one that does not read."""
+    def put(self, message: bytes, kind: WSMsgType = WSMsgType.TEXT) -> None:
+        """Queue one message; past the bound the peer counts as one that does not read."""
         if len(self._waiting) >= self._messages_max:
             self.overrun = True
         else:
-            self._waiting.append(message)
+            self._waiting.append((message, kind))
         self._news.set()
 
     async def run(self) -> None:
@@ -36,7 +36,7 @@ class Outbox:
             try:
                 async with asyncio.timeout(self._stall_s):
                     while self._waiting and not self.overrun:
-                        await self._socket.send_frame(self._waiting.popleft(), WSMsgType.TEXT)
+                        await self._socket.send_frame(*self._waiting.popleft())
             except TimeoutError:
                 self.overrun = True
             except (ConnectionError, RuntimeError):

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 from aiohttp import web
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.link.fields import shown
 
 Default = TypeVar("Default")
 Location = Literal["query", "path"]
@@ -121,21 +122,30 @@ class Text:
     doc: str
     location: Location = "query"
     required: bool = False
+    pattern: re.Pattern[str] | None = None
+    """All of a text must match it; None: any will do."""
+    expected: str = "another text"
+    """What the pattern matches, in words."""
 
     def read(self, request: web.Request) -> str | None:
         """Return the value that a request gives.
 
         Raises:
-            InvalidInputError: it is there twice, or missing although it is required.
+            InvalidInputError: it is there twice, is no such text, or is missing although it is
+                required.
         """
         text = _only(request, self.name)
         if text is None and self.required:
             raise InvalidInputError(f"the parameter {self.name} is missing: {self.doc}")
+        if text is not None and self.pattern is not None and not self.pattern.fullmatch(text):
+            raise InvalidInputError(f"{self.name} must be {self.expected}, not {shown(text)}")
         return text
 
     def schema(self) -> Mapping[str, Any]:
         """Return the JSON Schema of its values."""
-        return {"type": "string"}
+        if self.pattern is None:
+            return {"type": "string"}
+        return {"type": "string", "pattern": f"^{self.pattern.pattern}$"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.models import Variant, VariantName
 from edgebox.domain.requests import DropReason
-from edgebox.runtime.box import Box
+from edgebox.runtime.box import ONE_SHOT_APP, Box
 from edgebox.runtime.frames import Answer, Ending, FrameAtBox
 
 DEADLINE_MS = 1_000.0
@@ -39,6 +39,8 @@ async def answered(
     picture_px: tuple[int, int],
     variant: VariantName,
     deadline_ms: float,
+    *,
+    app: str,
 ) -> Answer:
     """Have one picture answered, among the cameras' frames.
 
@@ -48,6 +50,7 @@ async def answered(
         picture_px: its (width, height).
         variant: what it runs on.
         deadline_ms: counted from now.
+        app: the application that asks.
 
     Raises:
         InvalidInputError: it cannot be decoded.
@@ -59,7 +62,7 @@ async def answered(
         if not done.done():  # the client may have gone
             done.set_result(ending)
 
-    box.submit_picture(picture, picture_px, variant, deadline_ms, ended)
+    box.submit_picture(picture, picture_px, variant, deadline_ms, app=app, on_end=ended)
     ending = await done
     if isinstance(ending, Answer):
         return ending
@@ -74,6 +77,8 @@ def largest_in_time(
     picture_px: tuple[int, int],
     deadline_ms: float,
     pictures: int = 1,
+    *,
+    app: str = ONE_SHOT_APP,
 ) -> VariantName:
     """Choose the largest variant on which so many pictures are likely to meet the deadline.
 
@@ -81,7 +86,7 @@ def largest_in_time(
     """
     best = variants[0]
     for variant in variants:
-        worst_ns = worst_latency_ns(box, variant.name, pictures)
+        worst_ns = worst_latency_ns(box, variant.name, pictures, app=app)
         if worst_ns is None:
             continue  # not in memory
         if worst_ns > deadline_ms * 1e6:
@@ -92,17 +97,22 @@ def largest_in_time(
     return best.name
 
 
-def worst_latency_ns(box: Box, variant: VariantName, pictures: int = 1) -> int | None:
-    """Return how long so many pictures may take on the fastest executor; None: nowhere."""
+def worst_latency_ns(
+    box: Box, variant: VariantName, pictures: int = 1, *, app: str = ONE_SHOT_APP
+) -> int | None:
+    """Return how long so many pictures of an application may take on the fastest executor.
+
+    By what was learned of the application, with the profile as prior. None: it runs nowhere.
+    """
     core = box.driver.scheduler
     worst = [
         round(
-            profile.in_batches_ns(pictures, _WORST)
+            core.times.expectations.profile(executor, variant, app).in_batches_ns(pictures, _WORST)
             * core.slowdown.get(executor, 1.0)
-            * core.corrections.get(executor, {}).get(variant, 1.0)
         )
         for executor, profiles in box.profiles.items()
-        if (profile := profiles.get(variant)) is not None
+        if variant in profiles
+        and executor in core.slowdown  # else it has stopped
         and (executor not in core.memories or variant in core.memories[executor].variants)
     ]
     return min(worst, default=None)

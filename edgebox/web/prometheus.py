@@ -29,6 +29,8 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.histogram import BOUNDS_NS
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.metrics import Counts
+from edgebox.scheduling.events import LossCause
+from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.routes import Answer, Route
 from edgebox.web.site import Site
 
@@ -65,6 +67,10 @@ class _ExecutorNumbers:
     name: str
     busy_ns: int
     batches: Mapping[int, int]
+    up: bool
+    restarts: int
+    losses: Mapping[str, int]
+    abandoned: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +133,8 @@ def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
             for part, histogram in metrics.latencies.items()
         },
         record.connected,
-        record.bandwidth.bps(box.driver.clock_ns()) if record.connected else None,
-        record.clock.rtt_ns if record.connected else None,
+        record.link.bandwidth.bps(box.driver.clock_ns()) if record.connected else None,
+        record.link.rtt_ns if record.connected else None,
         record.advice if record.connected else None,
     )
 
@@ -160,11 +166,22 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
         }
         for executor in box.driver.executors:
             meter = box.driver.meters[executor.id]
-            executors.append(_ExecutorNumbers(executor.id, meter.busy_ns, dict(meter.batches)))
+            of = box.driver.scheduler.supervised[executor.id]
+            executors.append(
+                _ExecutorNumbers(
+                    executor.id,
+                    meter.busy_ns,
+                    dict(meter.batches),
+                    up=of.state is ExecutorState.UP,
+                    restarts=of.restarts,
+                    losses={cause: of.losses[cause] for cause in LossCause},
+                    abandoned=of.threads_abandoned,
+                )
+            )
     return _BoxNumbers(
         box.name,
         box.version,
-        box.ready,
+        not box.unserved_because,
         (time.monotonic_ns() - box.started_ns) / 1e9,
         box.metrics.total(),
         dict(box.refusals.counts),
@@ -198,6 +215,7 @@ class _Exposition(Collector):
         """Yield every family."""
         yield from _box_families(self._box)
         yield from _executor_families(self._box.executors)
+        yield from _supervision_families(self._box.executors)
         yield from _event_families(self._box.destinations)
         yield from _memory_families(self._box)
         yield from _frame_families(self._cameras)
@@ -209,7 +227,11 @@ def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
     build.add_metric([box.version, box.name], 1)
     yield build
     for name, what, value in (
-        ("ready", "Whether models are warm and cameras are welcome.", float(box.ready)),
+        (
+            "ready",
+            "Whether frames can be answered: models are warm, an executor is up.",
+            float(box.ready),
+        ),
         ("uptime_seconds", "Since the process started.", box.uptime_s),
         ("queue_length", "Frames at the box that wait or are decoded.", box.queue_length),
         ("planner_last_seconds", "What the last plan took.", box.plan_ns / 1e9),
@@ -253,6 +275,32 @@ def _executor_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Metric
         sizes.add_metric([executor.name], buckets, frames)
     yield busy
     yield sizes
+
+
+def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Metric]:
+    up = GaugeMetricFamily(
+        "edgebox_executor_up", "Whether it may be given work.", labels=["executor"]
+    )
+    restarts = CounterMetricFamily(
+        "edgebox_executor_restarts", "Returns after a loss.", labels=["executor"]
+    )
+    losses = CounterMetricFamily(
+        "edgebox_executor_losses",
+        "How often it was taken out: it hung, kept failing, or could not be opened anew.",
+        labels=["executor", "cause"],
+    )
+    abandoned = GaugeMetricFamily(
+        "edgebox_executor_abandoned_threads",
+        "Threads that were given up as hanging and have not come back.",
+        labels=["executor"],
+    )
+    for executor in executors:
+        up.add_metric([executor.name], float(executor.up))
+        restarts.add_metric([executor.name], executor.restarts)
+        abandoned.add_metric([executor.name], executor.abandoned)
+        for cause, count in executor.losses.items():
+            losses.add_metric([executor.name, cause], count)
+    yield from (up, restarts, losses, abandoned)
 
 
 def _event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:

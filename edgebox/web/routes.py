@@ -11,7 +11,9 @@ from typing import Literal
 import orjson
 from aiohttp import web
 
+from edgebox.config_hosts import host_of
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.web.hosts import HostError, authority_of
 from edgebox.web.parameters import Parameter, check_names
 from edgebox.web.problems import ProblemKind
 from edgebox.web.schemas import JsonSchema, Schema
@@ -101,7 +103,7 @@ class Route:
 
     def kinds(self) -> tuple[ProblemKind, ...]:
         """Return every kind of problem it declares."""
-        errors: list[type[EdgeboxError] | ProblemKind] = [*self.problems]
+        errors: list[type[EdgeboxError] | ProblemKind] = [*self.problems, HostError]
         if self.kind != "page":
             errors.append(InvalidInputError)
         if not self.any_origin:
@@ -149,8 +151,19 @@ def refuse_foreign_pages(request: web.Request) -> None:
         ForeignOriginError: the browser names an origin that is not this box.
     """
     origin = request.headers.get("Origin")
-    if origin is not None and origin.split("://", 1)[-1] != request.host:
+    if origin is None:
+        return
+    box = authority_of(request)
+    if box is None or _place(origin.split("://", 1)[-1]) != _place(box):
         raise ForeignOriginError(f"pages of {origin} may not use this box")
+
+
+def _place(authority: str) -> str:
+    """Return an authority in small letters, and an IPv6 address as browsers write it."""
+    host = host_of(authority)
+    if host is None or ":" not in host:
+        return authority.lower()
+    return f"[{host}]{authority.rpartition(']')[2]}"
 
 
 def refuse_unready(site: Site) -> None:

@@ -25,6 +25,7 @@ from edgebox.web import (
     timeline,
 )
 from edgebox.web.catalogue import kinds_of, routes_about
+from edgebox.web.hosts import known_hosts_only
 from edgebox.web.listening import listen
 from edgebox.web.problems import problem_documents
 from edgebox.web.routes import Route, guarded
@@ -114,7 +115,8 @@ class Server:
 
 def application(site: Site) -> web.Application:
     """Return what answers every route."""
-    app = web.Application(middlewares=[problem_documents(kinds_of(ROUTES))], client_max_size=2**62)
+    guards = [problem_documents(kinds_of(ROUTES)), known_hosts_only(site.config.server)]
+    app = web.Application(middlewares=guards, client_max_size=2**62)
     for route in ROUTES:
         answer = guarded(route, site)
         if route.method == "GET" and route.kind != "websocket":

@@ -2,18 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from statistics import median
 from typing import Any
 
 import orjson
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.domain.requests import CameraId
 from edgebox.link.deadlines import to_later
 from edgebox.runtime.box import Box
 from edgebox.runtime.cameras import HISTORY_S, CameraRecord
-from edgebox.runtime.driver import Driver
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.metrics import WINDOW_S, Counts
 from edgebox.runtime.observed import SHOWN
@@ -95,7 +95,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
     if box.ready:
         driver = box.driver
         now_ns = driver.clock_ns()
-        document["executors"] = _executors(driver, now_ns)
+        document["executors"] = _executors(box, now_ns)
         document["applications"] = _applications(box)
         document["latencies"] = _latencies(box)
         document["memory"] = [_memory(*each) for each in driver.scheduler.memories.items()]
@@ -122,38 +122,120 @@ def group_documents(groups: Iterable[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _executors(driver: Driver, now_ns: int) -> list[dict[str, Any]]:
+def _executors(box: Box, now_ns: int) -> list[dict[str, Any]]:
+    driver = box.driver
     running = driver.scheduler.running
     documents = []
     for executor in driver.executors:
         meter = driver.meters[executor.id]
-        batch_size_mean = meter.batch_size_mean()
+        batch_size_mean = meter.batch_size_mean(now_ns)
         documents.append(
             {
                 "id": executor.id,
                 "provider": executor.provider,
                 "device": executor.device,
                 "note": executor.note,
+                "threads": executor.cpu_threads,
+                "cores": executor.cores,
+                "families": _families_on(box, executor.id),
+                "interference": _interference(box, executor.id),
                 "utilisation": round(meter.utilisation(now_ns), 3),
                 "batch_size_mean": None if batch_size_mean is None else round(batch_size_mean, 2),
                 "running": running[executor.id].variant if executor.id in running else None,
+                **_supervised(box, executor.id, now_ns),
             }
         )
     return documents
 
 
-def _applications(box: Box) -> list[dict[str, Any]]:
+def _supervised(box: Box, executor: ExecutorId, now_ns: int) -> dict[str, Any]:
+    """Return how an executor is, and what went wrong with it."""
+    of = box.driver.scheduler.supervised[executor]
+    last = box.driver.supervisor.last_errors.get(executor)
+    return {
+        "state": of.state,
+        "restarts": of.restarts,
+        "losses": {cause.value: count for cause, count in of.losses.items()},
+        "abandoned_threads": of.threads_abandoned,
+        "retry_s": None if of.retry_ns is None else round(max(0, of.retry_ns - now_ns) / 1e9, 1),
+        "last_error": None
+        if last is None
+        else {"at_ms": round(time.time() * 1e3 - (now_ns - last.at_ns) / 1e6), "text": last.text},
+    }
+
+
+def _families_on(box: Box, executor: ExecutorId) -> list[str]:
+    """Return the families that run on an executor: that it holds and that did not fail there."""
+    profiles = box.profiles[executor]
     return [
-        {
-            "app": times.app,
-            "variant": times.variant,
-            "executor": times.executor,
-            "count": times.count,
-            "measured_ms": _p50_p99_ms(times.measured_ns),
-            "profile_ms": _p50_p99_ms(times.profile_ns),
-        }
-        for times in box.driver.applications.times(box.profiles)
+        name
+        for name, family in box.families.items()
+        if any(variant.name in profiles for variant in family.variants)
     ]
+
+
+def _interference(box: Box, executor: ExecutorId) -> float | None:
+    """Return what each other executor adds to a batch, the median variant; None: it is alone."""
+    known = [profile.interference for profile in box.profiles[executor].values()]
+    return round(median(known), 3) if known and len(box.profiles) > 1 else None
+
+
+def _applications(box: Box) -> list[dict[str, Any]]:
+    """Return what was measured since the start, and after it what is known from before it only."""
+    measured = box.driver.applications.times(box.profiles)
+    rows = [
+        _application(box, (t.app, t.variant, t.executor), t.count, t.measured_ns, t.profile_ns)
+        for t in measured
+    ]
+    seen = {(times.app, times.variant) for times in measured}
+    for key in sorted(key for key in _remembered(box) if key[:2] not in seen):
+        _, variant, executor = key
+        profile = box.profiles[executor][variant]
+        alone_ns = (profile.quantile_ns(1, 0.5), profile.quantile_ns(1, 0.99))
+        rows.append(_application(box, key, 0, None, alone_ns))
+    return rows
+
+
+_Key = tuple[str, VariantName, ExecutorId]
+"""Of an application's times."""
+
+
+def _remembered(box: Box) -> Iterator[_Key]:
+    """Yield of which applications something is known on an executor, also from before the start."""
+    learning = box.driver.scheduler.learning
+    for variant, app, _ in learning.known_distributions():
+        if learning.is_known(variant, app):
+            for executor, profiles in box.profiles.items():
+                if variant in profiles:
+                    yield app, variant, executor
+
+
+def _application(
+    box: Box,
+    key: _Key,
+    count: int,
+    measured_ns: tuple[int, int] | None,
+    profile_ns: tuple[int, int],
+) -> dict[str, Any]:
+    app, variant, executor = key
+    return {
+        "app": app,
+        "variant": variant,
+        "executor": executor,
+        "count": count,
+        "measured_ms": None if measured_ns is None else _p50_p99_ms(measured_ns),
+        "profile_ms": _p50_p99_ms(profile_ns),
+        "expected_ms": _p50_p99_ms(_expected_ns(box, key, profile_ns)),
+    }
+
+
+def _expected_ns(box: Box, key: _Key, profile_ns: tuple[int, int]) -> tuple[int, int]:
+    """Return what admission and planning reckon with; where the variant is not, the profile."""
+    app, variant, executor = key
+    try:
+        return box.driver.scheduler.times.expectations.alone_on(executor, variant, app)
+    except KeyError:  # the executor is gone, or has not loaded it
+        return profile_ns
 
 
 def _latencies(box: Box) -> list[dict[str, Any]]:
@@ -212,8 +294,9 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
     """Return what is known of one camera."""
     camera, metrics = record.camera, box.metrics.of(record.camera.id)
     now_ns = box.driver.clock_ns()
-    rtt_ns, error_ns = record.clock.rtt_ns, record.clock.error_ns(now_ns)
-    bandwidth_bps, steadiness = record.bandwidth.bps(now_ns), record.bandwidth.steadiness()
+    rtt_ns, error_ns = record.link.rtt_ns, record.link.clock.error_ns(now_ns)
+    uplink = record.link.bandwidth
+    bandwidth_bps, steadiness = uplink.bps(now_ns), uplink.steadiness()
     advice = record.advice
     window = metrics.window(now_ns)
     return {

@@ -1,5 +1,6 @@
 """Owns the schemas of the state document. docs/http-api.md says what its fields mean."""
 
+from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.schemas import (
     BOOLEAN,
     COUNT,
@@ -81,9 +82,19 @@ _EXECUTOR = Schema(
         provider=TEXT,
         device=TEXT,
         note=TEXT,
+        threads=COUNT,
+        cores=array(COUNT),
+        families=array(TEXT),
+        interference=nullable(NUMBER),
         utilisation=NUMBER,
         batch_size_mean=nullable(NUMBER),
         running=nullable(TEXT),
+        state=one_of(*ExecutorState),
+        restarts=COUNT,
+        losses=mapping(COUNT),
+        abandoned_threads=COUNT,
+        retry_s=nullable(NUMBER),
+        last_error=nullable(record(at_ms=COUNT, text=TEXT)),
     ),
 )
 _APPLICATION = Schema(
@@ -93,8 +104,9 @@ _APPLICATION = Schema(
         variant=TEXT,
         executor=TEXT,
         count=COUNT,
-        measured_ms=_QUANTILES_MS,
+        measured_ms=nullable(_QUANTILES_MS),
         profile_ms=_QUANTILES_MS,
+        expected_ms=_QUANTILES_MS,
     ),
 )
 _DESTINATION = Schema(

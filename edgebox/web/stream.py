@@ -42,6 +42,7 @@ from edgebox.link.messages import (
     Welcome,
     decode_from_camera,
 )
+from edgebox.link.receipts import SMALL_FRAME_BYTES, SMALL_FRAMES_PER_S
 from edgebox.media.jpeg import probe
 from edgebox.runtime.box import ArrivedFrame, Box
 from edgebox.runtime.cameras import CameraRecord
@@ -80,7 +81,9 @@ class CameraSession:
         self.address = address
         self._box = box
         self._limits = limits
-        self._socket = CameraSocket(limits.frame_bytes_max)
+        self._socket = CameraSocket(
+            limits.frame_bytes_max, box.driver.clock_ns, self._echoed, self._flooded
+        )
         self._outbox = Outbox(self._socket, _OUTBOX_MAX, _STALL_S)
         self._record: CameraRecord | None = None
         self._family: Family | None = None
@@ -160,7 +163,7 @@ class CameraSession:
                 code = row.close_code
             self._outbox.put(ErrorMessage(fatal.code, str(fatal), True).encode())
             if not fatal.noted:
-                self._box.note("warning", f"{self._name}: {fatal}", self._camera_name)
+                self._note(f"{self._name}: {fatal}")
         self._outbox.close()
         try:
             async with asyncio.timeout(1.0):
@@ -186,6 +189,9 @@ class CameraSession:
     def _name(self) -> str:
         return self._camera_name or self.address
 
+    def _note(self, text: str) -> None:
+        self._box.note_from(self._name, "warning", text, self._camera_name)
+
     # -- the conversation -------------------------------------------------------------------
 
     async def _converse(self) -> None:
@@ -199,7 +205,7 @@ class CameraSession:
     async def _hello(self) -> None:
         try:
             async with asyncio.timeout(HELLO_TIMEOUT_NS / 1e9):
-                message = await self._socket.receive()
+                message = await self._socket.next_message()
         except TimeoutError:
             raise _FatalError("bad_hello", "no hello came within 10 s of connecting") from None
         if message.type is not WSMsgType.TEXT:
@@ -267,7 +273,7 @@ class CameraSession:
 
     async def _read(self) -> None:
         while True:
-            message = await self._socket.receive()
+            message = await self._socket.next_message()
             self._heard_s = time.monotonic()
             match message.type:
                 case WSMsgType.BINARY:
@@ -285,7 +291,7 @@ class CameraSession:
         self._why_ended = f"it broke the WebSocket protocol ({error})"
         if isinstance(error, WebSocketError) and error.code == WSCloseCode.MESSAGE_TOO_BIG:
             self._why_ended = self._socket.too_large.message
-        self._box.note("warning", f"{self._name}: {self._why_ended}", self._camera_name)
+        self._note(f"{self._name}: {self._why_ended}")
 
     def _text(self, data: bytes) -> bool:
         """Take in a text message; False: the camera says goodbye."""
@@ -307,7 +313,7 @@ class CameraSession:
                 self._why_ended = message.reason or "it said goodbye"
                 return False
             case ErrorMessage():
-                self._box.note("warning", f"{self._name} says: {message.message}", self._name)
+                self._note(f"{self._name} says: {message.message}")
             case Hello():
                 self._bad_message("hello was said before; reconnect to change it")
         return True
@@ -349,7 +355,11 @@ class CameraSession:
             (self._outbox.put if acked else early.append)(message)
 
         suspicious = self._box.submit_frame(
-            record, ArrivedFrame(header, jpeg, len(data), picture_px, invalid_because), ended
+            record,
+            ArrivedFrame(
+                header, jpeg, len(data), picture_px, invalid_because, self._socket.receipt
+            ),
+            ended,
         )
         received_ns = self._box.driver.clock_ns()
         self._outbox.put(Ack(number, received_ns, not early, self._advice()).encode())
@@ -402,22 +412,34 @@ class CameraSession:
         if len(self._pings_sent_ns) > _PINGS_KEPT:
             del self._pings_sent_ns[min(self._pings_sent_ns)]
         self._outbox.put(Ping(number, now_ns).encode())
+        if self._record is not None and self._record.link.clock.offset_ns is None:
+            # It may not answer these, but any WebSocket answers its own pings.
+            self._outbox.put(self._socket.next_ping(), WSMsgType.PING)
+
+    def _echoed(self, sent_ns: int, received_ns: int) -> None:
+        if self._record is not None:
+            self._record.link.echoed(sent_ns, received_ns)
+
+    def _flooded(self) -> None:
+        self._finish(
+            _FatalError(
+                "too_fast",
+                f"more than {SMALL_FRAMES_PER_S} WebSocket frames a second that carry less than "
+                f"{SMALL_FRAME_BYTES} bytes; send fewer messages, pings and pongs",
+            )
+        )
 
     def _pong(self, record: CameraRecord, pong: Pong) -> None:
         sent_ns = self._pings_sent_ns.pop(pong.id, None)
         if sent_ns is None:  # answered twice, or too late to matter
             return
-        if record.pong(sent_ns, pong.camera_ns, self._box.driver.clock_ns()):
-            self._box.note(
-                "warning",
-                f"{self._name}: its clock jumped; deadlines follow the new one",
-                self._name,
-            )
+        if record.link.pong(sent_ns, pong.camera_ns, self._box.driver.clock_ns()):
+            self._note(f"{self._name}: its clock jumped; deadlines follow the new one")
 
     def _report(self, record: CameraRecord, report: Report) -> None:
-        skipped = record.skipped_news(sum(report.skipped.values()))
+        now_ns = self._box.driver.clock_ns()
+        skipped = record.skipped_news(sum(report.skipped.values()), now_ns)
         if skipped:
-            now_ns = self._box.driver.clock_ns()
             self._box.metrics.of(record.camera.id).captured(skipped, skipped, now_ns)
 
 

@@ -143,7 +143,7 @@ rate_min_hz = 2
     assert (config.scheduler.batching, config.planner.bandwidth) == ("adaptive", "least")
     assert config.scheduler_parameters().planning_interval_ns == 250 * MS
     assert config.planning_parameters().link_share == 0.7
-    assert (config.inference.executors_per_device, config.inference.profile_s) == (1, 2.5)
+    assert (config.executors[0].streams, config.inference.profile_s) == (1, 2.5)
     assert Path(config.storage.file).parent == tmp_path
     assert (config.server.host, config.server.port) == ("127.0.0.1", 0)
 

@@ -59,6 +59,7 @@ class Box:
     first_frame: asyncio.Event = field(default_factory=asyncio.Event)
     unacknowledged: int = 0
     unacknowledged_most: int = 0
+    late_after_s: float = 2.2
     _runner: web.AppRunner | None = None
     _sockets: set[web.WebSocketResponse] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -171,7 +172,9 @@ class Box:
             await self.say(socket, drop)
         if kind in ("drop", "ignore"):
             return
-        delay: Awaitable[None] = asyncio.sleep(self.result_after_s if kind == "result" else 0.4)
+        delay: Awaitable[None] = asyncio.sleep(
+            self.result_after_s if kind == "result" else self.late_after_s
+        )
         await delay
         timing = Timing(5.0, 1.0, 2.0, 0.5, 8.5, 1)
         seen = (WireDetection("car", 0.9, (1.0, 2.0, 30.0, 40.0)),)

@@ -211,3 +211,21 @@ def test_frames_are_judged_by_the_deadline_they_were_captured_under() -> None:
     summary = books.summary("gate", 1.0)
     assert (summary.on_time, summary.late, summary.worth) == (1, 1, 1.5)
     assert (summary.slo_ms, summary.later) == (50, ((80, 0.5),))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8_000 * MS), st.integers(0, 30_000 * MS)), max_size=20),
+    st.integers(0, 12_000 * MS),
+)
+def test_asking_what_was_recent_changes_nothing(
+    frames: list[tuple[int, int]], later_ns: int
+) -> None:
+    left_alone, asked = Accounting(slo_ns=150 * MS), Accounting(slo_ns=150 * MS)
+    now_ns = 0
+    for number, (gap_ns, ahead_ns) in enumerate(frames):
+        for books in (left_alone, asked):
+            books.captured(number, now_ns)
+            books.answered(result(number), now_ns + gap_ns)
+        now_ns += gap_ns
+        asked.recent(now_ns + ahead_ns)
+    assert asked.recent(now_ns + later_ns) == left_alone.recent(now_ns + later_ns)

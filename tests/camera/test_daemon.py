@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,6 +17,8 @@ from edgebox.link.messages import Bye, ErrorMessage, FrameHeader, Result
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.media.sources import PictureSource
 from tests.camera.box import Box, advice
+from tests.conftest import PATIENCE_S
+from tests.end_to_end.running import SLO_MS, until
 
 NOISE = np.random.default_rng(1).integers(0, 256, (180, 320, 3), dtype=np.uint8)
 
@@ -29,7 +32,7 @@ def camera(box: Box, frames: PictureSource | None = None, **options: object) -> 
         "name": "gate",
         "rate_hz": 40.0,
         "rng": random.Random(1),
-        "slo_ms": 200.0,
+        "slo_ms": SLO_MS,
     }
     return Camera(frames or source(), box.url, **(defaults | options))  # type: ignore[arg-type]
 
@@ -43,29 +46,35 @@ def assert_adds_up(summary: Summary) -> None:
     assert summary.accepted <= summary.sent
 
 
+def assert_all_answered(summary: Summary) -> None:
+    """Insist that what was sent was answered in time; a busy machine may leave frames out."""
+    assert_adds_up(summary)
+    assert summary.on_time == summary.sent > 0
+    assert set(summary.skipped) <= {"window"}
+
+
 async def test_every_frame_is_answered_on_time_by_a_quick_box() -> None:
     results: list[Result] = []
     async with Box() as box:
         summary = await camera(box, source(count=30), on_result=results.append).run()
-    assert_adds_up(summary)
+    assert_all_answered(summary)
     assert summary.captured == 30
-    assert summary.on_time >= 28
-    assert summary.detections == {"car": summary.on_time + summary.late}
-    assert len(results) == summary.on_time + summary.late
+    assert summary.detections == {"car": summary.on_time}
+    assert len(results) == summary.on_time
     assert summary.variants == {"street-256": len(results)}
     assert set(summary.latency_ms) == {"network", "queue", "inference", "return", "total"}
     assert all(size == (256, 144) for size in box.sizes)
     assert summary.width_sent_mean_px == 256
     assert [h.frame for h in box.headers] == sorted({h.frame for h in box.headers})
     assert {(h.width_px, h.height_px) for h in box.headers} == {(320, 180)}
-    assert box.headers[-1].captured_total == 30
+    assert all(h.frame <= h.captured_total <= 30 for h in box.headers)
     assert all(h.captured_ns <= h.sent_ns for h in box.headers)
 
 
 async def test_says_hello_answers_pings_reports_and_says_bye() -> None:
     async with Box() as box:
         summary = await camera(box).run(duration_s=0.3)
-        await asyncio.sleep(0.05)
+        await until(lambda: Bye("done") in box.heard, "the box to hear the end")
     assert [hello.camera for hello in box.hellos] == ["gate"]
     assert box.hellos[0].width_px == 320
     assert abs(box.pongs()[0].camera_ns - time.monotonic_ns()) < 10_000_000_000
@@ -81,22 +90,22 @@ async def test_says_hello_answers_pings_reports_and_says_bye() -> None:
 
 async def test_drops_and_late_answers_are_told_apart() -> None:
     kinds = {0: "result", 1: "drop", 2: "late"}
-    async with Box(answer=lambda header: kinds[header.frame % 3]) as box:
-        summary = await camera(box, source(count=30)).run()
+    async with Box(answer=lambda header: kinds[header.frame % 3], late_after_s=2.1) as box:
+        summary = await camera(box, source(count=30), slo_ms=2000.0).run()
     assert_adds_up(summary)
-    assert summary.dropped["queue"] >= 5
-    assert summary.late >= 5
-    assert summary.on_time >= 5
+    told = Counter(kinds[header.frame % 3] for header in box.headers)
+    assert (summary.on_time, summary.late) == (told["result"], told["late"])
+    assert summary.dropped["queue"] == told["drop"]
+    assert min(told.values()) >= 1
     assert summary.accepted == summary.on_time + summary.late
 
 
 async def test_frames_without_an_answer_end_as_lost() -> None:
     async with Box(answer=lambda header: "ignore") as box:
-        began_s = time.monotonic()
-        summary = await camera(box, source(count=5), slo_ms=50.0).run()
-    assert time.monotonic() - began_s < 4
+        async with asyncio.timeout(PATIENCE_S):
+            summary = await camera(box, source(count=5), slo_ms=50.0).run()
     assert_adds_up(summary)
-    assert summary.dropped["lost"] == summary.sent == 5
+    assert summary.dropped["lost"] == summary.sent >= 1
 
 
 async def test_at_most_two_frames_are_unacknowledged_and_the_newest_wins() -> None:
@@ -112,7 +121,7 @@ async def test_obeys_new_advice_from_the_next_frame_on() -> None:
     box = Box(advice=advice(256))
 
     def narrower(header: FrameHeader) -> str:
-        if header.frame == 10:
+        if header.frame >= 10:
             box.advice = advice(160)
         return "result"
 
@@ -120,8 +129,9 @@ async def test_obeys_new_advice_from_the_next_frame_on() -> None:
     async with box:
         await camera(box, source(count=30)).run()
     widths = [width for width, _ in box.sizes]
-    assert widths[:8] == [256] * 8
-    assert widths[-10:] == [160] * 10
+    told = sum(header.frame < 10 for header in box.headers) + 1
+    assert set(widths[:told]) == {256}
+    assert set(widths[told + 3 :]) == {160}  # after what may have been on its way
 
 
 async def test_never_sends_a_picture_larger_than_its_own() -> None:
@@ -134,42 +144,45 @@ async def test_obeys_the_advised_rate() -> None:
     async with Box(advice=advice(rate_hz=10.0)) as box:
         summary = await camera(box, source(rate_hz=50.0)).run(duration_s=1.0)
     assert_adds_up(summary)
-    assert 8 <= summary.sent <= 14  # ten, and the credit for jitter
-    assert summary.skipped["rate"] >= 25
+    assert 1 < summary.sent <= 10 * summary.duration_s + 4  # and the credit for jitter
+    assert summary.skipped["rate"] > 4
 
 
 async def test_a_shaped_link_really_delays_and_frames_shrink_to_fit() -> None:
-    link = BandwidthTrace.constant(1.0)
+    link = BandwidthTrace.constant(0.3)
     async with Box(advice=advice(256)) as box:
-        summary = await camera(
-            box, source(rate_hz=10.0), link=link, rate_hz=10.0, slo_ms=300.0
-        ).run(duration_s=1.5)
+        summary = await camera(box, source(rate_hz=3.0), link=link, rate_hz=3.0, slo_ms=1000.0).run(
+            duration_s=4.0
+        )
     assert_adds_up(summary)
     for header, arrival_ns, size in zip(
         box.headers, box.arrivals_ns, box.message_bytes, strict=True
     ):
-        assert arrival_ns - header.sent_ns >= size * 8 / 1e6 * 1e9 * 0.999
+        assert arrival_ns - header.sent_ns >= size * 8 / 0.3e6 * 1e9 * 0.999
     assert summary.width_sent_mean_px is not None
     assert summary.width_sent_mean_px < 256
-    # The noise of 256 px weighs about 37 KB: 0.3 s at this rate. Smaller, most can make it.
+    # The noise of 256 px weighs about 37 KB: 1 s at this rate. Smaller, most can make it.
     assert summary.on_time > summary.captured / 2
 
 
 async def test_comes_back_after_the_box_was_restarted() -> None:
     box = Box()
     await box.start()
-    run = asyncio.create_task(camera(box, source(rate_hz=50.0)).run(duration_s=2.2))
+    running = camera(box, source(rate_hz=50.0))
+    run = asyncio.create_task(running.run())
     await box.first_frame.wait()
     await box.stop(bye="shutdown")
     before = len(box.headers)
-    await asyncio.sleep(0.2)
+    await until(lambda: running.summary().skipped.get("offline", 0) > 0, "frames to be left out")
     await box.start()
+    await until(lambda: len(box.headers) > before, "frames again")
+    captured = running.summary().captured
+    await until(lambda: running.summary().captured > captured, "one that is not reported yet")
+    running.stop()
     summary = await run
     await box.stop()
     assert before > 0
-    assert len(box.headers) > before
     assert summary.reconnects == 1
-    assert summary.skipped["offline"] > 0
     assert_adds_up(summary)
     first_after = box.headers[before]
     assert first_after.captured_total < first_after.frame
@@ -188,34 +201,40 @@ async def test_waits_for_a_box_that_is_not_there_yet() -> None:
     await box.start()
     summary = await run
     await box.stop()
-    assert summary.on_time == summary.captured == 5
+    assert_all_answered(summary)
+    assert summary.captured == 5
     assert summary.reconnects == 0
 
 
 async def test_a_connection_that_went_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgebox.camera.session.SILENCE_MAX_S", 0.3)
+    monkeypatch.setattr("edgebox.camera.session.SILENCE_MAX_S", 1.5)
     monkeypatch.setattr("edgebox.camera.session.REPORT_PERIOD_S", 0.1)
     remarks: list[str] = []
     async with Box(mute_connections=1) as box:
-        summary = await camera(box, on_remark=remarks.append).run(duration_s=1.5)
+        running = camera(box, on_remark=remarks.append)
+        run = asyncio.create_task(running.run())
+        await until(lambda: running.summary().on_time > 5, "answers by the next connection")
+        running.stop()
+        summary = await run
     assert_adds_up(summary)
     assert summary.reconnects == 1
     assert summary.dropped["lost"] == 2  # what fits into the window
     assert summary.skipped["window"] > 0
-    assert summary.on_time > 5
     assert any("nothing was heard" in remark for remark in remarks)
 
 
 async def test_a_box_that_crashes_costs_what_was_on_its_way() -> None:
     box = Box(result_after_s=0.15)
     await box.start()
-    run = asyncio.create_task(camera(box).run(duration_s=1.2))
-    await asyncio.sleep(0.4)
+    running = camera(box)
+    run = asyncio.create_task(running.run())
+    await until(lambda: len(box.headers) >= 5, "frames on their way")
     await box.stop()
+    await until(lambda: running.summary().skipped.get("offline", 0) >= 10, "frames left out")
+    running.stop()
     summary = await run
     assert_adds_up(summary)
     assert summary.dropped["lost"] >= 1
-    assert summary.skipped["offline"] >= 10
     assert summary.reconnects == 0
 
 
@@ -256,7 +275,7 @@ async def test_a_refusal_for_now_is_shown_and_tried_again(code: str) -> None:
     remarks: list[str] = []
     async with Box(refuse=refusal, refusals_left=1) as box:
         summary = await camera(box, source(count=5), on_remark=remarks.append).run()
-    assert summary.on_time == 5
+    assert_all_answered(summary)
     assert len(box.hellos) == 2
     assert any("not beside gate" in remark for remark in remarks)
 
@@ -264,7 +283,7 @@ async def test_a_refusal_for_now_is_shown_and_tried_again(code: str) -> None:
 async def test_survives_messages_it_does_not_understand() -> None:
     async with Box() as box:
         run = asyncio.create_task(camera(box, source(count=20)).run())
-        await asyncio.sleep(0.2)
+        await box.first_frame.wait()
         for text in (
             "[]",
             "{",
@@ -274,8 +293,8 @@ async def test_survives_messages_it_does_not_understand() -> None:
         ):
             await box.tell(text)
         summary = await run
-    assert_adds_up(summary)
-    assert summary.on_time >= 18
+        await until(lambda: Bye("done") in box.heard, "the box to hear the end")
+    assert_all_answered(summary)
     complaints = [message for message in box.heard if isinstance(message, ErrorMessage)]
     assert len(complaints) == 5
     assert not any(complaint.fatal for complaint in complaints)
@@ -285,11 +304,10 @@ async def test_stop_ends_a_run_in_order() -> None:
     async with Box(result_after_s=0.1) as box:
         running = camera(box)
         run = asyncio.create_task(running.run())
-        await asyncio.sleep(0.3)
+        await until(lambda: running.summary().on_time >= 5, "answers")
         running.stop()
         summary = await run
     assert_adds_up(summary)
-    assert summary.on_time >= 5
     assert "lost" not in summary.dropped
 
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import getpass
 import json
-import shutil
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -12,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import aiomqtt
-import pytest
 
 from tests.end_to_end.running import free_port, until
-
-PLACES = "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin"
+from tests.programs import program
 
 
 class Broker:
@@ -43,31 +40,26 @@ class Broker:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        program = shutil.which("mosquitto", path=PLACES)
-        if program is None:
-            pytest.fail("MQTT is tested with a real broker: apt-get install mosquitto")
+        mosquitto = program("mosquitto")
         if self._password is not None:
             await self._write_passwords()
         if self._tls:
             await self._write_certificate()
         self._process = await asyncio.create_subprocess_exec(
-            program, "-c", str(self._config), stderr=(self._folder / "mosquitto.log").open("a")
+            mosquitto, "-c", str(self._config), stderr=(self._folder / "mosquitto.log").open("a")
         )
         await until(self._listens, "mosquitto to listen")
 
     async def _write_passwords(self) -> None:
-        program = shutil.which("mosquitto_passwd", path=PLACES)
-        assert program is not None
+        passwd = program("mosquitto", "mosquitto_passwd")
         file, password = str(self._folder / "passwords"), self._password
-        made = await asyncio.create_subprocess_exec(program, "-c", "-b", file, "box", str(password))
+        made = await asyncio.create_subprocess_exec(passwd, "-c", "-b", file, "box", str(password))
         assert await made.wait() == 0
 
     async def _write_certificate(self) -> None:
-        program = shutil.which("openssl")
-        if program is None:
-            pytest.fail("TLS is tested with a certificate made for it: apt-get install openssl")
+        openssl = program("openssl")
         made = await asyncio.create_subprocess_exec(
-            *(program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
             *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"),
             *("-keyout", str(self._folder / "broker.key"), "-out", str(self.certificate)),
             stderr=asyncio.subprocess.DEVNULL,

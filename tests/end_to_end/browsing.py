@@ -1,16 +1,17 @@
 """A real Chromium for tests of the page, and what they look at in it."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, async_playwright
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
 from edgebox.app import App
 from edgebox.media.sources import open_source
 from edgebox.web.page import PAGE
+from tests.conftest import PATIENCE_S
+from tests.programs import program
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -21,7 +22,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE_MS = 15_000
+PATIENCE_MS = 1000 * PATIENCE_S
+expect.set_options(timeout=PATIENCE_MS)
 PHONE = {"width": 360, "height": 740}
 STICKING_OUT = """
 [...document.querySelectorAll('body *:not(br)')]
@@ -34,9 +36,7 @@ STICKING_OUT = """
 
 def chromium() -> str:
     """Return where the browser is."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program is not None, "the page is tested in Chromium: apt-get install chromium"
-    return program
+    return program("chromium", "chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def number(locator: Locator, attribute: str) -> int:
 
 async def eventually(read: Callable[[], Any], wanted: Callable[[Any], bool], what: str) -> Any:
     """Await `read()` until it is as wanted; return it."""
-    for _ in range(PATIENCE_MS // 50):
+    for _ in range(int(PATIENCE_MS) // 50):
         value = await read()
         if wanted(value):
             return value

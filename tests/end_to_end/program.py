@@ -12,8 +12,9 @@ from typing import Any
 
 import orjson
 
+from tests.conftest import PATIENCE_S
+
 SOURCE_TREE = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,8 @@ def configured(home: Path, database: Path, *lines: str) -> Path:
             [
                 "[server]", "port = 0",
                 "[storage]", f'path = "{database}"',
-                "[inference]", 'providers = "cpu"', "profile_s = 1",
+                "[[executors]]", 'device = "cpu"',
+                "[inference]", "profile_s = 1",
                 *lines,
             ]
         )

@@ -48,8 +48,8 @@ async def test_late_answers_count_for_what_they_are_still_worth(database: Path) 
     async with running(database, journal=journal) as app:
         # Nobody answers within a millisecond; within two seconds nearly everybody does.
         cameras = [
-            camera(app, "early", (2000, 1), (3000, 0.5), heard=early),
-            camera(app, "late", (1, 1), (2000, 0.5), (4000, 0.25), heard=late),
+            camera(app, "early", (20000, 1), (30000, 0.5), heard=early),
+            camera(app, "late", (1, 1), (20000, 0.5), (40000, 0.25), heard=late),
         ]
         summaries = await asyncio.gather(*(each.run(2.0) for each in cameras))
         for summary in summaries:
@@ -63,7 +63,7 @@ async def test_late_answers_count_for_what_they_are_still_worth(database: Path) 
     assert {result.outcome.value for result in late} == {"late"}
     assert of_late.worth == pytest.approx(0.5 * of_late.late, abs=0.75)
     told = {each["id"]: each for each in document["cameras"]}
-    assert (told["late"]["slo_ms"], told["late"]["later"]) == (1, [[2000, 0.5], [4000, 0.25]])
+    assert (told["late"]["slo_ms"], told["late"]["later"]) == (1, [[20000, 0.5], [40000, 0.25]])
     assert told["late"]["counts"]["worth"] == pytest.approx(of_late.worth, abs=0.75)
     check_replay(journal, database.parent)
     await check_database(database)
@@ -81,7 +81,7 @@ def check_replay(journal: Journal, folder: Path) -> None:
     replayed = replay_file(write_file(journal.recording(), folder), camera="late")
     assert replayed.replay.differing == 0
     (story,) = replayed.stories
-    assert any("answers within 1 ms, still worth 0.5 within 2000 ms" in line for line in story)
+    assert any("answers within 1 ms, still worth 0.5 within 20000 ms" in line for line in story)
 
 
 async def check_database(database: Path) -> None:
@@ -90,4 +90,4 @@ async def check_database(database: Path) -> None:
         hellos = {each.camera: each.hello for each in await storage.cameras()}
     finally:
         await storage.close()
-    assert hellos[CameraId("late")]["slo_ms"] == [[1, 1], [2000, 0.5], [4000, 0.25]]
+    assert hellos[CameraId("late")]["slo_ms"] == [[1, 1], [20000, 0.5], [40000, 0.25]]

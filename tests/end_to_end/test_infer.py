@@ -11,8 +11,14 @@ from yarl import URL
 
 from edgebox.app import App
 from edgebox.config import load
+from edgebox.domain.models import VariantName
+from edgebox.domain.requests import CameraId
+from edgebox.link.protocol import NAME_PATTERN
 from edgebox.media.jpeg import encode
 from edgebox.media.scene import Scene
+from edgebox.runtime.box import ONE_SHOT_CAMERA
+from edgebox.runtime.frames import Answer
+from edgebox.scheduling.events import CameraClosed
 from tests.conftest import settings
 from tests.end_to_end.running import (
     get_json,
@@ -89,6 +95,18 @@ async def test_without_a_variant_the_deadline_and_the_picture_choose(app: App) -
     assert small == "street-320", "enlarging a picture buys nothing"
 
 
+async def test_times_are_learned_for_the_application_that_is_named(app: App) -> None:
+    async def learned() -> dict[str, int]:
+        state = (await get_json(app, "/v1/state"))[1]
+        return {row["app"]: row["count"] for row in state["box"]["applications"]}
+
+    query = {"deadline_ms": 5000, "variant": "street-320"}
+    assert (await post(app, JPEG, query))[0] == 200
+    for _ in range(2):
+        assert (await post(app, JPEG, {**query, "app": "night"}))[0] == 200
+    assert await learned() == {"http": 1, "night": 2}
+
+
 @pytest.mark.parametrize(
     ("body", "query", "error", "told"),
     [
@@ -98,6 +116,8 @@ async def test_without_a_variant_the_deadline_and_the_picture_choose(app: App) -
         (JPEG, {"deadline_ms": "soon"}, "400 invalid", "deadline_ms must be a number from 1"),
         (JPEG, {"deadline_ms": "nan"}, "400 invalid", "deadline_ms must be a number from 1"),
         (JPEG, {"score_min": 2}, "400 invalid", "score_min must be a number from 0 to 1"),
+        (JPEG, {"app": "a b"}, "400 invalid", "app must be 1 to 64 letters, digits"),
+        (JPEG, {"app": ""}, "400 invalid", "app must be 1 to 64 letters, digits"),
         (JPEG, {"boxes": "polygons"}, "400 invalid", "boxes must be xyxy or xywh"),
         (JPEG, {"form": "xml"}, "400 invalid", "form must be native, coco or supervision"),
         (JPEG, {"form": "coco", "boxes": "xyxy"}, "400 invalid", "coco has boxes of its own"),
@@ -246,3 +266,20 @@ async def test_other_programs_forms(app: App, street: bytes) -> None:
     assert theirs["image"] == {"width": 1280, "height": 720}
     assert theirs["outcome"] == "on_time"
     assert [one["class"] for one in theirs["predictions"]] == labels
+
+
+async def test_a_camera_that_leaves_takes_no_requests_of_programs_along(
+    app: App, street: bytes
+) -> None:
+    assert not NAME_PATTERN.fullmatch(ONE_SHOT_CAMERA)
+    ended: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    app.box.submit_picture(
+        street,
+        (1280, 720),
+        VariantName("street-608"),
+        5000,
+        app="http",
+        on_end=lambda _, ending: ended.set_result(ending),
+    )
+    app.box.driver.feed(CameraClosed(CameraId("http")))
+    assert isinstance(await ended, Answer)

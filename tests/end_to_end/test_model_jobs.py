@@ -12,6 +12,7 @@ from edgebox.domain.models import FamilyName
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.storage.database import Storage
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import get_json, running, streaming, texts, until
 from tests.inference.importing.planted import HEIGHT, LABELS, WIDTH, write
 from tests.inference.importing.zoo_of_layouts import DETECTORS
@@ -37,7 +38,7 @@ async def ask(
 
 async def end_of(app: App, job: dict[str, Any]) -> dict[str, Any]:
     """Follow a job to its end."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while job["state"] == "running":
             await asyncio.sleep(0.05)
             job = (await get_json(app, f"/v1/jobs/{job['id']}"))[1]

@@ -20,7 +20,7 @@ from edgebox.media.jpeg import decode, encode, resize_rgb
 from edgebox.media.scene import Scene
 from edgebox.web.pictures import largest_in_time, worst_latency_ns
 from tests.conftest import settings
-from tests.end_to_end.running import post, running, unharmed_bystander, until
+from tests.end_to_end.running import get_json, post, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG
 
 DEADLINE = {"deadline_ms": 10_000}
@@ -241,6 +241,9 @@ async def test_parameters_are_those_of_the_native_interface(app: App) -> None:
         nothing = await ask(score_min=1)
         assert nothing.as_numpy("boxes").shape == (1, 0, 4)
         assert nothing.as_numpy("names").shape == (1, 0)
+        await ask(app="night")
+    state = (await get_json(app, "/v1/state"))[1]
+    assert "night" in {row["app"] for row in state["box"]["applications"]}
 
 
 async def test_what_cannot_be_in_time_is_refused_and_says_which_picture(app: App) -> None:

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from edgebox.app import App
 from edgebox.web.forms import FORMS
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import (
     assert_adds_up,
@@ -62,7 +63,7 @@ async def schemathesis(app: App, folder: Path, camera: str, within: str = "") ->
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(file)),
         *("run", f"{app.url}/v1/openapi.json", "--checks", "all", "--no-color"),
-        *("--max-examples", "8", "--max-time", "15" if within else "40"),
+        *("--max-examples", "8"),
         *("--generation-database", "none"),
         *(("--include-path-regex", f"^{re.escape(within)}") if within else ()),
         *(("--seed", "1") if "CI" in os.environ else ()),  # as hypothesis does by itself
@@ -75,7 +76,7 @@ async def schemathesis(app: App, folder: Path, camera: str, within: str = "") ->
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    async with asyncio.timeout(150):
+    async with asyncio.timeout(10 * PATIENCE_S):
         said = (await process.communicate())[0].decode(errors="replace")
     assert process.returncode == 0, said
     tested = re.search(r"Tested: (\d+)", said)
@@ -170,6 +171,6 @@ async def begun_import(app: App) -> Any:
 
 
 async def until_ended(app: App) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while (await get_json(app, "/v1/jobs/1"))[1]["problem"] is None:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

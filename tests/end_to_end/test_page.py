@@ -87,7 +87,7 @@ async def test_a_box_that_restarts_is_found_again(database: Path, browser: Brows
     await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
     await expect(page.get_by_text("Connection to the box lost.")).to_be_visible()
     async with running(database, server__port=port) as app, streaming(app, "gate"):
-        await expect(connection).to_have_text("Live", timeout=20_000)
+        await expect(connection).to_have_text("Live", timeout=PATIENCE_MS)
         await expect(tile_of(page, "gate")).to_be_visible(timeout=PATIENCE_MS)
         assert await page.evaluate("window.notReloaded") is True
 

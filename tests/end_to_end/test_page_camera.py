@@ -21,7 +21,7 @@ from tests.end_to_end.browsing import (
     open_page,
     street,
 )
-from tests.end_to_end.running import get_json, gone, running, streaming, until
+from tests.end_to_end.running import SLO_MS, get_json, gone, running, streaming, until
 
 __all__ = ["browser"]
 
@@ -180,7 +180,7 @@ async def test_a_deadline_is_set_undone_and_reset(database: Path, browser: Brows
     async with running(database) as app, streaming(app, "gate", **street()) as camera:
         page, _ = await open_camera(browser, app)
         deadline = page.get_by_role("textbox", name="Deadline")
-        await expect(deadline).to_have_attribute("placeholder", "2000, as the camera asks")
+        await expect(deadline).to_have_attribute("placeholder", "30000, as the camera asks")
         save = page.get_by_role("button", name="Save")
         await expect(save).to_be_disabled()
         await deadline.fill("700")
@@ -189,15 +189,15 @@ async def test_a_deadline_is_set_undone_and_reset(database: Path, browser: Brows
         await until(lambda: camera.summary().slo_ms == 700, "the camera to hear of it")
         await expect(page.get_by_test_id("latency")).to_contain_text("limit 700")
         await expect(deadline).to_have_value("700")
-        await expect(page.get_by_text("The camera asks for 2000")).to_be_visible()
+        await expect(page.get_by_text("The camera asks for 30000")).to_be_visible()
         await page.get_by_role("button", name="Undo").click()
-        await until(lambda: camera.summary().slo_ms == 2000, "the camera to hear of it")
+        await until(lambda: camera.summary().slo_ms == SLO_MS, "the camera to hear of it")
         await expect(deadline).to_have_value("")
         await deadline.fill("900")
         await save.click()
         await until(lambda: camera.summary().slo_ms == 900, "the camera to hear of it")
         await page.get_by_role("button", name="Reset deadline").click()
-        await until(lambda: camera.summary().slo_ms == 2000, "the camera to hear of it")
+        await until(lambda: camera.summary().slo_ms == SLO_MS, "the camera to hear of it")
         assert (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]["slo_ms"] is None
 
 
@@ -258,7 +258,7 @@ async def test_a_box_that_restarts_is_followed_again(database: Path, browser: Br
     connection = page.get_by_test_id("connection")
     await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
     async with running(database, server__port=port) as app, streaming(app, "gate", **street()):
-        await expect(connection).to_have_text("Live", timeout=20_000)
+        await expect(connection).to_have_text("Live", timeout=PATIENCE_MS)
         stood = await number(canvas, "data-frames")
         await eventually(lambda: number(canvas, "data-frames"), lambda n: n > stood + 3, "frames")
         await expect(page.get_by_test_id("told")).to_contain_text("the latest")

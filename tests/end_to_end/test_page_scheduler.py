@@ -215,7 +215,7 @@ async def test_a_box_that_restarts_is_followed_again(database: Path, browser: Br
     await asyncio.sleep(0.3)
     assert await end_of(canvas) == stands
     async with running(database, server__port=port) as app, streaming(app, "gate", **street()):
-        await expect(connection).to_have_text("Live", timeout=20_000)
+        await expect(connection).to_have_text("Live", timeout=PATIENCE_MS)
         await eventually(lambda: end_of(canvas), lambda end: end > stands + 500, "movement again")
         await some_batches(canvas)
         assert await page.evaluate("window.notReloaded") is True

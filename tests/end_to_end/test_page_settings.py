@@ -166,5 +166,5 @@ async def test_it_outlives_the_server(database: Path, browser: Browser) -> None:
     await expect(page.get_by_test_id("config")).to_be_visible()
     await asyncio.sleep(0.2)
     async with running(database, server__port=port):
-        await expect(connection).to_have_text("Live", timeout=20_000)
+        await expect(connection).to_have_text("Live", timeout=PATIENCE_MS)
         assert await page.evaluate("window.notReloaded") is True

@@ -12,7 +12,7 @@ from edgebox.app import App
 from edgebox.camera.daemon import Camera
 from edgebox.results import subscribe
 from tests.end_to_end.browsing import PATIENCE_MS, browser, new_page, street, tile_of
-from tests.end_to_end.running import running, until
+from tests.end_to_end.running import SLO_MS, running, until
 
 __all__ = ["browser"]
 
@@ -72,9 +72,7 @@ async def test_cameras_and_programs_find_a_box_under_a_path(
     database: Path, browser: Browser
 ) -> None:
     async with running(database) as app, proxied(app) as url:
-        camera = Camera(
-            name="gate", server=url.replace("http", "ws", 1), slo_ms=2_000.0, **street()
-        )
+        camera = Camera(name="gate", server=url.replace("http", "ws", 1), slo_ms=SLO_MS, **street())
         run = asyncio.create_task(camera.run())
         try:
             await until(lambda: camera.summary().on_time >= 1, "its first answer")

@@ -94,7 +94,7 @@ async def test_sigusr1_writes_a_file_that_replays(tmp_path: Path, database: Path
     async with serving(tmp_path, "--config", str(config)) as (process, url):
         await edgebox(
             tmp_path, "camera", "scene:1", "--size", "320x180", "--name", "gate",
-            "--server", url, "--slo-ms", "2000", "--duration", "1", "--json",
+            "--server", url, "--slo-ms", "30000", "--duration", "3", "--json",
         )  # fmt: skip
         process.send_signal(signal.SIGUSR1)
         line = await said(process, "the journal was written to")
@@ -131,14 +131,16 @@ async def test_replay_of_what_is_no_journal_is_one_clear_line(tmp_path: Path) ->
 async def broken_box(database: Path) -> AsyncIterator[App]:
     """Run a box through the program's own loop, and break its books under a camera's frames."""
     app = App(load(None, settings(database)))
-    box = asyncio.create_task(_serve(app, as_json=True))
+    ending = contextlib.ExitStack()
+    box = asyncio.create_task(_serve(app, True, ending))
     await until(lambda: app.ready_s is not None, "the box")
     app.box.driver.scheduler._ledger.waiting_by_camera = None  # type: ignore[assignment]
     try:
         yield app
     finally:
-        with pytest.raises(InvariantViolation) as ended:
+        with ending, pytest.raises(InvariantViolation) as ended:
             await box
+        ending.close()  # the process goes on: it must not be ended
         assert ended.value is app.failure
 
 
@@ -151,12 +153,13 @@ async def test_a_defect_ends_the_box_clearly_with_its_journal(
             refused.append(await response.json())
         await asyncio.wait_for(app.failed.wait(), 10)
     assert refused[0]["code"] in ("shutdown", "internal")
-    assert app.failure is not None
+    assert isinstance(app.failure, InvariantViolation)
     (path,) = database.parent.glob("edgebox-journal-*.jsonl.gz")
     said_last = str(app.failure)
     assert said_last.startswith("the scheduler failed (AttributeError: ")
     assert str(path) in said_last
     assert "please report it" in said_last
+    assert isinstance(app.failure, InvariantViolation)
     assert app.failure.tail
     # The defect was put in from outside, so only the last call comes out differently.
     told = replay_file(path)

@@ -18,6 +18,7 @@ from edgebox.media.sources import PictureSource
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.frames import Ending, FrameAtBox
 from edgebox.web.feed import SUBSCRIBERS_MAX
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import running, streaming, unharmed_bystander, until
 from tests.end_to_end.wire import WireCamera
 
@@ -54,7 +55,7 @@ async def told(
     socket: Socket, wanted: Callable[[dict[str, Any]], bool] = lambda document: True
 ) -> dict[str, Any]:
     """Return the next message that is wanted."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             document: dict[str, Any] = orjson.loads(await socket.receive_str())
             if wanted(document):
@@ -145,7 +146,7 @@ async def test_the_pace_is_thinned_without_counting_as_skipped(app: App) -> None
         began_s = time.monotonic()
         for _ in range(6):
             assert (await told(socket))["type"] == "result"
-        assert time.monotonic() - began_s >= 5 / 4 - 0.3
+        assert time.monotonic() - began_s >= 5 / 4 / 2  # 5 / 20 if nothing were left out
 
 
 async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: App) -> None:
@@ -195,7 +196,7 @@ async def test_server_sent_events_for_curl(app: App) -> None:
             assert response.status == 200
             assert response.content_type == "text/event-stream"
             documents: list[dict[str, Any]] = []
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while len(documents) < 3:
                     line = await response.content.readline()
                     if line.strip():
@@ -244,14 +245,17 @@ async def test_there_are_only_so_many_subscribers(app: App) -> None:
     await until(lambda: len(app.box.observers) == others, "everybody to have gone")
 
 
-async def test_a_stopping_box_says_goodbye_at_once(database: Path) -> None:
+async def test_a_stopping_box_says_goodbye_at_once(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What a server grants those who do not leave by themselves.
+    monkeypatch.setattr("edgebox.web.server._SHUTDOWN_S", 10 * PATIENCE_S)
     async with running(database) as app, aiohttp.ClientSession() as client:
         socket = await client.ws_connect(f"{app.url}/v1/results")
         await told(socket)
-        began_s = time.monotonic()
-        stopping = asyncio.create_task(app.stop())
-        message = await socket.receive(10)
-        assert message.type is aiohttp.WSMsgType.CLOSE
-        assert message.data == aiohttp.WSCloseCode.GOING_AWAY
-        await stopping
-        assert time.monotonic() - began_s < 3
+        async with asyncio.timeout(PATIENCE_S):
+            stopping = asyncio.create_task(app.stop())
+            message = await socket.receive()
+            assert message.type is aiohttp.WSMsgType.CLOSE
+            assert message.data == aiohttp.WSCloseCode.GOING_AWAY
+            await stopping

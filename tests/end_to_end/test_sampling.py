@@ -17,20 +17,24 @@ from tests.end_to_end.running import post, running, unharmed_bystander
 from tests.end_to_end.wire import JPEG
 
 SMALL = VariantName("street-128")
+BATCH_SIZES = (1, 2, 4, 8)
 QUERY = {"deadline_ms": 10_000, "variant": SMALL}
 
 
 def believe_that_batches_pay(app: App) -> None:
-    """Tell the core of profiles in which two take little longer than one: so it forms batches."""
+    """Tell the core of profiles in which two take little longer than one: so it forms batches.
+
+    On a busy machine the second that a test's profile may take is enough for batches of one.
+    """
     for executor in app.box.driver.executors:
         profiles = []
         for variant, measured in app.box.profiles[executor.id].items():
             one = measured.quantiles_ns[1]
-            rows = {
-                n: tuple(round(ns * (0.9 + 0.1 * n)) for ns in one) for n in measured.batch_sizes
-            }
+            rows = {n: tuple(round(ns * (0.9 + 0.1 * n)) for ns in one) for n in BATCH_SIZES}
             profiles.append(LatencyProfile(variant, executor.id, rows))
         app.box.driver.feed(ExecutorStarted(executor.id, tuple(profiles)))
+        known = {profile.variant: profile for profile in profiles}
+        app.box.profiles = {**app.box.profiles, executor.id: known}
 
 
 @contextlib.asynccontextmanager
@@ -73,7 +77,7 @@ async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -
             completed = await samples_so_far(app, tmp_path)
         assert completed >= 1
         (executor,) = driver.executors
-        known = driver.scheduler.policy.known(executor.id, SMALL, "http")
+        known = driver.scheduler.learning.known(executor.id, SMALL, "http")
         assert known is not None
         assert known.samples >= completed
         # They count beside the pictures that were asked for, and are nobody's frames.
@@ -85,11 +89,13 @@ async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -
 
 async def test_a_camera_is_unharmed_by_samples(database: Path, tmp_path: Path) -> None:
     async with learning(database) as app:
-        async with unharmed_bystander(app):
-            for _ in range(4):
+        async with unharmed_bystander(app, rate_hz=5.0):
+            for _ in range(40):  # on busy cores the box is seldom idle
                 await burst(app)
                 await asyncio.sleep(0.3)
-        assert await samples_so_far(app, tmp_path) >= 1
+                if completed := await samples_so_far(app, tmp_path):
+                    break
+        assert completed >= 1
 
 
 async def test_with_a_share_of_nothing_nothing_is_sampled(database: Path, tmp_path: Path) -> None:

@@ -26,20 +26,22 @@ from tests.end_to_end.running import (
     running,
     streaming,
     texts,
+    until,
 )
 from tests.end_to_end.wire import WireCamera
 
 SCENE_PX = (640, 360)
-DURATION_S = 3.5
+RATE_HZ = 4.0
+FRAMES = 18
 
 
 def scene_camera(app: App, seed: int, results: list[Result], **options: object) -> Camera:
-    source = open_source(f"scene:{seed}", 8.0, size_px=SCENE_PX)
+    source = open_source(f"scene:{seed}", RATE_HZ, size_px=SCENE_PX)
     return Camera(
         source,
         app.url,
-        rate_hz=8.0,
-        slo_ms=800.0,
+        rate_hz=RATE_HZ,
+        slo_ms=2000.0,
         on_result=results.append,
         **options,  # type: ignore[arg-type]
     )
@@ -52,9 +54,15 @@ async def test_two_cameras_one_on_a_slow_link(database: Path) -> None:
     async with running(database, journal=journal) as app:
         cameras = [
             scene_camera(app, 1, good, name="good"),
-            scene_camera(app, 2, slow, name="slow", link=BandwidthTrace.constant(0.4)),
+            scene_camera(app, 2, slow, name="slow", link=BandwidthTrace.constant(0.16)),
         ]
-        summaries = await asyncio.gather(*(camera.run(DURATION_S) for camera in cameras))
+        runs = [asyncio.create_task(camera.run()) for camera in cameras]
+        for camera in cameras:
+            await until(lambda of=camera: of.summary().captured >= FRAMES, "frames")  # type: ignore[misc]
+        await until(lambda: any(text.startswith("slow moved") for text in texts(app)), "a move")
+        for camera in cameras:
+            camera.stop()
+        summaries = await asyncio.gather(*runs)
         for summary in summaries:
             await gone(app, summary.camera)
             check_books(app, summary)
@@ -65,7 +73,7 @@ async def test_two_cameras_one_on_a_slow_link(database: Path) -> None:
 
 
 def check_books(app: App, summary: Summary) -> None:
-    assert summary.captured >= 15
+    assert summary.captured >= FRAMES
     assert summary.on_time >= 0.6 * summary.captured, summary
     assert summary.pending == 0
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
@@ -79,7 +87,7 @@ def check_links(app: App, summaries: list[Summary]) -> None:
     assert slow.width_sent_mean_px < good.width_sent_mean_px
     told = app.box.cameras[CameraId("slow")]
     assert told.advice is not None
-    assert 0.2e6 < told.advice.bandwidth_bps < 0.6e6
+    assert 0.08e6 < told.advice.bandwidth_bps < 0.24e6
     assert "the uplink carries" in told.advice.reason
     moved = [text for text in texts(app) if text.startswith("slow moved")]
     assert moved, texts(app)
@@ -100,7 +108,7 @@ def check_detections(results: list[Result]) -> None:
 
 def check_replay(journal: Journal, folder: Path) -> None:
     told = replay_file(write_file(journal.recording(), folder))
-    assert told.replay.actions["Infer"] > 20
+    assert told.replay.actions["Infer"] > 10
     assert told.replay.differing == 0
 
 
@@ -123,7 +131,7 @@ async def check_database(database: Path, summaries: list[Summary]) -> None:
         await storage.close()
     assert any(text.startswith("good connected from 127.0.0.1") for text in told)
     assert "good left: done" in told
-    assert seen[CameraId("slow")]["slo_ms"] == 800
+    assert seen[CameraId("slow")]["slo_ms"] == 2000
 
 
 async def test_every_ack_and_result_carries_the_advice_in_force(database: Path) -> None:
@@ -149,7 +157,6 @@ async def test_a_second_start_measures_nothing(database: Path) -> None:
     async with running(database) as app:
         assert not app.profiled
         assert app.ready_s is not None
-        assert app.ready_s < 5
 
 
 async def test_a_first_start_measures_and_says_so(tmp_path: Path) -> None:

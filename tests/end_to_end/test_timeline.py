@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from edgebox.app import App
 from edgebox.web.openapi import document
 from edgebox.web.server import ROUTES
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import counts_of, get_json, gone, running, streaming, until
 from tests.end_to_end.test_viewers import viewing
 
@@ -112,7 +113,7 @@ async def test_a_viewer_that_asks_is_told_of_every_batch_once(database: Path) ->
 async def news_until(page: aiohttp.ClientWebSocketResponse, batches: int) -> list[dict[str, Any]]:
     """Return the news of the timeline until so many batches were told of."""
     news: list[dict[str, Any]] = []
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE_S):
         while sum(len(each["batches"]) for each in news) < batches:
             if (found := await text_message(page))["type"] == "timeline":
                 news.append(found)
@@ -123,7 +124,7 @@ async def news_until(page: aiohttp.ClientWebSocketResponse, batches: int) -> lis
 async def silence(page: aiohttp.ClientWebSocketResponse) -> bool:
     """Say whether, of the next states, the later ones come without news in between."""
     kinds: list[str] = []
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE_S):
         while kinds.count("state") < 6:
             kinds.append((await text_message(page))["type"])
     return kinds[-3:] == ["state"] * 3
@@ -145,7 +146,7 @@ async def test_a_watch_that_names_no_camera_means_all(database: Path) -> None:
 async def test_a_long_minute_comes_in_several_messages(database: Path) -> None:
     async with running(database, scheduler__sample_share=0) as app:
         async with streaming(app, "gate", rate_hz=60.0):
-            await until(lambda: app.box.driver.timeline.batches.total > 300, "300 batches", 40)
+            await until(lambda: app.box.driver.timeline.batches.total > 300, "300 batches")
         await gone(app, "gate")
         async with viewing(app) as page:
             await page.send_json({"type": "watch", "timeline": True})

@@ -13,6 +13,7 @@ import pytest
 
 from edgebox.app import App
 from edgebox.media.jpeg import probe
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import running, streaming, unharmed_bystander, until
 
 
@@ -24,7 +25,7 @@ async def viewing(app: App) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
 
 async def next_frame(page: aiohttp.ClientWebSocketResponse) -> tuple[dict[str, Any], bytes]:
     """Return the next live frame's header and JPEG."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             message = await page.receive()
             if message.type is aiohttp.WSMsgType.BINARY:
@@ -35,7 +36,7 @@ async def next_frame(page: aiohttp.ClientWebSocketResponse) -> tuple[dict[str, A
 
 async def next_document(page: aiohttp.ClientWebSocketResponse) -> dict[str, Any]:
     """Return the next text message."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             message = await page.receive()
             if message.type is aiohttp.WSMsgType.TEXT:
@@ -89,7 +90,7 @@ async def test_a_viewer_watches_what_it_asks_for(database: Path) -> None:
 async def test_a_viewer_that_asks_wrongly_is_told(database: Path, said: str, told: str) -> None:
     async with running(database) as app, unharmed_bystander(app), viewing(app) as page:
         await page.send_str(said)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while (answer := await next_document(page))["type"] != "error":
                 pass
         assert told in answer["message"]

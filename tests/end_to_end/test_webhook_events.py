@@ -33,7 +33,7 @@ async def test_a_box_tells_its_day(database: Path, tmp_path: Path) -> None:
         await app.start()
         try:
             source = open_source("scene:1", rate_hz=10)
-            async with streaming(app, "gate", source=source, slo_ms=3000.0):
+            async with streaming(app, "gate", source=source):
                 await until(lambda: "camera_up" in receiver.kinds(), "the camera")
                 await until(lambda: "detection" in receiver.kinds(), "a detection")
             await until(lambda: "camera_down" in receiver.kinds(), "its leave")

@@ -25,7 +25,8 @@ from edgebox.link.messages import (
     decode_from_box,
 )
 from edgebox.media.jpeg import encode
-from tests.end_to_end.running import PICTURE, SIZE_PX
+from tests.conftest import PATIENCE_S
+from tests.end_to_end.running import PICTURE, SIZE_PX, SLO_MS
 
 JPEG = encode(PICTURE)
 Message = TypeVar("Message")
@@ -35,7 +36,8 @@ def jpeg_claiming(width_px: int, height_px: int) -> bytes:
     """Return a JPEG whose header promises a size, and little else."""
     frame = height_px.to_bytes(2, "big") + width_px.to_bytes(2, "big")
     sof = b"\xff\xc0\x00\x11\x08" + frame + b"\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01"
-    return b"\xff\xd8" + sof + b"\xff\xd9"
+    sos = b"\xff\xda\x00\x0c\x03\x01\x00\x02\x11\x03\x11\x00\x3f\x00"
+    return b"\xff\xd8" + sof + sos + b"\xff\xd9"
 
 
 class WireCamera:
@@ -43,7 +45,7 @@ class WireCamera:
 
     def __init__(self, app: App, name: str = "gate", **fields: Any) -> None:
         """Say hello as `name` with these further fields of the hello, once entered."""
-        self.hello = Hello(name, *SIZE_PX, **{"slo_ms": 2000.0, "rate_hz": 20.0, **fields})
+        self.hello = Hello(name, *SIZE_PX, **{"slo_ms": SLO_MS, "rate_hz": 20.0, **fields})
         self.heard: list[BoxMessage] = []
         self.close_code: int | None = None
         self.clock_ns: Callable[[], int] = time.monotonic_ns
@@ -101,6 +103,10 @@ class WireCamera:
         self.close_code = socket.close_code
         self._news.set()
 
+    def pings(self) -> list[Ping]:
+        """Return the pings that were heard."""
+        return [message for message in self.heard if isinstance(message, Ping)]
+
     async def text(self, text: bytes | str) -> None:
         """Send one text message."""
         await self.socket.send_str(text if isinstance(text, str) else text.decode())
@@ -140,7 +146,7 @@ class WireCamera:
         self,
         kind: type[Message],
         wanted: Callable[[Message], bool] = lambda message: True,
-        patience_s: float = 10.0,
+        patience_s: float = PATIENCE_S,
     ) -> Message:
         """Return the first message of a kind that was heard, or is heard soon."""
         async with asyncio.timeout(patience_s):
@@ -166,7 +172,7 @@ class WireCamera:
         """Return the error message with this code."""
         return await self.wait_for(ErrorMessage, lambda message: message.code == code)
 
-    async def ended(self, patience_s: float = 10.0) -> int | None:
+    async def ended(self, patience_s: float = PATIENCE_S) -> int | None:
         """Wait for the connection's end; return its close code."""
         assert self._reading is not None
         async with asyncio.timeout(patience_s):

@@ -5,23 +5,27 @@ import os
 import socket
 import sqlite3
 import stat
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from edgebox.domain.errors import ModelError
+from edgebox.inference import doctor
 from edgebox.inference.doctor import (
     Finding,
     Gpu,
     Health,
     check_cores,
     check_cuda_libraries,
+    check_executors,
     check_families,
     check_gpus,
     check_memory,
     check_page,
     check_port,
-    check_provider,
     check_runtime_packages,
     check_storage,
     examine,
@@ -29,6 +33,8 @@ from edgebox.inference.doctor import (
     parse_gpus,
     to_json,
 )
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.family import Family
 from edgebox.inference.zoo import Zoo, bundled_folders, load_zoo
 from edgebox.storage.schema import APPLICATION_ID
 from tests.inference.tiny_onnx import FAILING_32, YOLOX_32, write_family
@@ -46,22 +52,21 @@ def bad(finding: Finding, health: Health, *words: str) -> bool:
 def test_this_installation_is_examined_whole(tmp_path: Path) -> None:
     findings = examine(
         families=bundled_folders(),
+        opening=on_the_cpu,
         storage_file=str(tmp_path / "x.sqlite3"),
         page_built=True,
         port=0,
     )
     checks = [finding.check for finding in findings]
     assert checks == sorted(set(checks), key=checks.index)
-    assert {"Python", "ONNX Runtime", "Provider", "Model families", "Database", "Port"} <= set(
-        checks
-    )
+    assert {"Python", "ONNX Runtime", "Executor cpu/0", "Model families", "Database"} <= set(checks)
     assert not [finding for finding in findings if finding.health == Health.FAIL]
     assert json.loads(json.dumps(to_json(findings)))[0]["health"] == "ok"
 
 
 def test_what_the_caller_does_not_ask_about_is_left_out() -> None:
     checks = {finding.check for finding in examine(families=bundled_folders())}
-    assert not checks & {"Page", "Database", "Port"}
+    assert not checks & {"Page", "Database", "Port", "Executors", "Providers"}
 
 
 def test_two_onnx_runtimes_over_each_other() -> None:
@@ -113,11 +118,34 @@ def test_missing_libraries_only_matter_with_a_gpu() -> None:
     assert bad(missing, Health.WARN, "libcudnn", "onnxruntime-gpu[cuda,cudnn]")
 
 
-def test_the_provider_is_tried_and_not_believed(tmp_path: Path) -> None:
-    assert check_provider(load_zoo(bundled_folders()), []).health == Health.OK
-    assert check_provider(Zoo((), ()), []).health == Health.WARN
+@dataclass
+class Opened:
+    executors: list[OnnxExecutor]
+    problems: list[str]
+
+    def close(self) -> None:
+        for executor in self.executors:
+            executor.close()
+
+
+def on_the_cpu(families: Sequence[Family]) -> Opened:
+    return Opened([OnnxExecutor(0, families, cpu_threads=1, cores=(0,))], ["x does not run there"])
+
+
+def nowhere(families: Sequence[Family]) -> Opened:
+    raise ModelError("no GPU")
+
+
+def test_executors_are_tried_and_not_believed(tmp_path: Path) -> None:
+    executor, problem, listed = check_executors(load_zoo(bundled_folders()), [], on_the_cpu)
+    assert (executor.check, executor.health) == ("Executor cpu/0", Health.OK)
+    assert "1 thread, on cores 0, with street" in executor.found
+    assert bad(problem, Health.WARN, "x does not run there")
+    assert "CPUExecutionProvider" in listed.found
+    assert check_executors(Zoo((), ()), [], nowhere)[0].health == Health.WARN
     failing = load_zoo([write_family(tmp_path, FAILING_32)])
-    assert bad(check_provider(failing, []), Health.FAIL, "the batch failed")
+    assert bad(check_executors(failing, [], on_the_cpu)[0], Health.FAIL, "the batch failed")
+    assert bad(check_executors(failing, [], nowhere)[0], Health.FAIL, "no GPU", "[[executors]]")
 
 
 def test_cores_and_memory() -> None:
@@ -179,3 +207,24 @@ def test_ports() -> None:
         assert bad(check_port("127.0.0.1", port), Health.FAIL, "is taken", "server.port")
     assert check_port("127.0.0.1", port).health == Health.OK
     assert bad(check_port("203.0.113.7", port), Health.FAIL, "cannot be listened on")
+
+
+@pytest.mark.parametrize(
+    ("missing", "health", "told"),
+    [
+        (("uvloop",), Health.WARN, "uvloop (the box runs on asyncio's slower event loop)"),
+        (("uvloop", "onnx"), Health.WARN, "onnx (no importing)"),
+        (("aiohttp",), Health.FAIL, "missing: aiohttp"),
+        (("prometheus-client", "uvloop"), Health.FAIL, "prometheus-client, uvloop"),
+    ],
+)
+def test_a_library_that_is_missing_is_worth_what_does_not_work_without_it(
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], health: Health, told: str
+) -> None:
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name in missing else "1.0")
+    there, gone = doctor.check_libraries()
+    assert there.health == Health.OK
+    assert not any(name in there.found for name in missing)
+    assert bad(gone, health, told, "pip install")
+    monkeypatch.undo()
+    assert [found.health for found in doctor.check_libraries()] == [Health.OK]

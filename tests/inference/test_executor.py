@@ -4,9 +4,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -17,7 +15,7 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.models import ExecutorId, Variant, VariantName
 from edgebox.inference.executor import BatchResult, NullExecutor, OnnxExecutor, blank_canvas
 from edgebox.inference.family import Family
-from edgebox.inference.sessions import CPU, CUDA, ProviderChoice, Session, open_session
+from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
 from edgebox.vision.detections import Detections
 from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_family
@@ -231,38 +229,6 @@ def test_a_file_that_vanished_since_it_was_loaded(tmp_path: Path) -> None:
         OnnxExecutor(CPU_0, [family], providers="cpu")
 
 
-def test_cuda_is_never_fallen_from_silently(street: Family) -> None:
-    executor = OnnxExecutor(CPU_0, [street], providers="auto", cpu_threads=1)
-    executor.close()
-    if executor.provider == CPU:
-        assert "CUDA" in executor.note
-        with pytest.raises(ModelError, match=r"CUDA cannot be used.*was asked for"):
-            OnnxExecutor(CPU_0, [street], providers="cuda", cpu_threads=1)
-    else:
-        assert "cuda:0" in executor.device
-
-
-@pytest.mark.parametrize("choice", ["auto", "cuda"])
-def test_a_gpu_that_opens_a_model_and_cannot_run_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: ProviderChoice
-) -> None:
-    family = load_family(write_family(tmp_path, FAILING_32))
-
-    def opened(path: Path, provider: str, cpu_threads: int, *how: Any, **options: Any) -> Session:
-        session = open_session(path, "cpu", cpu_threads)
-        return replace(session, provider=CUDA) if provider == "cuda" else session
-
-    monkeypatch.setattr("edgebox.inference.session_store.open_session", opened)
-    if choice == "cuda":
-        with pytest.raises(ModelError, match=r"CUDA cannot run tiny: .*was asked for"):
-            OnnxExecutor(CPU_0, [family], providers=choice)
-    else:
-        executor = OnnxExecutor(CPU_0, [family], providers=choice)
-        executor.close()
-        assert executor.provider == CPU
-        assert executor.note.startswith("CUDA cannot run tiny")
-
-
 def test_the_null_executor_finds_nothing_in_the_given_time() -> None:
     ticks = itertools.count(0, 5)
     executor = NullExecutor(CPU_0, clock_ns=lambda: next(ticks))
@@ -325,11 +291,3 @@ def test_batches_run_while_another_file_is_loaded(street: Family, tmp_path: Path
     thread.join()
     executor.close()
     assert count > 0
-
-
-def test_tensorrt_is_fallen_back_from_with_a_reason(street: Family) -> None:
-    executor = OnnxExecutor(0, [street], providers="tensorrt", cpu_threads=1)
-    executor.close()
-    if executor.provider == CPU:
-        assert "TensorRT cannot be used" in executor.note
-        assert "CUDA cannot be used" in executor.note

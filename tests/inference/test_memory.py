@@ -38,5 +38,16 @@ def test_a_gpu_tells_what_is_used_by_anybody(status: int, used: int | None) -> N
         free._obj.value, total._obj.value = 70, 100
         return status
 
-    cuda = cast("ctypes.CDLL", SimpleNamespace(cudaMemGetInfo=info))
-    assert device_used_bytes(cuda) == used
+    chosen = [0]
+
+    def current(device: Any) -> int:
+        device._obj.value = chosen[-1]
+        return 0
+
+    def choose(device: int) -> int:
+        chosen.append(device)
+        return 0
+
+    calls = SimpleNamespace(cudaMemGetInfo=info, cudaGetDevice=current, cudaSetDevice=choose)
+    assert device_used_bytes(cast("ctypes.CDLL", calls), 2) == used
+    assert chosen == [0, 2, 0]

@@ -2,18 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
+from edgebox.inference import profiler
 from edgebox.inference.executor import BatchResult, OnnxExecutor
-from edgebox.inference.profiler import ProfilingLimits, profile, without_hiccups
+from edgebox.inference.profiler import ProfilingLimits, without_hiccups
 from edgebox.inference.sessions import CPU, CUDA
 from edgebox.inference.zoo import bundled_folders, load_zoo
+from edgebox.media.typical import typical_canvases
 from edgebox.vision.detections import Detections
 
 SIZES = (1, 2, 4, 8, 16)
@@ -30,10 +35,13 @@ class KnownSpeed:
 
     id = ExecutorId("known/0")
     device = note = ""
+    cpu_threads = 1
+    cores = families = ()
 
     def __init__(self, provider: str, took_ns: Callable[[VariantName, int], int]) -> None:
         self.provider = provider
         self.runs: list[tuple[VariantName, int]] = []
+        self.seen: list[list[int]] = []
         self._took_ns = took_ns
 
     def submit(
@@ -41,6 +49,7 @@ class KnownSpeed:
     ) -> Future[BatchResult]:
         assert len(canvases) == batch_size
         self.runs.append((variant, batch_size))
+        self.seen.append([int(canvas.max()) for canvas in canvases])
         future: Future[BatchResult] = Future()
         found = [Detections.empty() for _ in canvases]
         future.set_result(BatchResult(found, 0, self._took_ns(variant, batch_size)))
@@ -48,7 +57,17 @@ class KnownSpeed:
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None: ...
 
+    def abandon(self) -> None: ...
+
     def close(self) -> None: ...
+
+
+def plain(variant: Variant) -> list[NDArray[np.uint8]]:
+    """Return one grey picture."""
+    return [np.full((variant.height_px, variant.width_px, 3), 114, np.uint8)]
+
+
+profile = partial(profiler.profile, pictures=plain)
 
 
 def sizes_found(executor: KnownSpeed) -> tuple[int, ...]:
@@ -109,6 +128,43 @@ def test_runs_are_interleaved() -> None:
     assert len(rounds) == 5
     assert all(len(set(one)) == 4 for one in rounds)
     assert len({tuple(one) for one in rounds}) > 1
+
+
+def test_times_are_those_of_different_pictures() -> None:
+    """Half of the pictures take ten times as long: the profile of one picture knew one time."""
+
+    def pictures(of: Variant) -> list[NDArray[np.uint8]]:
+        return [np.full((of.height_px, of.width_px, 3), level, np.uint8) for level in (1, 10)]
+
+    class BySight(KnownSpeed):
+        def submit(
+            self, variant: VariantName, canvases: Sequence[Any], batch_size: int
+        ) -> Future[BatchResult]:
+            super().submit(variant, canvases, batch_size)
+            future: Future[BatchResult] = Future()
+            future.set_result(BatchResult([], 0, MS * max(self.seen[-1])))
+            return future
+
+    executor = BySight(CUDA, lambda _, __: 0)
+    (found,) = profile(executor, [variant(32)], (1, 2), NO_TIME, pictures=pictures)
+    assert [found.quantile_ns(1, q) // MS for q in (0, 1)] == [1, 10]
+    assert found.quantile_ns(2, 0.05) // MS == 10, "a batch of two sees both"
+    exploring, measuring = executor.seen[:8], executor.seen[8:]
+    assert all(set(seen) == {1} for seen in exploring), "sizes are compared on the same picture"
+    assert {1, 10} == {level for seen in measuring if len(seen) == 1 for level in seen}
+
+
+def test_typical_pictures_show_much_little_and_next_to_nothing() -> None:
+    family = load_zoo(bundled_folders()).family("street")
+    executor = OnnxExecutor(ExecutorId("cpu/0"), [family], providers="cpu", cpu_threads=1)
+    largest = family.variants[-1]
+    canvases = typical_canvases(largest.width_px, largest.height_px)
+    found = executor.submit(largest.name, canvases, len(canvases)).result().detections
+    executor.close()
+    counts = sorted(int((each.scores > 0.3).sum()) for each in found)
+    assert counts[0] <= 2
+    assert counts[-1] >= 20
+    assert len(set(counts)) >= 4
 
 
 def test_progress_rises_to_one() -> None:

@@ -337,3 +337,47 @@ def test_steadiness_is_a_share(rates_mbps: list[float]) -> None:
     told = carried_for(len(rates_mbps), rates_mbps).estimate.steadiness()
     assert told is not None
     assert 0 < told <= 1
+
+
+Question = tuple[int, int, int]
+"""How far from the last arrival, ns; bytes of a frame that waits; for how long, ns."""
+questions = st.lists(
+    st.tuples(st.integers(-2 * S, 40 * S), st.integers(0, 100_000), st.integers(0, 2 * S)),
+    max_size=3,
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 200_000), st.integers(1, 3 * S), questions), max_size=40),
+    questions,
+    st.sampled_from(Rule),
+)
+def test_questions_change_nothing(
+    frames: list[tuple[int, int, list[Question]]], at_last: list[Question], rule: Rule
+) -> None:
+    """Whoever asks in between, and however often: each later answer is the same."""
+    left_alone, asked = BandwidthEstimate(rule=rule), BandwidthEstimate(rule=rule)
+    now_ns = 0
+    for size_bytes, took_ns, meanwhile in frames:
+        sent_ns, now_ns = now_ns, now_ns + took_ns
+        left_alone.add(size_bytes, sent_ns, now_ns)
+        asked.add(size_bytes, sent_ns, now_ns)
+        for ahead_ns, waiting_bytes, waited_ns in meanwhile:
+            asked.bps(now_ns + ahead_ns, waiting_bytes, now_ns + ahead_ns - waited_ns)
+            asked.steadiness()
+            asked.newest()
+    for ahead_ns, waiting_bytes, waited_ns in at_last:
+        at_ns = now_ns + ahead_ns
+        wanted = left_alone.bps(at_ns, waiting_bytes, at_ns - waited_ns)
+        assert asked.bps(at_ns, waiting_bytes, at_ns - waited_ns) == wanted
+    assert asked.steadiness() == left_alone.steadiness()
+    assert asked.newest() == left_alone.newest()
+
+
+def test_a_scrape_does_not_change_how_steady_a_link_is_believed_to_be() -> None:
+    scraped, alone = carried_for(20, [10.0, 6.0]), Link(0.0)
+    for frame in range(200):
+        second, number = divmod(frame, 10)
+        alone.bps = (10e6, 6e6)[second % 2]
+        alone.carry(second * S + number * S // 10, 25_000)
+    assert alone.estimate.steadiness() == scraped.estimate.steadiness() != 1.0

@@ -13,6 +13,7 @@ from PIL import Image
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.media import jpeg
+from edgebox.media.jpeg_header import SIDE_MAX_PX
 
 FILL = 114
 
@@ -80,11 +81,11 @@ def test_wrong_headers(data: bytes, complaint: str) -> None:
 def test_an_absurd_header_costs_nothing() -> None:
     data = huge(30_000, 30_000)
     canvas = np.zeros((352, 608, 3), np.uint8)
-    began_s = time.perf_counter()
+    began_s = time.thread_time()
     for _ in range(100):
         with pytest.raises(InvalidInputError):
             jpeg.decode_into(data, canvas)
-    assert time.perf_counter() - began_s < 0.5
+    assert time.thread_time() - began_s < 0.5
 
 
 @given(data=st.binary(max_size=200) | st.binary(max_size=200).map(lambda tail: b"\xff\xd8" + tail))
@@ -93,8 +94,8 @@ def test_any_bytes_are_probed_or_refused(data: bytes) -> None:
         width, height = jpeg.probe(data)
     except InvalidInputError:
         return
-    assert 1 <= width <= jpeg.SIDE_MAX_PX
-    assert 1 <= height <= jpeg.SIDE_MAX_PX
+    assert 1 <= width <= SIDE_MAX_PX
+    assert 1 <= height <= SIDE_MAX_PX
 
 
 @given(
@@ -185,9 +186,9 @@ def test_what_covers_is_cut_off_equally_on_both_sides() -> None:
 
 def test_a_thin_picture_that_covers_costs_no_memory() -> None:
     canvas = np.zeros((512, 512, 3), np.uint8)
-    started_s = time.perf_counter()
+    started_s = time.thread_time()
     placement = jpeg.decode_into(jpeg.encode(np.zeros((1, 8192, 3), np.uint8)), canvas, 0, "cover")
-    assert time.perf_counter() - started_s < 1.0
+    assert time.thread_time() - started_s < 1.0
     assert placement.placed_width_px == 8192 * 512
 
 
@@ -224,3 +225,10 @@ def test_many_threads_at_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         levels = list(pool.map(level_of, pictures * 4))
     assert np.allclose(levels, [*range(0, 250, 5)] * 4, atol=1.5)
+
+
+def test_a_picture_that_the_decoder_does_not_know_is_refused_in_plain_words() -> None:
+    unknown = PLAIN[:2] + b"\xff\x75" + PLAIN[4:]
+    with pytest.raises(InvalidInputError, match="a broken JPEG: its header") as refused:
+        jpeg.decode(unknown)
+    assert "object at" not in str(refused.value)

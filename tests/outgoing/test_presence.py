@@ -79,6 +79,7 @@ def test_the_count_is_the_most_of_the_hold_time(moments: list[Moment]) -> None:
         if moment.count is not None:
             presence.seen(moment.count, moment.at)
             of_stay.append(moment)
+        presence.count(moment.at + HOLD)  # a question about later changes nothing
         fresh = [frame for frame in of_stay if frame.at > moment.at - HOLD] or of_stay[-1:]
         expected = max((frame.count or 0 for frame in fresh), default=0)
         assert presence.count(moment.at) == expected

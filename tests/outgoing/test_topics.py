@@ -35,6 +35,7 @@ def test_topics_have_no_wildcards_and_know_their_camera(camera: str, label: str)
         assert TOPICS.camera_of(topic) == camera
     assert TOPICS.count(camera, label).startswith(TOPICS.count(camera, ""))
     assert TOPICS.camera_of(TOPICS.availability) is None
+    assert TOPICS.camera_of(TOPICS.box_event) is None
     assert Topics("other").camera_of(of[0]) is None
 
 

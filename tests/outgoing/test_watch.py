@@ -7,10 +7,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.happenings import Kind
+from edgebox.domain.happenings import Happening, Kind
+from edgebox.domain.models import ExecutorId
 from edgebox.domain.requests import CameraId
 from edgebox.outgoing.attainment import AttainmentRule
-from edgebox.outgoing.watch import CameraFacts, DetectionRule, Watch
+from edgebox.outgoing.watch import CameraFacts, DetectionRule, ExecutorFacts, Watch
 from edgebox.vision.detections import Detections
 
 LABELS = ("person", "car", "bus")
@@ -141,3 +142,16 @@ def test_begins_and_ends_alternate_and_agree_with_the_counts(
         )
         begun = [at_ns for kind, at_ns in events if kind is Kind.DETECTION]
         assert all(b - a >= 80 for a, b in itertools.pairwise(begun))
+
+
+def test_an_executor_that_was_lost_and_is_back_between_two_looks_was_lost_all_the_same() -> None:
+    watch, cpu = Watch([], AttainmentRule(1_000_000_000, 0.9, 0.95, 1)), ExecutorId("cpu/0")
+    assert watch.look_at_executors({cpu: ExecutorFacts(0, 0)}, 1) == []
+    happened = watch.look_at_executors({cpu: ExecutorFacts(2, 2, "it hung")}, 2)
+    assert happened == [
+        Happening(Kind.EXECUTOR_LOST, 2, details={"executor": "cpu/0", "reason": "it hung"}),
+        Happening(Kind.EXECUTOR_RECOVERED, 2, details={"executor": "cpu/0", "restarts": 2}),
+    ]
+    assert watch.look_at_executors({cpu: ExecutorFacts(2, 2, "it hung")}, 3) == []
+    (lost,) = watch.look_at_executors({cpu: ExecutorFacts(3, 2, "it failed")}, 4)
+    assert lost.kind is Kind.EXECUTOR_LOST

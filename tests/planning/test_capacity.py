@@ -1,9 +1,11 @@
 """What a mix of variants takes of the executors' time."""
 
+from dataclasses import replace
+
 import pytest
 
 from edgebox.domain.models import ExecutorId
-from edgebox.planning.capacity import timings
+from edgebox.planning.capacity import Bench, timings
 from tests.planning.scene import snapshot
 from tests.scheduling.scene import CPU, MS, name
 
@@ -41,3 +43,18 @@ def test_two_executors_share_the_work_and_slowdown_counts() -> None:
     of = timings(snapshot([], executors=TWO, slowdown=1.5), 0.99)[name(256)]
     assert of.single_ns == 18 * MS
     assert of.share(10, S) == pytest.approx(10 * 0.018 / 2)
+
+
+def test_others_that_run_slow_what_is_planned_for() -> None:
+    of = snapshot([], executors=(CPU, ExecutorId("cpu/1")))
+    profiles = {
+        executor: {variant: replace(p, interference=0.4) for variant, p in known.items()}
+        for executor, known in of.profiles.items()
+    }
+    plain, beside = timings(of, 0.99), replace(of, profiles=profiles, others=0.5)
+    slowed = timings(beside, 0.99)
+    for variant in slowed:
+        assert slowed[variant].single_ns == pytest.approx(1.2 * plain[variant].single_ns, rel=1e-6)
+    # A part of the executors still has all the others beside it.
+    part = Bench(beside, 0.99).timing((CPU,))
+    assert part[name(128)].single_ns == slowed[name(128)].single_ns

@@ -18,6 +18,7 @@ from edgebox.inference.tensors import Canvas
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import Ending, FrameAtBox
 from edgebox.runtime.preparation import CanvasPool
+from edgebox.runtime.supervisor import Opener
 from edgebox.scheduling.events import Advise, CameraOpened, ExecutorStarted, VariantsOffered
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
@@ -50,9 +51,13 @@ class ManualExecutor:
     provider = "manual"
     device = "the test"
     note = ""
+    cpu_threads = 1
+    cores = ()
+    families = ()
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
+        self.abandoned = False
 
     def submit(
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
@@ -63,6 +68,10 @@ class ManualExecutor:
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """There is nothing to warm."""
+
+    def abandon(self) -> None:
+        """Say that nobody waits for it any more."""
+        self.abandoned = True
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -98,6 +107,8 @@ class Bench:
         policy: str = "edf",
         parameters: SchedulerParameters | None = None,
         gain: float = 0.0,
+        opener: Opener | None = None,
+        on_give_up: Callable[[], None] = lambda: None,
     ) -> None:
         self.endings: dict[RequestId, list[Ending]] = defaultdict(list)
         self.advice: list[Advise] = []
@@ -117,6 +128,8 @@ class Bench:
             on_advice=self.advice.append,
             on_plan=lambda plan, took_ns: self.plans.append(plan),
             on_failure=self.failures.append,
+            on_give_up=on_give_up,
+            opener=opener,
             clock_ns=clock_ns,
         )
         self.driver.start()

@@ -1,10 +1,18 @@
 """What people are told of drift."""
 
+from dataclasses import replace
+
 import pytest
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.runtime.drifts import drift_text
 from edgebox.scheduling.events import TellDrift
+
+
+def test_with_one_application_its_requests_may_be_what_has_changed() -> None:
+    drift = TellDrift(ExecutorId("cpu/0"), VariantName("s"), 1.6, 1.6, 0, ("gate",))
+    assert "other work on this machine, or more in what 'gate' sends" in drift_text(drift, "2")[1]
+    assert "gate" not in drift_text(replace(drift, apps=("gate", "hall")), "2")[1]
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,25 @@ async def test_a_batch_that_raises_fails_its_frames_and_no_others(error: Excepti
     await bench.driver.stop(1)
 
 
+async def test_batches_that_keep_failing_are_told_a_few_times_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    executor, clock = ManualExecutor(), FakeClock()
+    bench = Bench(executor, clock_ns=clock)
+    for _ in range(15):  # answered ones between them: the executor itself is sound
+        failing = bench.submit()
+        executor.batches[-1].future.set_exception(ModelError("this picture"))
+        await settle()
+        assert outcome(bench.ending(failing)) == "failed"
+        bench.submit()
+        executor.batches[-1].complete()
+        await settle()
+    assert caplog.text.count("failed: this picture") == 10
+    bench.driver.failed_batches.end_minute()
+    assert "5 more batches of" in caplog.text
+    await bench.driver.stop(1)
+
+
 async def test_a_listener_that_raises_does_not_stop_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -30,20 +30,40 @@ def test_the_busy_share_of_ten_seconds(runs: list[tuple[int, int, int]], later_m
     assert meter.utilisation(now_ns) == pytest.approx(wanted)
     assert 0 <= meter.utilisation(now_ns) <= 1
     sizes = [requests for _, end, requests in ran if end > now_ns - WINDOW_NS]
-    mean = meter.batch_size_mean()
+    mean = meter.batch_size_mean(now_ns)
     assert mean == (pytest.approx(sum(sizes) / len(sizes)) if sizes else None)
 
 
 def test_a_sample_is_busy_time_but_no_batch() -> None:
     meter = ExecutorMeter(0)
     meter.sampled(0, 1_000_000)
-    assert meter.batch_size_mean() is None
+    assert meter.batch_size_mean(2_000_000) is None
     assert meter.utilisation(2_000_000) == 0.5
     meter.ran(2_000_000, 3_000_000, 4)
-    assert meter.batch_size_mean() == 4
+    assert meter.batch_size_mean(3_000_000) == 4
 
 
 def test_nothing_ran_yet() -> None:
     meter = ExecutorMeter(7)
     assert meter.utilisation(7) == 0
-    assert meter.batch_size_mean() is None
+    assert meter.batch_size_mean(7) is None
+
+
+@given(RUNS, st.lists(st.integers(0, 200_000), max_size=5), st.integers(0, 20_000))
+def test_questions_change_nothing(
+    runs: list[tuple[int, int, int]], asked_ms: list[int], later_ms: int
+) -> None:
+    """A page or a scrape may ask at any time, about any instant."""
+    meter, asked = ExecutorMeter(0), ExecutorMeter(0)
+    now_ns = 0
+    for pause_ms, took_ms, requests in runs:
+        started_ns = now_ns + pause_ms * 1_000_000
+        now_ns = started_ns + took_ms * 1_000_000
+        for each in (meter, asked):
+            each.ran(started_ns, now_ns, requests)
+        for ahead_ms in asked_ms:
+            asked.utilisation(now_ns + ahead_ms * 1_000_000)
+            asked.batch_size_mean(now_ns + ahead_ms * 1_000_000)
+    now_ns += later_ms * 1_000_000
+    assert asked.utilisation(now_ns) == meter.utilisation(now_ns)
+    assert asked.batch_size_mean(now_ns) == meter.batch_size_mean(now_ns)

@@ -52,7 +52,7 @@ async def burst(executor: ManualExecutor, bench: Bench, clock: FakeClock) -> lis
 async def answered(executor: ManualExecutor, bench: Bench, clock: FakeClock) -> list[FrameAtBox]:
     """Let three frames be answered and wait until one of them is sampled."""
     frames = await burst(executor, bench, clock)
-    clock.now_ns += 1_000 * MS
+    clock.now_ns += 500 * MS
     bench.driver.feed(None)
     assert len(executor.batches) == 3
     return frames
@@ -71,14 +71,14 @@ async def test_a_sample_is_counted_as_busy_time_and_as_nothing_else(needs_pixels
     assert sample.batch_size == 1
     assert len(sample.canvases) == needs_pixels
     meter, before = bench.driver.meters[CPU], app_count(bench)
-    size_mean = meter.batch_size_mean()
+    size_mean = meter.batch_size_mean(clock.now_ns)
     clock.now_ns += 100 * MS
     sample.future.set_result(
         BatchResult([Detections.empty()], clock.now_ns - 100 * MS, clock.now_ns)
     )
     await settle()
     assert app_count(bench) == before + 1
-    assert meter.batch_size_mean() == size_mean
+    assert meter.batch_size_mean(clock.now_ns) == size_mean
     assert meter._ran[-1].ended_ns - meter._ran[-1].started_ns == 100 * MS
     assert all(len(bench.endings[frame.request.id]) == 1 for frame in frames)
     assert bench.driver.frames_pending == 0
@@ -148,7 +148,7 @@ async def test_an_idle_box_samples_by_itself() -> None:
     await until(lambda: all(frame.ended for frame in frames), "the answers")
 
     def learnt() -> int:
-        known = bench.driver.scheduler.policy.known(CPU, variant, camera().app)
+        known = bench.driver.scheduler.learning.known(CPU, variant, camera().app)
         assert known is not None
         return known.samples
 

@@ -56,10 +56,11 @@ def camera(  # noqa: PLR0917
     size: tuple[int, int] = (1280, 720),
     min_accuracy: float = 0.0,
     min_rate_hz: float = 0.0,
+    app: str = "default",
 ) -> Camera:
     return Camera(
         CameraId(of),
-        "default",
+        app,
         STREET,
         slo_ms * MS,
         rate_hz,

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -158,6 +160,31 @@ def test_a_snapshot_holds_what_is_known() -> None:
     assert set(snapshot.profiles) == {CPU}
     assert snapshot.slowdown == {CPU: 1.0}
     assert snapshot.fixed_ns == 4 * MS
+
+
+@pytest.mark.parametrize(
+    ("sent", "fixed_ms"),
+    [
+        ({}, 900),
+        ({"size": (4096, 4096)}, 4),
+        ({"variant": name(416)}, 4),
+    ],
+    ids=["as advised", "too large", "of a program"],
+)
+def test_what_others_pictures_take_to_decode_is_nobodys_plan(
+    sent: dict[str, Any], fixed_ms: int
+) -> None:
+    bench = Bench()
+    bench(CameraOpened(camera()), 0)
+    bench(planned(416), 1)
+    for at in range(1, 65):
+        arrived = request(at, 10_000 + at, arrival_ms=at, **sent)
+        [infer] = infers(
+            bench(RequestArrived(arrived), at) + bench(RequestPrepared(RequestId(at), 900 * MS), at)
+        )
+        bench(BatchCompleted(CPU, infer.batch, MS), at)
+    [compute] = snapshots(bench(None, 600))
+    assert compute.snapshot.fixed_ns == fixed_ms * MS
 
 
 def test_advice_is_sent_when_it_changes() -> None:

@@ -87,3 +87,19 @@ def test_no_measurement_makes_times_absurd(served: list[tuple[int, float, float]
     assert times.fixed_ns >= 0
     assert PACE_LIMITS[0] <= times.pace <= PACE_LIMITS[1]
     assert np.isfinite(times.slope_ns).all()
+
+
+@given(st.lists(st.integers(0, 20_000), min_size=1, max_size=6).map(sorted))
+def test_what_was_learnt_fades_without_batches_too(asked_ms: list[int]) -> None:
+    once, often = (BatchTimes(linear(10, 0.25, [20] * len(QUANTILES))) for _ in range(2))
+    for times in (once, often):
+        for at in range(10):
+            times.served(4, 1.0, 1_500 * MS, at * MS)
+    paced_ns = once.batch_ns(2, 1.0)
+    for at_ms in asked_ms:
+        often.relax(at_ms * MS)
+    once.relax(asked_ms[-1] * MS)
+    assert often.batch_ns(2, 1.0) == pytest.approx(once.batch_ns(2, 1.0))
+    once.relax(20 * MEMORY_NS)
+    assert paced_ns > 200 * MS
+    assert once.batch_ns(2, 1.0) == pytest.approx(30 * MS, rel=0.05)

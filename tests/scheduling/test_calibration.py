@@ -5,6 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebox.domain.models import ExecutorId
 from edgebox.scheduling.calibration import ALL_SLOWER, AT_ONCE_MAX, Calibration, RecentValues
 from edgebox.scheduling.parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, MS, profile
@@ -56,7 +57,8 @@ def fed(factor: float, batches: int = 400, outliers: float = 0.0, seed: int = 1)
         took_ns = round(of.quantile_ns(1, rng.random()) * factor)
         if rng.random() < outliers:
             took_ns *= 20
-        calibration.batch_completed(CPU, expected_ns, took_ns, took_ns + MS, at * MS)
+        calibration.batch_completed(CPU, expected_ns, took_ns, at * MS)
+        calibration.handed_over(CPU, MS)
     return calibration
 
 
@@ -80,7 +82,7 @@ def test_a_few_outliers_change_nothing() -> None:
 
 def test_one_terrible_batch_at_the_start_changes_nothing() -> None:
     calibration = fed(1.0, batches=0)
-    calibration.batch_completed(CPU, MS, 1000 * MS, 1000 * MS, 0)
+    calibration.batch_completed(CPU, MS, 1000 * MS, 0)
     assert calibration.slowdown(CPU) == 1.0
 
 
@@ -89,7 +91,7 @@ def run(calibration: Calibration, factors: list[float]) -> list[float]:
     seen = []
     for at, factor in enumerate(factors):
         took_ns = round(factor * 100 * MS)
-        calibration.batch_completed(CPU, 100 * MS, took_ns, took_ns, (1000 + at) * MS)
+        calibration.batch_completed(CPU, 100 * MS, took_ns, (1000 + at) * MS)
         seen.append(calibration.slowdown(CPU))
     return seen
 
@@ -150,6 +152,21 @@ def test_fixed_costs_are_decoding_and_hand_over() -> None:
     calibration = fed(1.0)
     for took_ms in range(100):
         calibration.prepared((took_ms % 10) * MS)
-    assert calibration.overhead_ns == MS
-    assert calibration.fixed_ns == calibration.overhead_ns + 9 * MS
+    assert calibration.overhead_ns(CPU) == MS
+    assert calibration.fixed_ns == MS + 9 * MS
     assert 4 * MS <= calibration.prepare_ns <= 5 * MS
+
+
+GPU = ExecutorId("cuda:0/0")
+
+
+def test_each_executor_has_its_own_hand_over() -> None:
+    calibration = fed(1.0)
+    calibration.executor_started(GPU, 0)
+    for _ in range(100):
+        calibration.handed_over(GPU, 20 * MS)
+    assert (calibration.overhead_ns(CPU), calibration.overhead_ns(GPU)) == (MS, 20 * MS)
+    # A frame may run on any of them, so planning takes the worst.
+    assert calibration.fixed_ns - 20 * MS == fed(1.0).fixed_ns - MS
+    calibration.executor_stopped(GPU)
+    assert calibration.fixed_ns == fed(1.0).fixed_ns

@@ -42,13 +42,14 @@ def test_the_window_holds_the_last_usable_samples(samples: list[float], window: 
 
 
 @given(st.lists(times, min_size=1, max_size=40), st.lists(times, min_size=1, max_size=5))
-def test_a_reset_leaves_the_prior(samples: list[float], prior: list[float]) -> None:
-    distribution = EmpiricalDistribution([*prior, math.nan])
+def test_another_prior_leaves_the_samples(samples: list[float], prior: list[float]) -> None:
+    distribution, alike = EmpiricalDistribution([7.0]), EmpiricalDistribution(prior)
     for sample in samples:
         distribution.add(sample)
-    distribution.reset([*prior, math.nan])
-    assert distribution.samples == 0
-    assert distribution.values.tolist() == sorted(prior)
+        alike.add(sample)
+    distribution.believe([*prior, math.nan])
+    assert distribution.samples == alike.samples
+    assert distribution.values.tolist() == alike.values.tolist()
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=400), st.integers(1, 2000))

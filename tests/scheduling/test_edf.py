@@ -10,7 +10,9 @@ from edgebox.domain.models import ExecutorId
 from edgebox.domain.requests import Outcome, RequestId
 from edgebox.scheduling.edf import WORTH_GROWING, EarliestDeadlineFirst, fill
 from edgebox.scheduling.events import BatchCompleted, Finish, RequestArrived, RequestPrepared
+from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.latencies import Latencies, Row
+from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, LARGE, MS, Bench, infers, name, profile, request
 
@@ -19,7 +21,8 @@ GPU = ExecutorId("cuda:0/0")
 
 def queues() -> tuple[EarliestDeadlineFirst, Latencies]:
     latencies, policy = Latencies(SchedulerParameters()), EarliestDeadlineFirst()
-    policy.attach(latencies)
+    learning = Learning(latencies)
+    policy.attach(latencies, learning, Expectations(latencies, learning))
     latencies.executor_started(CPU, [profile(px) for px in (128, 256, 416)])
     latencies.executor_started(GPU, [profile(256, GPU, gain=0.9)])
     return policy, latencies

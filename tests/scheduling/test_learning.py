@@ -1,18 +1,25 @@
-"""What is learnt of single requests: against the profile, and anew when that is replaced."""
+"""What is learnt of single requests: against the profile, and with those of whom it is known."""
+
+import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edgebox.domain.models import LatencyProfile
 from edgebox.domain.requests import BatchId, RequestId
+from edgebox.scheduling.applications import APP_IDLE_NS, APPS_MAX, OTHERS
 from edgebox.scheduling.distributions import SAMPLES_ENOUGH
-from edgebox.scheduling.events import Infer
+from edgebox.scheduling.events import ExecutorStarted, Infer, RequestSampled
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import REFRESH_SAMPLES, Learning
-from edgebox.scheduling.scheduler import SchedulerParameters
+from edgebox.scheduling.policies import POLICIES, make_policy
+from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.scheduling.scene import CPU, MS, name, profile, row
 
 HALL = name(256)
 S = 1_000 * MS
+APPS = {"quick": (6, 9), "slow": (8, 20)}
 
 
 def learning(horizon_ns: int = 600 * S) -> tuple[Latencies, Learning]:
@@ -53,18 +60,15 @@ def test_samples_replace_the_profile() -> None:
     assert known.newest_ns == 29 * S
 
 
-def test_a_sample_is_held_against_the_profile_and_not_against_the_pace_under_load() -> None:
+def test_a_single_request_is_held_against_the_profile_and_not_against_the_pace() -> None:
     _, learnt = learning()
-    learnt.app(HALL, "a")
-    for at in range(200):
-        learnt.started(CPU, ["a", "a"])
-        batch = Infer(CPU, BatchId(at), HALL, (RequestId(1), RequestId(2)), 2)
-        learnt.completed(batch, 64 * MS, at * 100 * MS)
     times = learnt.times(CPU, HALL)
     assert times is not None
+    for at in range(200):
+        times.served(2, 1.0, 64 * MS, at * 100 * MS)
     assert times.pace > 1.5, "batches took four times as long"
     for _ in range(30):
-        learnt.sampled(CPU, HALL, "a", 8 * MS, 60 * S)
+        learnt.sampled(CPU, HALL, "a", 8 * MS, 20 * S)
     assert round(learnt.distributions(HALL)[0].mean, 2) == 1.0
 
 
@@ -98,17 +102,19 @@ def replaced(latencies: Latencies, by: LatencyProfile) -> None:
     latencies.executor_started(CPU, [by])
 
 
-def test_a_profile_that_is_replaced_voids_what_was_learnt_against_it() -> None:
+def test_a_profile_that_is_measured_anew_voids_nothing() -> None:
+    """What requests need relative to each other is no matter of how fast the machine is."""
     latencies, learnt = learning()
     assert [learnt.app(HALL, app) for app in ("a", "b")] == [0, 1]
     for at in range(50):
         learnt.sampled(CPU, HALL, "a", 24 * MS, at)
     slower = LatencyProfile(HALL, CPU, {n: row(24 * n) for n in (1, 2, 4)})
     replaced(latencies, slower)
-    assert count(learnt) == 0
-    assert 30 < high_ms(learnt) < 50, "the new profile is believed"
+    assert count(learnt) == 50
+    assert round(high_ms(learnt)) == 72, "three times the new profile, as of the old one"
+    assert 30 < high_ms(learnt, "b") < 50, "of whom nothing is known the new profile is believed"
     assert [learnt.app(HALL, app) for app in ("a", "b")] == [0, 1], "waiting requests have these"
-    assert learnt.table(HALL).ranked[0].samples == 0
+    assert learnt.table(HALL).ranked[1].samples == 50
 
 
 def test_the_same_profile_again_voids_nothing() -> None:
@@ -118,3 +124,117 @@ def test_the_same_profile_again_voids_nothing() -> None:
     replaced(latencies, profile(256))
     assert count(learnt) == 50
     assert round(high_ms(learnt)) == 24
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_the_scheduler_learns_whatever_the_policy(policy: str) -> None:
+    scheduler = Scheduler(SchedulerParameters(), make_policy(policy, random.Random(1)))
+    scheduler.handle(ExecutorStarted(CPU, (profile(256),)), 0)
+    for at in range(30):
+        scheduler.handle(RequestSampled(CPU, HALL, "a", 24 * MS), at * S)
+    known = scheduler.learning.known(CPU, HALL, "a")
+    assert known is not None
+    assert known.samples == 30
+    quantile_ns = scheduler.learning.quantile_ns(CPU, HALL, ["a"], 1, 0.5)
+    assert quantile_ns == pytest.approx(24 * MS, rel=0.01)
+
+
+def test_the_time_of_a_batch_is_that_of_its_longest_member() -> None:
+    _, learnt = learning()
+    rng = random.Random(3)
+    drawn = {app: [rng.uniform(*of) for _ in range(200)] for app, of in APPS.items()}
+    for app, times_ms in drawn.items():
+        for took_ms in times_ms:
+            learnt.sampled(CPU, HALL, app, took_ms * MS, 0)
+    apps = ["quick", "slow", "quick"]
+    longest = sorted(max(rng.choice(drawn[app]) for app in apps) for _ in range(20_000))
+    times = learnt.times(CPU, HALL)
+    assert times is not None
+
+    def batch_ms(alone_ms: float) -> float:
+        return times.profiled_ns(4, times.work_of(alone_ms * MS)) / MS
+
+    for q in (0.05, 0.25, 0.5, 0.75, 0.99):
+        found_ns = learnt.quantile_ns(CPU, HALL, apps, 3, q)
+        assert found_ns is not None
+        assert found_ns / MS == pytest.approx(batch_ms(longest[int(q * 20_000)]), rel=0.04)
+    mean_ns = learnt.expected_ns(CPU, HALL, apps, 3)
+    assert mean_ns is not None
+    assert mean_ns / MS == pytest.approx(batch_ms(sum(longest) / 20_000), rel=0.02)
+    assert learnt.quantile_ns(CPU, name(128), apps, 3, 0.5) is None, "it is not loaded there"
+
+
+def test_of_an_application_that_is_new_the_profile_is_expected() -> None:
+    _, learnt = learning()
+    for q, expected_ms in ((0.5, 8), (0.99, 12)):
+        found_ns = learnt.quantile_ns(CPU, HALL, ["new"], 1, q)
+        assert found_ns is not None
+        assert found_ns / MS == pytest.approx(expected_ms, rel=0.1)
+
+
+def test_a_client_that_names_ten_thousand_applications_costs_no_more_than_a_few() -> None:
+    scheduler = Scheduler(SchedulerParameters(), make_policy("adaptive", random.Random(1)))
+    scheduler.handle(ExecutorStarted(CPU, (profile(256),)), 0)
+    learnt = scheduler.learning
+    for at in range(30):
+        scheduler.handle(RequestSampled(CPU, HALL, "own", 24 * MS), at * MS)
+    for at in range(10_000):
+        now_ns = (30 + at) * MS
+        scheduler.handle(RequestSampled(CPU, HALL, f"hostile-{at}", 4 * MS), now_ns)
+        learnt.app(HALL, "own", now_ns)
+    assert len(learnt.distributions(HALL)) == APPS_MAX + 1
+    assert len(learnt.table(HALL).rank) == APPS_MAX + 1
+    assert learnt.generation < 1000, "how often anything is computed anew"
+    assert learnt.quantile_ns(CPU, HALL, ["own"], 1, 0.5) == pytest.approx(24 * MS, rel=0.01)
+    assert OTHERS not in [app for _, app, _ in learnt.known_distributions()]
+    later_ns = 11 * S + APP_IDLE_NS
+    at = learnt.app(HALL, "new", later_ns)
+    assert learnt.name(HALL, at) == "new", "who is new gets the place of one long gone"
+    of = learnt.distribution(HALL, "new")
+    assert of is not None
+    assert of.samples == 0
+
+
+SEEN = st.tuples(st.integers(0, 100), st.integers(0, APP_IDLE_NS // 40), st.booleans())
+
+
+@given(st.lists(SEEN, min_size=APPS_MAX, max_size=300))
+def test_an_index_is_that_of_its_application_while_it_is_in_use(
+    seen: list[tuple[int, int, bool]],
+) -> None:
+    """Judged by names: what waits less than the idle time has its own index, or the shared one."""
+    _, learnt = learning()
+    now_ns = 0
+    given_at: dict[str, tuple[int, int]] = {}
+    for number, after_ns, sampled in seen:
+        now_ns += after_ns
+        name = f"app-{number}"
+        at = learnt.app(HALL, name, now_ns)
+        given_at[name] = at, now_ns
+        if sampled:
+            learnt.sampled(CPU, HALL, name, (1 + number) * MS, now_ns)
+        assert len(learnt.distributions(HALL)) <= APPS_MAX + 1
+        for other, (index, since_ns) in given_at.items():
+            if now_ns - since_ns < APP_IDLE_NS:
+                assert learnt.name(HALL, index) in (other, OTHERS)
+    assert len(learnt.table(HALL).rank) == len(learnt.distributions(HALL))
+
+
+def test_batches_of_who_lost_its_place_are_not_those_of_who_got_it() -> None:
+    _, learnt = learning()
+    learnt.app(HALL, "gone", 1)
+    for at in range(20):
+        batch = Infer(CPU, BatchId(at), HALL, (RequestId(1), RequestId(2)), 2)
+        learnt.completed(batch, ["gone", "gone"], 160 * MS, at + 1)
+    for number in range(APPS_MAX):
+        learnt.app(HALL, f"app-{number}", 100 + number)
+    assert learnt.replaced(HALL) == 0
+    now_ns = 100 + APP_IDLE_NS
+    assert learnt.app(HALL, "new", now_ns) == 0
+    assert learnt.replaced(HALL) == 1
+    for at in range(20):
+        batch = Infer(CPU, BatchId(at), HALL, (RequestId(1), RequestId(2)), 2)
+        learnt.completed(batch, ["new", "new"], 16 * MS, now_ns + at)
+    expected_ns = learnt.expected_ns(CPU, HALL, ["new"], 1)
+    assert expected_ns is not None
+    assert expected_ns < 12 * MS, "a batch of its like takes 16 ms for two"

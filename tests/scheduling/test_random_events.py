@@ -22,6 +22,7 @@ from edgebox.domain.requests import (
     RequestId,
 )
 from edgebox.scheduling.events import (
+    Abandon,
     Action,
     Advise,
     BatchCompleted,
@@ -32,12 +33,18 @@ from edgebox.scheduling.events import (
     ComputePlan,
     Drop,
     Event,
+    ExecutorHung,
     ExecutorStarted,
     ExecutorStopped,
     Finish,
+    GiveUp,
     Infer,
     LinkMeasured,
     Load,
+    LoadReturned,
+    LossCause,
+    Open,
+    OpenFailed,
     PlanComputed,
     PlanFailed,
     Prepare,
@@ -93,9 +100,12 @@ class World:
     open: set[CameraId] = field(default_factory=set)
     groups: tuple[Group, ...] = ()
     plans: list[ComputePlan] = field(default_factory=list)
+    tried: set[RequestId] = field(default_factory=set)
+    """What seemed to have no chance, and was prepared all the same."""
     ended: set[RequestId] = field(default_factory=set)
     retained: set[RequestId] = field(default_factory=set)
     sampling: Sample | None = None
+    opening: set[ExecutorId] = field(default_factory=set)
     stopping: bool = False
 
     def __post_init__(self) -> None:
@@ -130,12 +140,8 @@ class World:
             case RequestPrepared() if event.request in self.preparing:
                 self.preparing.remove(event.request)
                 self.ready.add(event.request)
-            case ExecutorStarted():
-                self._halt(event.executor)
-                self.loaded[event.executor] = {p.variant: p for p in event.profiles}
-            case ExecutorStopped():
-                self._halt(event.executor)
-                self.loaded.pop(event.executor, None)
+            case ExecutorStarted() | ExecutorStopped() | OpenFailed():
+                self._note_executor(event)
             case SampleCompleted() | SampleFailed() if self.sampling is not None:
                 if (self.sampling.executor, self.sampling.batch) == (event.executor, event.batch):
                     self.sampling = None
@@ -152,12 +158,23 @@ class World:
             case _:
                 pass
 
+    def _note_executor(self, event: ExecutorStarted | ExecutorStopped | OpenFailed) -> None:
+        self.opening.discard(event.executor)
+        if isinstance(event, OpenFailed):
+            return
+        self._halt(event.executor)
+        self.loaded.pop(event.executor, None)
+        if isinstance(event, ExecutorStarted):
+            self.loaded[event.executor] = {p.variant: p for p in event.profiles}
+
     def _halt(self, executor: ExecutorId) -> None:
         self.busy.pop(executor, None)
         if self.sampling is not None and self.sampling.executor == executor:
             self.sampling = None
 
-    def _judge(self, action: Action, event: Event | None, before: dict[ExecutorId, Infer]) -> None:
+    def _judge(  # noqa: PLR0912 - one case a kind of action
+        self, action: Action, event: Event | None, before: dict[ExecutorId, Infer]
+    ) -> None:
         match action:
             case Prepare():
                 assert isinstance(event, RequestArrived)
@@ -165,6 +182,9 @@ class World:
                 assert not self.stopping
                 assert self._runs_on(action.variant)
                 self.variant[action.request] = action.variant
+                if self.scheduler._trials.is_of(action.request):
+                    assert self.scheduler.queue_length == 1, "somebody else waits"
+                    self.tried.add(action.request)
                 self.preparing.append(action.request)
             case Infer():
                 self._judge_infer(action)
@@ -195,9 +215,41 @@ class World:
                 assert {c.camera.id for c in action.snapshot.cameras} == self.open
                 assert not self.stopping
                 self.plans.append(action)
+            case Abandon() | Open() | GiveUp():
+                self._judge_supervision(action)
             case Load() | Unload():
                 in_use = {self.variant[request] for request in self.alive}
                 self.held.judge(action, in_use)
+
+    def _judge_supervision(self, action: Abandon | Open | GiveUp) -> None:
+        match action:
+            case Abandon():
+                self._judge_abandoned(action)
+            case Open():
+                self._judge_open(action)
+            case GiveUp():
+                assert not self.loaded, "somebody is up"
+
+    def _judge_abandoned(self, abandon: Abandon) -> None:
+        """What ran on it has ended by now, and nobody runs anything there any more."""
+        executor = abandon.executor
+        if abandon.cause is LossCause.OPENING:
+            self.opening.remove(executor)
+            return
+        running = self.busy.get(executor)
+        if running is not None:
+            assert self.ended.issuperset(running.requests)
+        if abandon.cause is LossCause.HUNG and abandon.variant is not None:
+            assert abandon.waited_ns >= PARAMETERS.batch_limit_min_ns
+        self._halt(executor)
+        del self.loaded[executor]
+        self.held.memories.pop(executor, None)
+
+    def _judge_open(self, order: Open) -> None:
+        assert order.executor not in self.loaded
+        assert order.executor not in self.opening
+        assert not self.stopping
+        self.opening.add(order.executor)
 
     def _runs_on(self, variant: VariantName) -> list[ExecutorId]:
         return [e for e, on in self.loaded.items() if variant in on and self.held.runs(e, variant)]
@@ -225,9 +277,11 @@ class World:
         for member in infer.requests:
             assert self.variant[member] == infer.variant
             self.ready.remove(member)
-            if self.policy == "edf":
-                quickest_ns = self._quickest_ns(infer.variant)
+            if member in self.tried:
+                assert infer.requests == (member,), "what is tried runs alone"
+            elif self.policy == "edf":
                 last_ns = self.alive[member].last_deadline_ns
+                quickest_ns = self._quickest_ns(infer.variant, self.alive[member].app)
                 assert self.now_ns + quickest_ns <= last_ns, "a lost request was run"
         self.busy[infer.executor] = infer
 
@@ -246,15 +300,14 @@ class World:
 
     def _judge_lost(self, request: RequestId) -> None:
         if self.policy == "edf":
-            last_ns = self.alive[request].last_deadline_ns
-            assert self.now_ns + self._quickest_ns(self.variant[request]) > last_ns
+            of = self.alive[request]
+            quickest_ns = self._quickest_ns(self.variant[request], of.app)
+            assert self.now_ns + quickest_ns > of.last_deadline_ns
 
-    def _quickest_ns(self, variant: VariantName) -> int:
-        times = [
-            round(self.loaded[on][variant].quantile_ns(1, 0.05) * self.scheduler.slowdown[on])
-            for on in self._runs_on(variant)
-        ]
-        return min(times, default=0)
+    def _quickest_ns(self, variant: VariantName, app: str) -> int:
+        """Return what admission goes by: who was let in by it is not lost by more."""
+        alone = self.scheduler.times.expectations.alone(variant, app)
+        return 0 if alone is None else int(alone.low_ns)
 
     def _end(self, request: RequestId) -> None:
         del self.alive[request]
@@ -353,6 +406,9 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "sample_failed": lambda w, a, b: SampleFailed(*sampled(w, b)),
     "started": lambda w, a, b: ExecutorStarted(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
     "stopped": lambda w, a, b: ExecutorStopped(EXECUTORS[a % 2]),
+    "hung": lambda w, a, b: ExecutorHung(EXECUTORS[a % 2]),
+    "open_failed": lambda w, a, b: OpenFailed(EXECUTORS[a % 2]),
+    "load_returned": lambda w, a, b: LoadReturned(EXECUTORS[a % 2]),
     "limited": limited,
     "load_ended": lambda w, a, b: w.held.ended(EXECUTORS[a % 2], a, b),
     "offered": lambda w, a, b: VariantsOffered(FAMILY[: 1 + b % 5]),
@@ -375,7 +431,7 @@ KINDS = (
     "opened",
     "planned",
 )
-SOMETIMES = (Retain, Release, Sample, Load, Unload)
+SOMETIMES = (Retain, Release, Sample, Load, Unload, Abandon, Open)
 """Orders that only some worlds bring forth."""
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
 Drawn = list[tuple[str, int, int, int]]

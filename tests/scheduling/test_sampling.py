@@ -1,7 +1,7 @@
 """An idle box runs finished requests again: alone, rarely, the least known first, with no harm."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -28,8 +28,8 @@ from edgebox.scheduling.events import (
     SampleFailed,
     ShutdownRequested,
 )
+from edgebox.scheduling.learning import Known
 from edgebox.scheduling.policies import make_policy
-from edgebox.scheduling.policy import Known
 from edgebox.scheduling.sampling import (
     KEPT_BYTES_MAX,
     KEPT_MAX,
@@ -127,7 +127,7 @@ class Box:
         return [each.request for of_app in retained for each in of_app]
 
     def known(self, app: str = "default") -> Known:
-        found = self.bench.scheduler.policy.known(CPU, name(self.px), app)
+        found = self.bench.scheduler.learning.known(CPU, name(self.px), app)
         assert found is not None
         return found
 
@@ -159,6 +159,43 @@ def test_who_arrives_meanwhile_waits_for_the_sample_and_runs_then() -> None:
     (infer,) = infers(box.bench(SampleCompleted(CPU, sample.batch, 2 * MS), 1021))
     assert infer.requests == (RequestId(box.at),)
     assert infer.batch > sample.batch
+
+
+OTHER = ExecutorId("cpu/1")
+
+
+def learnt_from(took_ms: float, *, beside: bool) -> Known:
+    """Run a sample of so many ms, with a batch beside it all of the time or alone."""
+    box = Box()
+    slowed = replace(profile(128, gain=GAIN), interference=0.6)
+    box.bench(ExecutorStarted(CPU, (slowed,)), 0)
+    (sample,) = samples(box.burst(1000, *["default"] * 4))
+    now_ms = box.bench.scheduler._now_ns / MS
+    box.bench(ExecutorStarted(OTHER, (replace(slowed, executor=OTHER),)), now_ms)
+    latencies = box.bench.scheduler._times.latencies
+    if beside:
+        (infer,) = infers(box.arrive(now_ms))
+        assert infer.executor == OTHER
+        now, alone = (latencies.row(OTHER, SMALL, others) for others in (None, 0))
+        assert now is not None
+        assert alone is not None
+        assert now.median_ns[0] == round(1.6 * alone.median_ns[0]), "the sample slows the batch"
+    box.bench(SampleCompleted(CPU, sample.batch, round(took_ms * MS)), now_ms + took_ms)
+    assert CPU not in latencies.busy.executors
+    return box.known()
+
+
+def test_a_sample_counts_as_running_and_what_it_took_as_if_the_others_rested() -> None:
+    assert learnt_from(2 * 1.6, beside=True).high_ns == learnt_from(2, beside=False).high_ns
+
+
+def test_a_sample_of_an_executor_that_stops_slows_nobody_any_more() -> None:
+    box = Box()
+    assert samples(box.burst(1000, *["default"] * 4))
+    busy = box.bench.scheduler._times.latencies.busy
+    assert busy.executors == {CPU}
+    box.bench(ExecutorStopped(CPU), 1020)
+    assert not busy.executors
 
 
 def test_no_sample_while_anybody_waits_or_runs() -> None:

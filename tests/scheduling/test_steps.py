@@ -26,6 +26,7 @@ from edgebox.scheduling.events import (
     Drop,
     ExecutorStarted,
     Finish,
+    Prepare,
     RequestArrived,
     RequestPrepared,
     VariantsOffered,
@@ -264,7 +265,7 @@ def test_on_arrival_a_variant_is_chosen_for_the_first_deadline_that_any_makes() 
 
     def runs_on(at: int, deadline_ms: float, *later: tuple[float, float]) -> list[VariantName]:
         arrived = RequestArrived(request(at, deadline_ms, later=later))
-        return [a.variant for a in scheduler.handle(arrived, 0) if hasattr(a, "variant")]
+        return [a.variant for a in scheduler.handle(arrived, 0) if isinstance(a, Prepare)]
 
     assert runs_on(1, 300) == [name(256)]
     assert runs_on(2, 8) == runs_on(3, 8, (300, 0.5)) == [name(128)]

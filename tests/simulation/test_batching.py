@@ -179,10 +179,11 @@ def test_an_application_seen_only_in_batches_is_learnt_when_idle(policy: str) ->
     known, took = {}, {}
     for share in (0.0, 0.05):
         deciding = make_policy(policy, random.Random(1))
-        report = BatchingSimulation(
+        simulation = BatchingSimulation(
             work, deciding, rng=random.Random(1), sample_share=share, check=check_invariants
-        ).run()
-        known[share] = deciding.known(ExecutorId("worker/0"), MODEL, "new")
+        )
+        report = simulation.run()
+        known[share] = simulation.scheduler.learning.known(ExecutorId("worker/0"), MODEL, "new")
         took[share] = report.samples_ns
         assert report.finish_rate == 1.0
     without, sampled = known[0.0], known[0.05]
@@ -201,7 +202,8 @@ def test_what_was_learnt_in_the_quiet_serves_in_the_rush() -> None:
     blind = unheard_of(work)
     known, unknown = (on_time(simulated(each, 0.0), first) for each in (work, blind))
     learnt = on_time(simulated(blind, 0.05), first)
-    assert unknown < known - 0.1
+    # Batches of several are learnt from as well: before, it took samples.
+    assert unknown > known - 0.02
     assert learnt > known - 0.02
 
 

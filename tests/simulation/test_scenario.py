@@ -112,6 +112,16 @@ def test_the_seed_moves_what_is_drawn() -> None:
     assert other.seed == 2
 
 
+def test_a_cameras_pictures_may_be_other_work_than_the_profiles() -> None:
+    def work(*lines: str) -> tuple[float, ...]:
+        return parse(with_camera("mbps = 3", *lines)).cameras[0].work
+
+    assert work() == ()
+    assert work("work = 0.25") == (0.25,) * 9
+    nine = (0.1, 0.2, 0.3, 0.4, 1, 2, 3, 4, 5)
+    assert work(f"work = {list(nine)}") == nine
+
+
 def test_executors_may_differ() -> None:
     text = (
         with_camera("mbps = 3")
@@ -157,6 +167,12 @@ variants = ["s-128"]
         (scenario_text(top="duration_s = 5"), r"cameras: there must be at least one \[\[cameras"),
         (with_camera("mbps = 3", "encode_ms = [5, 4]"),
          r"^plan.toml:\d+: cameras\[1\].encode_ms: the first must not be above the second"),
+        (with_camera("mbps = 3", "work = 0"),
+         r"^plan.toml:\d+: cameras\[1\].work: must be a number from 0.01 to 100, not 0"),
+        (with_camera("mbps = 3", "work = [1, 2]"),
+         r"^plan.toml:\d+: cameras\[1\].work: must be a list of 9 numbers"),
+        (with_camera("mbps = 3", "work = [1, 1, 1, 1, 2, 1, 1, 1, 1]"),
+         r"^plan.toml:\d+: cameras\[1\].work: must rise"),
         (with_camera("mbps = 3", "count = 2.5"), r"count: must be a whole number from 1 to 10000"),
         (with_camera("mbps = 3").replace("{ 1 = 4,", "{ 0 = 4,"),
          r"^plan.toml:\d+: variants\[1\].batch_ms.0: a batch size must be a whole number from 1"),

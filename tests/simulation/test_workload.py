@@ -60,6 +60,14 @@ def test_a_generated_workload_has_the_load_and_the_deadlines_asked_for() -> None
     assert same.jobs == made.jobs[:99]
 
 
+def test_an_application_may_have_no_history() -> None:
+    new = {"type": "application", "app": "new"}
+    lines = [orjson.dumps(line) for line in (MODEL, HISTORY, new, {**REQUEST, "app": "new"})]
+    read = parse_workload(lines, "w")
+    assert read.history == {"a": (10.0,), "new": ()}
+    assert parse_workload(list(workload_lines(read)), "w") == read
+
+
 WRONG: Sequence[tuple[list[dict[str, Any]], str]] = [
     ([HISTORY], 'w:1: type: the first line must be the model, like {"type":"model"'),
     ([{**MODEL, "c1": -1}], "w:1: c1: must be a number from 0 to 1e12, not -1"),
@@ -69,11 +77,17 @@ WRONG: Sequence[tuple[list[dict[str, Any]], str]] = [
     ([{**MODEL, "batch_sizes": [True]}], "w:1: batch_sizes: must be rising"),
     ([{**MODEL, "workers": 0}], "w:1: workers: must be at least 1"),
     ([MODEL, MODEL], "w:2: type: there is a second model line"),
-    ([MODEL, {"type": "story"}], 'w:2: type: must be "history" or "request", not "story"'),
+    (
+        [MODEL, {"type": "story"}],
+        'w:2: type: must be "history", "application" or "request"',
+    ),
     ([MODEL, {**HISTORY, "exec_ms": -2}], "w:2: exec_ms: must be a number from 0"),
     ([MODEL, {**HISTORY, "exec_ms": None}], "w:2: exec_ms: must be a number, not null"),
     ([MODEL, {**HISTORY, "app": ""}], "w:2: app: must be a text"),
-    ([MODEL, HISTORY, {**REQUEST, "app": "b"}], 'w:3: app: "b" has no history line before'),
+    (
+        [MODEL, HISTORY, {**REQUEST, "app": "b"}],
+        'w:3: app: "b" has no history or application line',
+    ),
     ([MODEL, HISTORY, {**REQUEST, "at_ms": -5}], "w:3: at_ms: must be a number from 0"),
     ([MODEL, HISTORY, {**REQUEST, "id": 1.5}], "w:3: id: must be a whole number"),
     ([MODEL, HISTORY, REQUEST, {**REQUEST, "id": 1, "at_ms": 4}], "w:4: at_ms: 4 is before"),

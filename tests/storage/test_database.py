@@ -23,6 +23,7 @@ from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import Period
 from edgebox.storage.rows import CameraRecord, StoredEvent
 from edgebox.storage.schema import MIGRATIONS
+from tests.conftest import PATIENCE_S
 
 GATE = CameraId("gate-2")
 DAY_MS = 86_400_000
@@ -157,7 +158,7 @@ async def test_old_events_are_deleted(tmp_path: Path, clock: WallClock) -> None:
     assert len(await looked_up.events(9)) == 1, "who only looks deletes nothing"
     await looked_up.close()
     reopened = await Storage.open(path, limits=Limits(event_days=1), now_ms=clock)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while await reopened.events(9):
             pass  # the storage does it by itself, and tells nobody
     await reopened.close()
@@ -189,7 +190,7 @@ async def test_in_memory_works_and_leaves_no_file(
 async def test_the_writer_writes_without_being_asked(tmp_path: Path) -> None:
     box = await Storage.open(tmp_path / "box.sqlite3")
     box.record_event("info", "hello")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await until(lambda: box.waiting_rows == 0)
     assert len(await box.events(1)) == 1
     await box.close()
@@ -313,7 +314,7 @@ async def test_the_writer_tries_again_by_itself(tmp_path: Path) -> None:
     await box.flush()
     await limit_pages(box, 1)
     box.record_event("info", "x" * 100_000)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await until(lambda: box.failures >= 3)
         await limit_pages(box, 100_000)
         await until(lambda: box.waiting_rows == 0)
@@ -343,7 +344,7 @@ async def test_closing_on_a_full_disk_ends_and_counts_what_is_lost(tmp_path: Pat
     await box.flush()
     await limit_pages(box, 1)
     box.record_event("info", "x" * 100_000)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await box.close()
     assert box.lost_rows == 1
 
@@ -433,3 +434,31 @@ async def test_sizes_count_every_table(storage: Storage) -> None:
     sizes = await storage.sizes()
     assert (sizes.rows["events"], sizes.rows["history_minute"], sizes.rows["cameras"]) == (1, 2, 0)
     assert sizes.database_bytes >= 4096
+
+
+async def test_interference_is_known_only_beside_the_same_others() -> None:
+    storage = await Storage.open(":memory:")
+    small, large = VariantName("street-128"), VariantName("street-416")
+    on = ExecutorId("cpu/0")
+    storage.save_interference("m", on, "cpu/1", {small: 0.25, large: 0.5})
+    storage.save_interference("m", ExecutorId("cpu/1"), "cpu/0", {small: 0.75})
+    await storage.flush()
+    assert await storage.load_interference("m", on, "cpu/1") == {small: 0.25, large: 0.5}
+    assert await storage.load_interference("m", on, "cpu/1 | cpu/2") == {}
+    assert await storage.load_interference("another", on, "cpu/1") == {}
+    storage.save_interference("m", on, "cpu/1 | cpu/2", {small: 0.1, large: 0.2})
+    await storage.flush()
+    assert await storage.load_interference("m", on, "cpu/1") == {}
+    assert await storage.load_interference("m", on, "cpu/1 | cpu/2") == {small: 0.1, large: 0.2}
+    await storage.close()
+
+
+async def test_a_damaged_profile_and_camera_are_left_out(storage: Storage, tmp_path: Path) -> None:
+    storage.save_profiles("m", [profile("street-128", 1_000_000)])
+    storage.record_camera(GATE, {})
+    await storage.flush()
+    with sqlite3.connect(tmp_path / "box.sqlite3") as other:
+        other.execute("UPDATE profiles SET quantiles_ns = '[1,2' WHERE batch_size = 2")
+        other.execute("UPDATE cameras SET hello = cast(x'7bff80' AS TEXT)")
+    assert await storage.load_profiles("m") == []
+    assert await storage.cameras() == []

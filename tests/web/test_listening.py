@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from edgebox.web.listening import listen
+from tests.conftest import PATIENCE_S
 
 TLS_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100)
 
@@ -34,7 +35,7 @@ async def said_to(port: int, request: bytes) -> tuple[bytes, dict[str, object]]:
     """Return the head and the document of the answer, after which the box has hung up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()
     document: dict[str, object] = json.loads(body)

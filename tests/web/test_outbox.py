@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from edgebox.web.outbox import Outbox
+from tests.conftest import PATIENCE_S
 
 
 @contextlib.asynccontextmanager
@@ -75,7 +76,7 @@ async def test_a_full_outbox_is_an_overrun_and_ends() -> None:
         for _ in range(4):
             outbox.put(b"x")
         assert outbox.overrun
-        await asyncio.wait_for(outbox.run(), 1)
+        await asyncio.wait_for(outbox.run(), PATIENCE_S)
 
 
 @pytest.mark.parametrize("stall_s", [0.2])
@@ -87,7 +88,7 @@ async def test_a_peer_that_does_not_read_is_an_overrun_after_the_stall(stall_s: 
         for _ in range(2_000):
             outbox.put(b"x" * 10_000)
         began_s = time.monotonic()
-        await asyncio.wait_for(outbox.run(), 10)
+        await asyncio.wait_for(outbox.run(), PATIENCE_S)
         assert outbox.overrun
         assert time.monotonic() - began_s >= stall_s
         transport.abort()
@@ -104,5 +105,5 @@ async def test_a_peer_that_is_gone_ends_it_quietly() -> None:
             await asyncio.sleep(0)
             if run.done():
                 break
-        await asyncio.wait_for(run, 5)
+        await asyncio.wait_for(run, PATIENCE_S)
         assert not outbox.overrun

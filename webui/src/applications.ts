@@ -21,9 +21,14 @@ export function mostUsed(applications: readonly ApplicationTimes[], amount: numb
 
 const BY_NAME = new Intl.Collator('en', { numeric: true })
 
+/** What is shown beside the profile: what was measured, or else what is expected. */
+export function shownMs({ measured_ms, expected_ms }: ApplicationTimes): Percentiles {
+  return measured_ms ?? expected_ms
+}
+
 /** The scale of all bands in ms: the longest ends just before it. */
 export function scaleMs(applications: readonly ApplicationTimes[]): number {
-  return Math.max(0, ...applications.flatMap(({ measured_ms, profile_ms }) => [measured_ms.p99, profile_ms.p99])) * 1.04
+  return Math.max(0, ...applications.flatMap((times) => [shownMs(times).p99, times.profile_ms.p99])) * 1.04
 }
 
 export function band({ p50, p99 }: Percentiles, scale_ms: number): Band {
@@ -33,7 +38,8 @@ export function band({ p50, p99 }: Percentiles, scale_ms: number): Band {
 }
 
 /** What to say of the measured times: the profile is believed while they are near it. */
-export function verdict({ measured_ms, profile_ms }: ApplicationTimes): 'as profiled' | 'slower' | 'faster' {
+export function verdict({ measured_ms, profile_ms }: ApplicationTimes): 'as profiled' | 'slower' | 'faster' | 'remembered' {
+  if (measured_ms === null) return 'remembered'
   const ratio = measured_ms.p50 / profile_ms.p50
   if (ratio > 1.2) return 'slower'
   return ratio < 1 / 1.2 ? 'faster' : 'as profiled'

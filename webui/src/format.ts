@@ -16,13 +16,13 @@ export function count(value: number | null | undefined): string {
   return isKnown(value) ? integers.format(value) : UNKNOWN
 }
 
-/** A share as a percentage, rounded down: 100 % means all of them, never nearly all. */
+/** A share as a percentage, rounded down: 100 % means all of them, never nearly all. More than all, as of one time to another, is rounded. */
 export function percent(share: number | null | undefined, digits = 1): string {
   if (!isKnown(share)) return UNKNOWN
   const scale = 10 ** digits
   // The small addend undoes binary fractions: 0.998 * 1000 is 997.9999...
   const floored = Math.floor(share * 100 * scale + 1e-6) / scale
-  return `${share >= 1 ? '100' : floored.toFixed(digits)}${GAP}%`
+  return `${share >= 1 ? integers.format(share * 100) : floored.toFixed(digits)}${GAP}%`
 }
 
 function significant(value: number): string {

@@ -89,9 +89,24 @@ export interface Executor {
   device: string
   /** What a person should know about it, such as why it is not the accelerator; may be empty. */
   note?: string
+  /** Threads it computes with on a CPU, and the cores they are pinned to; none: any. */
+  threads: number
+  cores: readonly number[]
+  /** Families that run there. */
+  families: readonly string[]
+  /** What each other executor that runs adds to a batch, as a share of its time; null: there is none. */
+  interference: number | null
   utilisation: number | null
   batch_size_mean: number | null
   running: string | null
+  state: 'up' | 'opening' | 'waiting' | 'wedged'
+  /** How often it came back after it had been lost. */
+  restarts: number
+  losses: Readonly<Record<string, number>>
+  abandoned_threads: number
+  /** Until it is opened anew, in seconds; null while it does not wait for that. */
+  retry_s: number | null
+  last_error: { at_ms: number, text: string } | null
 }
 
 /** What models share of an executor's memory, where that is limited. */
@@ -127,14 +142,16 @@ export interface Percentiles {
   p99: number
 }
 
-/** What batches of one take: measured of an application's recent requests, and by the profile. */
+/** What batches of one take: measured of an application's recent requests, by the profile, and as expected. */
 export interface ApplicationTimes {
   app: string
   variant: string
   executor: string
   count: number
-  measured_ms: Percentiles
+  /** Null where it has not run since the start: then it is expected by what was learned before. */
+  measured_ms: Percentiles | null
   profile_ms: Percentiles
+  expected_ms: Percentiles
 }
 
 export interface BoxEvent {

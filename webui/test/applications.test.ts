@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { band, mostUsed, scaleMs, verdict } from '../src/applications'
+import { band, mostUsed, scaleMs, shownMs, verdict } from '../src/applications'
 import type { ApplicationTimes } from '../src/types'
 
 function times(p50: number, p99: number, profile50 = 8, profile99 = 12): ApplicationTimes {
@@ -11,6 +11,7 @@ function times(p50: number, p99: number, profile50 = 8, profile99 = 12): Applica
     count: 9,
     measured_ms: { p50, p99 },
     profile_ms: { p50: profile50, p99: profile99 },
+    expected_ms: { p50, p99 },
   }
 }
 
@@ -34,6 +35,13 @@ test('the verdict follows the medians', () => {
   expect(verdict(times(8.1, 40))).toBe('as profiled')
   expect(verdict(times(9.7, 12))).toBe('slower')
   expect(verdict(times(6.6, 12))).toBe('faster')
+})
+
+test('what has not run since the start is shown as it is expected', () => {
+  const remembered = { ...times(9, 30), count: 0, measured_ms: null }
+  expect(verdict(remembered)).toBe('remembered')
+  expect(shownMs(remembered)).toEqual({ p50: 9, p99: 30 })
+  expect(scaleMs([remembered])).toBeCloseTo(31.2)
 })
 
 test('the most used are kept, in an order of names in which 96 comes before 128', () => {

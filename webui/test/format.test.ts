@@ -6,6 +6,7 @@ import { bitrate, count, duration, microseconds, milliseconds, percent, plural, 
 const plain = (text: string) => text.replaceAll('\u202f', ' ')
 
 test.each([
+  [1.577, '158 %'],
   [1, '100 %'],
   [0.99999, '99.9 %'],
   [0.998, '99.8 %'],

@@ -133,6 +133,13 @@ test('what an executor has to say is shown', () => {
   expect(page({ ...state, box: { ...state.box, executors } })).toContain('CUDA is not usable')
 })
 
+test('an application that is known from before the start is shown', () => {
+  const state = documented()
+  const first = state.box.applications[0] as ApplicationTimes
+  const applications = [{ ...first, count: 0, measured_ms: null, expected_ms: { p50: 9.1, p99: 31 } }]
+  expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('9.1 ms p99 31 ms remembered')
+})
+
 test('without measured applications there is no section of them', () => {
   const state = documented()
   expect(page({ ...state, box: { ...state.box, applications: [] } })).not.toContain('data-testid="applications"')

@@ -2,12 +2,14 @@
 
 Pure. The best detections of each must be among the other's: same label, nearly the same box and
 score. The rest is left alone, since there rounding decides which of many equals is listed. Rounding
-may also decide which of two equally good boxes of an object stays where overlaps are removed.
+may also decide which of two equally good boxes of an object stays where overlaps are removed, and
+whether what scores about `SCORE_MIN` is listed at all.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebox.inference.importing.reading import SCORE_MIN
 from edgebox.vision.detections import Detections
 from edgebox.vision.overlap import iou_matrix
 
@@ -15,6 +17,8 @@ COMPARED_MAX = 20
 _IOU_MIN = 0.9
 _NEAR_PX = 1.0
 _SCORE_DIFFERENCE_MAX = 0.01
+DOUBTFUL_MAX = 2 * SCORE_MIN
+"""What scores no more may lie below `SCORE_MIN` in the other list, and so not be there."""
 _SHARE_MIN = 0.9
 """A pair of boxes that overlap as much as is just allowed may lose either of them by rounding."""
 _EXACT_SHARE_MIN = 0.5
@@ -44,11 +48,12 @@ def disagreement(one: Detections, other: Detections, nms_iou: float | None = Non
 
 
 def _found_in(these: Detections, those: Detections, iou_min: float) -> NDArray[np.bool_]:
+    doubtful: NDArray[np.bool_] = these.scores <= DOUBTFUL_MAX
     if not len(these) or not len(those):
-        return np.zeros(len(these), dtype=bool)
+        return doubtful
     apart = np.abs(these.boxes[:, None] - those.boxes[None]).max(axis=2)
     near = (iou_matrix(these.boxes, those.boxes) >= iou_min) | (apart <= _NEAR_PX)
     alike = these.labels[:, None] == those.labels[None]
     scored = np.abs(these.scores[:, None] - those.scores[None]) <= _SCORE_DIFFERENCE_MAX
-    out: NDArray[np.bool_] = (near & alike & scored).any(axis=1)
+    out: NDArray[np.bool_] = (near & alike & scored).any(axis=1) | doubtful
     return out

@@ -14,7 +14,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
-from edgebox.inference.importing.agreement import COMPARED_MAX, disagreement
+from edgebox.inference.importing.agreement import COMPARED_MAX, DOUBTFUL_MAX, disagreement
 from edgebox.inference.importing.matching import Match, match
 from edgebox.inference.importing.original import Arrays, Original
 from edgebox.inference.importing.reading import SCORE_MIN, Decoding
@@ -172,7 +172,7 @@ def check_served(
                         f"{subject.original.source.path}: the imported graph does not find what "
                         f"the original finds at {size_px[0]} x {size_px[1]} px: {wrong}"
                     )
-                compared += min(COMPARED_MAX, len(expected[index]))
+                compared += min(COMPARED_MAX, len(expected[index].above(DOUBTFUL_MAX)))
     return compared
 
 

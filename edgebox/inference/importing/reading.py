@@ -23,7 +23,7 @@ CANDIDATES_MAX = 1000
 CLASSES_SHOWN = 5
 """Answers of a classifier."""
 SCORE_MIN = 0.001
-"""Below it a box is nothing, and no overlap is looked for."""
+"""Below it a box or a class is nothing, and no overlap is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,5 +190,6 @@ def _from_bins(values: Floats, cells: Floats, offset: float) -> Floats:
 def _whole_picture(decoding: Decoding, scores: Floats, width_px: int, height_px: int) -> Detections:
     scores = scores.reshape(-1)[list(decoding.kept_columns)]
     labels = np.argsort(-scores, kind="stable")[:CLASSES_SHOWN]
+    labels = labels[scores[labels] > SCORE_MIN]
     boxes = np.tile(np.array([0, 0, width_px, height_px], np.float32), (len(labels), 1))
     return Detections(boxes, scores[labels].astype(np.float32), labels)

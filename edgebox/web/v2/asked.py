@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError
 from edgebox.link.fields import INTEGER_MAX, FieldReader, shown
-from edgebox.media.jpeg import PIXELS_MAX, SIDE_MAX_PX, probe
+from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
+from edgebox.media.jpeg import probe
+from edgebox.media.jpeg_header import PIXELS_MAX, SIDE_MAX_PX
+from edgebox.runtime.box import ONE_SHOT_APP
 from edgebox.web.documents import SCORE_MIN, BoxForm
 from edgebox.web.pictures import DEADLINE_MAX_MS, DEADLINE_MIN_MS, DEADLINE_MS
 from edgebox.web.v2.tensors import INPUTS, OUTPUTS, unpack_elements
@@ -27,7 +30,7 @@ JSON_ITEMS_MAX = 1 << 17
 PICTURES_MAX = 32
 _ID_CHARACTERS_MAX = 256
 _BOX_FORMS: tuple[BoxForm, ...] = ("xyxy", "xywh")
-_PARAMETERS = ("deadline_ms", "timeout", "score_min", "boxes", "binary_data_output")
+_PARAMETERS = ("deadline_ms", "timeout", "score_min", "boxes", "app", "binary_data_output")
 _IGNORED = frozenset(("priority", "sequence_id", "sequence_start", "sequence_end", "headers"))
 _SHARED_MEMORY = "shared_memory_region"
 
@@ -55,6 +58,8 @@ class Asked:
     deadline_ms: float
     score_min: float
     boxes: BoxForm
+    app: str
+    """The application that asks."""
 
 
 def read_request(body: bytes, header_bytes: str | None, picture_bytes_max: int) -> Asked:
@@ -79,6 +84,7 @@ def read_request(body: bytes, header_bytes: str | None, picture_bytes_max: int) 
     score_min = parameters.number("score_min", 0.0, 1.0, SCORE_MIN)
     all_binary = parameters.flag("binary_data_output", False)
     boxes = _box_form(parameters)
+    app = parameters.text("app", ONE_SHOT_APP, pattern=NAME_PATTERN, expected=NAME_WANTED)
     wanted = _outputs(read.items("outputs", len(OUTPUTS), []), all_binary)
     inputs = read.items("inputs", len(INPUTS))
     read.finish()
@@ -86,7 +92,7 @@ def read_request(body: bytes, header_bytes: str | None, picture_bytes_max: int) 
         deadline_ms = max(1.0, timeout_us / 1e3)
     pictures = _pictures(inputs, binary)
     sizes = tuple(_size_px(picture, picture_bytes_max, at) for at, picture in enumerate(pictures))
-    return Asked(identity or None, pictures, sizes, wanted, deadline_ms, score_min, boxes)
+    return Asked(identity or None, pictures, sizes, wanted, deadline_ms, score_min, boxes, app)
 
 
 def _split(body: bytes, header_bytes: str | None) -> tuple[bytes, memoryview]:

@@ -141,9 +141,11 @@ class _Routes:
         else:
             together = len(asked.pictures)
             variants = model.family.offered
-            variant = largest_in_time(self._box, variants, size_px, deadline_ms, together)
+            variant = largest_in_time(
+                self._box, variants, size_px, deadline_ms, together, app=asked.app
+            )
         try:
-            return await answered(self._box, picture, size_px, variant, deadline_ms)
+            return await answered(self._box, picture, size_px, variant, deadline_ms, app=asked.app)
         except EdgeboxError as error:
             if at is not None:
                 error.args = (f"picture {at}: {error}",)

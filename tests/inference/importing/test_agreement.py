@@ -34,6 +34,18 @@ def test_everything_else_does() -> None:
     assert "differ" in disagreement(Detections.empty(), FOUND)
 
 
+def test_whether_next_to_nothing_is_listed_does_not_matter() -> None:
+    sure = Detections(
+        np.array([[0, 0, 64, 64]] * 2, np.float32),
+        np.array([0.9985, 0.0015], np.float32),
+        np.array([1, 0]),
+    )
+    alone = sure.select(np.array([0]))
+    assert disagreement(sure, alone) == "" == disagreement(alone, sure)
+    unsure = Detections(sure.boxes, np.array([0.99, 0.01], np.float32), sure.labels)
+    assert "1 of the best 2 detections differ" in disagreement(unsure, alone)
+
+
 def test_the_message_names_what_is_missing() -> None:
     missing = FOUND.select(np.arange(3, 30))
     label, score = FOUND.labels[0], FOUND.scores[0]

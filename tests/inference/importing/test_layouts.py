@@ -157,6 +157,17 @@ def test_a_classifier_names_the_picture(tmp_path: Path, name: str) -> None:
         assert (found.boxes == [0, 0, WIDTH, HEIGHT]).all()
 
 
+@pytest.mark.parametrize("name", ["classifier", "classifier_softmax"])
+def test_a_classifier_that_is_sure_is_taken(tmp_path: Path, name: str) -> None:
+    logits = np.array([-9.0, 9.0], np.float32)
+    raw = Raw("output", logits if name == "classifier" else np.exp(logits) / np.exp(logits).sum())
+    result = imported(tmp_path, Tiny([raw], layout(name).preprocessing), Wishes())
+    (found,) = found_by(result, PICTURES[:1])
+    assert found.labels.tolist() == [1]
+    assert found.scores == pytest.approx([1.0])
+    assert result.compared
+
+
 def test_ultralytics_says_of_its_classifiers_how_they_are_fed(tmp_path: Path) -> None:
     values = np.array([0.1, 0.7, 0.2], np.float32)
     metadata = {"task": "classify", "names": "{0: 'cat', 1: 'dog', 2: 'cat'}"}

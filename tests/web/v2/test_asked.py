@@ -113,6 +113,8 @@ SHORT = len(behind(10))
         (asking(image(), parameters={"timeout": -1}), "timeout must be a number from 0"),
         (asking(image(), parameters={"score_min": 2}), "score_min must be a number from 0 to 1"),
         (asking(image(), parameters={"boxes": "cxcywh"}), "boxes must be xyxy or xywh"),
+        (asking(image(), parameters={"app": "a b"}), "app must be 1 to 64 letters, digits"),
+        (asking(image(), parameters={"app": 7}), "app must be 1 to 64 letters, digits"),
         (asking(image(), parameters={"binary_data_output": 1}), "must be true or false"),
         (asking(image(), id=7), "request.id must be a text"),
         (asking(image(), id="x" * 300), "request.id must be a text of 0 to 256"),
@@ -214,6 +216,9 @@ def test_any_bytes_are_refused_and_nothing_else(noise: bytes, length: object) ->
 def test_parameters_have_defaults_and_a_timeout_is_a_deadline() -> None:
     plain = read_request(asking(image()), None, FRAME_BYTES_MAX)
     assert (plain.id, plain.deadline_ms, plain.score_min, plain.boxes) == (None, 1000, 0.3, "xyxy")
+    assert plain.app == "http"
+    named = read_request(asking(image(), parameters={"app": "night"}), None, FRAME_BYTES_MAX)
+    assert named.app == "night"
     assert not any(wanted.binary for wanted in plain.outputs)
 
     def deadline_ms(**parameters: object) -> float:

@@ -37,19 +37,19 @@ export class BandwidthEstimate {
     // A frame sent before its predecessor was through had to wait for it.
     const busy_ns = before ? Math.min(own_ns, arrival_ns - before.arrival_ns) : own_ns
     this.samples.push({ arrival_ns, bits: size_bytes * 8, busy_ns: Math.max(busy_ns, BUSY_MIN_NS) })
-    this.forget(arrival_ns)
+    this.samples = this.samples.filter((sample) => sample.arrival_ns > arrival_ns - STALE_NS)
   }
 
   /**
    * The estimate, null when nothing is known (any more). `waiting_bytes` is the size of the oldest frame on its
-   * way (0: none), `waitingSince_ns` when it had the link to itself.
+   * way (0: none), `waitingSince_ns` when it had the link to itself. A question changes nothing.
    */
   bps(now_ns: number, waiting_bytes = 0, waitingSince_ns = 0): number | null {
-    this.forget(now_ns)
-    const last = this.samples.at(-1)
+    const known = this.samples.filter(({ arrival_ns }) => arrival_ns > now_ns - STALE_NS)
+    const last = known.at(-1)
     if (!last) return null
-    const inWindow = this.samples.filter((sample) => sample.arrival_ns > now_ns - WINDOW_NS)
-    const recent = inWindow.length < SAMPLES_MIN ? this.samples.slice(-SAMPLES_MIN) : inWindow
+    const inWindow = known.filter(({ arrival_ns }) => arrival_ns > now_ns - WINDOW_NS)
+    const recent = inWindow.length < SAMPLES_MIN ? known.slice(-SAMPLES_MIN) : inWindow
     const mean = sum(recent.map(({ bits }) => bits)) / sum(recent.map(({ busy_ns }) => busy_ns))
     let bitsPerNs = Math.min(mean, last.bits / forgiven(last.busy_ns))
     if (waiting_bytes) {
@@ -57,11 +57,6 @@ export class BandwidthEstimate {
       bitsPerNs = Math.min(bitsPerNs, (waiting_bytes * 8) / forgiven(waited_ns))
     }
     return bitsPerNs * 1e9
-  }
-
-  private forget(now_ns: number): void {
-    const fresh = this.samples.findIndex(({ arrival_ns }) => arrival_ns > now_ns - STALE_NS)
-    this.samples = fresh === -1 ? [] : this.samples.slice(fresh)
   }
 }
 

@@ -1,6 +1,6 @@
 // Execution times by application: measured against what the profile says.
 
-import { band, mostUsed, scaleMs, verdict } from '../applications'
+import { band, mostUsed, scaleMs, shownMs, verdict } from '../applications'
 import { count, milliseconds } from '../format'
 import type { ApplicationTimes, Percentiles } from '../types'
 
@@ -20,16 +20,16 @@ export function Applications({ applications: all }: { applications: readonly App
       </h2>
       <ul>
         {applications.map((times) => (
-          <li key={`${times.app} ${times.variant} ${times.executor}`} title={`of ${count(times.count)} recent requests`}>
+          <li key={`${times.app} ${times.variant} ${times.executor}`} title={basis(times)}>
             <span class="application-name">
               <strong>{times.app}</strong> <span class="muted">{times.variant}{executors.size > 1 && ` on ${times.executor}`}</span>
             </span>
             <div class="application-bands" role="img" aria-label={spoken(times)}>
               <div class="profiled" style={styleOf(times.profile_ms, scale_ms)} />
-              <div class="measured" style={styleOf(times.measured_ms, scale_ms)} />
+              <div class="measured" style={styleOf(shownMs(times), scale_ms)} />
             </div>
             <span class="application-times">
-              {milliseconds(times.measured_ms.p50)} <span class="muted">p99 {milliseconds(times.measured_ms.p99)}</span>
+              {milliseconds(shownMs(times).p50)} <span class="muted">p99 {milliseconds(shownMs(times).p99)}</span>
             </span>
             <span class={`muted verdict verdict-${verdict(times).replace(' ', '-')}`}>{verdict(times)}</span>
           </li>
@@ -44,7 +44,11 @@ function styleOf(percentiles: Percentiles, scale_ms: number) {
   return { left: `${left}%`, width: `${width}%` }
 }
 
-function spoken({ measured_ms, profile_ms }: ApplicationTimes): string {
+function basis({ measured_ms, count: requests }: ApplicationTimes): string {
+  return measured_ms === null ? 'Expected by what was learned before the start' : `of ${count(requests)} recent requests`
+}
+
+function spoken(times: ApplicationTimes): string {
   const range = ({ p50, p99 }: Percentiles) => `p50 ${milliseconds(p50)}, p99 ${milliseconds(p99)}`
-  return `measured ${range(measured_ms)}; profile ${range(profile_ms)}`
+  return `${times.measured_ms === null ? 'expected' : 'measured'} ${range(shownMs(times))}; profile ${range(times.profile_ms)}`
 }

@@ -131,6 +131,7 @@ function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memo
         {memory && <><br />{bytes(memory.used_bytes)} of {bytes(memory.limit_bytes)} in memory</>}
       </p>
       {executor.note && <p class="executor-remark">{executor.note}</p>}
+      {executor.state !== 'up' && <p class="executor-remark" data-testid="executor-lost">{`Lost: ${executor.last_error?.text ?? executor.state}`}</p>}
     </Stat>
   )
 }

@@ -15,12 +15,19 @@ export function ExecutorsCard({ executors, memory }: ExecutorsProps) {
       <h2 id="executors-title">Executors</h2>
       {executors.length === 0 && <p class="muted">None yet: the models are being opened.</p>}
       <ul>
-        {executors.map(({ id, provider, device, note }) => {
+        {executors.map((executor) => {
+          const { id, provider, device, note, cores, families, interference } = executor
           const limited = memory.find(({ executor }) => executor === id)
           return (
             <li key={id} data-executor={id}>
               <p><strong>{id}</strong> <span class="muted">{device}, {provider.replace(/ExecutionProvider$/, '')}</span></p>
+              <p class="muted" data-testid="executor-details">
+                {families.length > 0 ? `Runs ${families.join(', ')}` : 'Runs nothing'}
+                {cores.length > 0 && `, pinned to ${cores.length > 1 ? 'cores' : 'core'} ${cores.join(', ')}`}
+                {interference !== null && `; each other executor that runs slows it by ${percent(interference)}`}
+              </p>
               {note && <p class="note">{note}</p>}
+              <Supervised executor={executor} />
               {limited && <Residency memory={limited} />}
             </li>
           )
@@ -28,6 +35,27 @@ export function ExecutorsCard({ executors, memory }: ExecutorsProps) {
       </ul>
       {executors.length > 0 && memory.length === 0 && <p class="muted">Every model stays in memory: <code>inference.memory_limit_mb</code> sets no limit.</p>}
     </section>
+  )
+}
+
+const STATES = {
+  up: 'is up',
+  opening: 'was lost and is being opened anew',
+  waiting: 'was lost',
+  wedged: 'hangs: only a restart of the box can bring it back',
+}
+
+/** How an executor is, where there is anything to say. */
+function Supervised({ executor }: { executor: Executor }) {
+  const { state, restarts, retry_s, abandoned_threads, last_error } = executor
+  if (state === 'up' && last_error === null) return null
+  const times = restarts === 1 ? 'once' : `${count(restarts)} times`
+  return (
+    <p class={state === 'up' ? 'muted' : 'note'} data-state={state} data-restarts={restarts} data-testid="supervised">
+      {`It ${STATES[state]}`}{retry_s !== null && `, the next try is in ${Math.ceil(retry_s)} s`}{restarts > 0 && `, it came back ${times}`}.
+      {abandoned_threads > 0 && ` Threads that hang: ${count(abandoned_threads)}.`}
+      {last_error && ` Last error: ${last_error.text}.`}
+    </p>
   )
 }
 

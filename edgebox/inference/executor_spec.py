@@ -1,0 +1,81 @@
+"""Owns what an executor is opened from, and opens it: the same specification, the same executor.
+
+Limits: it decides nothing about which executors a box has; `edgebox.executors` does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import ExecutorId
+from edgebox.inference.executor import SCORE_FLOOR, OnnxExecutor
+from edgebox.inference.family import Family
+from edgebox.inference.sessions import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorSpec:
+    """One executor: where it runs, with what, and which families it holds."""
+
+    id: ExecutorId
+    """Its device and its number there: "cpu/0", "cuda:0/1"."""
+    provider: Provider
+    """What runs its models."""
+    device_index: int = 0
+    """Which GPU, as CUDA counts them; 0 for the CPU."""
+    threads: int = 0
+    """CPU threads that it computes with; 0: one for each of `cores`, else all cores but one."""
+    cores: tuple[int, ...] = ()
+    """CPU cores that its threads are pinned to; empty: they run on any."""
+    families: tuple[str, ...] = ()
+    """Names of the families that it holds; empty: all there are."""
+    memory_limit_bytes: int = 0
+    """What its models may take of its device's memory; 0: no limit."""
+    engine_folder: Path | None = None
+    """Where TensorRT keeps what it built; None: nowhere."""
+
+    @property
+    def device(self) -> str:
+        """The device without the executor's number: "cpu", "cuda:0"."""
+        return self.id.rpartition("/")[0]
+
+    def holds(self, family: str) -> bool:
+        """Say whether a family is to run there."""
+        return not self.families or family in self.families
+
+
+def open_executor(
+    spec: ExecutorSpec,
+    families: Sequence[Family],
+    *,
+    score_floor: float = SCORE_FLOOR,
+) -> OnnxExecutor:
+    """Open an executor with those of some families that its specification names.
+
+    Blocks for 0.1 s on a CPU, seconds on a GPU. Nothing is warm yet. Families that cannot be
+    opened there are in its `failed`, as long as one can.
+
+    Args:
+        spec: which.
+        families: all that the box serves.
+        score_floor: detections below it are not reported.
+
+    Raises:
+        ModelError: none of its families can be opened there, or none of them is there.
+    """
+    held = [family for family in families if spec.holds(family.name)]
+    if not held:
+        names = ", ".join(spec.families) or "any"
+        raise ModelError(f"executor {spec.id} has none of its families ({names})")
+    return OnnxExecutor(
+        spec.id,
+        held,
+        providers=spec.provider,
+        device_index=spec.device_index,
+        cpu_threads=spec.threads,
+        cores=spec.cores,
+        memory_limit_bytes=spec.memory_limit_bytes,
+        engine_folder=spec.engine_folder,
+        score_floor=score_floor,
+    )

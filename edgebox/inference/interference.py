@@ -1,0 +1,162 @@
+"""Measures how much longer batches take on an executor while the box's others run.
+
+Blocks; run it off the event loop. Executors share cores, caches, memory and buses, in ways that no
+description of a machine tells. The model is the usual one (execution times grow by the same share
+for each other that runs), measured where it matters most: while all others run.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import Variant, VariantName
+from edgebox.inference.executor import THREADS, BatchResult, Executor, come_back
+from edgebox.inference.tensors import Canvas
+
+_ROUNDS_MIN = 3
+_BURST_NS = 30_000_000
+"""Batches are run in bursts that last this long at least, as under load: a thread that has slept
+goes before those that have not, so that a short batch alone would seem to cost nothing."""
+_BURST_MAX = 32
+_POINTS_MAX = 3
+"""The smallest variant, the largest, and one between: the others lie between these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A batch that keeps an executor busy."""
+
+    executor: Executor
+    variant: Variant
+    canvases: Sequence[Canvas]
+
+    def run(self) -> Future[BatchResult]:
+        """Submit it."""
+        return self.executor.submit(self.variant.name, self.canvases, len(self.canvases))
+
+    def came_back(self, future: Future[BatchResult]) -> BatchResult:
+        """Wait for it.
+
+        Raises:
+            ModelError: it failed, or does not come back.
+        """
+        return come_back(future, self.executor, f"a batch of {self.variant.name}")
+
+
+def load_of(executor: Executor, variant: Variant, batch_size: int) -> Load:
+    """Return a full batch of noise, so that something reaches the decoder."""
+    shape = (variant.height_px, variant.width_px, 3)
+    picture = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    return Load(executor, variant, [picture] * batch_size)
+
+
+def interference(
+    executor: Executor,
+    variants: Mapping[VariantName, tuple[Variant, int]],
+    others: Sequence[Load],
+    budget_s: float,
+) -> dict[VariantName, float]:
+    """Measure what each other executor that runs adds to an executor's batches.
+
+    Rounds alternate between the others at rest and all of them busy, so that a machine that becomes
+    slower meanwhile does not look like interference.
+
+    Args:
+        executor: idle, as are the others; what is measured must be in memory and warm.
+        variants: what to measure, with the batch size for it.
+        others: what keeps each of the other executors busy; at least one.
+        budget_s: when to stop, after three rounds at least.
+
+    Returns:
+        `LatencyProfile.interference` of each variant; those between the measured ones have that of
+        the nearest in pixels.
+
+    Raises:
+        ModelError: a batch failed, or an executor was closed meanwhile.
+    """
+    ordered = sorted(variants.values(), key=lambda each: each[0].pixels)
+    points = _spread([load_of(executor, variant, size) for variant, size in ordered])
+    alone: list[list[int]] = [[] for _ in points]
+    beside: list[list[int]] = [[] for _ in points]
+    started_s = time.monotonic()
+    counts = [_count(point.came_back(point.run()).took_ns) for point in points]
+    rounds = 0
+    while rounds < _ROUNDS_MIN or time.monotonic() - started_s < budget_s:
+        for point, count, times_ns in zip(points, counts, alone, strict=True):
+            times_ns.append(_burst_ns(point, count))
+        with kept_busy(others):
+            for point, count, times_ns in zip(points, counts, beside, strict=True):
+                times_ns.append(_burst_ns(point, count))
+        rounds += 1
+    found = [
+        (point.variant.pixels, max(0.0, median(slow) / median(fast) - 1.0) / len(others))
+        for point, fast, slow in zip(points, alone, beside, strict=True)
+    ]
+    return {
+        variant.name: min(found, key=lambda each: abs(each[0] - variant.pixels))[1]
+        for variant, _ in ordered
+    }
+
+
+def _count(single_ns: int) -> int:
+    return min(_BURST_MAX, -(-_BURST_NS // max(1, single_ns)))
+
+
+def _burst_ns(point: Load, count: int) -> int:
+    """Return what so many batches take, one right after the other."""
+    runs = [point.run() for _ in range(count)]
+    return sum(point.came_back(done).took_ns for done in runs)
+
+
+@contextmanager
+def kept_busy(loads: Sequence[Load]) -> Iterator[None]:
+    """Keep executors busy, one batch after the other; begins and ends when each has done one.
+
+    Raises:
+        ModelError: a batch failed.
+    """
+    ended = threading.Event()
+    failures: list[ModelError] = []
+    busy = [threading.Event() for _ in loads]
+
+    def work(load: Load, begun: threading.Event) -> None:
+        try:
+            while not ended.is_set():
+                done = load.run()
+                begun.set()
+                load.came_back(done)
+        except ModelError as error:
+            failures.append(error)
+            begun.set()
+
+    threads = [
+        threading.Thread(target=work, args=(load, begun), name=f"{THREADS}load", daemon=True)
+        for load, begun in zip(loads, busy, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for begun in busy:
+            begun.wait()
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _spread(points: Sequence[Load]) -> list[Load]:
+    """Return a few of the points, from the first to the last."""
+    if len(points) <= _POINTS_MAX:
+        return list(points)
+    step = (len(points) - 1) / (_POINTS_MAX - 1)
+    return [points[round(at * step)] for at in range(_POINTS_MAX)]

@@ -1,0 +1,149 @@
+"""Decides when the bytes of each WebSocket message were there, and when there are too many.
+
+Reads the headers of WebSocket frames (RFC 6455, section 5.2) as they pass by, and keeps nothing
+of what they carry. What time a message's bytes were spread over is what `transit.py` knows of its
+transmission. Bytes that are no WebSocket are no error here: whoever reads the messages finds it,
+and a receipt that does not fit its message is not given out.
+
+Every frame costs the box time, whatever it carries, so those that carry next to nothing are
+rationed; here they are seen before anything else is done with them.
+
+Pure: the bytes and the instants come in as arguments. O(frames in the bytes) per read.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+_CONTROL = 0x8
+"""Opcodes from here on: close, ping, pong. They may come between the frames of a message."""
+_FINAL_BIT, _OPCODE_BITS, _MASK_BIT, _LENGTH_BITS = 0x80, 0x0F, 0x80, 0x7F
+_LENGTH_BYTES = {126: 2, 127: 8}
+
+SMALL_FRAME_BYTES = 1_024
+"""A frame that carries less is rationed; larger ones are by what the network carries."""
+SMALL_FRAMES_PER_S = 3_000
+"""A camera at the protocol's highest rate sends 1,000 frames, and answers as many pings."""
+SMALL_FRAMES_BURST = 3_000
+"""That may come at once: what a network held back for a second."""
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceipt:
+    """When the bytes of one message were there."""
+
+    size_bytes: int
+    """Of what it carries, without the headers of its frames."""
+    first_ns: int
+    """The read that brought its first byte."""
+    first_bytes: int
+    """What this read brought of it."""
+    last_ns: int
+    """The read that brought its last byte."""
+
+
+class MessageReceipts:
+    """The receipts of one connection's messages, in their order."""
+
+    def __init__(self) -> None:
+        self._done: deque[MessageReceipt] = deque()
+        self._lost = False
+        """What was read here is not what the messages are made of."""
+        self._header = bytearray()
+        self._left_bytes = 0
+        """Of the frame that passes by."""
+        self._control = False
+        self._final = False
+        self._first_ns: int | None = None
+        """Of the message that passes by; None: there is none."""
+        self._first_bytes = 0
+        self._size_bytes = 0
+        self._ration = SMALL_FRAMES_BURST * _SECOND_NS
+        """Small frames that may come, times a second."""
+        self._rationed_ns: int | None = None
+        """When they were counted last."""
+
+    @property
+    def exceeded(self) -> bool:
+        """Say whether more small frames have come than may; what follows is not read."""
+        return self._ration < 0
+
+    def read(self, data: bytes, now_ns: int) -> None:
+        """Take in what a read has brought; once `exceeded`, nothing is read any more."""
+        if self.exceeded:
+            return
+        self._add_to_ration(now_ns)
+        at = 0
+        while at < len(data) and self._ration >= 0:
+            if self._left_bytes == 0:
+                at = self._take_header(data, at, now_ns)
+                continue
+            passing = min(self._left_bytes, len(data) - at)
+            at += passing
+            self._left_bytes -= passing
+            if not self._control:
+                self._size_bytes += passing
+                if self._first_ns == now_ns:
+                    self._first_bytes = self._size_bytes
+            if self._left_bytes == 0:
+                self._end_frame(now_ns)
+
+    def take(self, size_bytes: int) -> MessageReceipt | None:
+        """Return the receipt of the next message, which carried so much; None: not known.
+
+        Once one does not fit, none is known any more: the connection began with bytes that
+        were not seen here.
+        """
+        if self._done and self._done[0].size_bytes == size_bytes:
+            return self._done.popleft()
+        self._lost = True
+        self._done.clear()
+        return None
+
+    def _add_to_ration(self, now_ns: int) -> None:
+        before_ns, self._rationed_ns = self._rationed_ns, now_ns
+        if before_ns is not None:
+            more = max(0, now_ns - before_ns) * SMALL_FRAMES_PER_S
+            self._ration = min(SMALL_FRAMES_BURST * _SECOND_NS, self._ration + more)
+
+    def _take_header(self, data: bytes, at: int, now_ns: int) -> int:
+        """Take in bytes of a frame's header; return where what follows them begins."""
+        header = self._header
+        while at < len(data) and len(header) < _header_bytes(header):
+            header.append(data[at])
+            at += 1
+        if header[0] & _OPCODE_BITS < _CONTROL and self._first_ns is None:
+            self._first_ns, self._first_bytes, self._size_bytes = now_ns, 0, 0
+        if len(header) < _header_bytes(header):
+            return at
+        self._final = bool(header[0] & _FINAL_BIT)
+        self._control = (header[0] & _OPCODE_BITS) >= _CONTROL
+        self._left_bytes = _payload_bytes(header)
+        header.clear()
+        if self._left_bytes < SMALL_FRAME_BYTES:
+            self._ration -= _SECOND_NS
+        if self._left_bytes == 0:
+            self._end_frame(now_ns)
+        return at
+
+    def _end_frame(self, now_ns: int) -> None:
+        if self._control or not self._final or self._first_ns is None:
+            return
+        receipt = MessageReceipt(self._size_bytes, self._first_ns, self._first_bytes, now_ns)
+        if not self._lost:
+            self._done.append(receipt)
+        self._first_ns = None
+
+
+def _header_bytes(header: bytearray) -> int:
+    """Return how long a frame's header is, as far as its first bytes say."""
+    if len(header) < 2:
+        return 2
+    masked = 4 if header[1] & _MASK_BIT else 0
+    return 2 + _LENGTH_BYTES.get(header[1] & _LENGTH_BITS, 0) + masked
+
+
+def _payload_bytes(header: bytearray) -> int:
+    length = header[1] & _LENGTH_BITS
+    more = _LENGTH_BYTES.get(length)
+    return length if more is None else int.from_bytes(header[2 : 2 + more], "big")

@@ -1,0 +1,43 @@
+"""Owns the pictures that execution times are measured with: varied, as cameras' are.
+
+A model may take longer the more there is to see, in itself or in what decodes its outputs, and
+noise shows it nothing. These are synthetic streets, full and quiet ones, by day and at dusk, each
+whole, close up (few things, large) and of its upper part (next to nothing).
+"""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.media.jpeg import Fit, lay_into
+from edgebox.media.scene import Scene
+
+_WIDTH_PX, _HEIGHT_PX = 640, 360
+_STREETS = ((8, (2.0, 10.0)), (0, (10.0,)))
+"""Seeds and moments: about fifty things by day, about fifteen at dusk. A second street costs half
+a second, a second moment nearly nothing."""
+
+
+@cache
+def typical_pictures() -> tuple[NDArray[np.uint8], ...]:
+    """Return a few different pictures, each (height, width, 3) RGB; about a second at first."""
+    pictures: list[NDArray[np.uint8]] = []
+    for seed, moments in _STREETS:
+        scene = Scene(seed, _WIDTH_PX, _HEIGHT_PX)
+        whole = [scene.render(at_s).rgb for at_s in moments]
+        half, middle = _HEIGHT_PX // 2, _WIDTH_PX // 4
+        pictures += [*whole, whole[0][half:, middle:-middle], whole[0][: half // 2]]
+    return tuple(pictures)
+
+
+def typical_canvases(
+    width_px: int, height_px: int, fill: int = 114, fit: Fit = "top_left"
+) -> list[NDArray[np.uint8]]:
+    """Return these pictures as a model sees them, each (height_px, width_px, 3)."""
+    canvases = []
+    for rgb in typical_pictures():
+        canvas = np.empty((height_px, width_px, 3), np.uint8)
+        lay_into(rgb, canvas, fill, fit)
+        canvases.append(canvas)
+    return canvases

@@ -1,0 +1,170 @@
+"""Decides whose picture is decoded next, and owns the threads that do it.
+
+Decoding is shared by all who send pictures, and one picture can take a second. So senders share
+the threads by time, not by pictures, and those who are known to be slow, or have several pictures
+in work, always leave one thread to the others. The process ends without waiting for the threads.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from edgebox.inference.executor import THREADS
+
+_log = logging.getLogger(__name__)
+
+SLOW_NS = 50_000_000
+"""Pictures that take longer are not quick. One of 1920 x 1080 px takes about 15 ms."""
+_GUESS_NS = 5_000_000
+"""What a picture of 1280 x 720 px takes: charged to a sender of which nothing is known."""
+_SENDERS_KEPT = 1_024
+"""Senders that are remembered while they send nothing."""
+
+Work = Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Sender:
+    used_ns: float = 0.0
+    """Decoding time it has had, as fair queueing counts it: not below what the others had."""
+    lately_ns: float = _GUESS_NS
+    """What its pictures take: the last one, or half of what it was if that is more."""
+    waiting: deque[Work] = field(default_factory=deque)
+    running: int = 0
+
+    def at_risk(self, more: int = 0) -> int:
+        """Return how many threads it may hold for long, if it is given so many more.
+
+        One picture of a sender whose pictures were quick is no risk.
+        """
+        running = self.running + more
+        return 0 if self.lately_ns <= SLOW_NS and running <= 1 else running
+
+
+class FairQueue:
+    """Pictures that wait for a thread; the next is of the sender that had least time so far.
+
+    Start-time fair queueing (Goyal et al., SIGCOMM 1996) with equal weights, charged with measured
+    time, for what a picture takes is not known before. Where there are several threads, all but
+    one may be at risk. Pure: no clock, no threads.
+    """
+
+    def __init__(self, threads: int) -> None:
+        """Queue for so many threads."""
+        self._at_risk_max = max(1, threads - 1)
+        self._now_ns = 0.0
+        """What the sender had that was served last: where a new one begins."""
+        self._senders: dict[Hashable, _Sender] = {}
+
+    def put(self, sender: Hashable, work: Work) -> None:
+        """Let a picture wait."""
+        if sender not in self._senders:
+            self._forget_idle()
+        found = self._senders.setdefault(sender, _Sender())
+        if not found.waiting and not found.running:
+            found.used_ns = max(found.used_ns, self._now_ns)
+        found.waiting.append(work)
+
+    def take(self) -> "Taken | None":
+        """Return the picture that is next; None: none, or only ones that must wait for a thread.
+
+        Time is O(senders).
+        """
+        at_risk = sum(sender.at_risk() for sender in self._senders.values())
+        ready = [
+            sender
+            for sender in self._senders.values()
+            if sender.waiting
+            and at_risk - sender.at_risk() + sender.at_risk(1) <= self._at_risk_max
+        ]
+        if not ready:
+            return None
+        sender = min(ready, key=lambda each: each.used_ns)
+        self._now_ns = sender.used_ns
+        taken = Taken(sender, sender.waiting.popleft(), sender.lately_ns)
+        sender.running += 1
+        sender.used_ns += taken.charged_ns
+        return taken
+
+    def done(self, taken: "Taken", took_ns: int) -> None:
+        """Charge a picture that was taken with what it took."""
+        sender = taken.sender
+        sender.running -= 1
+        sender.used_ns += took_ns - taken.charged_ns
+        sender.lately_ns = max(float(took_ns), (sender.lately_ns) / 2)
+
+    def clear(self) -> None:
+        """Forget everything that waits."""
+        for sender in self._senders.values():
+            sender.waiting.clear()
+
+    def _forget_idle(self) -> None:
+        if len(self._senders) >= _SENDERS_KEPT:
+            self._senders = {
+                name: sender
+                for name, sender in self._senders.items()
+                if sender.waiting or sender.running
+            }
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A picture on its way through a thread."""
+
+    sender: _Sender
+    work: Work
+    charged_ns: float
+    """What it was expected to take."""
+
+
+class DecodePool:
+    """Threads that decode, fairly among senders."""
+
+    def __init__(self, threads: int, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        """Start so many threads."""
+        self._queue = FairQueue(threads)
+        self._clock_ns = clock_ns
+        self._changed = threading.Condition()
+        self._stopped = False
+        for number in range(threads):
+            # A daemon: what it is decoding must not keep the process from ending.
+            name = f"{THREADS}jpeg_{number}"
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def submit(self, sender: Hashable, work: Work) -> None:
+        """Run `work` in a thread when it is its sender's turn; it must not raise."""
+        with self._changed:
+            if not self._stopped:
+                self._queue.put(sender, work)
+                self._changed.notify()
+
+    def stop(self) -> None:
+        """Forget what waits, and end the threads as soon as they have nothing to do."""
+        with self._changed:
+            self._stopped = True
+            self._queue.clear()
+            self._changed.notify_all()
+
+    def _serve(self) -> None:
+        while (taken := self._next()) is not None:
+            began_ns = self._clock_ns()
+            try:
+                taken.work()
+            except Exception:  # one picture's defect must not cost the thread
+                _log.exception("decoding a picture failed")
+            took_ns = self._clock_ns() - began_ns
+            with self._changed:
+                self._queue.done(taken, took_ns)
+                self._changed.notify()  # another may have been waiting for a thread to be free
+
+    def _next(self) -> Taken | None:
+        with self._changed:
+            while not self._stopped:
+                taken = self._queue.take()
+                if taken is not None:
+                    return taken
+                self._changed.wait()
+        return None

@@ -1,0 +1,188 @@
+"""Carries out what the core decides about executors: leaves lost ones behind, opens them anew.
+
+What is lost and when it is opened is `scheduling.supervision`'s; here are the threads that may
+hang, and what people are told. Lives on the event loop.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.models import ExecutorId, LatencyProfile
+from edgebox.inference.executor import THREADS, Executor
+from edgebox.runtime.loading import Loader, Loads
+from edgebox.scheduling.events import (
+    Abandon,
+    Event,
+    ExecutorStarted,
+    GiveUp,
+    LossCause,
+    MemoryLimited,
+    Open,
+    OpenFailed,
+)
+from edgebox.scheduling.supervision import FAILURES_MAX
+from edgebox.storage.rows import Level
+
+_log = logging.getLogger(__name__)
+
+FromThread = Callable[[Callable[[], None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reopened:
+    """An executor in place of one that was lost: warm, and idle."""
+
+    executor: Executor
+    profiles: tuple[LatencyProfile, ...]
+    limited: MemoryLimited | None = None
+    """Where its memory is limited: what it holds now."""
+    loader: Loader | None = None
+    on_use: Callable[[], None] = lambda: None
+    """Called on the loop once it has the place."""
+
+
+Opener = Callable[[ExecutorId], Reopened]
+"""Opens an executor anew and warms it. Blocks, in a thread of its own; raises where it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """What went wrong with an executor."""
+
+    at_ns: int
+    """On the box's clock."""
+    text: str
+
+
+class Told(Protocol):
+    """Is told what people should know."""
+
+    def __call__(self, level: Level, text: str) -> None: ...
+
+
+class Supervisor:
+    """The executors by name, and what became of those before them."""
+
+    def __init__(
+        self,
+        executors: dict[ExecutorId, Executor],
+        loads: Loads,
+        from_thread: FromThread,
+        *,
+        opener: Opener | None,
+        feed: Callable[[Event], None],
+        left_behind: Callable[[ExecutorId], object],
+        give_up: Callable[[], None],
+        open_failed: Callable[[ExecutorId], None],
+        told: Told,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        """Supervise from now on.
+
+        Args:
+            executors: by name; those that are opened anew replace the lost ones in it.
+            loads: loads weights, where memory is limited.
+            from_thread: has something called on the loop; may be used in any thread.
+            opener: opens one anew; None: nobody can.
+            feed: tells the core a fact.
+            left_behind: told that nobody waits for what an executor runs.
+            give_up: called when no executor is left and none can be opened in this process.
+            open_failed: called with each executor that could not be opened.
+            told: told what people should know.
+            clock_ns: the box's clock.
+        """
+        self._executors = executors
+        self._loads = loads
+        self._from_thread = from_thread
+        self._opener = opener
+        self._feed = feed
+        self._left_behind = left_behind
+        self._give_up = give_up
+        self._could_not_open = open_failed
+        self._told = told
+        self._clock_ns = clock_ns
+        self.last_errors: dict[ExecutorId, LastError] = {}
+        """Of batches, losses and attempts to open one anew."""
+        self.last_losses: dict[ExecutorId, str] = {}
+        """Why each was lost the last time."""
+
+    def carry_out(self, order: Abandon | Open | GiveUp) -> None:
+        """Do what the core orders."""
+        match order:
+            case Abandon(executor):
+                self._left_behind(executor)
+                self._abandon(order)
+            case Open(executor):
+                self._begin_to_open(executor)
+            case GiveUp():
+                self._give_up()
+
+    def failed(self, executor: ExecutorId, text: str) -> None:
+        """Remember what went wrong."""
+        self.last_errors[executor] = LastError(self._clock_ns(), text)
+
+    def _abandon(self, order: Abandon) -> None:
+        text = self._why(order)
+        self.failed(order.executor, text)
+        self.last_losses[order.executor] = text
+        if order.cause is not LossCause.OPENING:
+            self._executors[order.executor].abandon()
+        self._told("error", f"{order.executor} is lost: {text}")
+
+    def _why(self, order: Abandon) -> str:
+        waited_s = order.waited_ns / 1e9
+        if order.cause is LossCause.OPENING:
+            return (
+                f"opening it anew did not come back within {waited_s:.0f} s; its device needs "
+                "another process"
+            )
+        if order.cause is LossCause.FAILING:
+            last = self.last_errors.get(order.executor)
+            why = "" if last is None else f" ({last.text})"
+            return f"{FAILURES_MAX} batches in a row failed, the last of {order.variant}{why}"
+        if order.cause is LossCause.LOADING:
+            return f"weights that it was to load did not come within {waited_s:.0f} s"
+        if order.variant is None:
+            return "what it did beside batches does not come back"
+        return f"a batch of {order.variant} did not come back within {waited_s:.1f} s"
+
+    def _begin_to_open(self, executor: ExecutorId) -> None:
+        """Open an executor anew, in a thread that nobody waits for."""
+        threading.Thread(
+            target=self._open, args=(executor,), name=f"{THREADS}open-{executor}", daemon=True
+        ).start()
+
+    def _open(self, executor: ExecutorId) -> None:
+        began_ns = self._clock_ns()
+        try:
+            if self._opener is None:
+                raise EdgeboxError("there is nobody to open it anew")
+            reopened = self._opener(executor)
+        except Exception as error:  # whatever it is, the core must be told
+            level = logging.ERROR if isinstance(error, EdgeboxError) else logging.CRITICAL
+            _log.log(level, "%s cannot be opened anew: %s", executor, error)
+            text = str(error)
+            self._from_thread(lambda: self._open_failed(executor, text))
+            return
+        took_ns = self._clock_ns() - began_ns
+        self._from_thread(lambda: self._opened(executor, reopened, took_ns))
+
+    def _open_failed(self, executor: ExecutorId, text: str) -> None:
+        self.failed(executor, text)
+        self._told("warning", f"{executor} cannot be opened anew: {text}")
+        self._feed(OpenFailed(executor))
+        self._could_not_open(executor)
+
+    def _opened(self, executor: ExecutorId, reopened: Reopened, took_ns: int) -> None:
+        self._executors[executor] = reopened.executor
+        if reopened.loader is not None:
+            self._loads.use(executor, reopened.loader)
+        reopened.on_use()
+        self._told("info", f"{executor} is back: {reopened.executor.device}")
+        self._feed(ExecutorStarted(executor, reopened.profiles, took_ns))
+        if reopened.limited is not None:
+            self._feed(reopened.limited)

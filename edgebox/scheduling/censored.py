@@ -1,0 +1,150 @@
+"""Decides what batches tell about the work of the applications in them.
+
+Pure. A batch's time is that of its longest member: one member is as much work as was seen, all
+others at most as much, and which one it was is not known. So each application's shares of work, in
+bins, are those with the greatest likelihood: expectation and maximisation in turn. Given shares,
+the members of an application in the bin of the longest are expected to be
+
+    count * p / F / (1 - product over all members of (1 - p / F))
+
+with p the application's share of that bin and F its share up to it; its other members lie below,
+distributed as its shares are there. The shares that this makes are the next ones. What is believed
+beforehand counts like some members that were seen by themselves.
+
+Source: Dempster, Laird and Rubin 1977, for observations that are censored by a maximum. Orloj
+(arXiv 2209.00159, section 3.2) learns from single requests only.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edgebox.scheduling.distributions import Floats, Places
+
+BINS = 160
+BIN = 0.04
+"""Relative width: the bins span a factor of 600."""
+
+ROUNDS = 12
+
+PRIOR_MEMBERS = 1.0
+"""What is believed beforehand counts like so many members."""
+
+ANYTHING = 0.5
+"""So many members that may be anywhere."""
+
+HARDLY_ANYWHERE = 0.1
+"""The same for applications that are known well."""
+
+VALUES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A batch of several requests."""
+
+    apps: tuple[int, ...]
+    """Of each member."""
+    work: float
+    """Of its longest member."""
+    ended_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What is believed of an application beside the batches."""
+
+    prior: Sequence[float]
+    """Equally likely amounts of work, as believed before anything was seen."""
+    values: Floats
+    """Of the samples, rising."""
+    samples: int
+    """How many there are."""
+    fixed: bool
+    """Whether it is known well, so that batches shall not change it."""
+
+
+def infer(batches: Sequence[Mixed], beliefs: Mapping[int, Belief]) -> dict[int, Floats]:
+    """Return equally likely amounts of work of the applications that are not known well.
+
+    Costs ROUNDS times some array operations over the batches and bins: about a millisecond.
+
+    Args:
+        batches: at least one.
+        beliefs: of every application in them.
+    """
+    apps = sorted(beliefs)
+    place = {app: at for at, app in enumerate(apps)}
+    works = np.array([batch.work for batch in batches])
+    believed = [work for of in beliefs.values() for work in (*of.prior[-1:], *of.values[-1:])]
+    scale = _Scale(max(1e-9, float(works.max()), *believed))
+    count = np.zeros((len(batches), len(apps)))
+    for at, batch in enumerate(batches):
+        for app in batch.apps:
+            count[at, place[app]] += 1
+    prior = np.stack([_prior(beliefs[app], scale) for app in apps])
+    free = np.array([not beliefs[app].fixed for app in apps])
+    shares = _shares(prior, free, count, scale.bin_of(works))
+    return {app: scale.quantiles(shares[place[app]]) for app in apps if not beliefs[app].fixed}
+
+
+def _shares(prior: Floats, free: npt.NDArray[np.bool_], count: Floats, longest: Places) -> Floats:
+    """Return each application's shares.
+
+    Args:
+        prior: (apps, bins): members believed beforehand.
+        free: (apps,): whose shares are to be found; the others' are their prior's.
+        count: (batches, apps): members.
+        longest: (batches,): bin of the longest.
+    """
+    shares = prior / prior.sum(axis=1, keepdims=True)
+    for _ in range(ROUNDS):
+        up_to = shares.cumsum(axis=1)[:, longest].T  # (batches, apps)
+        at = shares[:, longest].T
+        part = at / np.maximum(up_to, 1e-300)
+        none = np.prod((1 - np.minimum(part, 1.0)) ** count, axis=1)
+        there = np.minimum(count * part / np.maximum(1 - none, 1e-12)[:, None], count)
+        below = (count - there) / np.maximum(up_to - at, 1e-12)
+        members = prior.copy()
+        for app in np.flatnonzero(free):
+            seen = np.bincount(longest, weights=there[:, app], minlength=BINS)
+            above = np.bincount(longest, weights=below[:, app], minlength=BINS)
+            over = above[::-1].cumsum()[::-1] - above
+            members[app] += seen + shares[app] * over
+        shares = members / members.sum(axis=1, keepdims=True)
+    found: Floats = shares
+    return found
+
+
+def _prior(belief: Belief, scale: "_Scale") -> Floats:
+    members = np.full(BINS, (HARDLY_ANYWHERE if belief.fixed else ANYTHING) / BINS)
+    if belief.samples:
+        members += np.bincount(scale.bin_of(belief.values), minlength=BINS)
+    if not belief.fixed:
+        believed = np.bincount(scale.bin_of(np.array(belief.prior)), minlength=BINS)
+        members += PRIOR_MEMBERS * believed / len(belief.prior)
+    prior: Floats = members
+    return prior
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Bins of work; the last ends above the greatest, the first holds all that is hardly any."""
+
+    greatest: float
+
+    def bin_of(self, work: Floats) -> Places:
+        """Return the bins of some amounts."""
+        low = np.maximum(work, self.greatest * 1e-6) / self.greatest
+        at = np.maximum(np.rint(np.log(low) / BIN) + BINS - 1, 0)
+        bins: Places = at.astype(np.intp)
+        return bins
+
+    def quantiles(self, shares: Floats) -> Floats:
+        """Return equally likely amounts, rising."""
+        middles = (np.arange(VALUES) + 0.5) / VALUES
+        at = shares.cumsum().searchsorted(middles)
+        found: Floats = self.greatest * np.exp((np.minimum(at, BINS - 1) - (BINS - 1)) * BIN)
+        return found

@@ -1,0 +1,76 @@
+"""Decides what becomes of rows that cannot be read: they count for nothing, and one line says so.
+
+A file that was edited, or lay on a disk that fails, has rows that are not what was written. One of
+them must not keep a box from starting, nor take the others with it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import orjson
+
+_Row = TypeVar("_Row")
+
+_log = logging.getLogger(__name__)
+
+_UNREADABLE = "\ufffd"
+READ_ERRORS = (TypeError, ValueError, OverflowError)
+"""What readers of rows raise for a damaged one."""
+
+
+def text_of(stored: bytes) -> str:
+    """Return text from the database; bytes that are no UTF-8 become U+FFFD."""
+    return stored.decode(errors="replace")
+
+
+def name_of(stored: Any) -> str:
+    """Return a name.
+
+    Raises:
+        TypeError: it is no text.
+        ValueError: it is not as it was written.
+    """
+    if not isinstance(stored, str):
+        raise TypeError("a name that is no text")
+    if _UNREADABLE in stored:
+        raise ValueError("a name that is no UTF-8")
+    return stored
+
+
+def object_of(stored: Any) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises:
+        TypeError: it is no text.
+        ValueError: it is no JSON, or no object.
+    """
+    value = orjson.loads(stored)
+    if not isinstance(value, dict):
+        raise TypeError("JSON that is no object")
+    return value
+
+
+def sound(
+    rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], _Row], what: str, name_at: int
+) -> list[_Row]:
+    """Return the rows that can be read; the others count for nothing, which one line tells.
+
+    Args:
+        rows: as SQLite returns them.
+        read: makes one of a row, or raises one of `READ_ERRORS`.
+        what: they are, in the plural.
+        name_at: the column that tells one from another.
+    """
+    found: list[_Row] = []
+    damaged: list[str] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except READ_ERRORS as error:
+            damaged.append(f"{row[name_at]}: {error}")
+    if damaged:
+        _log.warning(
+            "%d damaged rows of %s are ignored (the first: %s)", len(damaged), what, damaged[0]
+        )
+    return found

@@ -1,0 +1,77 @@
+"""Owns the check of the `Host` header, before anything else is looked at: DNS rebinding."""
+
+from collections.abc import Awaitable, Callable
+from ipaddress import IPv6Address, ip_network
+
+from aiohttp import hdrs, web
+
+from edgebox.config import ServerParameters
+from edgebox.config_hosts import KnownHosts, address_of, host_of
+from edgebox.domain.errors import EdgeboxError
+from edgebox.web.addresses import own_names
+
+_FORWARDED = "X-Forwarded-Host"
+_SHOWN_MAX = 100
+
+Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class HostError(EdgeboxError):
+    """The request is for a host that this box does not know to be itself."""
+
+    http_status = 421
+    code = "unknown_host"
+    title = "This box is not known under the name in the request"
+
+
+def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """Return the middleware that refuses requests for hosts that are not this box."""
+    known = KnownHosts.of(server.host, server.allowed_hosts, own_names(server.host))
+    proxies = [ip_network(proxy, strict=False) for proxy in server.trusted_proxies]
+
+    def is_trusted(peer: str | None) -> bool:
+        address = None if peer is None else address_of(peer)
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        return address is not None and any(address in network for network in proxies)
+
+    @web.middleware
+    async def answer(request: web.Request, handler: Answerer) -> web.StreamResponse:
+        said = _asked_for(request, forwarded=bool(proxies) and is_trusted(request.remote))
+        if said is not None:
+            host = host_of(said)
+            if host is None or not known.has(host):
+                raise HostError(_told(said, host))
+            if said != request.host:
+                request = request.clone(host=said)
+        return await handler(request)
+
+    return answer
+
+
+def authority_of(request: web.Request) -> str | None:
+    """Return the host and port that a request is for, as its sender wrote them; None: not said."""
+    return request.host if hdrs.HOST in request.headers else None
+
+
+def _asked_for(request: web.Request, *, forwarded: bool) -> str | None:
+    """Return what a request is for, as its sender or a trusted proxy says; None: it does not say.
+
+    Browsers always say it; what does not is a health check of HTTP/1.0. The HTTP library refuses
+    what says it twice, and HTTP/1.1 that does not.
+    """
+    if forwarded and (named := request.headers.getall(_FORWARDED, [])):
+        # The last one is the proxy's own; the ones before it are what it was sent.
+        return named[-1].rsplit(",", 1)[-1].strip()
+    return request.headers.get(hdrs.HOST)
+
+
+def _told(said: str, host: str | None) -> str:
+    shown = said if len(said) <= _SHOWN_MAX else f"{said[:_SHOWN_MAX]}..."
+    if host is None:
+        return f"{shown!r} in the request's Host header is no host name"
+    return (
+        f"this box does not know that it is {shown!r}. If it is, add the name to its "
+        f'configuration: allowed_hosts = ["{host[:_SHOWN_MAX]}"] under [server], or start it '
+        f"with --allowed-host {host[:_SHOWN_MAX]}; its IP address is always taken"
+    )

@@ -1,0 +1,31 @@
+"""The scenes of `benchmarks.learning`, some of them, smaller, on other seeds."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.learning import measure, scenes
+
+SCENES = {scene.name: scene for scene in scenes()}
+
+
+@pytest.mark.parametrize("name", ["two: 85/15, mmpp", "two: 95/5", "one: 95/5"])
+def test_another_mix_costs_nothing_and_is_no_drift(name: str) -> None:
+    found = measure(replace(SCENES[name], requests=2500), 3)
+    assert found["drifts"] == []
+    assert found["on time"] >= found["without drift detection"] - 0.02
+
+
+@pytest.mark.parametrize("many", ["two", "one"])
+def test_a_slower_machine_is_told_from_a_mix_that_changes_with_it(many: str) -> None:
+    found = measure(replace(SCENES[f"{many}: 1.5 times slower, 85% short"], requests=2500), 3)
+    assert found["drifts"] == pytest.approx([1.5], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("an unknown long application", 0.05), ("two applications swap their times", 0.03)],
+)
+def test_what_was_not_known_is_soon_as_good_as_known(name: str, near: float) -> None:
+    found = measure(replace(SCENES[name], requests=1200), 3)
+    assert found["on time"] >= found["informed"] - near

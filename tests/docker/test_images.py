@@ -1,0 +1,225 @@
+"""The Dockerfiles: they refer to what exists, start what exists, and say what the documents say.
+
+`python -m tests.docker.verify` builds and runs the images; here their files are only read.
+"""
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgebox.cli import main
+from edgebox.config import Config
+from tests.docker.context import context_files, ignores
+from tests.docker.dockerfile import (
+    DockerfileError,
+    ImageConfig,
+    Stage,
+    expand,
+    image_config,
+    json_words,
+    parse,
+    stages,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("Dockerfile", "Dockerfile.jetson")
+PAGE = (ROOT / "docs/docker.md").read_text("utf-8")
+
+
+def all_stages(file: str) -> list[Stage]:
+    return stages(parse((ROOT / file).read_text("utf-8")), {})
+
+
+def image(file: str) -> ImageConfig:
+    return image_config(all_stages(file)[-1], {})
+
+
+@pytest.fixture(scope="module")
+def context() -> set[str]:
+    """Return the files a build sees."""
+    return set(context_files(ROOT))
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    """Return pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def tracked(*folders: str) -> set[str]:
+    git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "ls-files", *folders]
+    return set(subprocess.run(git, check=True, capture_output=True, text=True).stdout.split())
+
+
+def test_the_context_has_what_the_wheel_is_made_from(
+    context: set[str], project: dict[str, Any]
+) -> None:
+    hatch = project["tool"]["hatch"]["build"]
+    wanted = {"pyproject.toml", project["project"]["readme"], hatch["hooks"]["custom"]["path"]}
+    wanted |= {*project["project"]["license-files"], *hatch["targets"]["wheel"]["force-include"]}
+    wanted |= {name for name in tracked("edgebox", "webui") if not name.startswith("webui/test/")}
+    assert wanted - context == set()
+
+
+def test_the_context_has_nothing_that_is_built_or_downloaded(context: set[str]) -> None:
+    built = ("edgebox/web/page/", "webui/node_modules/", ".venv/", ".git/")
+    assert [name for name in context if name.startswith(built) or "__pycache__" in name] == []
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_is_copied_exists(file: str, context: set[str]) -> None:
+    found = all_stages(file)
+    names = [stage.name for stage in found]
+    for at, stage in enumerate(found):
+        for instruction in stage.instructions:
+            flags = dict(instruction.flags)
+            if instruction.keyword == "COPY" and "from" in flags:
+                assert flags["from"] in names[:at], instruction
+            elif instruction.keyword == "COPY":
+                for source in instruction.words[:-1]:
+                    assert source == "." or any(name.startswith(source) for name in context)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_base_has_a_python_that_edgebox_supports(file: str, project: dict[str, Any]) -> None:
+    least = tuple(map(int, project["project"]["requires-python"].removeprefix(">=").split(".")))
+    bases = {stage.base for stage in all_stages(file)}
+    versions = [re.match(r"python:(\d+)\.(\d+)-", base) for base in bases]
+    assert versions
+    assert all(found and (int(found[1]), int(found[2])) >= least for found in versions)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_starts_a_command_that_exists(file: str) -> None:
+    config = image(file)
+    assert config.argv[0] == "edgebox"
+    command = main.commands[config.argv[1]]
+    context = command.make_context(config.argv[1], config.argv[2:])
+    assert context.params["host"] == "0.0.0.0"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_asks_for_its_health_where_the_box_answers(file: str) -> None:
+    config = image(file)
+    assert config.healthcheck is not None
+    interpreter, flag, program = config.healthcheck.argv
+    assert (interpreter, flag) == ("python", "-c")
+    ast.parse(program)
+    port = Config().server.port
+    assert config.ports == (port,)
+    assert f"http://127.0.0.1:{port}/healthz" in program
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_is_as_the_page_says(file: str) -> None:
+    config = image(file)
+    assert config.volumes == ("/data",)
+    assert config.env["XDG_DATA_HOME"] == "/data" == config.env["HOME"] == config.workdir
+    assert config.stop_signal == "SIGTERM"
+    assert config.user in ("10001:10001", "edgebox")
+    assert all(f"`{path}`" in PAGE for path in config.volumes)
+    assert f"| port | {config.ports[0]};" in PAGE
+    assert "10001:10001" in PAGE
+
+
+def test_both_images_are_configured_alike() -> None:
+    plain, jetson = (image(file) for file in FILES)
+    assert {**plain.env, "NVIDIA_DRIVER_CAPABILITIES": ""} == {
+        **jetson.env,
+        "NVIDIA_DRIVER_CAPABILITIES": "",
+    }
+    assert plain.argv == jetson.argv
+    assert plain.healthcheck is not None
+    assert jetson.healthcheck is not None
+    assert plain.healthcheck.argv == jetson.healthcheck.argv
+
+
+@pytest.mark.parametrize("file", [*FILES, "docs/docker.md", "compose.example.yaml"])
+def test_extras_exist(file: str, project: dict[str, Any]) -> None:
+    known = set(project["project"]["optional-dependencies"])
+    text = (ROOT / file).read_text("utf-8")
+    named = re.findall(r"EXTRAS=([a-z,]+)", text) + re.findall(r"whl\)\[([a-z,]+)\]", text)
+    assert {extra for found in named for extra in found.split(",")} <= known
+
+
+@pytest.mark.parametrize("name", re.findall(r"--build-arg (?:EXTRAS=\S+ -f )?([A-Z_]+)=", PAGE))
+def test_build_arguments_of_the_page_exist(name: str) -> None:
+    texts = [(ROOT / file).read_text("utf-8") for file in FILES]
+    assert any(re.search(rf"^ARG {name}\b", text, re.MULTILINE) for text in texts)
+
+
+def test_the_compose_file_repeats_nothing_of_the_image() -> None:
+    compose = (ROOT / "compose.example.yaml").read_text("utf-8")
+    assert "healthcheck" not in compose
+    assert f":{Config().server.port}" in compose
+    assert f":{image('Dockerfile').volumes[0]}" in compose
+
+
+DOCKERFILE = """\
+# A comment.
+ARG BASE=debian:bookworm
+FROM ${BASE} AS one
+ARG WITH=
+RUN --mount=type=cache,target=/root/.cache echo a \\
+    # a comment among them
+    && echo "${WITH:+[$WITH]}"
+FROM one
+ENV A=1 \\
+    B="two words"
+ENV C=$A-${D:-none}
+WORKDIR /data
+WORKDIR below
+CMD ["x", "y z"]
+"""
+
+
+def test_a_dockerfile_is_read_as_docker_reads_it() -> None:
+    first, last = stages(parse(DOCKERFILE), {"BASE": "debian:trixie"})
+    assert (first.base, first.name, last.base) == ("debian:trixie", "one", "one")
+    run = first.instructions[-1]
+    assert run.flags == (("mount", "type=cache,target=/root/.cache"),)
+    assert run.rest.split() == ["echo", "a", "&&", "echo", '"${WITH:+[$WITH]}"']
+    config = image_config(last, {})
+    assert (config.env["B"], config.env["C"]) == ("two words", "1-none")
+    assert (config.workdir, config.argv) == ("/data/below", ["x", "y z"])
+    assert image_config(first, {"WITH": "mqtt"}).arguments == {"WITH": "mqtt"}
+
+
+def test_variables() -> None:
+    known = {"A": "1", "EMPTY": ""}
+    text = r"$A ${A} ${EMPTY:-x} ${EMPTY:+y} ${A:+[$A]} \$A $NONE."
+    assert expand(text, known) == "1 1 x  [1] $A ."
+
+
+@pytest.mark.parametrize("text", ["FROM a\nSHELL x", "RUN x\nFROM a", "FROM a b", "FROM a\nRUN \\"])
+def test_what_is_not_understood_is_an_error(text: str) -> None:
+    with pytest.raises(DockerfileError, match="line"):
+        stages(parse(text), {})
+
+
+def test_json_form() -> None:
+    assert json_words('["a", "b"]') == ["a", "b"]
+    assert json_words("[ -f x ] && y") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "ignored"),
+    [
+        ("edgebox/cli.py", False),
+        ("edgebox/web/page/index.html", True),
+        ("edgebox/web/__pycache__/x.pyc", True),
+        ("webui/node_modules/a/b.js", True),
+        ("docs/a.md", True),
+        ("jetson/onnxruntime_gpu.whl", False),
+        ("jetson/notes.txt", True),
+        ("models/street/street.onnx", False),
+        ("models/street/train.py", True),
+    ],
+)
+def test_dockerignore(path: str, ignored: bool) -> None:
+    assert ignores((ROOT / ".dockerignore").read_text("utf-8").splitlines(), path) is ignored

@@ -1,0 +1,222 @@
+"""Executors that really hang and really raise, in ONNX Runtime: who notices, and what goes on."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from edgebox.app import App
+from edgebox.domain.models import ExecutorId
+from edgebox.scheduling.supervision import ExecutorState, Supervised
+from tests.end_to_end.program import configured, finish, serving
+from tests.end_to_end.running import (
+    assert_books_agree,
+    get_json,
+    gone,
+    post,
+    running,
+    streaming,
+    texts,
+    unharmed_bystander,
+    until,
+)
+from tests.inference.unruly_model import (
+    FAMILY,
+    LOOPING,
+    ORDINARY,
+    RAISING,
+    STUCK,
+    VARIANT,
+    write_family,
+)
+
+QUERY: dict[str, Any] = {"family": FAMILY, "variant": VARIANT, "deadline_ms": 60_000}
+CPU = ExecutorId("cpu/0")
+
+
+@pytest.fixture
+def family(tmp_path: Path) -> Path:
+    return write_family(tmp_path / FAMILY)
+
+
+@pytest.fixture
+async def app(database: Path, family: Path) -> AsyncIterator[App]:
+    async with running(database, inference__families=[str(family)]) as app:
+        yield app
+
+
+def supervised(app: App, executor: ExecutorId = CPU) -> Supervised:
+    return app.box.driver.scheduler.supervised[executor]
+
+
+async def metrics(app: App) -> str:
+    async with aiohttp.ClientSession() as client, client.get(f"{app.url}/metrics") as response:
+        return await response.text()
+
+
+async def test_a_batch_that_hangs_ends_and_its_executor_is_replaced(app: App) -> None:
+    assert (await post(app, ORDINARY, QUERY))[0] == 200
+    async with asyncio.timeout(20):
+        status, problem = await post(app, LOOPING, QUERY)
+    assert (status, problem["code"]) == (503, "failed")
+    await until(lambda: supervised(app).restarts == 1, "the executor to be back")
+    assert (await post(app, ORDINARY, QUERY))[0] == 200
+    # ONNX Runtime could be stopped between two operators: the thread came back and has ended.
+    await until(lambda: not supervised(app).abandoned, "the old thread")
+    assert any("did not come back within 1." in text for text in texts(app, "error"))
+    assert any(text.startswith("cpu/0 is back") for text in texts(app, "info"))
+    (executor,) = (await get_json(app, "/v1/state"))[1]["box"]["executors"]
+    assert executor["state"] == "up"
+    assert executor["restarts"] == 1
+    assert VARIANT in executor["last_error"]["text"]
+    exposed = await metrics(app)
+    assert 'edgebox_executor_up{executor="cpu/0"} 1.0' in exposed
+    assert 'edgebox_executor_losses_total{cause="hung",executor="cpu/0"} 1.0' in exposed
+
+
+async def test_a_batch_that_raises_harms_only_its_own_frames(app: App) -> None:
+    for _ in range(2):
+        status, problem = await post(app, RAISING, QUERY)
+        assert (status, problem["code"]) == (503, "failed")
+        assert (await post(app, ORDINARY, QUERY))[0] == 200
+    assert supervised(app).losses.total() == 0
+
+
+async def test_an_executor_that_keeps_failing_is_taken_out_and_tried_again(app: App) -> None:
+    for _ in range(3):
+        assert (await post(app, RAISING, QUERY))[1]["code"] == "failed"
+    await until(lambda: supervised(app).restarts == 1, "the executor to be back")
+    assert any("3 batches in a row failed" in text for text in texts(app, "error"))
+    assert (await post(app, ORDINARY, QUERY))[0] == 200
+
+
+async def test_a_model_that_raises_does_not_take_the_executor_from_others(app: App) -> None:
+    async with unharmed_bystander(app):
+        for _ in range(6):
+            assert (await post(app, RAISING, QUERY))[1]["code"] == "failed"
+    assert supervised(app).losses.total() == 0
+
+
+async def test_the_other_executor_goes_on(database: Path, family: Path) -> None:
+    two = [{"device": "cpu", "streams": 2, "threads": 1}]
+    async with running(database, inference__families=[str(family)], executors=two) as app:
+        async with streaming(app) as camera:
+            stuck = asyncio.create_task(post(app, STUCK, QUERY))
+            seen = camera.summary().on_time
+            await until(lambda: camera.summary().on_time >= seen + 3, "answers meanwhile")
+            status, problem = await stuck
+            assert (status, problem["code"]) == (503, "failed")
+            (lost,) = (of for of in app.box.driver.scheduler.supervised.values() if of.abandoned)
+            await until(lambda: lost.state is ExecutorState.UP, "the executor to be back")
+            seen = camera.summary().on_time
+            await until(lambda: camera.summary().on_time >= seen + 3, "answers afterwards")
+        await gone(app, "bystander")
+        assert_books_agree(app, camera.summary())
+        assert len(lost.abandoned) == 1, "nothing stops this one"
+        shown = [line for line in (await metrics(app)).splitlines() if "abandoned_threads{" in line]
+        assert sorted(line.rsplit(" ", 1)[1] for line in shown) == ["0.0", "1.0"]
+
+
+async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(app: App) -> None:
+    # The box believes from here on that this executor was opened on a GPU, which `auto` had found:
+    # that it cannot be opened there is as real as its failures.
+    opened, spare = app._opened, ExecutorId("cpu/1")
+    opened.specs[CPU] = replace(opened.specs[CPU], provider="cuda")
+    opened.stand_ins[CPU] = replace(opened.specs[CPU], id=spare, provider="cpu")
+    for _ in range(3):
+        assert (await post(app, RAISING, QUERY))[1]["code"] == "failed"
+    await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in", patience_s=60)
+    assert (await post(app, ORDINARY, QUERY))[0] == 200
+    assert (await get_json(app, "/readyz"))[0] == 200
+    assert any("cannot be opened anew: CUDA cannot be used" in text for text in texts(app))
+    assert any(text.startswith("cpu/1 stands in for cpu/0") for text in texts(app))
+    async with streaming(app):
+        assert supervised(app).state is not ExecutorState.UP
+    assert app.failure is None
+
+
+async def test_what_was_in_memory_is_there_again(database: Path, family: Path) -> None:
+    limit: dict[str, Any] = {"inference__memory_limit_mb": 500}
+    async with running(database, inference__families=[str(family)], **limit) as app:
+        memories = app.box.driver.scheduler.memories
+        held = set(memories[CPU].resident)
+        assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
+        await until(lambda: supervised(app).restarts == 1, "the executor to be back")
+        assert held <= set(memories[CPU].resident)
+        assert (await post(app, ORDINARY, QUERY))[0] == 200
+
+
+async def test_readiness_tells_while_no_executor_is_up(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What opens executors waits until this test has looked.
+    opener, looked = app.box.driver.supervisor._opener, asyncio.Event()
+    loop = asyncio.get_running_loop()
+    assert opener is not None
+
+    def later(executor: ExecutorId) -> Any:
+        asyncio.run_coroutine_threadsafe(looked.wait(), loop).result()
+        return opener(executor)
+
+    monkeypatch.setattr(app.box.driver.supervisor, "_opener", later)
+    assert (await get_json(app, "/readyz"))[0] == 200
+    assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
+    status, document = await get_json(app, "/readyz")
+    assert status == 503
+    assert document["reason"] == "no executor is up: cpu/0 is opening"
+    status, problem = await post(app, ORDINARY, QUERY)
+    assert (status, problem["code"]) == (503, "failed")
+    looked.set()
+    await until(lambda: supervised(app).state is ExecutorState.UP, "the executor to be back")
+    assert (await get_json(app, "/readyz"))[0] == 200
+
+
+async def ask(url: str, picture: bytes) -> str:
+    """Return the code of the problem that a picture meets; empty: it was answered."""
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"{url}/v1/infer", data=picture, params=QUERY) as response,
+    ):
+        return str((await response.json()).get("code", ""))
+
+
+def unruly_box(tmp_path: Path, database: Path, family: Path) -> Path:
+    return configured(tmp_path, database, f'families = ["{family}"]')
+
+
+async def test_a_process_whose_executors_all_hang_ends_with_75(
+    tmp_path: Path, database: Path, family: Path
+) -> None:
+    config = unruly_box(tmp_path, database, family)
+    async with serving(tmp_path, "--config", str(config)) as (process, url):
+        assert await ask(url, ORDINARY) == ""
+        async with asyncio.timeout(60):
+            while process.returncode is None:
+                try:
+                    await ask(url, STUCK)
+                except aiohttp.ClientError:
+                    break
+        ended = await finish(process)
+    assert ended.code == 75, ended.err
+    assert "no executor is left" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("picture", [LOOPING, STUCK], ids=["looping", "stuck"])
+async def test_a_process_ends_in_time_while_a_batch_hangs(
+    tmp_path: Path, database: Path, family: Path, picture: bytes
+) -> None:
+    config = unruly_box(tmp_path, database, family)
+    async with serving(tmp_path, "--config", str(config)) as (process, url):
+        hanging = asyncio.create_task(ask(url, picture))
+        await asyncio.sleep(0.3)  # on its way: whether it runs already makes no difference
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(9):
+            ended = await finish(process)
+        await asyncio.gather(hanging, return_exceptions=True)
+    assert ended.code == 0, ended.err

@@ -1,0 +1,93 @@
+"""What executors cost each other, measured: the arithmetic, and two that share a core."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+
+import pytest
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
+from edgebox.inference import interference as measuring
+from edgebox.inference.executor import BatchResult, NullExecutor, OnnxExecutor
+from edgebox.inference.interference import Load, interference, kept_busy, load_of
+from edgebox.inference.tensors import Canvas
+from edgebox.inference.zoo import bundled_folders, load_zoo
+
+CORE = min(os.sched_getaffinity(0))
+
+
+def variant(px: int) -> Variant:
+    return Variant(VariantName(f"v-{px}"), FamilyName("v"), px, px, 0.5)
+
+
+class Told(NullExecutor):
+    """An executor whose batches take what the test says, by the variant's size."""
+
+    def __init__(self, factors: dict[int, float]) -> None:
+        super().__init__(ExecutorId("cpu/0"))
+        self.factors = factors
+        self.busy = False
+        self.ran: list[str] = []
+
+    def submit(
+        self, name: VariantName, canvases: Sequence[Canvas], batch_size: int
+    ) -> Future[BatchResult]:
+        px = int(name.removeprefix("v-"))
+        took_ns = 1000 * px * (self.factors[px] if self.busy else 1.0)
+        self.ran.append(name)
+        done: Future[BatchResult] = Future()
+        done.set_result(BatchResult([], 0, round(took_ns)))
+        return done
+
+
+def test_what_each_other_executor_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told({1000: 1.2, 2000: 1.6, 4000: 0.9})
+
+    @contextmanager
+    def all_busy(loads: Sequence[Load]) -> Iterator[None]:
+        told.busy = True
+        yield
+        told.busy = False
+
+    monkeypatch.setattr(measuring, "kept_busy", all_busy)
+    variants = {v.name: (v, 1) for v in (variant(4000), variant(1000), variant(2000))}
+    others = [load_of(told, variant(10), 1)] * 2
+    found = interference(told, variants, others, 0.0)
+    assert found == {
+        "v-1000": pytest.approx(0.1), "v-2000": pytest.approx(0.3), "v-4000": 0.0,
+    }  # fmt: skip
+    # Of many variants three are measured, and the others are like the nearest.
+    many = {v.name: (v, 1) for v in (variant(px) for px in (1000, 1100, 2000, 3900, 4000))}
+    told.ran.clear()
+    found = interference(told, many, others, 0.0)
+    assert set(told.ran) == {"v-1000", "v-2000", "v-4000"}
+    assert found[VariantName("v-1100")] == found[VariantName("v-1000")]
+    assert found[VariantName("v-3900")] == 0.0
+    told.close()
+
+
+def test_an_executor_that_fails_is_told_and_ends_the_load() -> None:
+    closed = NullExecutor(ExecutorId("cpu/1"))
+    closed.close()
+    with (
+        pytest.raises(ModelError, match="closed"),
+        kept_busy([load_of(closed, variant(8), 1)]),
+    ):
+        pass
+
+
+def test_two_that_share_a_core_take_its_time_from_each_other() -> None:
+    street = load_zoo(bundled_folders()).family("street")
+    small, medium = street.variants[0], street.variants[2]
+    one, other = (OnnxExecutor(ExecutorId(f"cpu/{at}"), [street], cores=(CORE,)) for at in range(2))
+    try:
+        for executor in (one, other):
+            executor.warm([small.name, medium.name], [1])
+        found = interference(one, {small.name: (small, 1)}, [load_of(other, medium, 1)], 0.5)
+    finally:
+        one.close()
+        other.close()
+    # Half of a core's time each makes 1; what else runs on the machine takes its part, too.
+    assert found[small.name] > 0.2

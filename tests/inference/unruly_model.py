@@ -1,0 +1,122 @@
+"""A model that hangs or raises on certain pictures, really: in ONNX Runtime, while it runs.
+
+It looks at the mean colour of the batch's pictures. Pure red has it loop for years, which ONNX
+Runtime can be asked to stop between two operators; pure green has one operator compare boxes for
+minutes, which nothing stops; pure blue has it look behind the end of a table, which raises.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.detector_family import write_detector
+from benchmarks.onnx_file import BOOL, FLOAT, INT64, UINT8, graph, model, node, tensor, value
+from edgebox.media.jpeg import encode
+
+FAMILY = "unruly"
+SIDE_PX = 32
+VARIANT = f"{FAMILY}-{SIDE_PX}"
+
+
+def picture(red: int, green: int, blue: int) -> bytes:
+    """Return a JPEG of one colour."""
+    return encode(np.full((SIDE_PX, SIDE_PX, 3), (red, green, blue), np.uint8))
+
+
+ORDINARY = picture(127, 127, 127)
+LOOPING = picture(255, 0, 0)
+STUCK = picture(0, 255, 0)
+RAISING = picture(0, 0, 255)
+
+
+def write_family(folder: Path) -> Path:
+    """Write the family's folder, and return it."""
+    return write_detector(folder, FAMILY, SIDE_PX, _model())
+
+
+def _model() -> bytes:
+    step = graph(
+        "step",
+        [
+            node("Identity", ["goes_on"], ["goes_on_next"]),
+            node("Mul", ["sum", "one"], ["sum_next"]),
+        ],
+        inputs=[value("turn", INT64, []), value("goes_on", BOOL, []), value("sum", FLOAT, [1])],
+        outputs=[value("goes_on_next", BOOL, []), value("sum_next", FLOAT, [1])],
+    )
+    nodes = [
+        # Of each colour: 1 if a picture is of nothing else, 0 if none is.
+        node("Cast", ["images"], ["pixels"], to=FLOAT),
+        node("ReduceMean", ["pixels"], ["colours"], axes=[1, 2], keepdims=0),
+        node("MatMul", ["colours", "against_others"], ["how_pure"]),
+        node("Greater", ["how_pure", "pure"], ["is_pure"]),
+        node("Cast", ["is_pure"], ["each"], to=FLOAT),
+        node("ReduceMax", ["each"], ["any"], axes=[0], keepdims=0),
+        node("Cast", ["any"], ["flags"], to=INT64),
+        # Red: a loop.
+        node("Gather", ["flags", "first"], ["red"]),
+        node("Mul", ["red", "for_years"], ["turns"]),
+        node("Loop", ["turns", "", "one"], ["looped"], body=step),
+        # Green: each of many boxes with every other.
+        node("Gather", ["flags", "second"], ["green"]),
+        node("Mul", ["green", "many_more"], ["more"]),
+        node("Add", ["more", "few"], ["count"]),
+        node("Range", ["zero_int", "count", "one_int"], ["numbers"]),
+        node("Cast", ["numbers"], ["places"], to=FLOAT),
+        node("Add", ["places", "near"], ["ends"]),
+        node("Reshape", ["places", "column"], ["low"]),
+        node("Reshape", ["ends", "column"], ["high"]),
+        node("Concat", ["low", "low", "high", "high"], ["many"], axis=2),
+        node("Reshape", ["places", "row"], ["rising"]),
+        node("NonMaxSuppression", ["many", "rising", "all", "overlap"], ["chosen"]),
+        node("Shape", ["chosen"], ["how_many"]),
+        node("Cast", ["how_many"], ["kept"], to=FLOAT),
+        node("ReduceMax", ["kept"], ["compared"], keepdims=0),
+        # Blue: behind the end.
+        node("Gather", ["flags", "third"], ["blue"]),
+        node("Mul", ["blue", "many_more"], ["behind"]),
+        node("Gather", ["one", "behind"], ["looked_up"]),
+        # All of it goes into what is found, but changes nothing.
+        node("Add", ["looped", "compared"], ["two"]),
+        node("Add", ["two", "looked_up"], ["three"]),
+        node("Mul", ["three", "zero"], ["nothing"]),
+        node("ReduceMean", ["pixels"], ["bright"], axes=[1, 2, 3], keepdims=0),
+        node("Add", ["bright", "nothing"], ["same"]),
+        node("Reshape", ["same", "one_score"], ["raw"]),
+        node("Sigmoid", ["raw"], ["scores"]),
+        node("Mul", ["scores", "zero"], ["label"]),
+        node("Cast", ["label"], ["labels"], to=INT64),
+        node("MatMul", ["scores", "corners"], ["flat"]),
+        node("Reshape", ["flat", "one_box"], ["boxes"]),
+    ]
+    floats = {"zero": 0.0, "pure": 200.0, "near": 0.5}
+    ints = {
+        "first": 0, "second": 1, "third": 2, "zero_int": 0, "one_int": 1, "few": 4,
+        "many_more": 400_000, "for_years": 1 << 60,
+    }  # fmt: skip
+    tensors = [tensor(name, np.array(number, np.float32)) for name, number in floats.items()]
+    tensors += [tensor(name, np.array(number, np.int64)) for name, number in ints.items()]
+    tensors += [
+        tensor("against_others", (2 * np.eye(3) - 1).astype(np.float32)),
+        tensor("one", np.ones(1, np.float32)),
+        tensor("all", np.array([1 << 60])),
+        tensor("overlap", np.array([0.5], np.float32)),
+        tensor("column", np.array([1, -1, 1])),
+        tensor("row", np.array([1, 1, -1])),
+        tensor("one_score", np.array([-1, 1])),
+        tensor("one_box", np.array([-1, 1, 4])),
+        tensor("corners", np.array([[2, 2, 20, 20]], np.float32)),
+    ]
+    return model(
+        graph(
+            FAMILY,
+            nodes,
+            inputs=[value("images", UINT8, ["b", SIDE_PX, SIDE_PX, 3])],
+            outputs=[
+                value("boxes", FLOAT, ["b", 1, 4]),
+                value("scores", FLOAT, ["b", 1]),
+                value("labels", INT64, ["b", 1]),
+            ],
+            tensors=tensors,
+        )
+    )

@@ -1,0 +1,140 @@
+"""Receipts against messages whose bytes are read in pieces of any size."""
+
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.link.receipts import (
+    SMALL_FRAME_BYTES,
+    SMALL_FRAMES_BURST,
+    SMALL_FRAMES_PER_S,
+    MessageReceipt,
+    MessageReceipts,
+)
+
+SECOND = 1_000_000_000
+TEXT, BINARY, CONTINUATION, PING, PONG = 1, 2, 0, 9, 10
+
+
+def ws_frame(opcode: int, payload: bytes, *, final: bool = True, masked: bool = True) -> bytes:
+    """Return a frame as RFC 6455 has it; the mask is of zeros, as it may be."""
+    size = len(payload)
+    if size < 126:
+        length, more = size, b""
+    elif size < 65_536:
+        length, more = 126, struct.pack(">H", size)
+    else:
+        length, more = 127, struct.pack(">Q", size)
+    head = bytes([opcode | (0x80 if final else 0), length | (0x80 if masked else 0)])
+    return head + more + (b"\0" * 4 if masked else b"") + payload
+
+
+@dataclass
+class Sent:
+    """One message's bytes on the wire, and where among them is what it carries."""
+
+    wire: bytes
+    carries: list[range]
+
+
+def sent(opcode: int, parts: list[int], between: int | None, masked: bool) -> Sent:
+    """Return a message in frames of these sizes, with a ping of a size before its last."""
+    wire, carries = b"", []
+    for number, size in enumerate(parts):
+        kind = opcode if number == 0 else CONTINUATION
+        final = number == len(parts) - 1
+        if final and number > 0 and between is not None:
+            wire += ws_frame(PING, b"p" * between, masked=masked)
+        wire += ws_frame(kind, b"x" * size, final=final, masked=masked)
+        carries.append(range(len(wire) - size, len(wire)))
+    return Sent(wire, carries)
+
+
+sizes = st.integers(0, 300) | st.sampled_from((125, 126, 65_535, 65_536))
+messages = st.builds(
+    sent,
+    st.sampled_from((TEXT, BINARY)),
+    st.lists(sizes, min_size=1, max_size=3),
+    st.none() | st.integers(0, 125),
+    st.booleans(),
+)
+
+
+@given(
+    st.lists(messages, max_size=6),
+    st.lists(st.integers(1, 9) | st.integers(1, 40_000)),
+    st.integers(0, 125),
+)
+def test_receipts_are_what_the_definition_says(
+    told: list[Sent], reads: list[int], pong: int
+) -> None:
+    wire = b"".join(message.wire for message in told) + ws_frame(PONG, b"p" * pong)
+    cuts = [0]
+    for size in reads:
+        cuts.append(min(len(wire), cuts[-1] + size))
+    cuts.append(len(wire))
+    receipts = MessageReceipts()
+    for number, (begin, end) in enumerate(pairwise(cuts)):
+        receipts.read(wire[begin:end], number)
+    at = 0
+    for message in told:
+        first = bisect_right(cuts, at) - 1
+        last = bisect_right(cuts, at + len(message.wire) - 1) - 1
+        until = cuts[first + 1] - at
+        first_bytes = sum(max(0, min(of.stop, until) - of.start) for of in message.carries)
+        size = sum(map(len, message.carries))
+        assert receipts.take(size) == MessageReceipt(size, first, first_bytes, last)
+        at += len(message.wire)
+    assert receipts.take(1) is None
+
+
+def test_a_message_that_does_not_fit_ends_the_receipts() -> None:
+    receipts = MessageReceipts()
+    receipts.read(ws_frame(TEXT, b"hello") + ws_frame(TEXT, b"again"), 1)
+    assert receipts.take(7) is None
+    assert receipts.take(5) is None
+    receipts.read(ws_frame(TEXT, b"again"), 2)
+    assert receipts.take(5) is None
+
+
+@given(st.lists(st.binary(max_size=50), max_size=20), st.integers(0, 100))
+def test_bytes_that_are_no_websocket_are_no_error(reads: list[bytes], size: int) -> None:
+    receipts = MessageReceipts()
+    for now_ns, data in enumerate(reads):
+        receipts.read(data, now_ns)
+    receipts.take(size)
+
+
+@pytest.mark.parametrize(
+    "small",
+    [
+        ws_frame(PING, b""),
+        ws_frame(PONG, b"p" * 125),
+        ws_frame(TEXT, b"{}"),
+        ws_frame(BINARY, b"x" * (SMALL_FRAME_BYTES - 1)),
+        ws_frame(CONTINUATION, b"", final=False),
+    ],
+)
+def test_small_frames_are_rationed_whatever_they_are(small: bytes) -> None:
+    receipts = MessageReceipts()
+    receipts.read(small * SMALL_FRAMES_BURST, 7 * SECOND)
+    assert not receipts.exceeded
+    receipts.read(small * (SMALL_FRAMES_PER_S // 2), 7 * SECOND + SECOND // 2)
+    assert not receipts.exceeded
+    receipts.read(small, 7 * SECOND + SECOND // 2)
+    assert receipts.exceeded
+    receipts.read(small, 100 * SECOND)
+    assert receipts.exceeded, "there is no way back"
+
+
+def test_larger_frames_are_not_rationed() -> None:
+    receipts = MessageReceipts()
+    large = ws_frame(BINARY, b"x" * SMALL_FRAME_BYTES)
+    for _ in range(4):
+        receipts.read(large * SMALL_FRAMES_BURST, SECOND)
+    assert not receipts.exceeded

@@ -1,0 +1,81 @@
+"""Attribution: another speed is told from other requests, by what all applications say together."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgebox.scheduling.attribution import Attribution, Seen, attribute
+from edgebox.scheduling.distributions import EmpiricalDistribution
+from edgebox.scheduling.work import tabulate
+
+FIXED_NS = 3e7
+SLOPE_NS = np.array([1e7, 2e7, 4e7, 8e7])
+SIZES = (1, 2, 4, 8)
+QUICK, LONG = 1.0, 8.0
+
+
+def found(
+    seed: int,
+    known: list[list[float]],
+    served: list[list[float]],
+    slower: float = 1.0,
+    batches: int = 128,
+) -> Attribution:
+    """Attribute batches of applications whose requests are drawn from these modes."""
+    rng = random.Random(seed)
+
+    def draw(modes: list[float]) -> float:
+        return rng.choice(modes) * rng.uniform(0.95, 1.05)
+
+    table = tabulate([EmpiricalDistribution([draw(of) for _ in range(300)]) for of in known])
+    seen = []
+    for _ in range(batches):
+        size = rng.randrange(4)
+        apps = [rng.randrange(len(served)) for _ in range(SIZES[size])]
+        work = max(draw(served[app]) for app in apps)
+        took_ns = slower * (FIXED_NS + SLOPE_NS[size] * work)
+        owner = max(apps, key=lambda app: int(table.rank[app]))
+        seen.append(Seen(owner, table.longest(apps), size, took_ns))
+    return attribute(seen, FIXED_NS, SLOPE_NS)
+
+
+def mixed(short: int, long: int) -> list[float]:
+    return [QUICK] * short + [LONG] * long
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([(1, 19), (3, 17), (10, 10), (17, 3), (19, 1)]))
+def test_another_mix_is_no_other_speed(seed: int, mix: tuple[int, int]) -> None:
+    assert found(seed, [mixed(1, 1)], [mixed(*mix)]).factor == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([(3, 17), (10, 10), (17, 3)]),
+    st.sampled_from([0.5, 0.67, 1.5, 2.0]),
+)
+def test_another_speed_is_found_whatever_the_mix(
+    seed: int, mix: tuple[int, int], slower: float
+) -> None:
+    result = found(seed, [mixed(1, 1)], [mixed(*mix)], slower)
+    assert result.factor == pytest.approx(slower, rel=0.07)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([1.5, 2.0, 3.0]))
+def test_one_application_of_two_that_changes_is_no_other_speed(seed: int, longer: float) -> None:
+    known = [[QUICK], [LONG]]
+    assert found(seed, known, [[QUICK], [LONG * longer]]).factor == 1
+    both = found(seed, known, [[QUICK], [LONG]], longer)
+    assert both.factor == pytest.approx(longer, rel=0.07)
+    assert both.agreeing == {0, 1}
+
+
+def test_a_little_slower_is_no_news_but_not_as_before() -> None:
+    result = found(1, [[QUICK], [LONG]], [[QUICK], [LONG]], 1.12)
+    assert result.factor == 1
+    assert result.shifted

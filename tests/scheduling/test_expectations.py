@@ -1,0 +1,262 @@
+"""What applications are expected to take, and what admission and snapshots make of it."""
+
+import random
+from itertools import count, pairwise
+
+import pytest
+
+from edgebox.domain.models import LatencyProfile, VariantName
+from edgebox.domain.requests import DropReason, Outcome, RequestId
+from edgebox.scheduling.adaptive import DistributionAware
+from edgebox.scheduling.events import (
+    BatchCompleted,
+    CameraOpened,
+    ComputePlan,
+    Drop,
+    Finish,
+    Infer,
+    Prepare,
+    RequestArrived,
+    RequestPrepared,
+    RequestSampled,
+)
+from edgebox.scheduling.expectations import STALE_NS
+from edgebox.scheduling.policies import make_policy
+from edgebox.scheduling.scheduler import SchedulerParameters
+from tests.scheduling.scene import (
+    CPU,
+    LARGE,
+    MS,
+    Bench,
+    camera,
+    infers,
+    name,
+    profile,
+    request,
+    row,
+)
+
+SLOW = name(608)
+"""Takes 40 ms by its profile; the smallest of the family, 128, takes 2 ms."""
+
+
+def learned(
+    bench: Bench,
+    app: str,
+    took_ms: float,
+    *,
+    px: int = 608,
+    samples: int = 200,
+    at_ms: float = 1,
+) -> None:
+    for _ in range(samples):
+        bench(RequestSampled(CPU, name(px), app, round(took_ms * MS)), at_ms)
+
+
+def only(px: int, **parameters: object) -> Bench:
+    """Return a box with one variant."""
+    made = SchedulerParameters(first_pixels_max=LARGE, **parameters)  # type: ignore[arg-type]
+    return Bench([profile(px)], made, DistributionAware(random.Random(0)))
+
+
+def admitted(bench: Bench, app: str, left_ms: float, number: int = 1) -> object:
+    at_ms = 10 * number
+    bench(CameraOpened(camera("gate", app=app)), at_ms)
+    # Decoding is taken to cost 4 ms.
+    arrived = request(number, at_ms + 4 + left_ms, of="gate", app=app)
+    ended = [a for a in bench(RequestArrived(arrived), at_ms) if isinstance(a, (Prepare, Drop))]
+    assert len(ended) == 1, ended
+    return ended[0]
+
+
+def test_a_short_application_under_a_long_profile_is_admitted() -> None:
+    """200 samples of a tenth of the profile, and half of the profile's time left."""
+    bench = only(608, sample_share=0)
+    assert admitted(bench, "short", 24) == Drop(RequestId(1), DropReason.INFEASIBLE)
+    learned(bench, "short", 4, at_ms=11)
+    assert admitted(bench, "short", 24, 2) == Prepare(RequestId(2), SLOW)
+
+
+def test_a_long_application_under_a_short_profile_is_not() -> None:
+    bench = only(608, sample_share=0)
+    learned(bench, "long", 120)
+    assert admitted(bench, "long", 100) == Drop(RequestId(1), DropReason.INFEASIBLE)
+    assert admitted(bench, "other", 100, 2) == Prepare(RequestId(2), SLOW)
+
+
+def test_one_shot_requests_go_by_their_application_too() -> None:
+    bench = only(608, sample_share=0)
+    learned(bench, "short", 4)
+    [asked] = bench(RequestArrived(request(1, 10 + 4 + 6, of="http", variant=SLOW)), 10)
+    assert asked == Drop(RequestId(1), DropReason.INFEASIBLE)
+
+
+def test_what_was_learned_at_one_size_holds_at_another() -> None:
+    bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
+    learned(bench, "long", 8, px=128)  # four times the profile
+    alone = bench.scheduler.times.expectations.alone(SLOW, "long")
+    assert alone is not None
+    assert alone.usual_ns == pytest.approx(160 * MS, rel=0.05)
+
+
+def test_what_was_learned_lately_elsewhere_counts_for_more() -> None:
+    bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
+    learned(bench, "gate", 120)
+    at_ms = 2 + STALE_NS / MS
+    for _ in range(20):
+        bench(RequestSampled(CPU, name(128), "gate", 2 * MS), at_ms)
+    alone = bench.scheduler.times.expectations.alone(SLOW, "gate")
+    assert alone is not None
+    assert alone.usual_ns == pytest.approx(40 * MS, rel=0.05)
+
+
+def test_the_snapshot_has_the_profiles_of_those_that_differ_only() -> None:
+    bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
+    learned(bench, "short", 4)
+    bench(CameraOpened(camera("one", app="short")), 2)
+    bench(CameraOpened(camera("two", app="usual")), 2)
+    snapshot = bench.scheduler.snapshot(3 * MS)
+    assert set(snapshot.applications) == {"short"}
+    own = snapshot.applications["short"][CPU][SLOW]
+    assert own.quantile_ns(1, 0.5) == pytest.approx(4 * MS, rel=0.05)
+    assert (
+        bench.scheduler.times.expectations.profile(CPU, SLOW, "usual")
+        is snapshot.profiles[CPU][SLOW]
+    )
+
+
+def test_a_learned_profile_stays_until_there_is_news() -> None:
+    bench = only(608, sample_share=0)
+    learned(bench, "short", 4)
+    before = bench.scheduler.times.expectations.profile(CPU, SLOW, "short")
+    learned(bench, "short", 4.2)
+    assert bench.scheduler.times.expectations.profile(CPU, SLOW, "short") is before
+    learned(bench, "short", 8, samples=2000)
+    after = bench.scheduler.times.expectations.profile(CPU, SLOW, "short")
+    assert after.quantile_ns(1, 0.5) == pytest.approx(8 * MS, rel=0.05)
+
+
+def test_what_would_never_be_admitted_is_tried_now_and_then_and_learned() -> None:
+    """By its profile a frame takes 40 ms; it really takes 4, and 24 are left."""
+    bench = only(608)
+    bench(CameraOpened(camera("gate", app="short")), 0)
+    tried, admitted_at = [], None
+    for number in range(1, 5_000):
+        at_ms = 100.0 * number
+        arrived = bench(RequestArrived(request(number, at_ms + 28, of="gate", app="short")), at_ms)
+        if any(isinstance(a, Drop) for a in arrived):
+            continue
+        tried.append(at_ms)
+        [infer] = infers(bench(RequestPrepared(RequestId(number), MS), at_ms + 1))
+        bench(BatchCompleted(CPU, infer.batch, 4 * MS), at_ms + 5)
+        known = bench.scheduler.times.expectations.alone(SLOW, "short")
+        assert known is not None
+        if known.usual_ns < 24 * MS:
+            admitted_at = number
+            break
+    assert admitted_at is not None
+    gaps = [after - before for before, after in pairwise(tried)]
+    assert min(gaps) >= 4_000, "a hundredth of an executor's time at most"
+    assert len(tried) <= 20
+
+
+def test_nothing_is_tried_while_anybody_waits() -> None:
+    bench = only(608)
+    bench(CameraOpened(camera("gate", app="short")), 0)
+    bench(CameraOpened(camera("yard", app="usual")), 0)
+    bench(RequestArrived(request(1, 500, of="yard", app="usual")), 1)
+    [dropped] = bench(RequestArrived(request(2, 2 + 28, of="gate", app="short")), 2)
+    assert dropped == Drop(RequestId(2), DropReason.INFEASIBLE)
+
+
+def test_a_frame_that_is_tried_ends_when_it_is_too_late() -> None:
+    bench = only(608)
+    bench(CameraOpened(camera("gate", app="short")), 0)
+    [ordered] = bench(RequestArrived(request(1, 28, of="gate", app="short")), 0)
+    assert isinstance(ordered, Prepare)
+    assert bench.scheduler.next_wakeup_ns() == 28 * MS + 1
+    ended = [a for a in bench(None, 29) if not isinstance(a, ComputePlan)]
+    assert ended == [Drop(RequestId(1), DropReason.INFEASIBLE)]
+
+
+def in_mixed_batches(bench: Bench, rounds: int, *, long_ms: float) -> float:
+    """Serve frames of a long application beside usual ones only; return when the last ended."""
+    numbers = count(1)
+
+    def arrive(of: str, at_ms: float) -> list[Infer]:
+        number = next(numbers)
+        arrived = request(number, at_ms + 2_000, of=of, app=of, arrival_ms=at_ms)
+        bench(RequestArrived(arrived), at_ms)
+        return infers(bench(RequestPrepared(RequestId(number), MS), at_ms + 1))
+
+    at_ms = 10.0
+    for _ in range(rounds):
+        [first] = arrive("usual", at_ms)
+        assert arrive("long", at_ms + 2) == arrive("usual", at_ms + 4) == []
+        ended = bench(BatchCompleted(CPU, first.batch, 40 * MS), at_ms + 41)
+        [mixed] = infers(ended)
+        assert len(mixed.requests) == 2
+        bench(BatchCompleted(CPU, mixed.batch, round(long_ms * MS)), at_ms + 50 + long_ms)
+        at_ms += 400
+    return at_ms
+
+
+def test_what_is_only_ever_served_in_mixed_batches_is_known_too() -> None:
+    """A batch of two takes 44 ms by the profile; with one of the long application in it 132."""
+    parameters = SchedulerParameters(first_pixels_max=LARGE, sample_share=0)
+    bench = Bench([profile(608, gain=0.9)], parameters)
+    learned(bench, "usual", 40)
+    for of in ("usual", "long"):
+        bench(CameraOpened(camera(of, app=of, slo_ms=2_000)), 2)
+    at_ms = in_mixed_batches(bench, 150, long_ms=132)
+    direct = bench.scheduler.learning.distribution(SLOW, "long")
+    assert direct is not None and direct.samples == 0
+    own = bench.scheduler.snapshot(round(at_ms * MS)).applications["long"][CPU][SLOW]
+    assert own.quantile_ns(1, 0.5) == pytest.approx(3 * 40 * MS, rel=0.1)
+    arrived = request(9_000, at_ms + 4 + 100, of="long", app="long", arrival_ms=at_ms)
+    assert Drop(RequestId(9_000), DropReason.INFEASIBLE) in bench(RequestArrived(arrived), at_ms)
+
+
+def test_queries_have_no_side_effects() -> None:
+    bench = only(608)
+    expectations = bench.scheduler.times.expectations
+    for number in range(100):
+        expectations.alone(SLOW, f"app-{number}")
+        expectations.profile(CPU, SLOW, f"app-{number}")
+    assert len(bench.scheduler.learning.distributions(SLOW)) == 0
+    assert expectations.alone(VariantName("nothing"), "gate") is None
+
+
+@pytest.mark.parametrize("policy", ["edf", "adaptive"])
+def test_what_was_admitted_is_not_lost_while_it_waits(policy: str) -> None:
+    """A tenth of the profile's 100 ms, 60 ms left: it waits behind another, and is answered."""
+    parameters = SchedulerParameters(first_pixels_max=LARGE, sample_share=0)
+    rows = {1: row(100), 2: row(200)}
+    box = Bench(
+        [LatencyProfile(SLOW, CPU, rows)], parameters, make_policy(policy, random.Random(0))
+    )
+    learned(box, "short", 10)
+    for number, left_ms in ((1, 500), (2, 64)):
+        arrived = request(number, 10 + left_ms, arrival_ms=10, app="short", variant=SLOW)
+        assert any(isinstance(a, Prepare) for a in box(RequestArrived(arrived), 10))
+    (first,) = infers(box(RequestPrepared(RequestId(1), 0), 10))
+    assert box(RequestPrepared(RequestId(2), 0), 14) == []
+    actions = box(BatchCompleted(CPU, first.batch, 12 * MS), 22)
+    (second,) = infers(actions)
+    assert second.requests == (RequestId(2),)
+    ended = box(BatchCompleted(CPU, second.batch, 10 * MS), 32)
+    assert Finish(RequestId(2), Outcome.ON_TIME) in ended
+
+
+def test_earliest_deadline_first_drops_whom_its_application_leaves_no_time() -> None:
+    box = Bench([profile(608)], SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
+    learned(box, "long", 400)
+    for number, app in ((1, "new"), (2, "long"), (3, "new")):
+        arrived = request(number, 500 + number, app=app, variant=SLOW)
+        box(RequestArrived(arrived), 10)
+    (first,) = infers(box(RequestPrepared(RequestId(1), 0), 10))
+    box(RequestPrepared(RequestId(2), 0), 10)
+    box(RequestPrepared(RequestId(3), 0), 10)
+    actions = box(BatchCompleted(CPU, first.batch, 150 * MS), 160)
+    assert [a.request for a in actions if isinstance(a, Drop)] == [RequestId(2)]
+    assert [a.requests for a in infers(actions)] == [(RequestId(3),)]

@@ -1,0 +1,47 @@
+"""Cameras whose pictures are other work than the profile's: planned by what is learned of them."""
+
+import pytest
+
+from benchmarks.applications import PLANNERS, SETTINGS, run
+from edgebox.simulation.run import run_scenario
+from edgebox.simulation.scenario import parse_scenario
+from tests.simulation.scenes import gate, scenario_text
+
+
+def test_plans_by_what_is_learned_serve_the_long_and_the_short() -> None:
+    """Pictures of the long application are four times the profile's work, of the other .3."""
+    setting = SETTINGS[-1]
+    of = {name: run(setting, planner, 1, 30, 15) for name, planner in PLANNERS.items()}
+    for group in ("short", "long"):
+        assert of["learned"][group][0] < 0.1
+        assert of["learned"][group][1] > of["profile"][group][1] - 0.01
+    assert of["profile"]["long"][0] > 0.3
+    assert of["learned"]["long"][1] > of["profile"]["long"][1] + 0.1
+
+
+@pytest.mark.parametrize(
+    ("work", "least", "most"),
+    [("3", 3, 3), ("0.25", 0.25, 0.25), ("[1, 1, 1, 1, 2, 3, 4, 4, 5]", 1, 5)],
+)
+def test_a_batch_takes_as_long_as_the_work_of_its_pictures(
+    work: str, least: float, most: float
+) -> None:
+    """One camera, whose frames never meet, on an executor without any spread of its own."""
+    text = scenario_text(gate(slo_ms=1000, rate_hz=2) + f"\nwork = {work}")
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("spread"))
+    scenario = parse_scenario(text, "test.toml", lambda name: name)
+    assert scenario.hardware is not None
+    [on] = scenario.hardware.profiles.values()
+    profiles = {profile.variant: profile for profile in on}
+    found = []
+    for end in run_scenario(scenario).ended:
+        assert end.variant is not None
+        assert end.started_ns is not None
+        # Batches of 1, 2, 4 take times on a line: 5 and 3 ms each, 6 and 9, 8 and 20.
+        one, two = (profiles[end.variant].quantile_ns(size, 0.5) for size in (1, 2))
+        took_ns = end.at_ns - end.started_ns - scenario.costs.overhead_ns
+        found.append((took_ns - (2 * one - two)) / (two - one))
+    assert len(found) > 30
+    assert min(found) == pytest.approx(least, rel=0.01)
+    assert max(found) == pytest.approx(most, rel=0.4)
+    assert (max(found) > 1.5 * min(found)) == (least < most)

@@ -1,0 +1,53 @@
+"""Commands that the pages show exist, with the options they are shown with."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from edgebox.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_FENCE = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"`(edgebox [^`\n]+)`")
+
+
+def shown(text: str) -> Iterator[str]:
+    """Yield the command lines of a page that begin with edgebox, whole."""
+    for block in _FENCE.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            found = re.match(r"\s*(?:\$ )?(?:\S*/bin/)?(edgebox .*)", line)
+            if found:
+                yield found[1].partition("  #")[0]
+    yield from _INLINE.findall(text)
+
+
+def unknown(line: str) -> list[str]:
+    """Return what of a command line does not exist."""
+    words = [word.strip("[]") for word in line.replace("...", "").split()][1:]
+    command: click.Command = main
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        name = words.pop(0).rstrip(",.;:")
+        if name not in command.commands:
+            return [name]
+        command = command.commands[name]
+    known = {option for parameter in command.params for option in parameter.opts}
+    known |= {option for parameter in command.params for option in parameter.secondary_opts}
+    known |= {"--help", "-h"}
+    options = (word.partition("=")[0] for word in words if re.match(r"--[a-z]", word))
+    return [option for option in options if option not in known]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_of_a_page_exist(page: Path) -> None:
+    lines = list(shown(page.read_text("utf-8")))
+    assert {line: wrong for line in lines if (wrong := unknown(line))} == {}
+
+
+def test_a_command_that_does_not_exist_is_noticed() -> None:
+    assert unknown("edgebox nothing") == ["nothing"]
+    assert unknown("edgebox serve --nothing 3") == ["--nothing"]
+    assert unknown("edgebox simulate cameras yard.toml --json --seed 3") == []

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.plans import PlanningSnapshot
 
+_GAIN = 0.8
+"""Batching pays where a request in a batch takes at most this much of one alone."""
+
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class BatchTimes:
     """What batches of one variant take, slowdown included."""
 
     single_ns: int
@@ -34,7 +37,7 @@ class Timing:
         return rate_hz * per_request_ns / 1e9
 
 
-def timings(snapshot: PlanningSnapshot, quantile: float) -> dict[VariantName, Timing]:
+def batch_times(snapshot: PlanningSnapshot, quantile: float) -> dict[VariantName, BatchTimes]:
     """Gather what each loaded variant takes at this quantile of its profiles."""
     where: dict[VariantName, list[tuple[ExecutorId, LatencyProfile]]] = {}
     for executor, profiles in snapshot.profiles.items():
@@ -48,7 +51,7 @@ def _timing(
     holders: Iterable[tuple[ExecutorId, LatencyProfile]],
     snapshot: PlanningSnapshot,
     quantile: float,
-) -> Timing:
+) -> BatchTimes:
     on = [
         (profile, snapshot.slowdown.get(executor, 1.0) * profile.slowed(snapshot.others))
         for executor, profile in holders
@@ -59,32 +62,44 @@ def _timing(
     for size in sizes:
         times = [max(1.0, p.quantile_ns(size, quantile) * factor) for p, factor in on]
         batches.append((size, round(max(times)), 1 / sum(1 / time for time in times)))
-    return Timing(batches[0][1], tuple(batches))
+    return BatchTimes(batches[0][1], tuple(batches))
 
 
-class Bench:
+def batching_pays(timing: Mapping[VariantName, BatchTimes]) -> bool:
+    """Say whether full batches gain much, as on a GPU; else nothing is won in cycles of them."""
+    return any(
+        pooled_ns / size <= _GAIN * of.batches[0][2] / of.batches[0][0]
+        for of in timing.values()
+        for size, _, pooled_ns in of.batches
+    )
+
+
+class ExecutorPool:
     """Executors side by side that have the same variants, and what runs of them would take."""
 
-    def __init__(self, snapshot: PlanningSnapshot, quantile: float) -> None:
+    def __init__(
+        self, snapshot: PlanningSnapshot, quantile: float, *, divisible: bool = True
+    ) -> None:
         self._snapshot = snapshot
         self._quantile = quantile
-        self._timings: dict[tuple[ExecutorId, ...], dict[VariantName, Timing]] = {}
+        self._timings: dict[tuple[ExecutorId, ...], dict[VariantName, BatchTimes]] = {}
         everywhere = {frozenset(profiles) for profiles in snapshot.profiles.values()}
-        self.executors = tuple(snapshot.profiles) if len(everywhere) == 1 else ()
+        self.executors = tuple(snapshot.profiles) if divisible and len(everywhere) == 1 else ()
         """None, where they differ in what they have: then they cannot work apart."""
+        self.all_executors = tuple(snapshot.profiles)
         self.groups = snapshot.groups
         """Those that work apart now."""
 
     @property
-    def together(self) -> Mapping[VariantName, Timing]:
+    def together(self) -> Mapping[VariantName, BatchTimes]:
         """What batches take on all there are, where everybody shares them."""
         return self.timing(tuple(self._snapshot.profiles))
 
-    def timing(self, executors: tuple[ExecutorId, ...]) -> Mapping[VariantName, Timing]:
+    def timing(self, executors: tuple[ExecutorId, ...]) -> Mapping[VariantName, BatchTimes]:
         """Return what batches take on some of them."""
         known = self._timings.get(executors)
         if known is None:
             profiles = {executor: self._snapshot.profiles[executor] for executor in executors}
             part = replace(self._snapshot, profiles=profiles)
-            known = self._timings[executors] = timings(part, self._quantile)
+            known = self._timings[executors] = batch_times(part, self._quantile)
         return known

@@ -2,7 +2,7 @@
 
 Each camera gets the most accurate variant that its link, its SLO and the shared executors
 allow; where they do not suffice for all, the cameras step down together. Executors may be given
-variants of their own (`apart.py`). Limits: one variant per camera.
+variants of their own (`partition.py`). Limits: one variant per camera.
 """
 
 import random
@@ -10,10 +10,8 @@ from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.planning.by_application import by_application
-from edgebox.planning.candidates import all_candidates, lone_candidates
-from edgebox.planning.capacity import Bench
-from edgebox.planning.choice import choose
 from edgebox.planning.disjoint import parts, together
+from edgebox.planning.optimisation import optimise
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import reason
 
@@ -33,7 +31,7 @@ def plan(
     iterations_max: int,
     parameters: PlanningParameters = DEFAULTS,
 ) -> Plan:
-    """Compute a plan; see `choice.choose` for how. Parts of a box are planned apart (`disjoint`).
+    """Compute a plan; see `optimisation` for how. Parts of a box are planned apart (`disjoint`).
 
     Args:
         snapshot: all there is to know.
@@ -53,42 +51,21 @@ def _plan_part(
     snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
 ) -> Plan:
     told = by_application(snapshot)
-    found = told.plan(_planned(told.snapshot, iterations_max, parameters))
-    if found is None:  # then executors cannot work apart: they are known by their variants
-        found = told.plan(_planned(told.snapshot, iterations_max, parameters, divided=False))
-    assert found is not None
-    return found
-
-
-def _planned(
-    snapshot: PlanningSnapshot,
-    iterations_max: int,
-    parameters: PlanningParameters,
-    *,
-    divided: bool = True,
-) -> Plan:
-    """Compute a plan; `divided`: executors may be given variants of their own."""
-    bench = Bench(snapshot, parameters.quantile)
-    timing = bench.together
-    cameras = all_candidates(snapshot, timing, parameters)
-    if not cameras:
+    found = optimise(told, iterations_max, parameters)
+    if found is None:
         return Plan(snapshot.taken_ns)
-    lone = lone_candidates(
-        snapshot, timing, parameters, cameras=len(cameras), executors=len(bench.executors)
-    )
-    selection = choose(
-        cameras, timing, parameters, iterations_max, bench if divided else None, lone=lone
-    )
     executors = tuple(snapshot.profiles)
     assignments = {}
-    for at, (of, level) in enumerate(zip(selection.cameras, selection.levels, strict=True)):
+    for at, (of, option) in enumerate(zip(found.cameras, found.chosen, strict=True)):
         camera = of.snapshot.camera
         assignments[camera.id] = Assignment(
             camera=camera.id,
-            variant=level.variant.name,
-            rate_hz=level.rate_hz,
+            variant=option.variant.name,
+            rate_hz=option.rate_hz,
             quality=parameters.quality,
             served=of.served,
-            reason=reason(selection, at, executors, snapshot.fixed_ns, parameters),
+            reason=reason(found, at, executors, snapshot.fixed_ns, parameters),
         )
-    return Plan(snapshot.taken_ns, assignments, selection.utilisation, selection.groups)
+    answer = told.plan(Plan(snapshot.taken_ns, assignments, found.utilisation, found.groups))
+    assert answer is not None
+    return answer

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from edgebox.domain.models import ExecutorId, Variant
+from edgebox.planning.allocation import Allocation
 from edgebox.planning.budgets import bandwidth_needed_bps
-from edgebox.planning.candidates import Candidates, Level
+from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.selection import Chosen
 
 _WORDS = (
     *("no", "one", "two", "three", "four", "five", "six"),
@@ -30,50 +30,52 @@ def bandwidth_text(bandwidth_bps: float) -> str:
 
 
 def reason(
-    selection: Chosen,
+    allocation: Allocation,
     camera: int,
     executors: Sequence[ExecutorId],
     fixed_ns: int,
     parameters: PlanningParameters,
 ) -> str:
-    """Say why a camera has the level it has, with the figures that decide it."""
-    of = selection.cameras[camera]
-    level = selection.levels[camera]
-    size = size_text(level.variant)
+    """Say why a camera has the option it has, with the figures that decide it."""
+    of = allocation.cameras[camera]
+    option = allocation.chosen_of(camera)
+    size = size_text(option.variant)
     wanted_hz = of.snapshot.camera.rate_hz
     if of.crowded:
         least = f"{of.least_hz:g} Hz of {size_text(of.rungs[0].variant)}"
-        busy = sharing(selection, camera, executors)
+        busy = sharing(allocation, camera, executors)
         why = f"{busy}, too many for {least}, the least that is of use"
-        return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz, best effort: {why}"
+        return f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz, best effort: {why}"
     if not of.served:
         return f"{size}, best effort: {_unserved(of, fixed_ns, parameters)}"
-    if level.rate_hz < wanted_hz:
-        if level.budget.rate_hz < wanted_hz:
+    if option.rate_hz < wanted_hz:
+        if option.budget.rate_hz < wanted_hz:
             bandwidth_bps = of.snapshot.link.bandwidth_bps
             why = "the link is not measured yet"
             if bandwidth_bps is not None:
                 why = f"the uplink carries {bandwidth_text(bandwidth_bps)}"
         else:
-            why = f"{sharing(selection, camera, executors)}, too many for {wanted_hz:g} Hz"
-        return f"{size} at {level.rate_hz:g} of {wanted_hz:g} Hz: {why}"
-    above = next((r for r in of.rungs if r.variant.pixels > level.variant.pixels), None)
+            why = f"{sharing(allocation, camera, executors)}, too many for {wanted_hz:g} Hz"
+        return f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz: {why}"
+    above = next((r for r in of.rungs if r.variant.pixels > option.variant.pixels), None)
     if above is None:
-        return f"{size}: {_top(of, level)}"
-    if above in of.levels:
-        return f"{size}: {shared(selection, camera, above, executors, parameters)}"
+        return f"{size}: {_top(of, option)}"
+    if above in of.options:
+        return f"{size}: {shared(allocation, camera, above, executors, parameters)}"
     return f"{size}: {alone_text(of, above, fixed_ns, parameters)}"
 
 
-def _top(of: Candidates, level: Level) -> str:
+def _top(of: CameraOptions, option: Option) -> str:
     camera = of.snapshot.camera
-    if level.variant.covers(camera.width_px, camera.height_px):
+    if option.variant.covers(camera.width_px, camera.height_px):
         return f"covers the camera's own picture of {camera.width_px}x{camera.height_px} px"
     return f"the largest size of {camera.family}"
 
 
-def alone_text(of: Candidates, above: Level, fixed_ns: int, parameters: PlanningParameters) -> str:
-    """Say why a camera could not have a level even with the box to itself."""
+def alone_text(
+    of: CameraOptions, above: Option, fixed_ns: int, parameters: PlanningParameters
+) -> str:
+    """Say why a camera could not have a option even with the box to itself."""
     camera, link = of.snapshot.camera, of.snapshot.link
     size = size_text(above.variant)
     if link.bandwidth_bps is None:
@@ -93,8 +95,8 @@ def alone_text(of: Candidates, above: Level, fixed_ns: int, parameters: Planning
     )
 
 
-def _unserved(of: Candidates, fixed_ns: int, parameters: PlanningParameters) -> str:
-    """Say why not even the smallest level would do."""
+def _unserved(of: CameraOptions, fixed_ns: int, parameters: PlanningParameters) -> str:
+    """Say why not even the smallest option would do."""
     camera, link = of.snapshot.camera, of.snapshot.link
     if not of.rungs:
         return f"no loaded size of {camera.family} is as accurate as {camera.min_accuracy:g}"
@@ -122,15 +124,15 @@ def _uplink(bandwidth_bps: float, size: str, needed_bps: float) -> str:
 
 
 def needed_bps_of(
-    of: Candidates, level: Level, fixed_ns: int, parameters: PlanningParameters
+    of: CameraOptions, option: Option, fixed_ns: int, parameters: PlanningParameters
 ) -> float | None:
-    """Return the bandwidth that a level needs, margins included; None: none would do."""
-    margin_ns = margin_of_ns(of, level, parameters)
+    """Return the bandwidth that a option needs, margins included; None: none would do."""
+    margin_ns = margin_of_ns(of, option, parameters)
     needed_bps = bandwidth_needed_bps(
         of.snapshot.camera,
         of.snapshot.link,
-        frame_bits=level.budget.frame_bits,
-        compute_ns=level.needed_ns + margin_ns,
+        frame_bits=option.budget.frame_bits,
+        compute_ns=option.needed_ns + margin_ns,
         fixed_ns=fixed_ns,
         parameters=parameters,
     )
@@ -139,38 +141,38 @@ def needed_bps_of(
     return needed_bps * parameters.link_upgrade
 
 
-def margin_of_ns(of: Candidates, level: Level, parameters: PlanningParameters) -> int:
-    """Return the time that must be left over at a level: an upgrade asks for some."""
-    above = of.has_px is not None and level.variant.pixels > of.has_px
+def margin_of_ns(of: CameraOptions, option: Option, parameters: PlanningParameters) -> int:
+    """Return the time that must be left over at a option: an upgrade asks for some."""
+    above = of.current_px is not None and option.variant.pixels > of.current_px
     return parameters.latency_upgrade_ns if above else 0
 
 
 def shared(
-    selection: Chosen,
+    allocation: Allocation,
     camera: int,
-    above: Level,
+    above: Option,
     executors: Sequence[ExecutorId],
     parameters: PlanningParameters,
 ) -> str:
-    """Say why a camera could not have a level beside the others."""
+    """Say why a camera could not have a option beside the others."""
     size = size_text(above.variant)
-    refused = selection.refusal(camera, above, parameters)
+    refused = allocation.violation(camera, above, parameters)
     if refused is None or refused.who is None:
         percent = max(1, round(100 * (refused.missing_share if refused else 0)))
-        on = selection.sharing(camera)[1] or executors
+        on = allocation.sharing(camera)[1] or executors
         its = "its" if len(on) == 1 else "their"
-        busy = sharing(selection, camera, executors)
+        busy = sharing(allocation, camera, executors)
         return f"{busy}; {size} would need {percent} % more of {its} time"
     over = ms_up(refused.over_ns)
     if refused.who == camera:
         return f"{size} would wait {over} ms too long behind other cameras' frames"
-    name = selection.cameras[refused.who].snapshot.camera.id
+    name = allocation.cameras[refused.who].snapshot.camera.id
     return f"{size} would make frames of {name} wait {over} ms too long"
 
 
-def sharing(selection: Chosen, camera: int, executors: Sequence[ExecutorId]) -> str:
+def sharing(allocation: Allocation, camera: int, executors: Sequence[ExecutorId]) -> str:
     """Say how many cameras share what."""
-    count, apart = selection.sharing(camera)
+    count, apart = allocation.sharing(camera)
     on = apart or executors
     what = on[0] if len(on) == 1 else f"{len(on)} executors"
     if count == 1:

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.requests import CameraId
-from edgebox.planning.considered import Option, Verdict, considered
+from edgebox.planning.explain import OptionExplanation, Verdict
 from edgebox.runtime.driver import PLANNER_ITERATIONS_MAX
 from edgebox.web.parameters import InPath
 from edgebox.web.routes import Answer, Route, json_response
@@ -25,7 +25,7 @@ async def _considered(site: Site, request: web.Request) -> web.Response:
     snapshot = driver.scheduler.snapshot(driver.clock_ns())
     # Off the loop, like planning itself.
     found = await asyncio.to_thread(
-        considered,
+        explanation,
         snapshot,
         camera,
         site.config.planning_parameters(),
@@ -41,7 +41,7 @@ async def _considered(site: Site, request: web.Request) -> web.Response:
     )
 
 
-def _document(option: Option) -> dict[str, Any]:
+def _document(option: OptionExplanation) -> dict[str, Any]:
     return {
         "variant": option.variant.name,
         "accuracy": option.variant.accuracy,

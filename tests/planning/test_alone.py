@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import ExecutorId
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.planning.alone import best_alone
-from edgebox.planning.candidates import all_candidates
-from edgebox.planning.capacity import timings
-from edgebox.planning.considered import considered
+from edgebox.planning.dedicated import best_alone
+from edgebox.planning.options import all_options
+from edgebox.planning.capacity import batch_times
+from edgebox.planning.explain import explanation
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
 from tests.planning.scene import link, seen, snapshot
@@ -59,7 +59,7 @@ def test_everybody_has_the_largest_that_is_in_time_alone(
         ],
         executors=GPUS[:executors],
     )
-    cameras = all_candidates(of, timings(of, P.quantile), P, alone=True)
+    cameras = all_options(of, batch_times(of, P.quantile), P, alone=True)
     found = best_alone(cameras, executors, P)
     if len(drawn) > executors:
         assert found is None
@@ -141,14 +141,14 @@ def test_the_steadier_an_uplink_the_more_of_it_is_filled() -> None:
 
 def test_the_table_of_sizes_says_what_one_batch_needs() -> None:
     of = box([60], 1)
-    weighed = considered(of, of.cameras[0].camera.id, P, 1000)
+    weighed = explanation(of, of.cameras[0].camera.id, P, 1000)
     assert weighed is not None
     needed_ms = {each.variant.name: each.needed_ns / MS for each in weighed.options}
     assert needed_ms[name(416)] == 30
     chosen = [each for each in weighed.options if each.verdict == "chosen"]
     assert [each.variant.name for each in chosen] == [name(416)]
     two = box([60, 60], 1)
-    weighed = considered(two, two.cameras[0].camera.id, P, 1000)
+    weighed = explanation(two, two.cameras[0].camera.id, P, 1000)
     assert weighed is not None
     assert {each.variant.name: each.needed_ns / MS for each in weighed.options}[name(416)] == 60
 

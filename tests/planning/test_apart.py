@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import ExecutorId
 from edgebox.domain.plans import Assignment, Group, PlanningSnapshot
-from edgebox.planning.apart import Apart, best_apart, kept_apart
-from edgebox.planning.candidates import Candidates, Level, all_candidates
-from edgebox.planning.capacity import Bench, timings
-from edgebox.planning.choice import choose
-from edgebox.planning.considered import considered
+from edgebox.planning.partition import PartitionedAllocation, best_apart, kept_apart
+from edgebox.planning.options import CameraOptions, Option, all_options
+from edgebox.planning.capacity import ExecutorPool, batch_times
+from edgebox.planning.optimisation import choose
+from edgebox.planning.explain import explanation
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
-from edgebox.planning.selection import Chosen
-from edgebox.planning.turns import Turn, asked_of, busy_share, lends_ns, turn
+from edgebox.planning.allocation import Allocation
+from edgebox.planning.batch_cycle import BatchCycle, demand_of, cycle_utilisation, lends_ns, turn
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import camera
 
@@ -49,32 +49,32 @@ def drawn_cameras(most: int) -> st.SearchStrategy[list[tuple[int, int, float]]]:
     )
 
 
-def prepared(of: PlanningSnapshot) -> tuple[list[Candidates], Bench]:
-    bench = Bench(of, P.quantile)
-    return all_candidates(of, bench.timing(bench.executors), P), bench
+def prepared(of: PlanningSnapshot) -> tuple[list[CameraOptions], ExecutorPool]:
+    pool = ExecutorPool(of, P.quantile)
+    return all_options(of, pool.timing(pool.executors), P), pool
 
 
 def holds(
-    cameras: Sequence[Candidates],
-    levels: Sequence[Level],
-    bench: Bench,
+    cameras: Sequence[CameraOptions],
+    levels: Sequence[Option],
+    pool: ExecutorPool,
     executors: tuple[ExecutorId, ...],
 ) -> bool:
     """Write down a second time what a group must hold."""
-    timing = bench.timing(executors)
-    asked = asked_of(cameras, levels)
-    busy = busy_share(asked, timing) <= P.turn_share * P.upgrade_share
-    return busy and isinstance(turn(asked, timing, P.latency_upgrade_ns), Turn)
+    timing = pool.timing(executors)
+    asked = demand_of(cameras, levels)
+    busy = cycle_utilisation(asked, timing) <= P.turn_share * P.upgrade_share
+    return busy and isinstance(solve_cycle(asked, timing, P.latency_upgrade_ns), BatchCycle)
 
 
-def worth(levels: Sequence[Level]) -> float:
+def worth(levels: Sequence[Option]) -> float:
     return sum(level.variant.accuracy * level.rate_hz for level in levels)
 
 
-def best_of_all(cameras: Sequence[Candidates], bench: Bench) -> float | None:
+def best_of_all(cameras: Sequence[CameraOptions], pool: ExecutorPool) -> float | None:
     """Return the most that two groups can bring, over all ways to divide everything."""
     best: float | None = None
-    executors = bench.executors
+    executors = pool.executors
     for homes in product((0, 1), repeat=len(cameras)):
         if len(set(homes)) < 2:
             continue
@@ -90,7 +90,7 @@ def best_of_all(cameras: Sequence[Candidates], bench: Bench) -> float | None:
                     holds(
                         [c for c, h in zip(cameras, homes, strict=True) if h == k],
                         [v for v, h in zip(levels, homes, strict=True) if h == k],
-                        bench,
+                        pool,
                         part,
                     )
                     for k, part in ((0, executors[:first]), (1, executors[first:]))
@@ -105,11 +105,11 @@ def best_of_all(cameras: Sequence[Candidates], bench: Bench) -> float | None:
 def test_the_search_is_close_to_the_best_of_all_ways_to_part(
     drawn: list[tuple[int, int, float]], executors: int, gain: float
 ) -> None:
-    cameras, bench = prepared(box(drawn, executors, gain))
+    cameras, pool = prepared(box(drawn, executors, gain))
     if not all(c.served for c in cameras):
         return
-    found = best_apart(cameras, bench, P, 1000)
-    best = best_of_all(cameras, bench)
+    found = best_apart(cameras, pool, P, 1000)
+    best = best_of_all(cameras, pool)
     if found is None:
         assert best is None
         return
@@ -122,12 +122,12 @@ def test_the_search_is_close_to_the_best_of_all_ways_to_part(
 def test_what_is_found_holds_group_by_group(
     drawn: list[tuple[int, int, float]], executors: int, gain: float
 ) -> None:
-    cameras, bench = prepared(box(drawn, executors, gain))
-    found = best_apart(cameras, bench, P, 1000)
+    cameras, pool = prepared(box(drawn, executors, gain))
+    found = best_apart(cameras, pool, P, 1000)
     if found is None:
         return
     used = [e for group in found.groups for e in group.executors]
-    assert sorted(used) == sorted(bench.executors)
+    assert sorted(used) == sorted(pool.executors)
     names = [name for group in found.groups for name in group.variants]
     assert len(set(names)) == len(names)
     served = [at for part in found.parts for at in part.members]
@@ -136,8 +136,8 @@ def test_what_is_found_holds_group_by_group(
         of = [cameras[at] for at in part.members]
         levels = [found.levels[at] for at in part.members]
         assert {level.variant.name for level in levels} == set(group.variants)
-        assert holds(of, levels, bench, group.executors)
-        assert group.lends_ns == lends_ns(asked_of(of, levels), bench.timing(group.executors))
+        assert holds(of, levels, pool, group.executors)
+        assert group.lends_ns == steal_budget_ns(demand_of(of, levels), pool.timing(group.executors))
 
 
 @settings(max_examples=80, deadline=None)
@@ -146,14 +146,14 @@ def test_apart_only_where_it_is_better(
     drawn: list[tuple[int, int, float]], executors: int, gain: float
 ) -> None:
     of = box(drawn, executors, gain)
-    cameras, bench = prepared(of)
-    timing = timings(of, P.quantile)
+    cameras, pool = prepared(of)
+    timing = batch_times(of, P.quantile)
     together = choose(cameras, timing, P, 1000)
-    chosen = choose(cameras, timing, P, 1000, bench)
+    chosen = choose(cameras, timing, P, 1000, pool)
     assert chosen.served >= together.served
     if chosen.served == together.served:
         assert chosen.accuracy_rate >= together.accuracy_rate
-    if not isinstance(chosen, Apart):
+    if not isinstance(chosen, PartitionedAllocation):
         assert chosen.groups == ()
         assert type(chosen) is type(together)
 
@@ -161,7 +161,7 @@ def test_apart_only_where_it_is_better(
 MIXED = [(80, 25, 100.0), (80, 25, 100.0), (400, 25, 100.0), (400, 25, 100.0)]
 
 
-def mixed(has: Chosen | None = None) -> PlanningSnapshot:
+def mixed(has: Allocation | None = None) -> PlanningSnapshot:
     """Two with a tight deadline, two with a loose one; in force is what they have, if anything."""
     of = box(MIXED, 2, 0.8)
     if has is None:
@@ -177,11 +177,11 @@ def mixed(has: Chosen | None = None) -> PlanningSnapshot:
 
 
 def test_a_tight_deadline_no_longer_bounds_the_others_batches() -> None:
-    cameras, bench = prepared(mixed())
-    timing = bench.timing(bench.executors)
+    cameras, pool = prepared(mixed())
+    timing = pool.timing(pool.executors)
     together = choose(cameras, timing, P, 1000)
-    chosen = choose(cameras, timing, P, 1000, bench)
-    assert isinstance(chosen, Apart)
+    chosen = choose(cameras, timing, P, 1000, pool)
+    assert isinstance(chosen, PartitionedAllocation)
     assert [part.members for part in chosen.parts] == [(0, 1), (2, 3)]
     assert chosen.accuracy_rate > 1.01 * together.accuracy_rate
     assert chosen.utilisation <= P.turn_share
@@ -195,30 +195,30 @@ def test_a_plan_says_who_works_apart_and_reasons_name_them() -> None:
         assert list(answer.assignments.values())[at].variant in group.variants
     reasons = " ".join(each.reason for each in answer.assignments.values())
     assert "four cameras" not in reasons
-    weighed = considered(mixed(), mixed().cameras[0].camera.id, P, 1000)
+    weighed = explanation(mixed(), mixed().cameras[0].camera.id, P, 1000)
     assert weighed is not None
     assert [each.verdict for each in weighed.options].count("chosen") == 1
 
 
 def test_what_is_in_force_stays_unless_another_is_better_by_the_margin() -> None:
-    cameras, bench = prepared(mixed())
-    found = best_apart(cameras, bench, P, 1000)
+    cameras, pool = prepared(mixed())
+    found = best_apart(cameras, pool, P, 1000)
     assert found is not None
-    cameras, bench = prepared(mixed(found))
-    kept = kept_apart(cameras, bench, P, 1000)
+    cameras, pool = prepared(mixed(found))
+    kept = kept_apart(cameras, pool, P, 1000)
     assert kept is not None
     assert [part.members for part in kept.parts] == [part.members for part in found.parts]
     assert kept.accuracy_rate >= found.accuracy_rate
-    chosen = choose(cameras, bench.timing(bench.executors), P, 1000, bench)
-    assert isinstance(chosen, Apart)
+    chosen = choose(cameras, pool.timing(pool.executors), P, 1000, pool)
+    assert isinstance(chosen, PartitionedAllocation)
     assert [level.variant.name for level in chosen.levels] == [
         level.variant.name for level in kept.levels
     ]
 
 
 def test_groups_in_force_end_with_their_executors() -> None:
-    cameras, bench = prepared(mixed())
-    found = best_apart(cameras, bench, P, 1000)
+    cameras, pool = prepared(mixed())
+    found = best_apart(cameras, pool, P, 1000)
     assert found is not None
     one = replace(mixed(found), profiles={GPUS[0]: mixed().profiles[GPUS[0]]})
     answer = plan(one, random.Random(1), 1000)
@@ -226,13 +226,13 @@ def test_groups_in_force_end_with_their_executors() -> None:
 
 
 def test_who_comes_new_joins_a_group_that_is_there() -> None:
-    cameras, bench = prepared(mixed())
-    found = best_apart(cameras, bench, P, 1000)
+    cameras, pool = prepared(mixed())
+    found = best_apart(cameras, pool, P, 1000)
     assert found is not None
     before = mixed(found)
     joined = replace(before, cameras=(*before.cameras, seen(camera("new", 400, 5))))
-    cameras, bench = prepared(joined)
-    kept = kept_apart(cameras, bench, P, 1000)
+    cameras, pool = prepared(joined)
+    kept = kept_apart(cameras, pool, P, 1000)
     assert kept is None or sorted(at for p in kept.parts for at in p.members) == [0, 1, 2, 3, 4]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from edgebox.domain.plans import Group, Plan, PlanningSnapshot
 from edgebox.planning.by_application import by_application
-from edgebox.planning.considered import considered
+from edgebox.planning.explain import explanation
 from edgebox.planning.planner import DEFAULTS, plan
 from tests.planning.scene import seen, snapshot
 from tests.scheduling.scene import CPU, FAMILY, camera, name
@@ -78,7 +78,7 @@ def test_applications_that_are_alike_count_as_one() -> None:
 def test_plans_and_tables_speak_of_variants_that_exist() -> None:
     of = mixed(short=0.25, long=4.0)
     assert {a.variant for a in planned(of).assignments.values()} <= NAMES
-    table = considered(of, of.cameras[2].camera.id, DEFAULTS, 2000)
+    table = explanation(of, of.cameras[2].camera.id, DEFAULTS, 2000)
     assert table is not None
     assert {option.variant.name for option in table.options} == NAMES
     assert all("(" not in option.why for option in table.options)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from edgebox.domain.models import ExecutorId
-from edgebox.planning.capacity import Bench, timings
+from edgebox.planning.capacity import ExecutorPool, batch_times
 from tests.planning.scene import snapshot
 from tests.scheduling.scene import CPU, MS, name
 
@@ -14,7 +14,7 @@ S = 1000 * MS
 
 
 def test_without_gain_from_batches_a_rate_costs_its_single_batches() -> None:
-    of = timings(snapshot([]), 0.99)[name(256)]
+    of = batch_times(snapshot([]), 0.99)[name(256)]
     assert of.single_ns == 12 * MS
     for window_ns in (1, S):
         assert of.share(25, window_ns) == pytest.approx(25 * 0.012)
@@ -34,13 +34,13 @@ def test_without_gain_from_batches_a_rate_costs_its_single_batches() -> None:
 def test_a_batch_counts_when_enough_requests_gather_and_it_fits(
     rate_hz: float, window_ms: int, per_request_ms: float
 ) -> None:
-    of = timings(snapshot([], gain=0.8), 0.99)[name(256)]
+    of = batch_times(snapshot([], gain=0.8), 0.99)[name(256)]
     share = of.share(rate_hz, window_ms * MS)
     assert share == pytest.approx(rate_hz * per_request_ms / 1000)
 
 
 def test_two_executors_share_the_work_and_slowdown_counts() -> None:
-    of = timings(snapshot([], executors=TWO, slowdown=1.5), 0.99)[name(256)]
+    of = batch_times(snapshot([], executors=TWO, slowdown=1.5), 0.99)[name(256)]
     assert of.single_ns == 18 * MS
     assert of.share(10, S) == pytest.approx(10 * 0.018 / 2)
 
@@ -51,10 +51,10 @@ def test_others_that_run_slow_what_is_planned_for() -> None:
         executor: {variant: replace(p, interference=0.4) for variant, p in known.items()}
         for executor, known in of.profiles.items()
     }
-    plain, beside = timings(of, 0.99), replace(of, profiles=profiles, others=0.5)
-    slowed = timings(beside, 0.99)
+    plain, beside = batch_times(of, 0.99), replace(of, profiles=profiles, others=0.5)
+    slowed = batch_times(beside, 0.99)
     for variant in slowed:
         assert slowed[variant].single_ns == pytest.approx(1.2 * plain[variant].single_ns, rel=1e-6)
     # A part of the executors still has all the others beside it.
-    part = Bench(beside, 0.99).timing((CPU,))
+    part = ExecutorPool(beside, 0.99).timing((CPU,))
     assert part[name(128)].single_ns == slowed[name(128)].single_ns

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.planning.considered import Considered, considered
+from edgebox.planning.explain import Explanation, explanation
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
 from tests.planning.scene import link, seen, snapshot
@@ -18,13 +18,13 @@ P = PlanningParameters()
 ITERATIONS = 10_000
 
 
-def weighed(of: PlanningSnapshot, at: int = 0) -> Considered:
-    found = considered(of, of.cameras[at].camera.id, P, ITERATIONS)
+def weighed(of: PlanningSnapshot, at: int = 0) -> Explanation:
+    found = explanation(of, of.cameras[at].camera.id, P, ITERATIONS)
     assert found is not None
     return found
 
 
-def verdicts(of: Considered) -> dict[str, str]:
+def verdicts(of: Explanation) -> dict[str, str]:
     return {option.variant.name: option.verdict for option in of.options}
 
 
@@ -35,7 +35,7 @@ def test_exactly_the_planned_size_is_chosen_with_the_planned_sentence(
 ) -> None:
     at = drawn % len(of.cameras)
     planned = plan(of, random.Random(1), ITERATIONS).assignments
-    found = considered(of, of.cameras[at].camera.id, P, ITERATIONS)
+    found = explanation(of, of.cameras[at].camera.id, P, ITERATIONS)
     given_ = planned.get(of.cameras[at].camera.id)
     if found is None or given_ is None:
         assert found is None and given_ is None
@@ -58,7 +58,7 @@ def test_who_is_alone_with_a_better_link_gets_what_only_the_link_forbade(
 ) -> None:
     one = of.cameras[drawn % len(of.cameras)]
     of = replace(of, cameras=(replace(one, current=None, lowered_ns=None),))
-    found = considered(of, one.camera.id, P, ITERATIONS)
+    found = explanation(of, one.camera.id, P, ITERATIONS)
     if found is None or found.bandwidth_bps is None:
         return
     for option in found.options:
@@ -145,5 +145,5 @@ def test_a_deadline_that_no_link_can_meet_says_so() -> None:
 
 
 def test_nothing_is_considered_for_a_camera_that_is_not_there() -> None:
-    assert considered(snapshot([seen()]), camera("other").id, P, ITERATIONS) is None
-    assert considered(snapshot([seen()], variants=()), camera().id, P, ITERATIONS) is None
+    assert explanation(snapshot([seen()]), camera("other").id, P, ITERATIONS) is None
+    assert explanation(snapshot([seen()], variants=()), camera().id, P, ITERATIONS) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.planning.admission import refusal
-from edgebox.planning.considered import considered
+from edgebox.planning.explain import explanation
 from edgebox.planning.disjoint import part_of, parts
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import _plan_part, plan
@@ -120,6 +120,6 @@ def test_newcomers_and_questions_are_weighed_in_their_part() -> None:
     newcomer = replace(camera("new"), family=FamilyName("yard"))
     assert refusal(whole, newcomer, PARAMETERS) is None
     only = box([["yard"]], yard)
-    asked = considered(whole, yard[0].camera.id, PARAMETERS, 1000)
-    assert asked == considered(only, yard[0].camera.id, PARAMETERS, 1000)
+    asked = explanation(whole, yard[0].camera.id, PARAMETERS, 1000)
+    assert asked == explanation(only, yard[0].camera.id, PARAMETERS, 1000)
     assert part_of(whole, FamilyName("nobody's")) is whole

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.planning.candidates import Candidates, Level, candidates
-from edgebox.planning.capacity import Timing, timings
-from edgebox.planning.choice import choose
-from edgebox.planning.ground import on_the_ground
+from edgebox.planning.options import CameraOptions, Option, candidates
+from edgebox.planning.capacity import BatchTimes, batch_times
+from edgebox.planning.optimisation import choose
+from edgebox.planning.minimum import on_the_ground
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
 from edgebox.planning.steps import best_by_steps
-from edgebox.planning.turn_selection import best_in_turns
-from edgebox.planning.turns import Asked, Late, Turn, asked_of, busy_share, lends_ns, turn
+from edgebox.planning.cycle_allocation import best_in_turns
+from edgebox.planning.batch_cycle import VariantDemand, DeadlineMiss, BatchCycle, demand_of, cycle_utilisation, lends_ns, turn
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import CPU, MS, camera, name
 
@@ -29,9 +29,9 @@ TWO = (CPU, ExecutorId("cpu/1"))
 S = 1000 * MS
 
 
-def rows(*times_ms: float, executors: int = 1) -> Timing:
+def rows(*times_ms: float, executors: int = 1) -> BatchTimes:
     """Batches of 1, 2, ... on executors that are alike."""
-    return Timing(
+    return BatchTimes(
         round(times_ms[0] * MS),
         tuple((n, round(t * MS), t * MS / executors) for n, t in enumerate(times_ms, 1)),
     )
@@ -40,35 +40,35 @@ def rows(*times_ms: float, executors: int = 1) -> Timing:
 def test_one_variant_on_one_executor_is_jellyfishs_test() -> None:
     timing = {name(256): rows(10, 15, 20)}
     # 120 requests/s are 1.2 in 10 ms and 1.8 in 15 ms: batches of two, and 2 x 15 ms fit.
-    asked = {name(256): Asked(120, 30 * MS)}
-    assert turn(asked, timing) == Turn(15 * MS, {name(256): 2})
-    assert turn({name(256): Asked(120, 30 * MS - 1)}, timing) == Late(name(256), 1)
-    assert turn(asked, timing, margin_ns=5) == Late(name(256), 5)
-    assert isinstance(turn({name(256): Asked(151, S)}, timing), Late)
+    asked = {name(256): VariantDemand(120, 30 * MS)}
+    assert solve_cycle(asked, timing) == BatchCycle(15 * MS, {name(256): 2})
+    assert solve_cycle({name(256): VariantDemand(120, 30 * MS - 1)}, timing) == DeadlineMiss(name(256), 1)
+    assert solve_cycle(asked, timing, margin_ns=5) == DeadlineMiss(name(256), 5)
+    assert isinstance(solve_cycle({name(256): VariantDemand(151, S)}, timing), DeadlineMiss)
 
 
 def test_two_executors_take_half_of_a_variant_each() -> None:
     timing = {name(256): rows(10, 15, 20, executors=2)}
-    assert turn({name(256): Asked(200, 20 * MS)}, timing) == Turn(10 * MS, {name(256): 1})
-    assert turn({name(256): Asked(240, 30 * MS)}, timing) == Turn(15 * MS, {name(256): 2})
+    assert solve_cycle({name(256): VariantDemand(200, 20 * MS)}, timing) == BatchCycle(10 * MS, {name(256): 1})
+    assert solve_cycle({name(256): VariantDemand(240, 30 * MS)}, timing) == BatchCycle(15 * MS, {name(256): 2})
 
 
 def test_every_active_variant_makes_the_others_wait() -> None:
     timing = {name(256): rows(10, 15), name(416): rows(30, 45)}
-    asked = {name(256): Asked(10, 50 * MS), name(416): Asked(10, 70 * MS)}
-    assert turn(asked, timing) == Turn(40 * MS, {name(256): 1, name(416): 1})
-    assert turn(asked | {name(256): Asked(10, 49 * MS)}, timing) == Late(name(256), MS)
+    asked = {name(256): VariantDemand(10, 50 * MS), name(416): VariantDemand(10, 70 * MS)}
+    assert solve_cycle(asked, timing) == BatchCycle(40 * MS, {name(256): 1, name(416): 1})
+    assert solve_cycle(asked | {name(256): VariantDemand(10, 49 * MS)}, timing) == DeadlineMiss(name(256), MS)
 
 
 def test_who_is_best_effort_asks_for_time_but_not_for_haste() -> None:
     timing = {name(256): rows(10, 15)}
-    assert isinstance(turn({name(256): Asked(20)}, timing), Turn)
+    assert isinstance(solve_cycle({name(256): VariantDemand(20)}, timing), BatchCycle)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    asked: dict[VariantName, Asked]
-    timing: dict[VariantName, Timing]
+    asked: dict[VariantName, VariantDemand]
+    timing: dict[VariantName, BatchTimes]
 
 
 @st.composite
@@ -82,7 +82,7 @@ def problems(draw: st.DrawFn) -> Drawn:
         times = [first * (1 + n * (1 - gain)) for n in range(4)]
         timing[each] = rows(*times, executors=executors)
     asked = {
-        each: Asked(draw(st.floats(0.5, 200)), draw(st.integers(5, 400)) * MS) for each in names
+        each: VariantDemand(draw(st.floats(0.5, 200)), draw(st.integers(5, 400)) * MS) for each in names
     }
     return Drawn(asked, timing)
 
@@ -107,8 +107,8 @@ def test_a_turn_is_found_where_there_is_one_and_none_is_shorter(of: Drawn) -> No
         )
         if holds and in_time:
             working.append((wait_ns, sizes))
-    found = turn(of.asked, of.timing)
-    if isinstance(found, Late):
+    found = solve_cycle(of.asked, of.timing)
+    if isinstance(found, DeadlineMiss):
         assert working == []
         assert found.over_ns > 0
     else:
@@ -121,8 +121,8 @@ def test_whoever_runs_batches_in_turns_is_never_late(of: Drawn, seed: int) -> No
     """One executor runs what has gathered of each variant, round and round; frames come evenly."""
     rng = random.Random(seed)
     one = {n: rows(*(longest / MS for _, longest, _ in t.batches)) for n, t in of.timing.items()}
-    found = turn(of.asked, one)
-    if isinstance(found, Late):
+    found = solve_cycle(of.asked, one)
+    if isinstance(found, DeadlineMiss):
         return
     arrivals = {
         n: [(rng.random() + k) / asked.rate_hz * 1e9 for k in range(60)]
@@ -148,12 +148,12 @@ def test_what_is_lent_while_nobody_waits_makes_nobody_late(of: Drawn, seed: int)
     """Whenever the executor is idle it runs a foreign batch, as long as may be."""
     rng = random.Random(seed)
     one = {n: rows(*(longest / MS for _, longest, _ in t.batches)) for n, t in of.timing.items()}
-    if isinstance(turn(of.asked, one), Late):
+    if isinstance(solve_cycle(of.asked, one), DeadlineMiss):
         return
-    guest_ns = lends_ns(of.asked, one)
-    assert isinstance(turn(of.asked, one, guest_ns=guest_ns), Turn)
-    longer = turn(of.asked, one, guest_ns=guest_ns + MS)
-    assert isinstance(longer, Late)
+    guest_ns = steal_budget_ns(of.asked, one)
+    assert isinstance(solve_cycle(of.asked, one, guest_ns=guest_ns), BatchCycle)
+    longer = solve_cycle(of.asked, one, guest_ns=guest_ns + MS)
+    assert isinstance(longer, DeadlineMiss)
     periods = {n: 1e9 / asked.rate_hz for n, asked in of.asked.items()}
     firsts = {n: rng.random() * period for n, period in periods.items()}
     arrivals = {n: [firsts[n] + k * p for k in range(60)] for n, p in periods.items()}
@@ -173,18 +173,18 @@ def test_what_is_lent_while_nobody_waits_makes_nobody_late(of: Drawn, seed: int)
                 now_ns += guest_ns - 1
 
 
-def levels_of(of: PlanningSnapshot) -> tuple[list[Candidates], dict[VariantName, Timing]]:
-    timing = timings(of, P.quantile)
-    found = (candidates(each, of, timing, P) for each in of.cameras)
+def levels_of(of: PlanningSnapshot) -> tuple[list[CameraOptions], dict[VariantName, BatchTimes]]:
+    timing = batch_times(of, P.quantile)
+    found = (camera_options(each, of, timing, P) for each in of.cameras)
     return [each for each in found if each is not None], timing
 
 
 def allowed(
-    cameras: Sequence[Candidates], levels: Sequence[Level], timing: dict[VariantName, Timing]
+    cameras: Sequence[CameraOptions], levels: Sequence[Option], timing: dict[VariantName, BatchTimes]
 ) -> bool:
-    asked = asked_of(cameras, levels)
-    busy = busy_share(asked, timing) <= P.turn_share * P.upgrade_share
-    return busy and isinstance(turn(asked, timing, P.latency_upgrade_ns), Turn)
+    asked = demand_of(cameras, levels)
+    busy = cycle_utilisation(asked, timing) <= P.turn_share * P.upgrade_share
+    return busy and isinstance(solve_cycle(asked, timing, P.latency_upgrade_ns), BatchCycle)
 
 
 boxes = st.builds(

@@ -2,7 +2,7 @@
 
 A variant is a candidate when the camera's compute budget covers the worst case of waiting for
 one batch as long as its own and then running (Jellyfish, Eq. 6), and its uplink carries the
-rate. A camera that has an executor to itself waits for nobody (`alone.py`). Above what the camera
+rate. A camera that has an executor to itself waits for nobody (`dedicated.py`). Above what the camera
 has now, all must hold with a margin, so that advice does not flap.
 """
 
@@ -14,12 +14,12 @@ from edgebox.domain.models import Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.budgets import Budget, budget
-from edgebox.planning.capacity import Timing
+from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.parameters import PlanningParameters
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Option:
     """One variant for one camera."""
 
     variant: Variant
@@ -32,7 +32,7 @@ class Level:
     believed; None: it shares."""
 
     @property
-    def alone(self) -> bool:
+    def dedicated(self) -> bool:
         """Say whether its camera has an executor to itself."""
         return self.reserve_ns is not None
 
@@ -53,19 +53,19 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class CameraOptions:
     """What one camera could be given."""
 
     snapshot: CameraSnapshot
-    levels: tuple[Level, ...]
+    options: tuple[Option, ...]
     """From the smallest up, at least one."""
     served: bool
     """False: nothing fits, the only level is best effort."""
-    rungs: tuple[Level, ...]
+    rungs: tuple[Option, ...]
     """All of its family that make sense for it, fitting or not; for reasons."""
-    smallest: Level
+    smallest: Option
     """The family's smallest variant, whatever accuracy was asked for."""
-    has_px: int | None
+    current_px: int | None
     """Input pixels of the variant it has now; None: a new camera."""
     least_hz: float = 0.0
     """Below this rate it is not served."""
@@ -77,99 +77,106 @@ class Candidates:
     @property
     def current(self) -> int:
         """Index of the largest level that is no larger than what the camera has; 0: none is."""
-        if self.has_px is None:
+        if self.current_px is None:
             return 0
-        sizes = [level.variant.pixels for level in self.levels]
-        return max(0, bisect_right(sizes, self.has_px) - 1)
+        sizes = [level.variant.pixels for level in self.options]
+        return max(0, bisect_right(sizes, self.current_px) - 1)
 
-    def best_effort(self) -> "Candidates":
+    def best_effort(self) -> "CameraOptions":
         """Return what remains when this camera cannot be served beside the others."""
-        return replace(self, levels=(self.smallest,), served=False)
+        return replace(self, options=(self.smallest,), served=False)
 
-    def crowded_out(self, rate_hz: float) -> "Candidates":
+    def crowded_out(self, rate_hz: float) -> "CameraOptions":
         """Return what remains when the others need the time: best effort at this rate at most."""
         least = replace(self.smallest, rate_hz=min(rate_hz, self.smallest.rate_hz))
-        return replace(self, levels=(least,), served=False, crowded=True)
+        return replace(self, options=(least,), served=False, crowded=True)
 
-    def slowed(self, ceiling_hz: float, rate_min_hz: float) -> "Candidates":
+    def slowed(self, ceiling_hz: float, rate_min_hz: float) -> "CameraOptions":
         """Return this camera at its smallest level only, its rate lowered as far as it may be."""
-        level = self.levels[0]
+        level = self.options[0]
         if level.rate_hz <= ceiling_hz:
-            return replace(self, levels=(level,))
+            return replace(self, options=(level,))
         least_hz = self.least_hz if self.served else min(rate_min_hz, level.rate_hz)
         rate_hz = max(least_hz, round_rate(ceiling_hz))
-        return replace(self, levels=(replace(level, rate_hz=rate_hz),))
+        return replace(self, options=(replace(level, rate_hz=rate_hz),))
 
 
-def all_candidates(
+def all_options(
     snapshot: PlanningSnapshot,
-    timing: Mapping[VariantName, Timing],
+    timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
     *,
-    alone: bool = False,
-) -> list[Candidates]:
+    dedicated: bool = False,
+) -> list[CameraOptions]:
     """Find what each camera could be given; those without a loaded variant are left out."""
-    found = (candidates(c, snapshot, timing, parameters, alone=alone) for c in snapshot.cameras)
+    found = (
+        camera_options(c, snapshot, timing, parameters, dedicated=dedicated)
+        for c in snapshot.cameras
+    )
     return [each for each in found if each is not None]
 
 
-def lone_candidates(
+def dedicated_options(
     snapshot: PlanningSnapshot,
-    timing: Mapping[VariantName, Timing],
+    timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
     *,
     cameras: int,
     executors: int,
-) -> list[Candidates]:
+) -> list[CameraOptions]:
     """Find what each of some cameras could be given with one of some executors to itself.
 
     Empty where none could be spared: one executor for several cameras.
     """
     if cameras > executors and executors < 2:
         return []
-    return all_candidates(snapshot, timing, parameters, alone=True)
+    return all_options(snapshot, timing, parameters, dedicated=True)
 
 
-def candidates(
+def camera_options(
     camera: CameraSnapshot,
     snapshot: PlanningSnapshot,
-    timing: Mapping[VariantName, Timing],
+    timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
     *,
-    alone: bool = False,
-) -> Candidates | None:
+    dedicated: bool = False,
+) -> CameraOptions | None:
     """Find what a camera could be given; None: no variant of its family is loaded."""
     family = _rising(camera, snapshot.variants, timing)
     if not family:
         return None
-    smallest = level_of(camera, family[0], snapshot.fixed_ns, timing, parameters, alone=alone)
+    smallest = option_of(
+        camera, family[0], snapshot.fixed_ns, timing, parameters, dedicated=dedicated
+    )
     # Best effort is what is left when its least rate is out of reach: only the box's counts then.
     box_least_hz = min(parameters.rate_min_hz, camera.camera.rate_hz)
     smallest = replace(smallest, rate_hz=_reduced(camera, smallest, box_least_hz))
     least_hz = least_rate(camera.camera, parameters)
     rungs = tuple(
-        level_of(camera, variant, snapshot.fixed_ns, timing, parameters, alone=alone)
+        option_of(camera, variant, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
         for variant in _sensible(camera, family)
     )
-    has_px = _pixels_now(camera, family)
-    held = has_px is not None and _held(camera, snapshot.taken_ns, parameters)
+    current_px = _current_pixels(camera, family)
+    held = current_px is not None and _held(camera, snapshot.taken_ns, parameters)
     links = camera.link
     if links.bandwidth_bps is not None:
         links = replace(links, bandwidth_bps=links.bandwidth_bps / parameters.link_upgrade)
     levels = []
     for rung in rungs:
-        above = has_px is not None and rung.variant.pixels > has_px
+        above = current_px is not None and rung.variant.pixels > current_px
         if _carried(camera, rung) and (
             not above or (not held and _holds(camera, links, rung, snapshot.fixed_ns, parameters))
         ):
             levels.append(rung)
     if levels:
-        return Candidates(camera, tuple(levels), True, rungs, smallest, has_px, least_hz, held)
+        return CameraOptions(
+            camera, tuple(levels), True, rungs, smallest, current_px, least_hz, held
+        )
     for rung in rungs:
         if rung.fits and rung.budget.rate_hz >= least_hz:
             slower = replace(rung, rate_hz=_reduced(camera, rung, least_hz))
-            return Candidates(camera, (slower,), True, rungs, smallest, has_px, least_hz)
-    return Candidates(camera, (smallest,), False, rungs, smallest, has_px, least_hz)
+            return CameraOptions(camera, (slower,), True, rungs, smallest, current_px, least_hz)
+    return CameraOptions(camera, (smallest,), False, rungs, smallest, current_px, least_hz)
 
 
 def least_rate(camera: Camera, parameters: PlanningParameters) -> float:
@@ -183,7 +190,7 @@ def _held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters)
 
 
 def _rising(
-    camera: CameraSnapshot, variants: Sequence[Variant], timing: Mapping[VariantName, Timing]
+    camera: CameraSnapshot, variants: Sequence[Variant], timing: Mapping[VariantName, BatchTimes]
 ) -> list[Variant]:
     """Return the loaded variants of a family, without those that are larger but no better."""
     rising: list[Variant] = []
@@ -206,20 +213,20 @@ def _sensible(camera: CameraSnapshot, family: Sequence[Variant]) -> list[Variant
     return sensible
 
 
-def level_of(
+def option_of(
     camera: CameraSnapshot,
     variant: Variant,
     fixed_ns: int,
-    timing: Mapping[VariantName, Timing],
+    timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
     *,
-    alone: bool = False,
-) -> Level:
+    dedicated: bool = False,
+) -> Option:
     """Return what one loaded variant would be for a camera, sensible or not."""
     of = budget(camera.camera, camera.link, variant, fixed_ns, parameters)
     single_ns = timing[variant.name].single_ns
-    reserve_ns = _reserve_ns(camera, of, single_ns) if alone else None
-    return Level(variant, of, single_ns, camera.camera.rate_hz, reserve_ns)
+    reserve_ns = _reserve_ns(camera, of, single_ns) if dedicated else None
+    return Option(variant, of, single_ns, camera.camera.rate_hz, reserve_ns)
 
 
 def _reserve_ns(camera: CameraSnapshot, of: Budget, single_ns: int) -> int:
@@ -237,14 +244,14 @@ def _reserve_ns(camera: CameraSnapshot, of: Budget, single_ns: int) -> int:
     return min(single_ns, bad_second_ns + camera.surplus_ns)
 
 
-def _carried(camera: CameraSnapshot, level: Level) -> bool:
+def _carried(camera: CameraSnapshot, level: Option) -> bool:
     return level.fits and level.budget.rate_hz >= camera.camera.rate_hz
 
 
 def _holds(
     camera: CameraSnapshot,
     weaker: LinkState,
-    level: Level,
+    level: Option,
     fixed_ns: int,
     parameters: PlanningParameters,
 ) -> bool:
@@ -253,12 +260,12 @@ def _holds(
     return _carried(camera, replace(level, budget=left))
 
 
-def _pixels_now(camera: CameraSnapshot, family: Sequence[Variant]) -> int | None:
+def _current_pixels(camera: CameraSnapshot, family: Sequence[Variant]) -> int | None:
     now = camera.current
     return next((v.pixels for v in family if now is not None and v.name == now.variant), None)
 
 
-def _reduced(camera: CameraSnapshot, level: Level, least_hz: float) -> float:
+def _reduced(camera: CameraSnapshot, level: Option, least_hz: float) -> float:
     """Return the rate that the uplink carries at this level, a round figure."""
     if level.budget.rate_hz >= camera.camera.rate_hz:
         return camera.camera.rate_hz

@@ -12,11 +12,17 @@ from edgebox.domain.models import ExecutorId, Variant
 from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import CameraId
+from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication, by_application
-from edgebox.planning.candidates import Candidates, Level, all_candidates, level_of, lone_candidates
-from edgebox.planning.capacity import Bench
-from edgebox.planning.choice import choose
+from edgebox.planning.capacity import batch_times
 from edgebox.planning.disjoint import part_of
+from edgebox.planning.optimisation import optimise
+from edgebox.planning.options import (
+    CameraOptions,
+    Option,
+    camera_options,
+    option_of,
+)
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import (
     alone_text,
@@ -28,7 +34,6 @@ from edgebox.planning.reasons import (
     sharing,
     size_text,
 )
-from edgebox.planning.selection import Chosen
 
 Verdict = Literal[
     "chosen", "smaller", "shared", "alone", "not_yet", "inaccurate", "no_gain", "covered"
@@ -40,7 +45,7 @@ accurate than a smaller one; a smaller one takes the camera's whole picture alre
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class OptionExplanation:
     """One size for one camera, with the figures that decide."""
 
     variant: Variant
@@ -60,21 +65,21 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
+class Explanation:
     """What was considered for one camera."""
 
     bandwidth_bps: float | None
     """What the planner believes of its uplink; None: not measured yet."""
-    options: tuple[Option, ...]
+    options: tuple[OptionExplanation, ...]
     """Every loaded size of its family, from the smallest up."""
 
 
-def considered(
+def explanation(
     snapshot: PlanningSnapshot,
     camera: CameraId,
     parameters: PlanningParameters,
     iterations_max: int,
-) -> Considered | None:
+) -> Explanation | None:
     """Plan once more and say what that considers for a camera; None: nothing, it is not there.
 
     As long as `planner.plan` takes, and O(V (V + n)) for V sizes of its family and n cameras.
@@ -84,32 +89,36 @@ def considered(
         return None
     told = by_application(part_of(snapshot, family))
     snapshot = told.snapshot
-    bench = Bench(snapshot, parameters.quantile)
-    timing = bench.together
-    cameras = all_candidates(snapshot, timing, parameters)
-    at = next((n for n, each in enumerate(cameras) if each.snapshot.camera.id == camera), None)
-    if at is None:
+    allocation = optimise(told, iterations_max, parameters)
+    if allocation is None:
         return None
-    lone = lone_candidates(
-        snapshot, timing, parameters, cameras=len(cameras), executors=len(bench.executors)
-    )
-    selection = choose(cameras, timing, parameters, iterations_max, bench, lone=lone)
-    alone = selection.levels[at].alone
-    by_itself = (lone if alone else cameras)[at]
-    enough = len(cameras) <= len(bench.executors)
-    hoped = lone[at] if enough else by_itself
-    weighed = _Weighed(by_itself, selection, at, told, parameters, alone=hoped)
-    of = by_itself.snapshot
+    ids = [each.snapshot.camera.id for each in allocation.cameras]
+    if camera not in ids:
+        return None
+    at = ids.index(camera)
+    of = allocation.cameras[at].snapshot
+    timing = batch_times(snapshot, parameters.quantile)
+    dedicated = allocation.chosen_of(at).dedicated
+
+    def alone(*, dedicated: bool) -> CameraOptions:
+        found = camera_options(of, snapshot, timing, parameters, dedicated=dedicated)
+        assert found is not None
+        return found
+
+    by_itself = alone(dedicated=dedicated)
+    enough = len(ids) <= len(snapshot.profiles)
+    hoped = alone(dedicated=True) if enough else by_itself
+    weighed = _Weighed(by_itself, allocation, at, told, parameters, alone=hoped)
     sizes = sorted(
         (v for v in snapshot.variants if v.family == of.camera.family and v.name in timing),
         key=lambda v: (v.pixels, v.name),
     )
     options = []
     for variant in sizes:
-        level = level_of(of, variant, snapshot.fixed_ns, timing, parameters, alone=alone)
+        level = option_of(of, variant, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
         option = weighed.option(level, sizes)
         options.append(replace(option, variant=told.variant(variant)))
-    return Considered(of.link.bandwidth_bps, tuple(options))
+    return Explanation(of.link.bandwidth_bps, tuple(options))
 
 
 class _Weighed:
@@ -117,29 +126,29 @@ class _Weighed:
 
     def __init__(
         self,
-        by_itself: Candidates,
-        selection: Chosen,
+        by_itself: CameraOptions,
+        allocation: Allocation,
         at: int,
         told: ByApplication,
         parameters: PlanningParameters,
         *,
-        alone: Candidates,
+        alone: CameraOptions,
     ) -> None:
         self._by_itself = by_itself
         self._alone = alone
-        self._selection = selection
+        self._allocation = allocation
         self._at = at
         self._told = told
         self._fixed_ns = told.snapshot.fixed_ns
         self._executors: Sequence[ExecutorId] = tuple(told.snapshot.profiles)
         self._parameters = parameters
 
-    def option(self, level: Level, family: Sequence[Variant]) -> Option:
+    def option(self, level: Option, family: Sequence[Variant]) -> OptionExplanation:
         """Weigh one size."""
         camera, variant = self._by_itself.snapshot.camera, level.variant
         width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
         verdict, why = self._verdict(level, family)
-        return Option(
+        return OptionExplanation(
             variant=variant,
             width_px=width_px,
             height_px=height_px,
@@ -151,29 +160,29 @@ class _Weighed:
             why=why,
         )
 
-    def _verdict(self, level: Level, family: Sequence[Variant]) -> tuple[Verdict, str]:
-        has = self._selection.levels[self._at].variant
+    def _verdict(self, level: Option, family: Sequence[Variant]) -> tuple[Verdict, str]:
+        has = self._allocation.chosen_of(self._at).variant
         if level.variant.name == has.name:
             return "chosen", reason(
-                self._selection, self._at, self._executors, self._fixed_ns, self._parameters
+                self._allocation, self._at, self._executors, self._fixed_ns, self._parameters
             )
         if not _named(level, self._by_itself.rungs):
             return self._senseless(level.variant, family)
-        if not _named(level, self._by_itself.levels):
+        if not _named(level, self._by_itself.options):
             return self._not_even_alone(level)
         if level.variant.pixels < has.pixels:
             return "smaller", f"it would do; {size_text(has)} is more accurate"
-        if _named(level, self._selection.cameras[self._at].levels):
+        if _named(level, self._allocation.cameras[self._at].options):
             return "shared", shared(
-                self._selection, self._at, level, self._executors, self._parameters
+                self._allocation, self._at, level, self._executors, self._parameters
             )
         # All were sent to their smallest size, or it to best effort.
         return "shared", (
-            f"{sharing(self._selection, self._at, self._executors)}, too many for this size"
+            f"{sharing(self._allocation, self._at, self._executors)}, too many for this size"
         )
 
-    def _not_even_alone(self, level: Level) -> tuple[Verdict, str]:
-        if _named(level, self._alone.levels):
+    def _not_even_alone(self, level: Option) -> tuple[Verdict, str]:
+        if _named(level, self._alone.options):
             return "shared", "its frames would need an executor to themselves"
         of, parameters = self._by_itself, self._parameters
         bandwidth_bps = of.snapshot.link.bandwidth_bps
@@ -200,5 +209,5 @@ class _Weighed:
         return "covered", f"a smaller size covers the camera's own picture of {own}"
 
 
-def _named(level: Level, among: Sequence[Level]) -> bool:
+def _named(level: Option, among: Sequence[Option]) -> bool:
     return any(each.variant.name == level.variant.name for each in among)

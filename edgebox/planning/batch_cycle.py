@@ -6,7 +6,7 @@ in R. A request that just misses its batch waits for at most W = max(R, longest 
 its camera is safe if W plus its own batch's time is within its compute budget. With one variant
 this is Jellyfish's Eq. 6 and 7; with one executor it is the round-robin cycle of `cycle.py`.
 Batches grow with the load, so no part of the time need be kept free for unlucky phases; that they
-can still grow is what `busy_share` tells. Limits: all executors have all variants; batches form on
+can still grow is what `cycle_utilisation` tells. Limits: all executors have all variants; batches form on
 whichever is free.
 
 An executor on which nothing waits may begin a foreign batch of length F. What arrives from then on
@@ -20,16 +20,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edgebox.domain.models import VariantName
-from edgebox.planning.candidates import Candidates, Level
-from edgebox.planning.capacity import Timing
+from edgebox.planning.capacity import BatchTimes
+from edgebox.planning.options import CameraOptions, Option
 
 NEVER_NS = 1 << 62
-_LENT_MAX_NS = 10_000_000_000
-_LENT_STEP_NS = 100_000
+_STEAL_MAX_NS = 10_000_000_000
+_STEAL_STEP_NS = 100_000
 
 
 @dataclass(slots=True)
-class Asked:
+class VariantDemand:
     """What the cameras on one variant ask of it."""
 
     rate_hz: float = 0.0
@@ -38,7 +38,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class DeadlineMiss:
     """Why a turn does not work: this variant's requests would be late by so much."""
 
     variant: VariantName
@@ -46,7 +46,7 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class BatchCycle:
     """One batch of each active variant."""
 
     wait_ns: int
@@ -55,23 +55,25 @@ class Turn:
     """Active variant to the size of its batches."""
 
 
-def asked_of(cameras: Sequence[Candidates], levels: Iterable[Level]) -> dict[VariantName, Asked]:
+def demand_of(
+    cameras: Sequence[CameraOptions], chosen: Iterable[Option]
+) -> dict[VariantName, VariantDemand]:
     """Add up what cameras at these levels ask of each variant."""
-    asked: dict[VariantName, Asked] = {}
-    for camera, level in zip(cameras, levels, strict=True):
-        of = asked.setdefault(level.variant.name, Asked())
+    asked: dict[VariantName, VariantDemand] = {}
+    for camera, level in zip(cameras, chosen, strict=True):
+        of = asked.setdefault(level.variant.name, VariantDemand())
         of.rate_hz += level.rate_hz
         if camera.served:
             of.tightest_ns = min(of.tightest_ns, level.budget.compute_ns)
     return asked
 
 
-def turn(
-    asked: Mapping[VariantName, Asked],
-    timing: Mapping[VariantName, Timing],
+def solve_cycle(
+    asked: Mapping[VariantName, VariantDemand],
+    timing: Mapping[VariantName, BatchTimes],
     margin_ns: int = 0,
     guest_ns: int = 0,
-) -> Turn | Late:
+) -> BatchCycle | DeadlineMiss:
     """Find the shortest turn that carries this, or say who is late in every one.
 
     Larger batches make the turn longer and a longer turn makes the batches larger, so the least
@@ -92,7 +94,7 @@ def turn(
             waits_ns = max(wait_ns, round(turn_ns + max(0, guest_ns - pooled_ns)))
             over_ns = waits_ns + longest_ns + margin_ns - asked[name].tightest_ns
             if over_ns > 0:
-                return Late(name, over_ns)
+                return DeadlineMiss(name, over_ns)
         grown = False
         for name, of in asked.items():
             gathers_ns = turn_ns + max(0, guest_ns - batches[name][2])
@@ -102,12 +104,14 @@ def turn(
                 grown = True
                 at[name] += 1
                 if at[name] == len(sizes):
-                    return Late(name, round(turn_ns))
+                    return DeadlineMiss(name, round(turn_ns))
         if not grown:
-            return Turn(wait_ns, {name: size for name, (size, _, _) in batches.items()})
+            return BatchCycle(wait_ns, {name: size for name, (size, _, _) in batches.items()})
 
 
-def lends_ns(asked: Mapping[VariantName, Asked], timing: Mapping[VariantName, Timing]) -> int:
+def steal_budget_ns(
+    asked: Mapping[VariantName, VariantDemand], timing: Mapping[VariantName, BatchTimes]
+) -> int:
     """Return the longest foreign batch that these executors may run while nothing waits for them.
 
     A longer one only makes everybody wait longer, so it is found by halving. O(log(T) V B).
@@ -117,17 +121,19 @@ def lends_ns(asked: Mapping[VariantName, Asked], timing: Mapping[VariantName, Ti
         timing: what its batches take.
     """
     tightest_ns = min((of.tightest_ns for of in asked.values()), default=NEVER_NS)
-    low, high = 0, min(tightest_ns, _LENT_MAX_NS)
-    while high - low > _LENT_STEP_NS:
+    low, high = 0, min(tightest_ns, _STEAL_MAX_NS)
+    while high - low > _STEAL_STEP_NS:
         middle = (low + high) // 2
-        if isinstance(turn(asked, timing, guest_ns=middle), Turn):
+        if isinstance(solve_cycle(asked, timing, guest_ns=middle), BatchCycle):
             low = middle
         else:
             high = middle
     return low
 
 
-def busy_share(asked: Mapping[VariantName, Asked], timing: Mapping[VariantName, Timing]) -> float:
+def cycle_utilisation(
+    asked: Mapping[VariantName, VariantDemand], timing: Mapping[VariantName, BatchTimes]
+) -> float:
     """Return the part of the executors' time that this takes in the largest batches allowed.
 
     A batch is allowed if it can be in time at all: what executors that fell behind may gather.

@@ -17,39 +17,41 @@ executor enough time. O(n V) for n cameras and V variants.
 
 from collections.abc import Sequence
 
-from edgebox.planning.candidates import Candidates, Level
+from edgebox.planning.allocation import Allocation, Violation, raises
+from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.selection import Chosen, Refusal
 
 
-class AloneSelection(Chosen):
+class DedicatedAllocation(Allocation):
     """Levels of cameras that have an executor each."""
 
-    def __init__(self, cameras: Sequence[Candidates], at: Sequence[int], executors: int) -> None:
+    def __init__(self, cameras: Sequence[CameraOptions], at: Sequence[int], executors: int) -> None:
         super().__init__(cameras, at)
         self._executors = executors
 
     @property
     def utilisation(self) -> float:
         """Planned share of the executors' time."""
-        return sum(map(_share, self.levels)) / self._executors
+        return sum(map(_share, self.chosen)) / self._executors
 
     @property
-    def lends_ns(self) -> int:
+    def steal_budget_ns(self) -> int:
         """The longest foreign batch that these executors may run while nothing waits for them."""
-        pairs = zip(self.cameras, self.levels, strict=True)
+        pairs = zip(self.cameras, self.chosen, strict=True)
         left = (level.budget.compute_ns - level.needed_ns for c, level in pairs if c.served)
         return max(0, min(left, default=0))
 
-    def refusal(self, camera: int, level: Level, parameters: PlanningParameters) -> Refusal | None:
+    def violation(
+        self, camera: int, level: Option, parameters: PlanningParameters
+    ) -> Violation | None:
         """Say what forbids a camera to rise to this level; None: nothing does."""
         missing = _share(level) - _limit(self.cameras[camera], level, parameters)
-        return Refusal(missing_share=missing) if missing > 0 else None
+        return Violation(missing_share=missing) if missing > 0 else None
 
 
-def best_alone(
-    cameras: Sequence[Candidates], executors: int, parameters: PlanningParameters
-) -> AloneSelection | None:
+def best_dedicated(
+    cameras: Sequence[CameraOptions], executors: int, parameters: PlanningParameters
+) -> DedicatedAllocation | None:
     """Give every camera an executor; None: there are too few, or one is not enough for somebody.
 
     Args:
@@ -62,19 +64,20 @@ def best_alone(
     at = []
     for of in cameras:
         fits = [
-            n for n, level in enumerate(of.levels) if _share(level) <= _limit(of, level, parameters)
+            n
+            for n, level in enumerate(of.options)
+            if _share(level) <= _limit(of, level, parameters)
         ]
         if not fits:
             return None
         at.append(fits[-1])
-    return AloneSelection(cameras, at, executors)
+    return DedicatedAllocation(cameras, at, executors)
 
 
-def _share(level: Level) -> float:
+def _share(level: Option) -> float:
     """Return the part of one executor's time that a level takes."""
     return level.single_ns * level.rate_hz / 1e9
 
 
-def _limit(of: Candidates, level: Level, parameters: PlanningParameters) -> float:
-    above = of.has_px is not None and level.variant.pixels > of.has_px
-    return parameters.utilisation_upgrade if above else parameters.utilisation_max
+def _limit(of: CameraOptions, level: Option, parameters: PlanningParameters) -> float:
+    return parameters.utilisation_upgrade if raises(of, level) else parameters.utilisation_max

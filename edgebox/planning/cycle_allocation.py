@@ -1,0 +1,141 @@
+"""Owns options that executors can serve which run full batches of a few variants in a cycle. Pure.
+
+The test is that of `batch_cycle`. Where batches gain much, as on a GPU, it admits far more than
+`SharedAllocation`, which credits only batches that gather in half of the tightest budget.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from edgebox.domain.models import VariantName
+from edgebox.planning.allocation import Allocation, Violation, raises
+from edgebox.planning.batch_cycle import (
+    NEVER_NS,
+    DeadlineMiss,
+    VariantDemand,
+    cycle_utilisation,
+    demand_of,
+    solve_cycle,
+    steal_budget_ns,
+)
+from edgebox.planning.capacity import BatchTimes
+from edgebox.planning.options import CameraOptions, Option
+from edgebox.planning.parameters import PlanningParameters
+
+
+class CycleAllocation(Allocation):
+    """Options that executors can serve in full batches, one variant after the other."""
+
+    def __init__(
+        self,
+        cameras: Sequence[CameraOptions],
+        at: Sequence[int],
+        timing: Mapping[VariantName, BatchTimes],
+    ) -> None:
+        super().__init__(cameras, at)
+        self._timing = timing
+
+    @cached_property
+    def demand(self) -> dict[VariantName, VariantDemand]:
+        """What its cameras demand of each variant."""
+        return demand_of(self.cameras, self.chosen)
+
+    @property
+    def utilisation(self) -> float:
+        """Planned share of the executors' time, in the largest batches that deadlines allow."""
+        return cycle_utilisation(self.demand, self._timing)
+
+    @property
+    def steal_budget_ns(self) -> int:
+        """The longest batch of another group that these executors may run while they are idle."""
+        return steal_budget_ns(self.demand, self._timing)
+
+    @cached_property
+    def _by_variant(self) -> dict[VariantName, list[tuple[int, int]]]:
+        """Compute budgets and numbers of the served cameras of each variant, the tightest first."""
+        found: dict[VariantName, list[tuple[int, int]]] = {}
+        for at, (c, option) in enumerate(zip(self.cameras, self.chosen, strict=True)):
+            there = found.setdefault(option.variant.name, [])
+            if c.served:
+                there.append((option.budget.compute_ns, at))
+        return {name: sorted(there) for name, there in found.items()}
+
+    @cached_property
+    def _raised(self) -> int:
+        """How many cameras get a larger variant than they have."""
+        return sum(raises(c, o) for c, o in zip(self.cameras, self.chosen, strict=True))
+
+    def infeasible(self, parameters: PlanningParameters) -> Violation | None:
+        """Return the constraint that these options violate; None: they are feasible."""
+        return self._violation(self.demand, self._raised > 0, parameters, None)
+
+    def violation(
+        self, camera: int, option: Option, parameters: PlanningParameters
+    ) -> Violation | None:
+        """Return the constraint that forbids to give a camera an option; None: none does."""
+        of = self.cameras[camera]
+        has = of.options[self.at[camera]]
+        raised = self._raised - raises(of, has) + raises(of, option)
+        demand = {name: replace(each) for name, each in self.demand.items()}
+        old, new = has.variant.name, option.variant.name
+        demand[old].rate_hz -= has.rate_hz
+        demand[old].tightest_ns = self._tightest(old, camera)[0]
+        if demand[old].rate_hz < 1e-9:
+            del demand[old]
+        added = demand.setdefault(new, VariantDemand())
+        added.rate_hz += option.rate_hz
+        if of.served:
+            added.tightest_ns = min(added.tightest_ns, option.budget.compute_ns)
+        return self._violation(demand, raised > 0, parameters, (camera, option))
+
+    def _tightest(self, variant: VariantName, without: int | None) -> tuple[int, int | None]:
+        """Return the least compute budget of a variant's cameras but for one, and whose it is."""
+        there = self._by_variant.get(variant, [])
+        return next((each for each in there[:2] if each[1] != without), (NEVER_NS, None))
+
+    def _violation(
+        self,
+        demand: Mapping[VariantName, VariantDemand],
+        upgrade: bool,
+        parameters: PlanningParameters,
+        changed: tuple[int, Option] | None,
+    ) -> Violation | None:
+        found = cycle_violation(demand, self._timing, parameters, upgrade)
+        if not isinstance(found, DeadlineMiss):
+            return None if found is None else Violation(missing_share=found)
+        camera, option = changed or (None, None)
+        tightest_ns, who = self._tightest(found.variant, camera)
+        if (
+            camera is not None
+            and option is not None
+            and option.variant.name == found.variant
+            and self.cameras[camera].served
+            and option.budget.compute_ns <= tightest_ns
+        ):
+            who = camera
+        if who is None:
+            return Violation(missing_share=1.0)
+        return Violation(who=who, over_ns=found.over_ns)
+
+
+def cycle_violation(
+    demand: Mapping[VariantName, VariantDemand],
+    timing: Mapping[VariantName, BatchTimes],
+    parameters: PlanningParameters,
+    upgrade: bool,
+) -> DeadlineMiss | float | None:
+    """Test a demand: who misses a deadline, or the share of time that is missing; None: feasible.
+
+    Args:
+        demand: of each active variant.
+        timing: what its batches take.
+        parameters: the tunables.
+        upgrade: some camera gets a larger variant than it has, which asks for a margin.
+    """
+    found = solve_cycle(demand, timing, parameters.latency_upgrade_ns if upgrade else 0)
+    if isinstance(found, DeadlineMiss):
+        return found
+    limit = parameters.turn_share * (parameters.upgrade_share if upgrade else 1.0)
+    missing = cycle_utilisation(demand, timing) - limit
+    return missing if missing > 0 else None

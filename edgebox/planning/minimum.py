@@ -1,0 +1,244 @@
+"""Decides who is served, and at what rates, where not all can be: the minimum allocation. Pure.
+
+All cameras have their smallest sizes. One weak uplink leaves its camera little time, and so everybody small batches. So the cameras with
+the tightest deadlines may become best effort; what the others gain by that is weighed against what
+they lose (`Allocation.service`). Where the executors' time does not suffice, the highest rates are
+lowered to a common ceiling (max-min fairness), none below what its camera can use. Where not even
+these rates fit, the fewest cameras are crowded out: best effort at the least rate of the box.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgebox.domain.models import VariantName
+from edgebox.planning.allocation import BEST_EFFORT_SERVICE
+from edgebox.planning.batch_cycle import NEVER_NS, VariantDemand
+from edgebox.planning.capacity import BatchTimes
+from edgebox.planning.cycle_allocation import cycle_violation
+from edgebox.planning.option_table import Bools, Floats, Ints
+from edgebox.planning.options import CameraOptions
+from edgebox.planning.parameters import PlanningParameters
+
+_HALVINGS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """All cameras at their smallest sizes: what they demand of each variant."""
+
+    demand: Mapping[VariantName, VariantDemand]
+    longest_ns: int
+    """The longest batch that anyone may have to wait for."""
+    slack_ns: int
+    """The longest batch that every served camera can wait for."""
+    window_ns: int
+    """The time in which batches gather: half of the tightest budget."""
+
+    def utilisation(self, timing: Mapping[VariantName, BatchTimes]) -> float:
+        """Return the share of the executors' time that this takes, batches of a window credited."""
+        return sum(timing[n].share(d.rate_hz, self.window_ns) for n, d in self.demand.items())
+
+
+Feasible = Callable[[Load], bool]
+
+
+def shared_feasible(
+    timing: Mapping[VariantName, BatchTimes], parameters: PlanningParameters, share: float = 1.0
+) -> Feasible:
+    """Return the test of `SharedAllocation`, with this part of the time that may be planned."""
+    limit = share * max(parameters.utilisation_slow, parameters.utilisation_max)
+    return lambda load: load.longest_ns <= load.slack_ns and load.utilisation(timing) <= limit
+
+
+def cycle_feasible(
+    timing: Mapping[VariantName, BatchTimes], parameters: PlanningParameters
+) -> Feasible:
+    """Return the test of `CycleAllocation`."""
+    return lambda load: cycle_violation(load.demand, timing, parameters, upgrade=False) is None
+
+
+class Minimum:
+    """Cameras at their smallest sizes, as arrays: rates may be lowered, and service given up."""
+
+    def __init__(self, cameras: Sequence[CameraOptions], parameters: PlanningParameters) -> None:
+        self._cameras = cameras
+        self._parameters = parameters
+        served = np.array([c.served for c in cameras])
+        smallest = [c.options[0] for c in cameras]
+        effort = [c.smallest for c in cameras]
+        names = sorted({o.variant.name for o in (*smallest, *effort)})
+        column = {name: at for at, name in enumerate(names)}
+        self._names = names
+        self._served = served
+        self._variant = np.array([column[o.variant.name] for o in smallest])
+        self._effort_variant = np.array([column[o.variant.name] for o in effort])
+        self._rate_hz = np.array([o.rate_hz for o in smallest])
+        self._effort_hz = np.array([o.rate_hz for o in effort])
+        box_hz = np.minimum(parameters.rate_min_hz, self._rate_hz)
+        self._least_hz = np.where(served, [c.least_hz for c in cameras], box_hz)
+        self._compute_ns = np.array([o.budget.compute_ns for o in smallest])
+        self._single_ns = {o.variant.name: o.single_ns for o in (*smallest, *effort)}
+        self._wished_hz = np.array([c.snapshot.camera.rate_hz for c in cameras])
+
+    def best(self, feasible: Feasible, spare: Feasible) -> list[CameraOptions] | None:
+        """Return the cameras with the most service that is feasible; None: none is.
+
+        Args:
+            feasible: the test of a discipline.
+            spare: the same with time to spare: who was crowded out stays so until it holds.
+        """
+        none = np.zeros(len(self._cameras), np.bool_)
+        if not self._waiting().any() and feasible(self._load(none, none)):
+            return list(self._cameras)
+        best = max(self._by_deadline(feasible, none), key=lambda each: each[0], default=None)
+        if best is None or self._waiting().any():
+            crowded = self._crowded_out(feasible, spare)
+            if crowded is None:
+                return None
+            if crowded.any() or best is None:
+                given_up = next(self._deadlines_kept(feasible, crowded), none)
+                ceiling_hz = self._ceiling(feasible, given_up, crowded)
+                return self._applied(given_up, crowded, ceiling_hz)
+        _, given_up, ceiling_hz = best
+        return self._applied(given_up, none, ceiling_hz)
+
+    def least(self) -> list[CameraOptions]:
+        """Return the cameras with the least that can be given to them, feasible or not."""
+        none = np.zeros(len(self._cameras), np.bool_)
+        return self._applied(none, self._movable(), 0.0)
+
+    def _waiting(self) -> Bools:
+        """Say who is best effort now although its link and deadline would do."""
+        return np.array(
+            [
+                c.served and c.snapshot.current is not None and not c.snapshot.current.served
+                for c in self._cameras
+            ]
+        )
+
+    def _by_deadline(
+        self, feasible: Feasible, crowded: Bools
+    ) -> Iterator[tuple[float, Bools, float]]:
+        """Give up the tightest deadlines, more and more: service, who was given up, ceiling."""
+        for given_up in self._deadlines_kept(feasible, crowded):
+            ceiling_hz = self._ceiling(feasible, given_up, crowded)
+            rate_hz = self._rates(given_up, crowded, ceiling_hz)
+            weight = np.where(self._served & ~given_up, 1.0, BEST_EFFORT_SERVICE)
+            yield float((weight * rate_hz / self._wished_hz).sum()), given_up, ceiling_hz
+            if np.isinf(ceiling_hz):
+                break  # more would only lose service
+
+    def _deadlines_kept(self, feasible: Feasible, crowded: Bools) -> Iterator[Bools]:
+        """Return who may be given up so that all others' least rates fit, the fewest first."""
+        order = np.argsort(self._compute_ns, kind="stable")
+        tightest = order[(self._served & ~crowded)[order]]
+        count = 0
+        while count <= len(tightest):
+            given_up = np.zeros(len(self._cameras), np.bool_)
+            given_up[tightest[:count]] = True
+            if feasible(self._load(given_up, crowded, 0.0)):
+                yield given_up
+            count += max(1, count // 4)
+
+    def _ceiling(self, feasible: Feasible, given_up: Bools, crowded: Bools) -> float:
+        """Return the highest common rate that is feasible; infinite: nobody need be slower."""
+        if feasible(self._load(given_up, crowded)):
+            return float("inf")
+        low_hz, high_hz = 0.0, float(self._rate_hz.max())
+        for _ in range(_HALVINGS):
+            middle_hz = (low_hz + high_hz) / 2
+            if feasible(self._load(given_up, crowded, middle_hz)):
+                low_hz = middle_hz
+            else:
+                high_hz = middle_hz
+        return low_hz
+
+    def _crowded_out(self, feasible: Feasible, spare: Feasible) -> Bools | None:
+        """Return the fewest cameras that must not be served for all others' least rates to fit.
+
+        Two orders are tried: those first that free most time, which takes the fewest where batches
+        bring nothing, and those first whose deadlines make everybody's batches small. Of equals,
+        who came last goes first. Who is best effort now stays so until there is time to spare: a
+        load at the limit would else swing. O(n log n) for n cameras.
+        """
+        count = len(self._cameras)
+        freed, waiting = self._freed(), self._waiting()
+        movable = np.flatnonzero(self._movable()).tolist()
+        by_time = sorted(movable, key=lambda at: (-freed[at], not waiting[at], -at))
+        by_deadline = sorted(movable, key=lambda at: int(self._compute_ns[at]))
+
+        def without(order: Sequence[int], number: int) -> Bools:
+            out = np.zeros(count, np.bool_)
+            out[order[:number]] = True
+            return out
+
+        def fewest(order: Sequence[int], holds: Feasible) -> int:
+            def fits(number: int) -> bool:
+                crowded = without(order, number)
+                return next(self._deadlines_kept(holds, crowded), None) is not None
+
+            return bisect_left(range(len(order) + 1), True, key=fits)
+
+        order = min(by_time, by_deadline, key=lambda each: fewest(each, feasible))
+        least = fewest(order, feasible)
+        if least > len(order):
+            return None
+        most = min(fewest(order, spare), len(order))
+        return without(order, min(max(least, int(waiting[movable].sum())), most))
+
+    def _freed(self) -> Floats:
+        """Return the time that crowding each camera out frees, in a unit that does not matter."""
+        box_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
+        single_ns = np.array([self._single_ns[name] for name in self._names])
+        least = self._least_hz * single_ns[self._variant]
+        return np.asarray(least - box_hz * single_ns[self._effort_variant])
+
+    def _movable(self) -> Bools:
+        return np.asarray(self._served & (self._freed() > 0))
+
+    def _rates(self, given_up: Bools, crowded: Bools, ceiling_hz: float) -> Floats:
+        rate_hz = self._rate_hz
+        if np.isfinite(ceiling_hz):
+            rate_hz = np.where(
+                rate_hz <= ceiling_hz, rate_hz, np.maximum(self._least_hz, _rounded(ceiling_hz))
+            )
+        box_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
+        return np.asarray(np.where(crowded, box_hz, rate_hz))
+
+    def _load(self, given_up: Bools, crowded: Bools, ceiling_hz: float = float("inf")) -> Load:
+        out = given_up | crowded
+        # Who is given up is still charged for what it asked: that longer batches bring room counts.
+        variant: Ints = np.where(crowded, self._effort_variant, self._variant)
+        runs: Ints = np.where(out, self._effort_variant, self._variant)
+        rate_hz = np.bincount(variant, self._rates(given_up, crowded, ceiling_hz), len(self._names))
+        served = self._served & ~out
+        demand: dict[VariantName, VariantDemand] = {}
+        slack_ns = NEVER_NS
+        for at in np.flatnonzero(rate_hz).tolist():
+            name = self._names[at]
+            there = served & (variant == at)
+            tightest_ns = int(self._compute_ns[there].min()) if there.any() else NEVER_NS
+            demand[name] = VariantDemand(float(rate_hz[at]), tightest_ns)
+            slack_ns = min(slack_ns, tightest_ns - self._single_ns[name])
+        tightest = int(self._compute_ns[served].min()) if served.any() else 2
+        longest_ns = max(self._single_ns[self._names[at]] for at in np.unique(runs).tolist())
+        return Load(demand, longest_ns, slack_ns, max(1, tightest // 2))
+
+    def _applied(self, given_up: Bools, crowded: Bools, ceiling_hz: float) -> list[CameraOptions]:
+        least_hz = self._parameters.rate_min_hz
+        out = []
+        for at, of in enumerate(self._cameras):
+            if crowded[at]:
+                out.append(of.crowded_out(least_hz))
+                continue
+            kept = of.best_effort() if given_up[at] else of
+            out.append(kept.slowed(ceiling_hz, least_hz) if np.isfinite(ceiling_hz) else kept)
+        return out
+
+
+def _rounded(rate_hz: float) -> float:
+    steps_per_hz = 10 if rate_hz < 2 else 2
+    return int(rate_hz * steps_per_hz) / steps_per_hz

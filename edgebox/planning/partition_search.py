@@ -1,0 +1,313 @@
+"""Decides how executors are divided among cameras, and who shares which batches. Pure.
+
+Cameras are put in order, by how tight they are or by how much they could have at best, and the
+order is cut. `intervals` bounds what every interval of cuts is worth on every number of executors;
+dynamic programming over cuts and executors finds the division with the largest bound. Its groups
+are tested exactly, their bounds replaced by what they really are worth, and the search goes on
+until the best division consists of tested groups alone (best first). Cuts are then moved nearer to
+where the best ones are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.planning.allocation import Allocation, raises
+from edgebox.planning.batch_cycle import VariantDemand
+from edgebox.planning.capacity import BatchTimes, ExecutorPool
+from edgebox.planning.cycle_allocation import CycleAllocation, cycle_violation
+from edgebox.planning.intervals import (
+    Divisions,
+    Interval,
+    IntervalTable,
+    divisions,
+    interval_table,
+)
+from edgebox.planning.option_table import Floats, option_table
+from edgebox.planning.options import CameraOptions
+from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part
+
+_CUTS_MAX = 13
+_TESTED_MAX = 40
+"""So many candidates of one group are tested exactly."""
+_ROUNDS_MAX = 60
+"""So many divisions are looked at, best first, for one order and set of cuts."""
+
+GroupKey = tuple[int, int, int, int]
+"""(first executor, number of executors, first cut, last cut)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    value: float
+    parts: tuple[Part, ...]
+    cuts: tuple[int, ...]
+    """Positions in the order at which variants or groups change."""
+
+
+def best_partition(
+    cameras: Sequence[CameraOptions],
+    dedicated: Sequence[CameraOptions],
+    pool: ExecutorPool,
+    parameters: PlanningParameters,
+) -> Allocation | None:
+    """Return the best way found to serve cameras in full batches; None: none is feasible.
+
+    Args:
+        cameras: what each could be given on executors that it shares; at least one.
+        dedicated: what each could be given with an executor to itself; empty: none can have one.
+        pool: the executors.
+        parameters: the tunables.
+    """
+    search = _Search(cameras, dedicated, pool, parameters)
+    found = [each for order in _orders(cameras) if (each := search.in_order(order)) is not None]
+    if not found:
+        return None
+    best = max(found, key=lambda each: each.value)
+    if len(best.parts) > 1:
+        return PartitionedAllocation(cameras, dedicated, best.parts, pool)
+    [part] = best.parts
+    return part.allocation
+
+
+def _orders(cameras: Sequence[CameraOptions]) -> list[tuple[int, ...]]:
+    """Return served cameras by family and compute budget, and by family and largest variant."""
+
+    def tightness(at: int) -> tuple[str, int, int]:
+        of = cameras[at]
+        smallest, largest = of.options[0], of.options[-1]
+        family = smallest.variant.family
+        return family, smallest.budget.compute_ns, largest.variant.pixels
+
+    def ambition(at: int) -> tuple[str, int, int]:
+        family, compute_ns, pixels = tightness(at)
+        return family, pixels, compute_ns
+
+    served = [at for at, c in enumerate(cameras) if c.served]
+    return list(dict.fromkeys(tuple(sorted(served, key=key)) for key in (tightness, ambition)))
+
+
+class _Search:
+    """What is common to all orders of one box."""
+
+    def __init__(
+        self,
+        cameras: Sequence[CameraOptions],
+        dedicated: Sequence[CameraOptions],
+        pool: ExecutorPool,
+        parameters: PlanningParameters,
+    ) -> None:
+        self.cameras, self.dedicated = cameras, dedicated
+        self.pool, self.parameters = pool, parameters
+        self.table = option_table(cameras, parameters.better_by)
+        self.executors = pool.executors or pool.all_executors
+        self.divisible = bool(pool.executors)
+        self.best_effort = tuple(at for at, c in enumerate(cameras) if not c.served)
+        share = parameters.upgrade_share if self._may_raise() else 1.0
+        self.utilisation_max = parameters.turn_share * share
+
+    def _may_raise(self) -> bool:
+        return any(raises(c, c.options[-1]) for c in self.cameras)
+
+    def in_order(self, order: tuple[int, ...]) -> _Found | None:
+        """Return the best division of an order, its cuts refined."""
+        step = max(1, -(-len(order) // _CUTS_MAX))
+        cuts = (*range(0, len(order), step), len(order))
+        best = _InOrder(self, order, cuts).best()
+        while best is not None and step > 1:
+            step = -(-step // 2) if step > 2 else 1
+            near = {cut + k * step for cut in best.cuts for k in (-1, 0, 1)}
+            cuts = tuple(sorted({0, len(order)} | {c for c in near if 0 < c < len(order)}))
+            again = _InOrder(self, order, cuts).best()
+            if again is not None and again.value > best.value:
+                best = again
+        return best
+
+
+@dataclass(slots=True)
+class _InOrder:
+    """One order of the served cameras, and where it may be cut."""
+
+    of: _Search
+    order: tuple[int, ...]
+    cuts: tuple[int, ...]
+    bounds: dict[tuple[int, int], Floats] = field(default_factory=dict)
+    """By first executor and number of executors: (K, K) what a group is worth at most."""
+    candidates: dict[tuple[int, int], Divisions] = field(default_factory=dict)
+    tested: dict[GroupKey, tuple[float, Part, tuple[int, ...]] | None] = field(default_factory=dict)
+
+    def best(self) -> _Found | None:
+        """Return the best division whose groups are feasible and have no variant in common."""
+        self._bound(interval_table(self.of.table, self.order, self.cuts))
+        best: _Found | None = None
+        for _ in range(_ROUNDS_MAX):
+            hoped = self._best_by_bounds()
+            if hoped is None or (best is not None and hoped[0] <= best.value * (1 + 1e-9)):
+                break
+            untested = [key for key in hoped[1] if key not in self.tested]
+            for key in untested:
+                found = self._tested(key, frozenset())
+                self.tested[key] = found
+                self._set(key, -np.inf if found is None else found[0])
+            if untested:
+                continue
+            found_now, clash = self._apart(hoped[1])
+            if found_now is not None and (best is None or found_now.value > best.value):
+                best = found_now
+            if clash is None:
+                break
+            self._set(*clash)
+        return best
+
+    def _bound(self, table: IntervalTable) -> None:
+        total = len(self.of.executors)
+        counts = range(1, total + 1) if self.of.divisible else [total]
+        known: dict[object, Divisions] = {}
+        for count in counts:
+            for first in range(total - count + 1):
+                timing = self._timing(first, count)
+                alike = count, tuple(timing[name] for name in self.of.table.names)
+                if alike not in known:
+                    known[alike] = divisions(
+                        table, self.of.table.names, timing, count, self.of.utilisation_max
+                    )
+                self.candidates[first, count] = known[alike]
+                self.bounds[first, count] = known[alike].upper_bounds()
+                self._bound_dedicated(first, count)
+
+    def _bound_dedicated(self, first: int, count: int) -> None:
+        """Raise the bounds of groups that have an executor for each camera."""
+        if not self.of.dedicated:
+            return
+        bound = self.bounds[first, count]
+        for start in range(len(self.cuts) - 1):
+            for end in range(start + 1, len(self.cuts)):
+                if self.cuts[end] - self.cuts[start] > count:
+                    break
+                part = self._dedicated((first, count, start, end), frozenset())
+                if part is not None:
+                    value = part.allocation.value(self.of.parameters.better_by)
+                    bound[start, end] = max(bound[start, end], value)
+
+    def _timing(self, first: int, count: int) -> Mapping[VariantName, BatchTimes]:
+        return self.of.pool.timing(self._on(first, count))
+
+    def _on(self, first: int, count: int) -> tuple[ExecutorId, ...]:
+        return self.of.executors[first : first + count]
+
+    def _set(self, key: GroupKey, bound: float) -> None:
+        first, count, start, end = key
+        self.bounds[first, count][start, end] = bound
+
+    def _best_by_bounds(self) -> tuple[float, tuple[GroupKey, ...]] | None:
+        """Return the division of cameras and executors with the largest bound."""
+        total, last = len(self.of.executors), len(self.cuts) - 1
+        if not self.of.divisible:
+            bound = float(self.bounds[0, total][0, last])
+            return (bound, ((0, total, 0, last),)) if np.isfinite(bound) else None
+        best: dict[tuple[int, int], tuple[float, tuple[GroupKey, ...]]] = {(0, 0): (0.0, ())}
+        for used in range(1, total + 1):
+            for count in range(1, used + 1):
+                first = used - count
+                bounds = self.bounds[first, count]
+                for start in range(last):
+                    before = best.get((start, first))
+                    if before is None:
+                        continue
+                    for end in np.flatnonzero(np.isfinite(bounds[start])).tolist():
+                        value = before[0] + float(bounds[start, end])
+                        if (end, used) not in best or value > best[end, used][0]:
+                            key = first, count, start, end
+                            best[end, used] = value, (*before[1], key)
+        return best.get((last, total))
+
+    def _apart(
+        self, keys: Sequence[GroupKey]
+    ) -> tuple[_Found | None, tuple[GroupKey, float] | None]:
+        """Join tested groups; a later one does without the variants of those before it.
+
+        Returns what was found, and the group that was worth less for it, with what it is worth.
+        """
+        parts: list[Part] = []
+        value, cuts, clash = 0.0, set[int](), None
+        for key in keys:
+            found = self.tested[key]
+            excluded = frozenset(v for part in parts for v in part.variants)
+            if found is not None and not excluded.isdisjoint(found[1].variants):
+                found = self._tested(key, excluded)
+                clash = key, -np.inf if found is None else found[0]
+            if found is None:
+                return None, clash
+            value += found[0]
+            parts.append(found[1])
+            cuts |= {*found[2], self.cuts[key[2]], self.cuts[key[3]]}
+        return _Found(value, tuple(parts), tuple(sorted(cuts))), clash
+
+    def _tested(
+        self, key: GroupKey, excluded: frozenset[VariantName]
+    ) -> tuple[float, Part, tuple[int, ...]] | None:
+        """Return the best of a group's candidates that passes the exact test."""
+        first, count, start, end = key
+        of = self.of
+        found: tuple[float, Part, tuple[int, ...]] | None = None
+        part = self._dedicated(key, excluded)
+        if part is not None:
+            found = part.allocation.value(of.parameters.better_by), part, ()
+        for value, intervals in self.candidates[first, count].best(start, end, _TESTED_MAX):
+            if found is not None and value <= found[0]:
+                break
+            names = {of.table.names[variant] for _, _, variant in intervals}
+            if excluded.isdisjoint(names) and self._feasible(intervals, first, count):
+                cuts = tuple(self.cuts[at] for each in intervals for at in each[:2])
+                return value, self._part(key, intervals), cuts
+        return found
+
+    def _dedicated(self, key: GroupKey, excluded: frozenset[VariantName]) -> Part | None:
+        first, count, start, end = key
+        members = self._members(start, end, first)
+        return dedicated_part(
+            self.of.dedicated, members, self._on(first, count), excluded, self.of.parameters
+        )
+
+    def _members(self, start: int, end: int, first_executor: int) -> tuple[int, ...]:
+        """Return the cameras of a group; the first one also serves all best-effort cameras."""
+        members = self.order[self.cuts[start] : self.cuts[end]]
+        return tuple(sorted(members + (self.of.best_effort if first_executor == 0 else ())))
+
+    def _feasible(self, intervals: Sequence[Interval], first: int, count: int) -> bool:
+        of = self.of
+        demand: dict[VariantName, VariantDemand] = {}
+        upgrade = False
+        for start, end, variant in intervals:
+            members = list(self.order[self.cuts[start] : self.cuts[end]])
+            each = demand.setdefault(of.table.names[variant], VariantDemand())
+            each.rate_hz += float(of.table.rate_hz[members, variant].sum())
+            tightest_ns = int(of.table.compute_ns[members, variant].min())
+            each.tightest_ns = min(each.tightest_ns, tightest_ns)
+            upgrade = upgrade or any(
+                raises(of.cameras[at], of.cameras[at].options[of.table.number[at, variant]])
+                for at in members
+            )
+        for at in of.best_effort if first == 0 else ():
+            option = of.cameras[at].options[0]
+            demand.setdefault(option.variant.name, VariantDemand()).rate_hz += option.rate_hz
+        timing = self._timing(first, count)
+        return cycle_violation(demand, timing, of.parameters, upgrade) is None
+
+    def _part(self, key: GroupKey, intervals: Sequence[Interval]) -> Part:
+        first, count, start, end = key
+        of = self.of
+        number = dict.fromkeys(of.best_effort, 0)
+        for begin, stop, variant in intervals:
+            for at in self.order[self.cuts[begin] : self.cuts[stop]]:
+                number[at] = int(of.table.number[at, variant])
+        members = self._members(start, end, first)
+        allocation = CycleAllocation(
+            [of.cameras[at] for at in members],
+            [number[at] for at in members],
+            self._timing(first, count),
+        )
+        return Part(self._on(first, count), members, allocation)

@@ -1,0 +1,186 @@
+"""Decides options by a price on executors' time, where batches gain little. Pure.
+
+Given the longest batch that any camera may have to wait for, cameras depend on each other only
+through the executors' time. With a price on it every camera takes what is worth most to it; the
+price is raised until the time suffices (a Lagrangian relaxation), and what it leaves over is
+filled with single steps. O(V (I n V)) for V longest batches and I halvings of the price.
+"""
+
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from edgebox.domain.models import VariantName
+from edgebox.planning.allocation import SharedAllocation, raises
+from edgebox.planning.capacity import BatchTimes
+from edgebox.planning.option_table import Floats, Ints, OptionTable, option_table
+from edgebox.planning.options import CameraOptions, Option
+from edgebox.planning.parameters import PlanningParameters
+
+_HALVINGS = 16
+
+
+def shared_allocations(
+    cameras: Sequence[CameraOptions],
+    timing: Mapping[VariantName, BatchTimes],
+    parameters: PlanningParameters,
+    iterations_max: int,
+) -> list[SharedAllocation]:
+    """Return the plan in force, repaired, and the best new one; none: the smallest do not fit.
+
+    The plan in force may use all the time that may be planned; whoever rises above what it has
+    must leave some over.
+
+    Args:
+        cameras: what each could be given; at least one.
+        timing: what batches take.
+        parameters: the tunables.
+        iterations_max: bound on the single steps that fill what is left over.
+    """
+    smallest = SharedAllocation(cameras, [0] * len(cameras), timing)
+    if smallest.longest_ns > smallest.slack_ns:
+        return []
+    if smallest.utilisation > parameters.utilisation_slow:
+        return []
+    table = option_table(cameras, parameters.better_by)
+    search = _Search(cameras, timing, smallest, table)
+    rising = any(raises(c, c.options[-1]) for c in cameras)
+    limit = parameters.utilisation_upgrade if rising else parameters.utilisation_max
+    found = [search.best(limit, table.value)]
+    if rising:
+        kept = np.where(_above(cameras, table), -np.inf, table.value)
+        found.append(search.best(parameters.utilisation_max, kept))
+    return [_filled(each, parameters, iterations_max) for each in found]
+
+
+def _above(cameras: Sequence[CameraOptions], table: OptionTable) -> Floats:
+    """Say, (n, V), which options are larger than the largest that a camera may keep."""
+    kept = np.array([len(c.options) if c.current_px is None else c.current for c in cameras])
+    return np.asarray(table.number > kept[:, None])
+
+
+class _Search:
+    """What is common to all prices."""
+
+    def __init__(
+        self,
+        cameras: Sequence[CameraOptions],
+        timing: Mapping[VariantName, BatchTimes],
+        smallest: SharedAllocation,
+        table: OptionTable,
+    ) -> None:
+        self._cameras = cameras
+        self._timing = timing
+        self._smallest = smallest
+        self._table = table
+        self._single_ns = np.array([timing[name].single_ns for name in table.names])
+        first = [timing[name].batches[0] for name in table.names]
+        per_request_ns = [pooled_ns / size for size, _, pooled_ns in first]
+        self._cost = table.rate_hz * np.array(per_request_ns) / 1e9
+        self._slack_ns = table.compute_ns - self._single_ns
+        self._rows = np.arange(len(cameras))
+
+    def best(self, limit: float, value: Floats) -> SharedAllocation:
+        """Return the best options by price for any longest batch, within a part of the time."""
+        smallest = self._smallest
+        if smallest.utilisation > limit:
+            return smallest
+        longest = np.unique(self._single_ns[np.isfinite(value).any(axis=0)])
+        bounded = []
+        for batch_ns in longest:
+            if smallest.longest_ns <= batch_ns <= smallest.slack_ns:
+                fits = (self._single_ns <= batch_ns) & (self._slack_ns >= batch_ns)
+                worth = np.where(fits | (self._table.number == 0), value, -np.inf)
+                bounded.append((float(worth.max(axis=1).sum()), batch_ns, worth))
+        best_value, best = -np.inf, self._at_smallest()
+        for bound, _, worth in sorted(bounded, key=lambda each: -each[0]):
+            if bound <= best_value:
+                break
+            columns = self._priced(limit, worth)
+            if (reached := float(value[self._rows, columns].sum())) > best_value:
+                best_value, best = reached, columns
+        if not bounded:
+            return smallest
+        at = self._table.number[self._rows, best]
+        return SharedAllocation(self._cameras, at.tolist(), self._timing)
+
+    def _priced(self, limit: float, worth: Floats) -> Ints:
+        """Return the columns taken at the least price at which the time suffices."""
+        columns = worth.argmax(axis=1)
+        if self._utilisation(columns) <= limit:
+            return np.asarray(columns)
+        finite = np.where(np.isfinite(worth), worth, 0.0)
+        low, high = 0.0, 1.0 / limit * max(1e-9, float(finite.max(axis=1).sum()))
+        while self._utilisation(columns := self._at_price(worth, high)) > limit:
+            low, high = high, 4 * high
+            if high > 1e15:
+                return self._at_smallest()
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            taken = self._at_price(worth, middle)
+            if self._utilisation(taken) <= limit:
+                high, columns = middle, taken
+            else:
+                low = middle
+        return np.asarray(columns)
+
+    def _at_smallest(self) -> Ints:
+        return np.asarray((self._table.number == 0).argmax(axis=1))
+
+    def _at_price(self, worth: Floats, price: float) -> Ints:
+        return np.asarray((worth - price * self._cost).argmax(axis=1))
+
+    def _utilisation(self, columns: Ints) -> float:
+        rates = np.bincount(
+            columns, self._table.rate_hz[self._rows, columns], len(self._table.names)
+        )
+        return sum(
+            self._timing[self._table.names[at]].share(float(rates[at]), self._smallest.window_ns)
+            for at in np.flatnonzero(rates)
+        )
+
+
+def _filled(
+    allocation: SharedAllocation, parameters: PlanningParameters, iterations_max: int
+) -> SharedAllocation:
+    """Take every single step up that fits, the most worthwhile first, until none does."""
+
+    def entry(camera: int) -> tuple[float, float, int] | None:
+        of, at = allocation.cameras[camera], allocation.at[camera]
+        if at + 1 >= len(of.options):
+            return None
+        has = of.options[at]
+        return -_gain_per_ns(has, of.options[at + 1]), has.variant.accuracy, camera
+
+    heap = [e for camera in range(len(allocation.cameras)) if (e := entry(camera)) is not None]
+    heapify(heap)
+    refused: list[tuple[float, float, int]] = []
+    progress = False
+    for _ in range(iterations_max):
+        if not heap:
+            # A step may have become possible: requests that joined a variant share its batches.
+            if not progress or not refused:
+                break
+            heap, refused, progress = refused, [], False
+            heapify(heap)
+        candidate = heappop(heap)
+        camera = candidate[2]
+        to = allocation.at[camera] + 1
+        option = allocation.cameras[camera].options[to]
+        if (
+            allocation.blocks(option)
+            or allocation.violation(camera, option, parameters) is not None
+        ):
+            refused.append(candidate)
+            continue
+        allocation.rise(camera, to)
+        progress = True
+        if (after := entry(camera)) is not None:
+            heappush(heap, after)
+    return allocation
+
+
+def _gain_per_ns(low: Option, high: Option) -> float:
+    """Return the accuracy that a step brings per nanosecond; the rate cancels out."""
+    return (high.variant.accuracy - low.variant.accuracy) / max(1, high.single_ns - low.single_ns)

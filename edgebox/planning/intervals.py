@@ -25,7 +25,9 @@ RELAXATION = 1.2
 _WAITS = 24
 _CYCLES = 4
 _PRICES = np.array((0.0, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 3.0))
-"""In units of the value of all largest options for one whole cycle."""
+"""In units of the accuracy times rate of all largest options, for one whole cycle."""
+_SERVICE_PRICES = np.array((1 / 40, 1 / 20, 1 / 10, 1 / 5, 1 / 2))
+"""Further ones, in units of the service of all cameras, where it can be given up."""
 
 Interval = tuple[int, int, int]
 """(first cut, last cut, variant), by their numbers."""
@@ -111,7 +113,7 @@ def divisions(
     names: Sequence[VariantName],
     timing: Mapping[VariantName, BatchTimes],
     executors: int,
-    utilisation_max: float,
+    limits: tuple[float, Floats],
 ) -> Divisions:
     """Divide what is between all pairs of cuts, for every grid point and price.
 
@@ -120,14 +122,20 @@ def divisions(
         names: the variants, by their numbers.
         timing: what batches take on these executors.
         executors: how many serve them, side by side.
-        utilisation_max: the part of their time that may be used.
+        limits: the part of their time that may be used, and the prices of a cycle, (P,).
     """
+    utilisation_max, prices = limits
     grid = _grid(of, names, timing, executors)
     cost = _costs(of, names, timing, grid, utilisation_max)
-    neighbours = of.value[np.arange(len(of.cuts) - 1), np.arange(1, len(of.cuts))]
-    largest = neighbours.max(axis=1)
-    prices = _PRICES * max(1e-9, float(largest[np.isfinite(largest)].sum()))
     return _joined(_single_intervals(of, cost, prices))
+
+
+def prices_of(table: OptionTable) -> Floats:
+    """Return the prices of a cycle that are tried, (P,)."""
+    prices = _PRICES * max(1e-9, table.accuracy_scale)
+    if table.service_scale > 0:
+        prices = np.concatenate([prices, _SERVICE_PRICES * table.service_scale])
+    return np.asarray(prices)
 
 
 def _grid(

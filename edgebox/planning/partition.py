@@ -48,9 +48,14 @@ class PartitionedAllocation(Allocation):
     ) -> None:
         having, at = [*cameras], [0] * len(cameras)
         for part in parts:
-            for camera, option in zip(part.members, part.allocation.chosen, strict=True):
+            allocation = part.allocation
+            for camera, of, option in zip(
+                part.members, allocation.cameras, allocation.chosen, strict=True
+            ):
                 if option.dedicated:
                     having[camera] = dedicated[camera]
+                elif not of.served:
+                    having[camera] = of
                 at[camera] = having[camera].options.index(option)
         super().__init__(having, at)
         self.parts = tuple(parts)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.planning.allocation import Allocation, raises
+from edgebox.planning.allocation import Allocation
 from edgebox.planning.batch_cycle import VariantDemand
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation, cycle_violation
@@ -24,6 +24,7 @@ from edgebox.planning.intervals import (
     IntervalTable,
     divisions,
     interval_table,
+    prices_of,
 )
 from edgebox.planning.option_table import Floats, option_table
 from edgebox.planning.options import CameraOptions
@@ -53,6 +54,8 @@ def best_partition(
     dedicated: Sequence[CameraOptions],
     pool: ExecutorPool,
     parameters: PlanningParameters,
+    *,
+    give_up: bool = False,
 ) -> Allocation | None:
     """Return the best way found to serve cameras in full batches; None: none is feasible.
 
@@ -61,8 +64,9 @@ def best_partition(
         dedicated: what each could be given with an executor to itself; empty: none can have one.
         pool: the executors.
         parameters: the tunables.
+        give_up: cameras may become best effort where not all can be served.
     """
-    search = _Search(cameras, dedicated, pool, parameters)
+    search = _Search(cameras, dedicated, pool, parameters, give_up=give_up)
     found = [each for order in _orders(cameras) if (each := search.in_order(order)) is not None]
     if not found:
         return None
@@ -74,20 +78,23 @@ def best_partition(
 
 
 def _orders(cameras: Sequence[CameraOptions]) -> list[tuple[int, ...]]:
-    """Return served cameras by family and compute budget, and by family and largest variant."""
+    """Return the cameras by family and compute budget, and by family and largest variant.
 
-    def tightness(at: int) -> tuple[str, int, int]:
+    Those that are best effort already come first: nothing depends on their deadlines.
+    """
+
+    def tightness(at: int) -> tuple[bool, str, int, int]:
         of = cameras[at]
         smallest, largest = of.options[0], of.options[-1]
         family = smallest.variant.family
-        return family, smallest.budget.compute_ns, largest.variant.pixels
+        return of.served, family, smallest.budget.compute_ns, largest.variant.pixels
 
-    def ambition(at: int) -> tuple[str, int, int]:
-        family, compute_ns, pixels = tightness(at)
-        return family, pixels, compute_ns
+    def ambition(at: int) -> tuple[bool, str, int, int]:
+        served, family, compute_ns, pixels = tightness(at)
+        return served, family, pixels, compute_ns
 
-    served = [at for at, c in enumerate(cameras) if c.served]
-    return list(dict.fromkeys(tuple(sorted(served, key=key)) for key in (tightness, ambition)))
+    numbers = range(len(cameras))
+    return list(dict.fromkeys(tuple(sorted(numbers, key=key)) for key in (tightness, ambition)))
 
 
 class _Search:
@@ -99,18 +106,24 @@ class _Search:
         dedicated: Sequence[CameraOptions],
         pool: ExecutorPool,
         parameters: PlanningParameters,
+        *,
+        give_up: bool,
     ) -> None:
         self.cameras, self.dedicated = cameras, dedicated
         self.pool, self.parameters = pool, parameters
-        self.table = option_table(cameras, parameters.better_by)
+        self.table = option_table(cameras, parameters.better_by, give_up=give_up)
+        self.prices = prices_of(self.table)
         self.executors = pool.executors or pool.all_executors
         self.divisible = bool(pool.executors)
-        self.best_effort = tuple(at for at, c in enumerate(cameras) if not c.served)
-        share = parameters.upgrade_share if self._may_raise() else 1.0
+        current_px = np.array([c.current_px or np.inf for c in cameras])
+        pixels = np.array([self._pixels(name) for name in self.table.names])
+        self.raising = self.table.possible & (pixels > current_px[:, None])
+        share = parameters.upgrade_share if self.raising.any() else 1.0
         self.utilisation_max = parameters.turn_share * share
 
-    def _may_raise(self) -> bool:
-        return any(raises(c, c.options[-1]) for c in self.cameras)
+    def _pixels(self, name: VariantName) -> int:
+        options = (o for c in self.cameras for o in (*c.options, c.smallest))
+        return next(o.variant.pixels for o in options if o.variant.name == name)
 
     def in_order(self, order: tuple[int, ...]) -> _Found | None:
         """Return the best division of an order, its cuts refined."""
@@ -166,14 +179,13 @@ class _InOrder:
         total = len(self.of.executors)
         counts = range(1, total + 1) if self.of.divisible else [total]
         known: dict[object, Divisions] = {}
+        limits = self.of.utilisation_max, self.of.prices
         for count in counts:
             for first in range(total - count + 1):
                 timing = self._timing(first, count)
                 alike = count, tuple(timing[name] for name in self.of.table.names)
                 if alike not in known:
-                    known[alike] = divisions(
-                        table, self.of.table.names, timing, count, self.of.utilisation_max
-                    )
+                    known[alike] = divisions(table, self.of.table.names, timing, count, limits)
                 self.candidates[first, count] = known[alike]
                 self.bounds[first, count] = known[alike].upper_bounds()
                 self._bound_dedicated(first, count)
@@ -267,47 +279,43 @@ class _InOrder:
 
     def _dedicated(self, key: GroupKey, excluded: frozenset[VariantName]) -> Part | None:
         first, count, start, end = key
-        members = self._members(start, end, first)
+        members = self._members(start, end)
         return dedicated_part(
             self.of.dedicated, members, self._on(first, count), excluded, self.of.parameters
         )
 
-    def _members(self, start: int, end: int, first_executor: int) -> tuple[int, ...]:
-        """Return the cameras of a group; the first one also serves all best-effort cameras."""
-        members = self.order[self.cuts[start] : self.cuts[end]]
-        return tuple(sorted(members + (self.of.best_effort if first_executor == 0 else ())))
+    def _members(self, start: int, end: int) -> tuple[int, ...]:
+        return tuple(sorted(self.order[self.cuts[start] : self.cuts[end]]))
 
     def _feasible(self, intervals: Sequence[Interval], first: int, count: int) -> bool:
-        of = self.of
+        table = self.of.table
         demand: dict[VariantName, VariantDemand] = {}
         upgrade = False
-        for start, end, variant in intervals:
+        for start, end, column in intervals:
             members = list(self.order[self.cuts[start] : self.cuts[end]])
-            each = demand.setdefault(of.table.names[variant], VariantDemand())
-            each.rate_hz += float(of.table.rate_hz[members, variant].sum())
-            tightest_ns = int(of.table.compute_ns[members, variant].min())
+            each = demand.setdefault(table.names[column], VariantDemand())
+            each.rate_hz += float(table.rate_hz[members, column].sum())
+            if table.best_effort[column]:
+                continue
+            tightest_ns = int(table.compute_ns[members, column].min())
             each.tightest_ns = min(each.tightest_ns, tightest_ns)
-            upgrade = upgrade or any(
-                raises(of.cameras[at], of.cameras[at].options[of.table.number[at, variant]])
-                for at in members
-            )
-        for at in of.best_effort if first == 0 else ():
-            option = of.cameras[at].options[0]
-            demand.setdefault(option.variant.name, VariantDemand()).rate_hz += option.rate_hz
+            upgrade = upgrade or bool(self.of.raising[members, column].any())
+        demand = {name: each for name, each in demand.items() if each.rate_hz > 0}
         timing = self._timing(first, count)
-        return cycle_violation(demand, timing, of.parameters, upgrade) is None
+        return not demand or cycle_violation(demand, timing, self.of.parameters, upgrade) is None
 
     def _part(self, key: GroupKey, intervals: Sequence[Interval]) -> Part:
         first, count, start, end = key
-        of = self.of
-        number = dict.fromkeys(of.best_effort, 0)
-        for begin, stop, variant in intervals:
-            for at in self.order[self.cuts[begin] : self.cuts[stop]]:
-                number[at] = int(of.table.number[at, variant])
-        members = self._members(start, end, first)
+        table, cameras = self.of.table, {}
+        at: dict[int, int] = {}
+        for begin, stop, column in intervals:
+            for camera in self.order[self.cuts[begin] : self.cuts[stop]]:
+                cameras[camera] = table.option(self.of.cameras, camera, column)
+                at[camera] = int(table.number[camera, column])
+        members = self._members(start, end)
         allocation = CycleAllocation(
-            [of.cameras[at] for at in members],
-            [number[at] for at in members],
+            [cameras[each] for each in members],
+            [at[each] for each in members],
             self._timing(first, count),
         )
         return Part(self._on(first, count), members, allocation)

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.requests import CameraId
-from edgebox.planning.explain import OptionExplanation, Verdict
+from edgebox.planning.explain import OptionExplanation, Verdict, explanation
 from edgebox.runtime.driver import PLANNER_ITERATIONS_MAX
 from edgebox.web.parameters import InPath
 from edgebox.web.routes import Answer, Route, json_response

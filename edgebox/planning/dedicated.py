@@ -1,17 +1,16 @@
-"""Decides which levels cameras get where there is an executor for each of them. Pure.
+"""Decides the options of cameras that have an executor each. Pure.
 
-Elsewhere a frame may have to wait for a batch before its own (Jellyfish, Eq. 6: twice the batch's
-time within the budget). With no more cameras than executors nobody waits for anybody: a frame has
-an executor to itself as soon as it comes, so its own time must be within the budget, and no more.
+On a shared executor a frame may have to wait for a batch before its own (Jellyfish, Eq. 6: twice
+the batch's time within the budget). Where there are no more cameras than executors, a frame finds a
+free executor when it arrives, so only the time of its own batch must be within the budget.
 
-Nor does it wait for its own camera's last one. Let that take d and the period be P, with d below
-P: a frame that is quicker on the link than the one before finds that one running, if at all, and
-then ends d behind its end; measured from its own capture that is P - d earlier. So if the one
-before was in time, it is. The reserve in d <= `utilisation_max` P is for cameras that do not
-keep their period, and for frames of one camera that, bunched by a link, hold two executors for a
-moment.
+It does not wait for the frame before it of its own camera either. Let a frame take d and the period
+be P, with d below P. A frame that arrives while the frame before it runs ends d after that one
+ends; counted from its own capture this is P - d earlier. So if the frame before it is in time, it
+is in time. The reserve in d <= `utilisation_max` P is for cameras that do not keep their period,
+and for frames that a link bunches, which hold two executors for a moment.
 
-Levels do not depend on each other then: each camera has the largest that is in time and leaves its
+The options do not depend on each other: each camera has the largest that is in time and leaves its
 executor enough time. O(n V) for n cameras and V variants.
 """
 
@@ -23,7 +22,7 @@ from edgebox.planning.parameters import PlanningParameters
 
 
 class DedicatedAllocation(Allocation):
-    """Levels of cameras that have an executor each."""
+    """Options of cameras that have an executor each."""
 
     def __init__(self, cameras: Sequence[CameraOptions], at: Sequence[int], executors: int) -> None:
         super().__init__(cameras, at)
@@ -36,16 +35,16 @@ class DedicatedAllocation(Allocation):
 
     @property
     def steal_budget_ns(self) -> int:
-        """The longest foreign batch that these executors may run while nothing waits for them."""
+        """The longest batch of another group that these executors may run while they are idle."""
         pairs = zip(self.cameras, self.chosen, strict=True)
-        left = (level.budget.compute_ns - level.needed_ns for c, level in pairs if c.served)
+        left = (option.budget.compute_ns - option.needed_ns for c, option in pairs if c.served)
         return max(0, min(left, default=0))
 
     def violation(
-        self, camera: int, level: Option, parameters: PlanningParameters
+        self, camera: int, option: Option, parameters: PlanningParameters
     ) -> Violation | None:
-        """Say what forbids a camera to rise to this level; None: nothing does."""
-        missing = _share(level) - _limit(self.cameras[camera], level, parameters)
+        """Return the constraint that forbids a camera an option; None: none does."""
+        missing = _share(option) - _limit(self.cameras[camera], option, parameters)
         return Violation(missing_share=missing) if missing > 0 else None
 
 
@@ -55,7 +54,7 @@ def best_dedicated(
     """Give every camera an executor; None: there are too few, or one is not enough for somebody.
 
     Args:
-        cameras: what each could be given, alone.
+        cameras: what each could be given with an executor to itself.
         executors: how many there are.
         parameters: the tunables.
     """
@@ -65,8 +64,8 @@ def best_dedicated(
     for of in cameras:
         fits = [
             n
-            for n, level in enumerate(of.options)
-            if _share(level) <= _limit(of, level, parameters)
+            for n, option in enumerate(of.options)
+            if _share(option) <= _limit(of, option, parameters)
         ]
         if not fits:
             return None
@@ -74,10 +73,10 @@ def best_dedicated(
     return DedicatedAllocation(cameras, at, executors)
 
 
-def _share(level: Option) -> float:
-    """Return the part of one executor's time that a level takes."""
-    return level.single_ns * level.rate_hz / 1e9
+def _share(option: Option) -> float:
+    """Return the part of one executor's time that an option takes."""
+    return option.single_ns * option.rate_hz / 1e9
 
 
-def _limit(of: CameraOptions, level: Option, parameters: PlanningParameters) -> float:
-    return parameters.utilisation_upgrade if raises(of, level) else parameters.utilisation_max
+def _limit(of: CameraOptions, option: Option, parameters: PlanningParameters) -> float:
+    return parameters.utilisation_upgrade if raises(of, option) else parameters.utilisation_max

@@ -1,8 +1,8 @@
 """Decides who is served, and at what rates, where not all can be: the minimum allocation. Pure.
 
-All cameras have their smallest sizes. One weak uplink leaves its camera little time, and so everybody small batches. So the cameras with
-the tightest deadlines may become best effort; what the others gain by that is weighed against what
-they lose (`Allocation.service`). Where the executors' time does not suffice, the highest rates are
+All cameras have their smallest sizes. A camera with a weak uplink has little time left, and so all
+cameras get small batches. So the cameras with the tightest deadlines may become best effort; what
+the others gain by that is weighed against what these lose (`Allocation.service`). Where the executors' time does not suffice, the highest rates are
 lowered to a common ceiling (max-min fairness), none below what its camera can use. Where not even
 these rates fit, the fewest cameras are crowded out: best effort at the least rate of the box.
 """

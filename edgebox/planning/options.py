@@ -2,8 +2,8 @@
 
 A variant is a candidate when the camera's compute budget covers the worst case of waiting for
 one batch as long as its own and then running (Jellyfish, Eq. 6), and its uplink carries the
-rate. A camera that has an executor to itself waits for nobody (`dedicated.py`). Above what the camera
-has now, all must hold with a margin, so that advice does not flap.
+rate. With an executor to itself a camera does not wait (`dedicated`). Above what the camera has
+now, all must hold with a margin, so that advice does not flap.
 """
 
 from bisect import bisect_right
@@ -28,8 +28,8 @@ class Option:
     rate_hz: float
     """What the camera would be told to send."""
     reserve_ns: int | None = None
-    """Where its camera has an executor to itself: what is kept for a link that may be slower than
-    believed; None: it shares."""
+    """With an executor to itself: what is kept for a link that may be slower than believed; None:
+    the executor is shared."""
 
     @property
     def dedicated(self) -> bool:

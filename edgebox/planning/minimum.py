@@ -2,9 +2,10 @@
 
 All cameras have their smallest sizes. A camera with a weak uplink has little time left, and so all
 cameras get small batches. So the cameras with the tightest deadlines may become best effort; what
-the others gain by that is weighed against what these lose (`Allocation.service`). Where the executors' time does not suffice, the highest rates are
-lowered to a common ceiling (max-min fairness), none below what its camera can use. Where not even
-these rates fit, the fewest cameras are crowded out: best effort at the least rate of the box.
+the others gain by that is weighed against what these lose (`Allocation.service`). Where the
+executors' time does not suffice, the highest rates are lowered to a common ceiling (max-min
+fairness), none below what its camera can use. Where not even these rates fit, the fewest cameras
+are crowded out: best effort at the least rate of the box.
 """
 
 from bisect import bisect_left

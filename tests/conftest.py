@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from edgebox.app import App
 from edgebox.config import load
+from edgebox.storage.database import Storage
 
 PROFILE_S = 1.0
 PATIENCE_S = 180.0
@@ -66,3 +68,26 @@ def database(measured: Path, tmp_path: Path) -> Path:
     for file in measured.parent.glob(f"{measured.name}*"):  # the write-ahead log, too
         shutil.copy(file, tmp_path / file.name)
     return copy
+
+
+class WallClock:
+    """A wall clock that stands still until it is moved."""
+
+    def __init__(self, ms: int = 1_790_000_000_000) -> None:
+        self.ms = ms
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+@pytest.fixture
+def clock() -> WallClock:
+    return WallClock()
+
+
+@pytest.fixture
+async def storage(tmp_path: Path, clock: WallClock) -> AsyncIterator[Storage]:
+    """Return an empty database in a file, "box.sqlite3", that goes by the wall clock."""
+    opened = await Storage.open(tmp_path / "box.sqlite3", now_ms=clock)
+    yield opened
+    await opened.close()

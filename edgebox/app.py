@@ -41,6 +41,7 @@ from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.replacements import Replacements
 from edgebox.runtime.box import Admission, Box, BoxEvent
+from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.chronicle import Chronicle
 from edgebox.runtime.drifts import drift_text
@@ -201,12 +202,17 @@ class App:
 
     async def _start_models(self) -> None:
         inference = self.config.inference
+        self.box.not_ready_because = "reading model families"
         families, problems = await asyncio.to_thread(load_families, inference)
         families = [await self._judged(family) for family in families]
+        self.box.not_ready_because = "opening executors"
         self._opened = await asyncio.to_thread(open_executors, self.config, families)
-        executors = self._opened.executors
         assert self._storage is not None
-        found = await measured(inference, self._storage, executors, families, self._progress)
+        found = await measured(
+            inference, self._storage, self._opened.executors, families, self._progress
+        )
+        self._opened.leave_out(found.hung)
+        executors = self._opened.executors
         left_out = [f"a model family is left out: {problem}" for problem in problems]
         for text in (*left_out, *self._opened.problems, *found.problems):
             self.box.note("error", text)
@@ -233,13 +239,16 @@ class App:
             canvases=CanvasPool({family.name: family.input for family in families}),
             decode_threads=self.config.inference.decode_threads or _default_decode_threads(),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
-            on_advice=self.box.advised,
-            on_plan=self.box.planned,
-            on_drift=self._tell_drift,
-            on_failure=self._fail,
-            on_give_up=self._stand_ins.give_up,
-            on_open_failed=self._stand_ins.needed,
-            on_told=self.box.note,
+            tell=Callbacks(
+                advice=self.box.advised,
+                plan=self.box.planned,
+                drift=self._tell_drift,
+                failure=self._fail,
+                give_up=self._stand_ins.give_up,
+                not_opened=self._stand_ins.needed,
+                decoding_hangs=self._give_up_decoding,
+                told=self.box.note,
+            ),
             opener=replacements.open,
             loaders=found.loaders,
             journal=self.journal,
@@ -255,6 +264,8 @@ class App:
         self.box.attach(
             driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
         )
+        for hung in found.hung:
+            self._stand_ins.needed(hung)
         await self._remember(driver, executors)
         self._outgoing.start(self.box)
         self._chronicle = self._begin_chronicle(driver, variants)
@@ -382,10 +393,16 @@ class App:
         self.failed.set()
 
     def _give_up(self) -> None:
-        self.failure = WedgedError(
+        self._end_wedged(
             "no executor is left, and none can be opened in this process: the driver or the "
-            "device hangs, or a model does. What watches over edgebox should start it again"
+            "device hangs, or a model does"
         )
+
+    def _give_up_decoding(self) -> None:
+        self._end_wedged("no picture can be decoded in this process any more: its threads hang")
+
+    def _end_wedged(self, why: str) -> None:
+        self.failure = WedgedError(f"{why}. What watches over edgebox should start it again")
         self.box.not_ready_because = str(self.failure)
         self.box.note("error", f"{self.failure}; the box stops")
         self.failed.set()

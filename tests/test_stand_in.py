@@ -56,7 +56,7 @@ class Bench:
         box = SimpleNamespace(
             note=lambda level, text: self.notes.append(text), driver=driver, profiles={}
         )
-        monkeypatch.setattr(module, "open_executor", lambda spec, families: opener(spec.id))
+        monkeypatch.setattr(module, "open_in_time", lambda spec, families: opener(spec.id))
         specs = {
             lost: ExecutorSpec(id=ExecutorId(f"cpu/{at}"), provider="cpu")
             for at, lost in enumerate((FIRST, SECOND))

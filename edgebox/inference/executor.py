@@ -44,7 +44,6 @@ THREADS = "edgebox-"
 
 RUN_LIMIT_S = 60.0
 BUILD_LIMIT_S = 3600.0
-"""How long one batch may take before anything is known of it."""
 
 CLOSE_S = 1.0
 """How long a batch may still run when its executor is closed: a box has waited for it before."""
@@ -67,6 +66,15 @@ class BatchResult:
         return self.ended_ns - self.started_ns
 
 
+def run_limit_s(*, builds: bool) -> float:
+    """Return how long one batch, or opening one file, may take before anything is known of it.
+
+    Args:
+        builds: TensorRT builds models there when they first run: minutes on a small device.
+    """
+    return BUILD_LIMIT_S if builds else RUN_LIMIT_S
+
+
 class HungError(ModelError):
     """Something that was run outside the scheduler's supervision does not come back."""
 
@@ -80,8 +88,7 @@ def come_back(future: "Future[BatchResult]", executor: "Executor", what: str) ->
         ModelError: it failed.
         HungError: it takes longer than any batch may that something with a deadline waits for.
     """
-    # TensorRT builds a model when it first runs: minutes on a small device.
-    limit_s = BUILD_LIMIT_S if executor.provider == TENSORRT else RUN_LIMIT_S
+    limit_s = run_limit_s(builds=executor.provider == TENSORRT)
     try:
         return future.result(limit_s)
     except TimeoutError:

@@ -368,7 +368,7 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
         of.enter(ExecutorState.WEDGED, now_ns)
     else:
         _wait(of, now_ns)
-    return Abandon(executor, cause, variant, waited_ns)
+    return Abandon(executor, cause, variant, waited_ns, of.state is ExecutorState.WEDGED)
 
 
 def _wait(of: Supervised, now_ns: int) -> None:

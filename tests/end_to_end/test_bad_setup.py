@@ -150,14 +150,22 @@ async def test_a_program_that_cannot_use_its_database_says_so_and_ends(
     assert told in line
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("box\\u0000.sqlite3", "this is no name of a file"),
+        ("box\\u0000.sqlite3/in/a/file", "its folder cannot be made"),
+    ],
+)
 async def test_a_program_whose_database_has_no_name_of_a_file_says_so_and_ends(
-    tmp_path: Path,
+    tmp_path: Path, path: str, told: str
 ) -> None:
-    config = configured(tmp_path, Path("box\\u0000.sqlite3"))
+    config = configured(tmp_path, Path(path))
     ended = await edgebox(tmp_path, "serve", "--config", str(config))
     assert ended.code == 1
     (line,) = ended.err.splitlines()
     assert "box\\x00.sqlite3" in line
+    assert told in line
     assert "storage.path" in line
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import aiohttp
 import pytest
 
 from edgebox.app import App
+from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.end_to_end.program import configured, finish, serving
@@ -138,6 +140,28 @@ async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(app: App) -> None:
     async with streaming(app):
         assert supervised(app).state is not ExecutorState.UP
     assert app.failure is None
+
+
+async def test_the_cpu_stands_in_for_a_gpu_whose_opening_hangs(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, spare = threading.Event(), ExecutorId("cpu/1")
+    opened = app._opened
+    opened.stand_ins[CPU] = replace(opened.specs[CPU], id=spare)
+
+    def hanging(executor: ExecutorId) -> Any:
+        go_on.wait()
+        raise EdgeboxError("the driver hung")
+
+    monkeypatch.setattr(app.box.driver.supervisor, "_opener", hanging)
+    supervised(app).open_limit_ns = 1
+    assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
+    await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in", patience_s=60)
+    assert supervised(app).state is ExecutorState.WEDGED
+    assert (await post(app, ORDINARY, QUERY))[0] == 200
+    assert any("opening it anew did not come back" in text for text in texts(app, "error"))
+    assert app.failure is None
+    go_on.set()
 
 
 async def test_what_was_in_memory_is_there_again(database: Path, family: Path) -> None:

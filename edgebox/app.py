@@ -49,6 +49,7 @@ from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.peers import NAMES_PER_CAMERA
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
 from edgebox.runtime.remembering import Remembering
@@ -65,8 +66,6 @@ from edgebox.web.state import StateCache
 from edgebox.workshop import Workshop
 
 _STOP_PATIENCE_S = 3.0
-_NAMES_PER_CAMERA = 2
-"""Names that may appear in an hour, to each camera that may be connected."""
 _COLLECT_MINUTES = 10
 _SWITCH_INTERVAL_S = 0.001
 """How long another Python thread may keep the event loop from running: a fifth of the default."""
@@ -300,7 +299,7 @@ class App:
         self, driver: Driver, variants: Mapping[VariantName, Variant]
     ) -> Chronicle:
         assert self._storage is not None
-        names_max = _NAMES_PER_CAMERA * self.config.limits.cameras_max
+        names_max = NAMES_PER_CAMERA * self.config.limits.cameras_max
         rollup = Rollup(
             self.box.metrics,
             variants,

@@ -100,6 +100,7 @@ async def test_one_that_cannot_be_opened_is_tried_again_until_somebody_gives_up(
     await until(lambda: len(tried) >= 2, "a second try, after a second")
     last = bench.driver.supervisor.last_errors[CPU]
     assert "the driver hangs" in last.text
+    assert bench.not_opened[:1] == [CPU]
     assert not given_up
     refused = bench.submit(slo_ms=60_000)
     assert isinstance(bench.ending(refused), Refusal)

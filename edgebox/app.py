@@ -34,7 +34,7 @@ from edgebox.inference.fingerprint import fingerprint, model_print
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.link.overrides import changed
-from edgebox.measuring import load_families, measured
+from edgebox.measuring import Measured, load_families, measured
 from edgebox.neighbouring import Progress
 from edgebox.outgoing.outgoing import Outgoing
 from edgebox.planning.admission import refusal
@@ -215,27 +215,49 @@ class App:
         left_out = [f"a model family is left out: {problem}" for problem in problems]
         for text in (*left_out, *self._opened.problems, *found.problems):
             self.box.note("error", text)
-        families, profiles, self.profiled = found.families, found.profiles, found.profiled
-        self.box.offer(families, inference.family)
-        variants = {v.name: v for family in families for v in family.offered}
-        replacements = Replacements(self._opened, families, found, lambda: self.box.profiles)
+        self.profiled = found.profiled
+        self.box.offer(found.families, inference.family)
+        driver = self._driver = self._make_driver(found)
+        driver.start()
+        variants = {v.name: v for family in found.families for v in family.offered}
+        driver.feed(VariantsOffered(tuple(variants.values())))
+        for executor in executors:
+            offered = tuple(p for p in found.profiles[executor.id] if p.variant in variants)
+            driver.feed(ExecutorStarted(executor.id, offered))
+        for limited in found.limits:
+            driver.feed(limited)
+        self.box.attach(
+            driver, {key: {p.variant: p for p in of} for key, of in found.profiles.items()}
+        )
+        assert self._stand_ins is not None
+        for hung in found.hung:
+            self._stand_ins.needed(hung)
+        await self._remember(driver, executors)
+        self._outgoing.start(self.box)
+        self._chronicle = self._begin_chronicle(driver, variants)
+        self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
+
+    def _make_driver(self, found: Measured) -> Driver:
+        """Return a driver of what was found, and have lost executors replaced."""
+        assert self._storage is not None
+        replacements = Replacements(self._opened, found.families, found, lambda: self.box.profiles)
         self._stand_ins = StandIns(
             self.box,
             self._opened.stand_ins,
             replacements,
-            families,
-            prepare=(inference, self._storage),
+            found.families,
+            prepare=(self.config.inference, self._storage),
             give_up=self._give_up,
         )
-        driver = Driver(
+        return Driver(
             Scheduler(
                 self.config.scheduler_parameters(),
                 # Always the same seed: a journal must replay to the same actions.
                 make_policy(self.config.scheduler.batching, random.Random(0)),
             ),
-            executors=executors,
-            variants=variants,
-            canvases=CanvasPool({family.name: family.input for family in families}),
+            executors=self._opened.executors,
+            variants={v.name: v for family in found.families for v in family.offered},
+            canvases=CanvasPool({family.name: family.input for family in found.families}),
             decode_threads=self.config.inference.decode_threads or _default_decode_threads(),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             tell=Callbacks(
@@ -252,23 +274,6 @@ class App:
             loaders=found.loaders,
             journal=self.journal,
         )
-        driver.start()
-        self._driver = driver
-        driver.feed(VariantsOffered(tuple(variants.values())))
-        for executor in executors:
-            offered = tuple(p for p in profiles[executor.id] if p.variant in variants)
-            driver.feed(ExecutorStarted(executor.id, offered))
-        for limited in found.limits:
-            driver.feed(limited)
-        self.box.attach(
-            driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
-        )
-        for hung in found.hung:
-            self._stand_ins.needed(hung)
-        await self._remember(driver, executors)
-        self._outgoing.start(self.box)
-        self._chronicle = self._begin_chronicle(driver, variants)
-        self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
 
     async def _remember(self, driver: Driver, executors: Iterable[OnnxExecutor]) -> None:
         """Tell the core what was learned before this start, and begin to keep what it learns."""

@@ -160,3 +160,22 @@ async def test_a_replacement_takes_its_place_on_the_loop_and_displaces_nobody(
     replacements.add(cast(OnnxExecutor, spare), ExecutorSpec(id=SECOND, provider="cpu"), Measured())
     found.on_use()
     assert [*opened.executors] == [found.executor, cast(OnnxExecutor, spare)]
+
+
+async def test_a_box_that_stops_meanwhile_is_not_ended_for_want_of_executors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go_on = threading.Event()
+
+    def opener(executor: ExecutorId) -> Any:
+        go_on.wait()
+        raise ModelError("no")
+
+    bench = Bench(monkeypatch, opener)
+    bench.stand_ins.needed(FIRST)
+    bench.stand_ins.give_up()
+    await asyncio.sleep(0)
+    await bench.stand_ins.stop()
+    await asyncio.sleep(0)
+    assert not bench.ended
+    go_on.set()

@@ -8,7 +8,6 @@ decides nothing.
 import asyncio
 import itertools
 import logging
-import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +15,7 @@ from concurrent.futures import Future
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, Variant, VariantName
-from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.inference.executor import BatchResult, Executor
 from edgebox.runtime.applications import Applications
@@ -27,11 +26,12 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.meters import ExecutorMeter
 from edgebox.runtime.observed import Observed
+from edgebox.runtime.planning_thread import Planner, PlanningThread
 from edgebox.runtime.preparation import CanvasPool, prepare
 from edgebox.runtime.repeats import FailedBatches
 from edgebox.runtime.samples import Samples
 from edgebox.runtime.supervisor import Opener, Supervisor
-from edgebox.runtime.threads import DaemonPool, InOrder, Patience
+from edgebox.runtime.threads import Patience
 from edgebox.runtime.timeline import Timeline
 from edgebox.scheduling.events import (
     Abandon,
@@ -67,9 +67,6 @@ from edgebox.scheduling.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
-Planner = Callable[[PlanningSnapshot, random.Random, int], Plan]
-PLANNER_ITERATIONS_MAX = 1_000
-"""Bound on the planner's search, each time."""
 _DECISION_SAMPLES = 4_096
 
 
@@ -125,9 +122,9 @@ class Driver:
             Patience(DECODE_LIMIT_NS, lambda text: tell.told("error", text), tell.decoding_hangs),
             clock_ns,
         )
-        self._planning = DaemonPool(1, "plan", InOrder())
-        self._planner = planner
-        self._rng = random.Random(planner_seed)
+        self._planning = PlanningThread(
+            planner, planner_seed, self._from_thread, clock_ns, self._planned
+        )
         self._tell = tell
         self._loop: asyncio.AbstractEventLoop | None = None
         self._frames: dict[RequestId, FrameAtBox] = {}
@@ -289,7 +286,7 @@ class Driver:
             case Advise():
                 self._tell.advice(action)
             case ComputePlan(snapshot):
-                self._plan(snapshot)
+                self._planning.compute(snapshot)
             case Load() | Unload():
                 self.loads.carry_out(action)
             case TellDrift():
@@ -408,24 +405,10 @@ class Driver:
 
     # -- planning ---------------------------------------------------------------------------
 
-    def _plan(self, snapshot: PlanningSnapshot) -> None:
-        # The seed is drawn on the loop so that it does not depend on threads' timing.
-        rng = random.Random(self._rng.getrandbits(64))
-
-        def work() -> None:
-            started_ns = self.clock_ns()
-            try:
-                plan = self._planner(snapshot, rng, PLANNER_ITERATIONS_MAX)
-            except Exception:
-                _log.exception("planning failed; the plan in force stays")
-                self._from_thread(lambda: self.feed(PlanFailed()))
-                return
-            took_ns = self.clock_ns() - started_ns
-            self._from_thread(lambda: self._planned(plan, took_ns))
-
-        self._planning.submit(work)
-
-    def _planned(self, plan: Plan, took_ns: int) -> None:
+    def _planned(self, plan: Plan | None, took_ns: int) -> None:
+        if plan is None:
+            self.feed(PlanFailed())
+            return
         self.feed(PlanComputed(plan))
         self._tell.plan(plan, took_ns)
 

@@ -194,6 +194,13 @@ class EmpiricalDistribution:
         values = self.values
         return float(values[min(len(values) - 1, max(0, math.ceil(q * len(values) - 1e-9) - 1))])
 
+    def quantiles(self, q: Floats) -> Floats:
+        """Return `quantile` of each."""
+        values = self.values
+        places = np.ceil(q * len(values) - 1e-9).astype(np.intp) - 1
+        found: Floats = values[np.clip(places, 0, len(values) - 1)]
+        return found
+
     def quantile_of_max(self, draws: int, q: float) -> float:
         """Return the least value that the maximum of some draws does not exceed with `q`."""
         return self.quantile(q ** (1 / draws))

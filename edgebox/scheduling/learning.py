@@ -140,7 +140,12 @@ class Learning:
 
     def times(self, executor: ExecutorId, variant: VariantName) -> BatchTimes | None:
         """Return the batch times of a variant on an executor; None where it is not loaded."""
-        profile = self._latencies.profiles(executor).get(variant)
+        loaded = variant in self._latencies.profiles(executor)
+        return self.known_times(executor, variant) if loaded else None
+
+    def known_times(self, executor: ExecutorId, variant: VariantName) -> BatchTimes | None:
+        """Return the batch times of a variant, in memory or not; None where it has no profile."""
+        profile = self._latencies.known(executor).get(variant)
         if profile is None:
             return None
         timed = self._timed.get((executor, variant))

@@ -121,6 +121,40 @@ class Expectations:
         factor = self._latencies.slowdown(executor) * learned.slowed(others)
         return round(learned.quantile_ns(size, q) * factor)
 
+    def batch_ns(
+        self,
+        executor: ExecutorId,
+        variant: VariantName,
+        apps: Sequence[str],
+        batch_size: int,
+        q: float,
+    ) -> int | None:
+        """Return what a batch does not exceed with probability `q`, as the executors are now.
+
+        Its slowdown is in it, and what those that run beside it cost. By the longest of its members
+        where any of their applications is known on the variant; else by the slowest of them.
+
+        Args:
+            executor: where.
+            variant: what.
+            apps: the application of each member, at least one.
+            batch_size: a profiled size.
+            q: 0.5: what it usually takes.
+
+        Returns:
+            ns; None where the executor is not there or has not loaded the variant.
+        """
+        if executor not in self._latencies or variant not in self._latencies.profiles(executor):
+            return None
+        own: float | None = None
+        if any(self._learning.is_known(variant, app) for app in apps):
+            own = self._learning.quantile_ns(executor, variant, apps, batch_size, q)
+        if own is None:
+            each = (self.profile(executor, variant, app) for app in frozenset(apps))
+            own = max(profile.quantile_ns(batch_size, q) for profile in each)
+        slower = self._latencies.slowdown(executor) * self._latencies.slowed(executor, variant)
+        return round(own * slower)
+
     def alone_on(self, executor: ExecutorId, variant: VariantName, app: str) -> tuple[int, int]:
         """Return P50 and P99 of one request alone on an executor, slowdown included."""
         profile, slowdown = self.profile(executor, variant, app), self._latencies.slowdown(executor)

@@ -55,7 +55,7 @@ class Scheduler:
         self._residency = Residency(times.latencies, self._sampling)
         self._ledger = Ledger()
         self._supervision = supervision = Supervision(
-            times.latencies, times.learning, self._ledger, self._sampling
+            times.latencies, times.expectations, self._ledger, self._sampling
         )
         parts = self._ladders, self._adaptation, self._trials
         self._admission = Admission(times, *parts, supervision)

@@ -75,7 +75,9 @@ class Box:
 
     def inference(self) -> Callable[[], object]:
         """Return what infers the work of applications of which few samples are known."""
-        batches = [Mixed(self._members(), 3 * self._rng.uniform(0.5, 2), 1) for _ in range(MIXED)]
+        batches = [
+            Mixed(self._members(), 3 * self._rng.uniform(0.5, 2), 1, EXECUTOR) for _ in range(MIXED)
+        ]
         known = self.times.learning.distributions(_variant(0))
         beliefs = {
             app: Belief([1.0] * 64, known[app].sampled_values[:20], 20, fixed=False)

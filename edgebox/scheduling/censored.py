@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from edgebox.domain.models import ExecutorId
 from edgebox.scheduling.distributions import Floats, Places
 
 BINS = 160
@@ -53,6 +54,8 @@ class Mixed:
     work: float
     """Of its longest member."""
     ended_ns: int
+    executor: ExecutorId
+    """Where it ran."""
 
 
 @dataclass(frozen=True, slots=True)

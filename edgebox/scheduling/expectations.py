@@ -46,10 +46,11 @@ class Alone:
     """What one request takes alone, on the executor that is quickest with it, slowdown included."""
 
     low_ns: float
-    """It hardly ever takes less."""
+    """It hardly ever takes less: with less time left a request is given up."""
     usual_ns: float
-    """What must be left for it to be worth a try: the median. Of an application that is hardly
-    known the low quantile of what was seen, if that is less: it gets the benefit of the doubt."""
+    """What must be left for a variant to be preferred to a smaller one: the median. Of an
+    application that is hardly known the low quantile of what was seen, if that is less: it gets the
+    benefit of the doubt."""
     high_ns: float
 
 

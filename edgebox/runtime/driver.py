@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from functools import partial
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, Variant, VariantName
@@ -108,7 +109,7 @@ class Driver:
         self.scheduler = scheduler
         self.journal = journal or Journal()
         self.journal.attach(scheduler, clock_ns)
-        self.timeline = Timeline(lambda: scheduler.slowdown, lambda: scheduler.corrections)
+        self.timeline = Timeline(partial(scheduler.times.expectations.batch_ns, q=0.5))
         self.clock_ns = clock_ns
         self.failure: InvariantViolation | None = None
         """Why the core is asked no more; None: it works."""

@@ -1,15 +1,14 @@
 """A real Chromium for tests of the page, and what they look at in it."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import pytest
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
 from edgebox.app import App
 from edgebox.media.sources import open_source
-from edgebox.web.page import PAGE
 from tests.conftest import PATIENCE_S
 from tests.programs import program
 
@@ -39,13 +38,23 @@ def chromium() -> str:
     return program("chromium", "chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    assert (PAGE / "index.html").is_file(), "build the page first: make page"
+@contextlib.asynccontextmanager
+async def launched(*arguments: str) -> AsyncIterator[Browser]:
+    """Run a Chromium with these further arguments."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        browser = await playwright.chromium.launch(
+            executable_path=chromium(), args=[*ARGUMENTS, *arguments]
+        )
         yield browser
         await browser.close()
+
+
+@contextlib.asynccontextmanager
+async def lent(browser: Browser) -> AsyncIterator[Browser]:
+    """Give a browser that knows nothing of those who had it before."""
+    yield browser
+    for context in browser.contexts:
+        await context.close()
 
 
 async def new_page(browser: Browser, **options: Any) -> tuple[Page, list[str]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, expect
 
 from edgebox.app import App
@@ -24,6 +25,8 @@ from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, 
 from tests.end_to_end.running import counts_of, gone, running, texts
 from tests.end_to_end.wire import WireCamera
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+
 SLOW_BPS = 120_000.0
 SMALLEST_PX = 128
 LONGEST_WAIT_MS = 30_000
@@ -39,14 +42,14 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return film(tmp_path_factory.mktemp("film"))
 
 
-@pytest.fixture
-async def browser(street: Path) -> AsyncIterator[Browser]:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium(street: Path) -> AsyncIterator[Browser]:
     assert (PAGE / "camera.html").is_file(), "build the page first: make page"
     async with filming(street) as browser:
         yield browser
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def allowed(browser: Browser) -> BrowserContext:
     """A person who lets pages use the camera."""
     return await browser.new_context(permissions=["camera"])

@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
@@ -11,7 +12,6 @@ from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
-    browser,
     eventually,
     number,
     open_page,
@@ -20,7 +20,7 @@ from tests.end_to_end.browsing import (
 )
 from tests.end_to_end.running import get_json, gone, running, streaming, until
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 
 async def test_a_camera_is_shown_live_with_what_the_box_decided(

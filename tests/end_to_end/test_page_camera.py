@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from edgebox.app import App
@@ -15,7 +16,6 @@ from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
-    browser,
     eventually,
     number,
     open_page,
@@ -23,7 +23,7 @@ from tests.end_to_end.browsing import (
 )
 from tests.end_to_end.running import SLO_MS, get_json, gone, running, streaming, until
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 PLACE = "#/cameras/gate"
 

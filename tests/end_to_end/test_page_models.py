@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
@@ -11,7 +12,6 @@ from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
-    browser,
     eventually,
     open_page,
     street,
@@ -19,7 +19,7 @@ from tests.end_to_end.browsing import (
 from tests.end_to_end.running import get_json, running, streaming, until
 from tests.end_to_end.test_model_jobs import model
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 LONG_MS = 60_000
 

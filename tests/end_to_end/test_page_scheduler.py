@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from edgebox.app import App
@@ -12,7 +13,6 @@ from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
-    browser,
     eventually,
     number,
     open_page,
@@ -21,7 +21,7 @@ from tests.end_to_end.browsing import (
 from tests.end_to_end.program import edgebox
 from tests.end_to_end.running import get_json, running, streaming, until
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 PLACE = "#/scheduler"
 

@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
-from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, browser, open_page
+from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, open_page
 from tests.end_to_end.running import free_port, get_json, running, until
 from tests.outgoing.receiver import receiving
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 
 async def open_settings(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:

@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 import uvloop
 from playwright.async_api import Browser
 
+from edgebox.config import Config
+from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.web.page import PAGE
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.browsing import launched, lent
 
 
@@ -16,6 +20,17 @@ def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(autouse=True)
+def patient_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no executor be given up because a busy machine gives it no time."""
+    asked = Config.scheduler_parameters
+
+    def patient(config: Config) -> SchedulerParameters:
+        return replace(asked(config), batch_limit_min_ns=round(PATIENCE_S * 1e9))
+
+    monkeypatch.setattr(Config, "scheduler_parameters", patient)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

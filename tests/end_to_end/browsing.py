@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
@@ -101,3 +102,15 @@ async def eventually(read: Callable[[], Any], wanted: Callable[[Any], bool], wha
             return value
         await asyncio.sleep(0.05)
     raise AssertionError(f"waited {PATIENCE_MS / 1000:g} s for {what}, which is {value!r}")
+
+
+def rounded(value: float, digits: int) -> Decimal:
+    """Round as JavaScript does: halves away from zero."""
+    return Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+
+
+def milliseconds(ms: float | None) -> str:
+    """Write milliseconds as the page does."""
+    if ms is None:
+        return "–"
+    return f"{rounded(ms, 1)}\u202fms" if ms < 9.95 else f"{rounded(ms, 0):,}\u202fms"

@@ -17,11 +17,13 @@ from tests.end_to_end.browsing import (
     PHONE,
     STICKING_OUT,
     eventually,
+    milliseconds,
     number,
     open_page,
+    rounded,
     street,
 )
-from tests.end_to_end.running import SLO_MS, get_json, gone, running, streaming, until
+from tests.end_to_end.running import SLO_MS, free_port, get_json, gone, running, streaming, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -121,22 +123,15 @@ async def check_steps(page: Page, history: dict[str, Any], kept: list[int]) -> N
         )
         answered = page.get_by_test_id("chart-fps").locator('[data-line="answered"] strong')
         fps = history["fps"][at]
-        await expect(answered).to_have_text("–" if fps is None else f"{fps:.1f}")
+        await expect(answered).to_have_text("–" if fps is None else f"{rounded(fps, 1)}")
         await page.keyboard.press("ArrowLeft")
-
-
-def milliseconds(ms: float | None) -> str:
-    """Write milliseconds as the page does."""
-    if ms is None:
-        return "–"
-    return f"{ms:.1f}\u202fms" if ms < 9.95 else f"{int(ms + 0.5):,}\u202fms"
 
 
 async def test_the_pointer_moves_one_cursor_over_all_charts(
     database: Path, browser: Browser
 ) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
-        page, complaints = await open_camera(browser, app, "?range=1m")
+        page, complaints = await open_camera(browser, app, "?range=15m")
         told = page.get_by_test_id("told")
         await expect(told).to_contain_text("the latest")
         plot = page.get_by_test_id("chart-fps").locator(".u-over")
@@ -250,11 +245,11 @@ async def downloaded(page: Page, button: str, folder: Path) -> Path:
 
 
 async def test_a_box_that_restarts_is_followed_again(database: Path, browser: Browser) -> None:
-    async with running(database) as app, streaming(app, "gate", **street()):
+    port = free_port()
+    async with running(database, server__port=port) as app, streaming(app, "gate", **street()):
         page, _ = await open_camera(browser, app)
         canvas = await live_frames(page)
         await page.evaluate("window.notReloaded = true")
-        port = app.port
     connection = page.get_by_test_id("connection")
     await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
     async with running(database, server__port=port) as app, streaming(app, "gate", **street()):

@@ -50,7 +50,7 @@ def assert_all_answered(summary: Summary) -> None:
     """Insist that what was sent was answered in time; a busy machine may leave frames out."""
     assert_adds_up(summary)
     assert summary.on_time == summary.sent > 0
-    assert set(summary.skipped) <= {"window"}
+    assert set(summary.skipped) <= {"window", "rate"}
 
 
 async def test_every_frame_is_answered_on_time_by_a_quick_box() -> None:

@@ -187,9 +187,12 @@ async def test_a_deadline_is_set_undone_and_reset(database: Path, browser: Brows
         await expect(page.get_by_text("The camera asks for 30000")).to_be_visible()
         await page.get_by_role("button", name="Undo").click()
         await until(lambda: camera.summary().slo_ms == SLO_MS, "the camera to hear of it")
+        # The fields are emptied once the page has the answer.
+        await expect(page.get_by_test_id("saved")).to_contain_text("Undone")
         await expect(deadline).to_have_value("")
         await deadline.fill("900")
         await save.click()
+        await expect(page.get_by_test_id("saved")).to_contain_text("Saved")
         await until(lambda: camera.summary().slo_ms == 900, "the camera to hear of it")
         await page.get_by_role("button", name="Reset deadline").click()
         await until(lambda: camera.summary().slo_ms == SLO_MS, "the camera to hear of it")

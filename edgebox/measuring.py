@@ -375,7 +375,7 @@ def _fill(inference: InferenceParameters, executor: OnnxExecutor, fit: Fit, out:
     resident = hold(fit.kept, first, (), executor.memory_limit_bytes)
     files = {weights_id(family, f): f.path for family in held for f in family.model_files}
     runs = {
-        each.id: [run for p in profiles if p.variant in each.variants for run in _runs(executor, p)]
+        each.id: _runs(executor, [p for p in profiles if p.variant in each.variants])
         for each in fit.kept
     }
     loader = out.loaders[executor.id] = WeightsLoader(executor, files, runs)
@@ -400,14 +400,22 @@ def _mb(size_bytes: int) -> int:
 
 
 def warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:
-    """Run each variant once, so that none is slow when it matters; blocks."""
-    executor.warm_each([run for known in profiles for run in _runs(executor, known)])
+    """Run what makes no variant slow when it matters; blocks."""
+    executor.warm_each(_runs(executor, profiles))
 
 
-def _runs(executor: OnnxExecutor, known: LatencyProfile) -> list[tuple[VariantName, int]]:
-    """Return what warms a variant; a GPU picks its kernels by shape, so there each batch size."""
-    sizes = known.batch_sizes if executor.provider != CPU else known.batch_sizes[:1]
-    return [(known.variant, size) for size in sizes]
+def _runs(
+    executor: OnnxExecutor, profiles: Sequence[LatencyProfile]
+) -> list[tuple[VariantName, int]]:
+    """Return the batches that warm these variants.
+
+    A GPU picks its kernels by shape, so each variant runs in each batch size. On a CPU a session's
+    first run takes memory: the largest variant takes enough for the others.
+    """
+    if executor.provider != CPU:
+        return [(known.variant, size) for known in profiles for size in known.batch_sizes]
+    sizes = {known.variant: known.batch_sizes[0] for known in profiles}
+    return [(name, sizes[name]) for name in executor.largest_of_each_file(sizes)]
 
 
 async def profiles_of(

@@ -1,6 +1,8 @@
 """What all tests share: this machine is measured once, so that boxes start at once; patience."""
 
 import asyncio
+import fcntl
+import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -49,15 +51,25 @@ def settings(database: Path, **overrides: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a database that has this machine's profiles; copy it, do not use it."""
-    database = tmp_path_factory.mktemp("profiles") / "edgebox.sqlite3"
+    """Return a database that has this machine's profiles; copy it, do not use it.
+
+    The processes of a run share it: the first that needs it measures.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "profiles"
+    folder.mkdir(exist_ok=True)
+    database, done = folder / "edgebox.sqlite3", folder / "done"
 
     async def measure() -> None:
         app = App(load(None, settings(database)))
         await app.start()
         await app.stop()
 
-    asyncio.run(measure())
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            asyncio.run(measure())
+            done.touch()
     return database
 
 

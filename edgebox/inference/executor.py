@@ -8,7 +8,7 @@ nothing; what to run, and in which order, is the scheduler's.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -368,6 +368,16 @@ class OnnxExecutor:
         """Say whether a variant is in memory, so that a batch of it can run."""
         family = self._families.get(variant)
         return family is not None and self._store.has(family.files[variant].path)
+
+    def largest_of_each_file(self, variants: Iterable[VariantName]) -> list[VariantName]:
+        """Return, of these variants, the largest of each file."""
+        largest: dict[Path, Variant] = {}
+        for name in variants:
+            family = self._family(name)
+            path, variant = family.files[name].path, family.variant(name)
+            if path not in largest or variant.pixels > largest[path].pixels:
+                largest[path] = variant
+        return [variant.name for variant in largest.values()]
 
     def memory_used_bytes(self) -> int | None:
         """Return what is in use of the memory that sessions take, by anybody; None: not known."""

@@ -76,7 +76,7 @@ async def patient(app: App, rate_hz: float, remarks: list[str]) -> None:
         on_remark=remarks.append,
     )
     run = asyncio.create_task(camera.run())
-    await until(lambda: camera.summary().on_time >= 1, "its first answer", patience_s=30)
+    await until(lambda: camera.summary().on_time >= 1, "its first answer")
     camera.stop()
     await run
 

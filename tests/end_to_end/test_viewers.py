@@ -72,11 +72,10 @@ async def test_a_viewer_watches_what_it_asks_for(database: Path) -> None:
     ):
         await page.send_json({"type": "watch", "cameras": ["door"], "max_hz": 30})
         await until(lambda: len(app.box.shown) == 2, "frames of both")
-        seen: list[str] = []
-        while len(seen) < 8:
-            seen.append((await next_frame(page))[0]["camera"])
-        # The first ones may have been under way when it asked.
-        assert seen[-5:] == ["door"] * 5
+        # What was under way when it asked comes first; both cameras send at the same rate.
+        alike = 0
+        while alike < 10:
+            alike = alike + 1 if (await next_frame(page))[0]["camera"] == "door" else 0
 
 
 @pytest.mark.parametrize(

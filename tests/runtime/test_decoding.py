@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.runtime.decoding import SLOW_NS, FairQueue, decode_pool
+from tests.conftest import PATIENCE_S
 
 MS = 1_000_000
 
@@ -163,7 +164,7 @@ def test_threads_run_what_is_submitted_and_survive_defects() -> None:
     for sender in range(8):
         pool.submit(broken, sender)
     for _ in range(8):
-        assert done.acquire(timeout=30)
+        assert done.acquire(timeout=PATIENCE_S)
     pool.stop()
     pool.submit(done.release, "gate")
     assert not done.acquire(blocking=False)
@@ -178,4 +179,4 @@ def test_a_picture_that_is_being_decoded_does_not_keep_the_process() -> None:
         "began.wait()\n"
         "pool.stop()\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE_S)

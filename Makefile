@@ -7,7 +7,7 @@ DEMO_ARGS ?=
 
 export PYTHON WITHOUT
 
-.PHONY: demo test check lint ruff types layers pure unit page image-check clean packages-demo packages-test
+.PHONY: demo test check lint ruff types layers pure unit page page-tests image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
 packages-demo packages-test:
@@ -30,7 +30,11 @@ demo: packages-demo $(VENV)/.edgebox page
 page: $(VENV)/.edgebox
 	@$(BIN)/python hatch_build.py
 
-test: packages-test $(VENV)/.edgebox-dev page lint unit
+# What takes one core runs beside the tests of the box, which mostly keep the others busy.
+test: packages-test $(VENV)/.edgebox-dev page ruff
+	@$(MAKE) --no-print-directory --jobs 2 unit types layers page-tests
+
+page-tests: $(VENV)/.edgebox-dev
 	$(BIN)/python webui/node.py npm test
 
 lint: ruff types layers
@@ -55,8 +59,10 @@ PURE_BUT := $(addprefix --ignore=tests/,simulation/test_batching.py simulation/t
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PURE) $(PURE_BUT)
 
+# One process more than there are cores: every fifth second a test only waits.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 unit: $(VENV)/.edgebox-dev
-	$(BIN)/pytest --numprocesses auto --dist worksteal
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 # What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/docker.md).
 IMAGE_ARGS ?= --build-arg EXTRAS=mqtt

@@ -46,6 +46,7 @@ from edgebox.media.jpeg import encode
 from edgebox.media.scene import Scene
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Box
+from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.journal import Journal
@@ -152,8 +153,7 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
         canvases=CanvasPool({family.name: family.input for family in families}, needs_pixels=False),
         decode_threads=1,
         planner=functools.partial(plan, parameters=config.planning_parameters()),
-        on_advice=box.advised,
-        on_plan=box.planned,
+        tell=Callbacks(advice=box.advised, plan=box.planned),
         journal=journal,
     )
     lag = LoopLag()

@@ -24,7 +24,7 @@ from edgebox.config import load
 from edgebox.domain.models import FamilyName, VariantName
 from edgebox.domain.requests import Camera, CameraId, Outcome, Request, RequestId
 from edgebox.runtime.cameras import CameraRecord
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox, BatchTimes
+from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Timing
 from edgebox.vision.detections import Detections
 
 COUNTS = (0, 1, 10)
@@ -47,7 +47,7 @@ def ended_frame(number: int, now_ns: int) -> tuple[CameraRecord, FrameAtBox, End
         rng.uniform(0.3, 1, DETECTIONS).astype(np.float32),
         rng.integers(0, 5, DETECTIONS),
     )
-    timing = BatchTimes(20_000_000, 3_000_000, 8_000_000, 500_000, 31_500_000, 1)
+    timing = Timing(20_000_000, 3_000_000, 8_000_000, 500_000, 31_500_000, 1)
     answer = Answer(Outcome.ON_TIME, VariantName("street-256"), found, timing, 1.0)
     frame = FrameAtBox(request, b"", 1280, 720, 0, lambda frame, ending: None, number)
     return CameraRecord(camera, "benchmark", None, None), frame, answer

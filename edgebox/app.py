@@ -34,13 +34,14 @@ from edgebox.inference.fingerprint import fingerprint, model_print
 from edgebox.link.bandwidth import Rule
 from edgebox.link.deadlines import written_steps
 from edgebox.link.overrides import changed
-from edgebox.measuring import load_families, measured
+from edgebox.measuring import Measured, load_families, measured
 from edgebox.neighbouring import Progress
 from edgebox.outgoing.outgoing import Outgoing
 from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.replacements import Replacements
 from edgebox.runtime.box import Admission, Box, BoxEvent
+from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.chronicle import Chronicle
 from edgebox.runtime.drifts import drift_text
@@ -48,6 +49,7 @@ from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.peers import NAMES_PER_CAMERA
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
 from edgebox.runtime.remembering import Remembering
@@ -64,8 +66,6 @@ from edgebox.web.state import StateCache
 from edgebox.workshop import Workshop
 
 _STOP_PATIENCE_S = 3.0
-_NAMES_PER_CAMERA = 2
-"""Names that may appear in an hour, to each camera that may be connected."""
 _COLLECT_MINUTES = 10
 _SWITCH_INTERVAL_S = 0.001
 """How long another Python thread may keep the event loop from running: a fifth of the default."""
@@ -201,64 +201,79 @@ class App:
 
     async def _start_models(self) -> None:
         inference = self.config.inference
+        self.box.not_ready_because = "reading model families"
         families, problems = await asyncio.to_thread(load_families, inference)
         families = [await self._judged(family) for family in families]
+        self.box.not_ready_because = "opening executors"
         self._opened = await asyncio.to_thread(open_executors, self.config, families)
-        executors = self._opened.executors
         assert self._storage is not None
-        found = await measured(inference, self._storage, executors, families, self._progress)
+        found = await measured(
+            inference, self._storage, self._opened.executors, families, self._progress
+        )
+        self._opened.leave_out(found.hung)
+        executors = self._opened.executors
         left_out = [f"a model family is left out: {problem}" for problem in problems]
         for text in (*left_out, *self._opened.problems, *found.problems):
             self.box.note("error", text)
-        families, profiles, self.profiled = found.families, found.profiles, found.profiled
-        self.box.offer(families, inference.family)
-        variants = {v.name: v for family in families for v in family.offered}
-        replacements = Replacements(self._opened, families, found, lambda: self.box.profiles)
+        self.profiled = found.profiled
+        self.box.offer(found.families, inference.family)
+        driver = self._driver = self._make_driver(found)
+        driver.start()
+        variants = {v.name: v for family in found.families for v in family.offered}
+        driver.feed(VariantsOffered(tuple(variants.values())))
+        for executor in executors:
+            offered = tuple(p for p in found.profiles[executor.id] if p.variant in variants)
+            driver.feed(ExecutorStarted(executor.id, offered))
+        for limited in found.limits:
+            driver.feed(limited)
+        self.box.attach(
+            driver, {key: {p.variant: p for p in of} for key, of in found.profiles.items()}
+        )
+        assert self._stand_ins is not None
+        for hung in found.hung:
+            self._stand_ins.needed(hung)
+        await self._remember(driver, executors)
+        self._outgoing.start(self.box)
+        self._chronicle = self._begin_chronicle(driver, variants)
+        self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
+
+    def _make_driver(self, found: Measured) -> Driver:
+        """Return a driver of what was found, and have lost executors replaced."""
+        assert self._storage is not None
+        replacements = Replacements(self._opened, found.families, found, lambda: self.box.profiles)
         self._stand_ins = StandIns(
             self.box,
             self._opened.stand_ins,
             replacements,
-            families,
-            prepare=(inference, self._storage),
+            found.families,
+            prepare=(self.config.inference, self._storage),
             give_up=self._give_up,
         )
-        driver = Driver(
+        return Driver(
             Scheduler(
                 self.config.scheduler_parameters(),
                 # Always the same seed: a journal must replay to the same actions.
                 make_policy(self.config.scheduler.batching, random.Random(0)),
             ),
-            executors=executors,
-            variants=variants,
-            canvases=CanvasPool({family.name: family.input for family in families}),
+            executors=self._opened.executors,
+            variants={v.name: v for family in found.families for v in family.offered},
+            canvases=CanvasPool({family.name: family.input for family in found.families}),
             decode_threads=self.config.inference.decode_threads or _default_decode_threads(),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
-            on_advice=self.box.advised,
-            on_plan=self.box.planned,
-            on_drift=self._tell_drift,
-            on_failure=self._fail,
-            on_give_up=self._stand_ins.give_up,
-            on_open_failed=self._stand_ins.needed,
-            on_told=self.box.note,
+            tell=Callbacks(
+                advice=self.box.advised,
+                plan=self.box.planned,
+                drift=self._tell_drift,
+                failure=self._fail,
+                give_up=self._stand_ins.give_up,
+                not_opened=self._stand_ins.needed,
+                decoding_hangs=self._give_up_decoding,
+                told=self.box.note,
+            ),
             opener=replacements.open,
             loaders=found.loaders,
             journal=self.journal,
         )
-        driver.start()
-        self._driver = driver
-        driver.feed(VariantsOffered(tuple(variants.values())))
-        for executor in executors:
-            offered = tuple(p for p in profiles[executor.id] if p.variant in variants)
-            driver.feed(ExecutorStarted(executor.id, offered))
-        for limited in found.limits:
-            driver.feed(limited)
-        self.box.attach(
-            driver, {key: {p.variant: p for p in found} for key, found in profiles.items()}
-        )
-        await self._remember(driver, executors)
-        self._outgoing.start(self.box)
-        self._chronicle = self._begin_chronicle(driver, variants)
-        self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
 
     async def _remember(self, driver: Driver, executors: Iterable[OnnxExecutor]) -> None:
         """Tell the core what was learned before this start, and begin to keep what it learns."""
@@ -289,7 +304,7 @@ class App:
         self, driver: Driver, variants: Mapping[VariantName, Variant]
     ) -> Chronicle:
         assert self._storage is not None
-        names_max = _NAMES_PER_CAMERA * self.config.limits.cameras_max
+        names_max = NAMES_PER_CAMERA * self.config.limits.cameras_max
         rollup = Rollup(
             self.box.metrics,
             variants,
@@ -382,10 +397,16 @@ class App:
         self.failed.set()
 
     def _give_up(self) -> None:
-        self.failure = WedgedError(
+        self._end_wedged(
             "no executor is left, and none can be opened in this process: the driver or the "
-            "device hangs, or a model does. What watches over edgebox should start it again"
+            "device hangs, or a model does"
         )
+
+    def _give_up_decoding(self) -> None:
+        self._end_wedged("no picture can be decoded in this process any more: its threads hang")
+
+    def _end_wedged(self, why: str) -> None:
+        self.failure = WedgedError(f"{why}. What watches over edgebox should start it again")
         self.box.not_ready_because = str(self.failure)
         self.box.note("error", f"{self.failure}; the box stops")
         self.failed.set()

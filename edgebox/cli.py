@@ -7,15 +7,14 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 from rich.markup import escape
 
 from edgebox import __version__
-from edgebox.camera.command import camera
-from edgebox.camera.ending import on_end_signals
 from edgebox.console import (
     HEALTH_STYLES,
     clear_errors,
@@ -30,7 +29,6 @@ from edgebox.detect import detect
 from edgebox.models import models
 from edgebox.plan import plan
 from edgebox.profile import profile
-from edgebox.results import results
 from edgebox.simulate import simulate
 
 _CONFIG = click.option(
@@ -46,17 +44,35 @@ _STOP_S = 8.0
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _LazyGroup(click.Group):
+    """A group some of whose commands are imported when they are asked for.
+
+    They speak HTTP, and the library for that takes half of a short command's time.
+    """
+
+    _MODULES: ClassVar = {"camera": "edgebox.camera.command", "results": "edgebox.results"}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._MODULES})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._MODULES and cmd_name not in self.commands:
+            self.add_command(getattr(import_module(self._MODULES[cmd_name]), cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="edgebox")
 def main() -> None:
     """An edge inference server: every frame is answered within its deadline."""
 
 
-main.add_command(camera)
 main.add_command(detect)
 main.add_command(models)
 main.add_command(plan)
-main.add_command(results)
 main.add_command(profile)
 main.add_command(simulate)
 
@@ -321,6 +337,8 @@ def write_journal_on_signal(app: Any) -> None:
 def stop_on_signals() -> asyncio.Event:
     """Return an event that the first SIGINT or SIGTERM sets."""
     stopping = asyncio.Event()
+    from edgebox.camera.ending import on_end_signals
+
     on_end_signals(stopping.set)
     return stopping
 

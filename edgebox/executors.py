@@ -2,23 +2,31 @@
 
 Every table of the configuration becomes executors: one for each of its devices and streams. What
 `auto` cannot run on any GPU, because there is none or because a model does not run there, gets an
-executor on the CPU, with the reason. Blocking: opening takes 0.1 s on a CPU, seconds on a GPU.
+executor on the CPU, with the reason. What hangs while it is opened is left behind, and the others
+go on. Blocking: opening takes 0.1 s on a CPU, seconds on a GPU.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgebox.config import Config
 from edgebox.config_executors import ExecutorParameters, unknown_families, wrong_families
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.models import ExecutorId
-from edgebox.inference.executor import SCORE_FLOOR, OnnxExecutor
+from edgebox.inference.executor import (
+    RUN_LIMIT_S,
+    SCORE_FLOOR,
+    HungError,
+    OnnxExecutor,
+    run_limit_s,
+)
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
 from edgebox.inference.gpus import gpu_names
 from edgebox.inference.machine import allowed_cores
 from edgebox.inference.sessions import Provider, cuda_obstacle
+from edgebox.runtime.threads import within
 
 
 @dataclass(slots=True)
@@ -33,6 +41,12 @@ class Opened:
     configuration leaves the choice of the device to the box."""
     problems: list[str] = field(default_factory=list)
     """What is not where it was to be, and why, for people."""
+    hung: HungError | None = None
+    """What hung while it was opened, the last of it."""
+
+    def leave_out(self, hung: Collection[ExecutorId]) -> None:
+        """Count executors no more that hang and are left behind."""
+        self.executors = [each for each in self.executors if each.id not in hung]
 
     def close(self) -> None:
         """Close all; blocks."""
@@ -46,6 +60,7 @@ def open_executors(config: Config, families: Sequence[Family]) -> Opened:
     Raises:
         ConfigError: it asks for what this machine has not; the message has all of that.
         ModelError: an executor that was insisted on has not one family that runs on it.
+        HungError: something hangs, and nothing else can serve the default family.
     """
     opened = Opened()
     names = [family.name for family in families]
@@ -57,6 +72,9 @@ def open_executors(config: Config, families: Sequence[Family]) -> Opened:
             _open_table(table, specs, plan, families, opened)
             tables.append((table, specs))
         _set_stand_ins(tables, plan, opened)
+        held = {name for executor in opened.executors for name in executor.families}
+        if opened.hung is not None and config.inference.family not in held:
+            raise opened.hung
     except BaseException:
         opened.close()
         raise
@@ -79,24 +97,77 @@ def open_one(config: Config, family: Family, *, score_floor: float = SCORE_FLOOR
         spares = plan.on_cpu(of, [family.name]) if _falls_back(table) else []
         for spec in [*specs, *spares]:
             try:
-                return open_executor(spec, [family], score_floor=score_floor)
+                return open_in_time(spec, [family], score_floor=score_floor)
             except ModelError as found:
                 error = found
     raise error
 
 
-def _not_here(tables: Sequence[ExecutorParameters], gpus: int) -> Iterator[str]:
+def open_in_time(
+    spec: ExecutorSpec, families: Sequence[Family], *, score_floor: float = SCORE_FLOOR
+) -> OnnxExecutor:
+    """Open an executor that was never opened before; each of its files has a limit in time.
+
+    Raises:
+        ModelError: nothing runs on it.
+        HungError: it hangs; should it come back after all, it is left behind.
+    """
+    files = sum(len(family.model_files) for family in families if spec.holds(family.name))
+    limit_s = run_limit_s(builds=spec.provider == "tensorrt") * max(1, files)
+    try:
+        return within(
+            limit_s,
+            lambda: open_executor(spec, families, score_floor=score_floor),
+            f"open-{spec.id}",
+            OnnxExecutor.abandon,
+        )
+    except TimeoutError:
+        raise HungError(
+            f"opening {spec.id} did not come back within {limit_s:.0f} s: the device or its "
+            "driver hangs"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpus:
+    """What CUDA says."""
+
+    count: int = 0
+    obstacle: str = ""
+    """Why none can be used; empty: there may be some."""
+    hung: HungError | None = None
+    """CUDA does not answer."""
+
+
+def _gpus() -> _Gpus:
+    """Ask CUDA, whose driver may hang."""
+
+    def ask() -> _Gpus:
+        count = len(gpu_names())
+        return _Gpus(count, cuda_obstacle())
+
+    try:
+        return within(RUN_LIMIT_S, ask, "look-for-gpus", lambda late: None)
+    except TimeoutError:
+        error = HungError(
+            f"CUDA cannot be used: its driver did not say within {RUN_LIMIT_S:.0f} s which GPUs "
+            "there are"
+        )
+        return _Gpus(0, str(error), error)
+
+
+def _not_here(tables: Sequence[ExecutorParameters], gpus: _Gpus) -> Iterator[str]:
     """Yield what tables ask for and the machine has not."""
     allowed = allowed_cores()
     for number, table in enumerate(tables):
         kind, _, index = table.device.partition(":")
         path = f"executors[{number}]"
-        if kind == "cuda" or index:
-            why = cuda_obstacle()
-            if why:
-                yield f"{path}.device: {why}"
-            elif int(index or 0) >= gpus:
-                there = f"GPUs 0 to {gpus - 1}" if gpus > 1 else f"{gpus or 'no'} GPU"
+        if (kind == "cuda" or index) and gpus.hung is None:
+            if gpus.obstacle:
+                yield f"{path}.device: {gpus.obstacle}"
+            elif int(index or 0) >= gpus.count:
+                count = gpus.count
+                there = f"GPUs 0 to {count - 1}" if count > 1 else f"{count or 'no'} GPU"
                 yield f"{path}.device: there is no GPU {index or 0} ({there})"
         if table.cores and allowed is None:
             yield f"{path}.cores: threads cannot be pinned on this system; leave it out"
@@ -121,7 +192,7 @@ class _Plan:
             ConfigError: the configuration asks for what it has not.
         """
         tables = config.executors or (ExecutorParameters(),)
-        gpus = len(gpu_names()) if any(table.device != "cpu" for table in tables) else 0
+        gpus = _gpus() if any(table.device != "cpu" for table in tables) else _Gpus()
         problems = [*_not_here(tables, gpus)]
         if families is not None:
             problems += wrong_families(config.executors, config.inference.family, families)
@@ -129,7 +200,8 @@ class _Plan:
             raise ConfigError("\n".join([f"{config.source}:", *(f"  {p}" for p in problems)]))
         self._inference = config.inference
         self._tables = tables
-        self._gpus = gpus
+        self.gpus = gpus
+        """Of the machine, where any were asked for."""
         self._numbers: Counter[str] = Counter()
         self._sharing: Counter[str] = Counter()
         for table in tables:
@@ -176,11 +248,11 @@ class _Plan:
         kind, _, index = table.device.partition(":")
         if kind == "cpu":
             return ["cpu"]
+        if self.gpus.obstacle:
+            return []
         if index:
             return [f"cuda:{int(index)}"]
-        if kind in ("auto", "tensorrt") and cuda_obstacle():
-            return []
-        return [f"cuda:{number}" for number in range(self._gpus)]
+        return [f"cuda:{number}" for number in range(self.gpus.count)]
 
 
 def _open_table(
@@ -192,26 +264,25 @@ def _open_table(
 ) -> None:
     """Open a table's executors, and those on the CPU for what its GPUs cannot run."""
     falls_back = _falls_back(table)
-    why = (cuda_obstacle() or "CUDA finds no GPU") if falls_back and not specs else ""
+    why = (plan.gpus.obstacle or "CUDA finds no GPU") if falls_back and not specs else ""
+    if plan.gpus.hung is not None and not specs:
+        opened.hung = plan.gpus.hung
+        opened.problems.append(f"device = {table.device!r}: {opened.hung}")
     held: set[str] = set()
     for spec in specs:
         try:
-            executor = open_executor(spec, families)
+            held |= _open(spec, families, opened)
         except ModelError as error:
-            if not falls_back:
+            hung = isinstance(error, HungError)
+            if not falls_back and not hung:
                 raise ModelError(f"{error} (device = {table.device!r} was asked for)") from error
             why = why or str(error)
             opened.problems.append(f"{spec.id} cannot be opened: {error}")
-            continue
-        held |= set(executor.families)
-        _keep(executor, spec, opened)
     wanted = [f.name for f in families if not table.families or f.name in table.families]
     left = [name for name in wanted if name not in held]
     if falls_back and left:
         for spec in plan.on_cpu(table, left):
-            executor = open_executor(spec, families)
-            executor.note = why or f"no GPU can run {', '.join(left)}"
-            _keep(executor, spec, opened)
+            _open(spec, families, opened, note=why or f"no GPU can run {', '.join(left)}")
 
 
 def _set_stand_ins(
@@ -231,8 +302,22 @@ def _falls_back(table: ExecutorParameters) -> bool:
     return table.device.startswith(("auto", "tensorrt"))
 
 
-def _keep(executor: OnnxExecutor, spec: ExecutorSpec, opened: Opened) -> None:
+def _open(
+    spec: ExecutorSpec, families: Sequence[Family], opened: Opened, note: str = ""
+) -> set[str]:
+    """Open one more executor; return the families that it holds.
+
+    Raises:
+        ModelError: it cannot be opened.
+    """
+    try:
+        executor = open_in_time(spec, families)
+    except HungError as error:
+        opened.hung = error
+        raise
+    executor.note = note or executor.note
     opened.executors.append(executor)
     opened.specs[executor.id] = spec
-    for family, error in executor.failed.items():
-        opened.problems.append(f"{family} does not run on {executor.id}: {error}")
+    for family, failure in executor.failed.items():
+        opened.problems.append(f"{family} does not run on {executor.id}: {failure}")
+    return set(executor.families)

@@ -22,7 +22,7 @@ from edgebox.domain.models import (
     WeightsId,
 )
 from edgebox.executors import Opened, open_executors
-from edgebox.inference.executor import Executor, HungError, OnnxExecutor
+from edgebox.inference.executor import RUN_LIMIT_S, Executor, HungError, OnnxExecutor
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
@@ -31,9 +31,11 @@ from edgebox.inference.tensors import Canvas
 from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
 from edgebox.media.typical import typical_canvases
 from edgebox.neighbouring import Progress, beside_each_other
+from edgebox.runtime.threads import within
 from edgebox.scheduling.events import MemoryLimited
 from edgebox.scheduling.holding import Fit, fitting, hold
 from edgebox.storage.database import Storage
+from edgebox.weights_loading import WeightsLoader, load_in_time
 
 _log = logging.getLogger(__name__)
 
@@ -46,42 +48,13 @@ class Measured:
     profiles: dict[ExecutorId, list[LatencyProfile]] = field(default_factory=dict)
     limits: list[MemoryLimited] = field(default_factory=list)
     """Of the executors that do not hold everything; empty: all do."""
-    loaders: dict[ExecutorId, "WeightsLoader"] = field(default_factory=dict)
+    loaders: dict[ExecutorId, WeightsLoader] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     """What is left out, and why."""
     profiled: bool = False
     """Whether profiles had to be measured."""
-
-
-class WeightsLoader:
-    """Loads files of an executor under the names that the core knows, and warms them."""
-
-    def __init__(
-        self,
-        executor: OnnxExecutor,
-        files: Mapping[WeightsId, Path],
-        runs: Mapping[WeightsId, Sequence[tuple[VariantName, int]]],
-    ) -> None:
-        """Load nothing yet; `runs`: the batches that warm each."""
-        self._executor = executor
-        self._files = files
-        self._runs = runs
-
-    def on(self, executor: OnnxExecutor) -> "WeightsLoader":
-        """Return a loader of the same for an executor that takes the place of this one."""
-        return WeightsLoader(executor, self._files, self._runs)
-
-    def load(self, weights: WeightsId) -> None:
-        """Bring weights in and run them once.
-
-        Raises:
-            ModelError: they cannot be loaded.
-        """
-        self._executor.load(self._files[weights], self._runs[weights])
-
-    def unload(self, weights: WeightsId) -> None:
-        """Take weights out."""
-        self._executor.unload(self._files[weights])
+    hung: dict[ExecutorId, HungError] = field(default_factory=dict)
+    """Executors that hung meanwhile: they are left behind, and nothing here is about them."""
 
 
 def family_folders(inference: InferenceParameters) -> list[Path]:
@@ -95,8 +68,16 @@ def load_families(inference: InferenceParameters) -> tuple[list[Family], list[Mo
 
     Raises:
         ModelError: none can, or not the default one.
+        HungError: their files cannot be read: what they are on does not answer.
     """
-    zoo = load_zoo(family_folders(inference))
+    folders = family_folders(inference)
+    try:
+        zoo = within(
+            RUN_LIMIT_S * len(folders), lambda: load_zoo(folders), "load", lambda late: None
+        )
+    except TimeoutError:
+        names = ", ".join(map(str, folders))
+        raise HungError(f"the files of the model families do not come: {names}") from None
     problems = list(zoo.problems)
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
@@ -115,45 +96,42 @@ async def measured(
     """Return the families that run on any executor, their profiles and where these live.
 
     A family can open and still fail on its first batch: that executor goes without it, and it is
-    left out like a broken file where it runs on no executor.
+    left out like a broken file where it runs on no executor. An executor that hangs is left behind.
 
     Raises:
         ModelError: the default family fails on every executor, or does not fit the memory limit.
-        HungError: a family does not come back from an executor.
+        HungError: executors hang, and no other one runs the default family.
     """
     out = Measured(profiles={executor.id: [] for executor in executors})
-    # The default family is what must fit first.
-    families = sorted(families, key=lambda family: family.name != inference.family)
     sizes: dict[ExecutorId, list[Weights]] = {executor.id: [] for executor in executors}
-    for family in families:
+    # The default family is what must fit first.
+    for family in sorted(families, key=lambda family: family.name != inference.family):
         failures: list[ModelError] = []
-        runs = False
         for executor in executors:
             if family.name not in executor.families:
+                continue
+            if executor.id in out.hung:
+                failures.append(out.hung[executor.id])
                 continue
             stored = await stored_profiles(storage, executor, family, inference.batch_size_max)
             work = _Work(inference, executor, family, on_progress, stored)
             try:
                 found, weights = await asyncio.to_thread(work.do)
-            except HungError:
-                raise  # nothing else runs on this executor any more
+            except HungError as error:
+                failures.append(_left_behind(executor, error, out))
+                if family.name != inference.family:
+                    break  # it may be the model: other executors are needed for other families
             except ModelError as error:
                 failures.append(error)
                 out.problems.append(f"{family.name} does not run on {executor.id}: {error}")
-                continue
-            if not stored:
-                storage.save_profiles(fingerprint(executor, family), found)
-                out.profiled = True
-            runs = True
-            out.profiles[executor.id] += found
-            sizes[executor.id] += weights
-        if runs:
-            out.families.append(family)
-            continue
-        if family.name == inference.family:
-            raise failures[0] if failures else ModelError(f"no executor holds {family.name}")
-        if failures:  # else nobody wants it: [[executors]] names others
-            out.problems.append(f"a model family is left out: {failures[0]}")
+            else:
+                if not stored:
+                    storage.save_profiles(fingerprint(executor, family), found)
+                    out.profiled = True
+                out.profiles[executor.id] += found
+                sizes[executor.id] += weights
+        _take_in(family, failures, inference, out)
+    executors = [executor for executor in executors if executor.id not in out.hung]
     if any(executor.memory_limit_bytes for executor in executors):
         await asyncio.to_thread(_limit, inference, executors, sizes, out)
     out.profiles, unknown = await beside_each_other(
@@ -166,6 +144,37 @@ async def measured(
     )
     out.problems += unknown
     return out
+
+
+def _left_behind(executor: OnnxExecutor, error: HungError, out: Measured) -> HungError:
+    """Wait for an executor no longer, on which nothing else runs any more."""
+    executor.abandon()
+    out.hung[executor.id] = error
+    del out.profiles[executor.id]
+    out.problems.append(f"{executor.id} is left out: {error}")
+    return error
+
+
+def _take_in(
+    family: Family, failures: Sequence[ModelError], inference: InferenceParameters, out: Measured
+) -> None:
+    """Serve a family that has been measured, and no longer those whose executors have hung.
+
+    Raises:
+        ModelError: it is the default family, and runs on no executor.
+    """
+    run = {profile.variant for of in out.profiles.values() for profile in of}
+    kept = []
+    for each in [*out.families, family]:
+        # One that was served before is not because its executors hang now.
+        why = failures if each is family else list(out.hung.values())
+        if any(variant.name in run for variant in each.variants):
+            kept.append(each)
+        elif each.name == inference.family:
+            raise why[0] if why else ModelError(f"no executor holds {each.name}")
+        elif why:  # else nobody wants it: [[executors]] names others
+            out.problems.append(f"a model family is left out: {why[0]}")
+    out.families = kept
 
 
 async def stored_profiles(
@@ -224,7 +233,7 @@ class _Work:
             needed = not offered.isdisjoint(names)
             if needed or not found:
                 before = self.executor.memory_used_bytes()
-                self.executor.load(file.path)
+                load_in_time(self.executor, file.path)
                 found = found or self.measure(file)
                 self.executor.warm_each([(p.variant, p.batch_sizes[-1]) for p in found])
                 size_bytes = _grown(before, self.executor.memory_used_bytes(), file)
@@ -366,12 +375,12 @@ def _fill(inference: InferenceParameters, executor: OnnxExecutor, fit: Fit, out:
     resident = hold(fit.kept, first, (), executor.memory_limit_bytes)
     files = {weights_id(family, f): f.path for family in held for f in family.model_files}
     runs = {
-        each.id: [run for p in profiles if p.variant in each.variants for run in _runs(executor, p)]
+        each.id: _runs(executor, [p for p in profiles if p.variant in each.variants])
         for each in fit.kept
     }
     loader = out.loaders[executor.id] = WeightsLoader(executor, files, runs)
     for weights in resident:
-        loader.load(weights)
+        loader.load_in_time(weights)
     out.limits.append(
         MemoryLimited(executor.id, executor.memory_limit_bytes, fit.kept, tuple(resident))
     )
@@ -391,14 +400,22 @@ def _mb(size_bytes: int) -> int:
 
 
 def warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:
-    """Run each variant once, so that none is slow when it matters; blocks."""
-    executor.warm_each([run for known in profiles for run in _runs(executor, known)])
+    """Run what makes no variant slow when it matters; blocks."""
+    executor.warm_each(_runs(executor, profiles))
 
 
-def _runs(executor: OnnxExecutor, known: LatencyProfile) -> list[tuple[VariantName, int]]:
-    """Return what warms a variant; a GPU picks its kernels by shape, so there each batch size."""
-    sizes = known.batch_sizes if executor.provider != CPU else known.batch_sizes[:1]
-    return [(known.variant, size) for size in sizes]
+def _runs(
+    executor: OnnxExecutor, profiles: Sequence[LatencyProfile]
+) -> list[tuple[VariantName, int]]:
+    """Return the batches that warm these variants.
+
+    A GPU picks its kernels by shape, so each variant runs in each batch size. On a CPU a session's
+    first run takes memory: the largest variant takes enough for the others.
+    """
+    if executor.provider != CPU:
+        return [(known.variant, size) for known in profiles for size in known.batch_sizes]
+    sizes = {known.variant: known.batch_sizes[0] for known in profiles}
+    return [(name, sizes[name]) for name in executor.largest_of_each_file(sizes)]
 
 
 async def profiles_of(

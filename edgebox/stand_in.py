@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from edgebox.config import InferenceParameters
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.models import ExecutorId
+from edgebox.executors import open_in_time
 from edgebox.inference.executor import OnnxExecutor
-from edgebox.inference.executor_spec import ExecutorSpec, open_executor
+from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.family import Family
 from edgebox.measuring import measured
 from edgebox.replacements import Replacements
@@ -100,7 +101,7 @@ class StandIns:
 
     async def _open(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
         inference, storage = self._prepare
-        opening = asyncio.ensure_future(asyncio.to_thread(open_executor, spec, self._families))
+        opening = asyncio.ensure_future(asyncio.to_thread(open_in_time, spec, self._families))
         try:
             executor = await asyncio.shield(opening)
         except asyncio.CancelledError:

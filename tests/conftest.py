@@ -1,7 +1,10 @@
 """What all tests share: this machine is measured once, so that boxes start at once; patience."""
 
 import asyncio
+import fcntl
+import os
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from edgebox.app import App
 from edgebox.config import load
+from edgebox.storage.database import Storage
 
 PROFILE_S = 1.0
 PATIENCE_S = 180.0
@@ -47,15 +51,25 @@ def settings(database: Path, **overrides: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a database that has this machine's profiles; copy it, do not use it."""
-    database = tmp_path_factory.mktemp("profiles") / "edgebox.sqlite3"
+    """Return a database that has this machine's profiles; copy it, do not use it.
+
+    The processes of a run share it: the first that needs it measures.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "profiles"
+    folder.mkdir(exist_ok=True)
+    database, done = folder / "edgebox.sqlite3", folder / "done"
 
     async def measure() -> None:
         app = App(load(None, settings(database)))
         await app.start()
         await app.stop()
 
-    asyncio.run(measure())
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            asyncio.run(measure())
+            done.touch()
     return database
 
 
@@ -66,3 +80,26 @@ def database(measured: Path, tmp_path: Path) -> Path:
     for file in measured.parent.glob(f"{measured.name}*"):  # the write-ahead log, too
         shutil.copy(file, tmp_path / file.name)
     return copy
+
+
+class WallClock:
+    """A wall clock that stands still until it is moved."""
+
+    def __init__(self, ms: int = 1_790_000_000_000) -> None:
+        self.ms = ms
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+@pytest.fixture
+def clock() -> WallClock:
+    return WallClock()
+
+
+@pytest.fixture
+async def storage(tmp_path: Path, clock: WallClock) -> AsyncIterator[Storage]:
+    """Return an empty database in a file, "box.sqlite3", that goes by the wall clock."""
+    opened = await Storage.open(tmp_path / "box.sqlite3", now_ms=clock)
+    yield opened
+    await opened.close()

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import sys
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -13,7 +14,14 @@ from edgebox.media.sources import PictureSource
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, edgebox, finish, said, serving, start
-from tests.end_to_end.running import PICTURE, SIZE_PX, SLO_MS, assert_adds_up, until
+from tests.end_to_end.running import (
+    PICTURE,
+    SIZE_PX,
+    SLO_MS,
+    assert_adds_up,
+    free_port,
+    until,
+)
 from tests.inference.tiny_onnx import write_family
 
 
@@ -46,8 +54,8 @@ async def test_a_signal_ends_the_box_and_cameras_come_back_to_the_next_one(
     tmp_path: Path, config: Path, number: signal.Signals
 ) -> None:
     remarks: list[str] = []
-    async with serving(tmp_path, "--config", str(config)) as (process, url):
-        port = url.rsplit(":", 1)[1]
+    port = str(free_port())
+    async with serving(tmp_path, "--config", str(config), "--port", port) as (process, url):
         streaming = camera(url, "gate", remarks)
         run = asyncio.create_task(streaming.run())
         await until(lambda: streaming.summary().on_time >= 5, "five answers")
@@ -212,11 +220,11 @@ async def test_camera_streams_to_a_real_box(tmp_path: Path, config: Path) -> Non
     async with serving(tmp_path, "--config", str(config)) as (_, url):
         ended = await edgebox(
             tmp_path, "camera", "scene:1", "--size", "320x180", "--name", "gate",
-            "--server", url, "--slo-ms", "2000", "--duration", "2", "--json",
+            "--server", url, "--slo-ms", "30000", "--duration", "2", "--json",
         )  # fmt: skip
     summary = ended.json()
     assert summary["camera"] == "gate"
-    assert summary["on_time"] >= 8
+    assert summary["on_time"] == summary["sent"] > 0
     assert summary["pending"] == 0
     assert_adds_up(summary["captured"], summary["on_time"], summary["late"], summary["dropped"])
 
@@ -260,3 +268,13 @@ async def test_a_box_runs_on_asyncios_own_loop_where_uvloop_is_missing(
         process.send_signal(signal.SIGTERM)
         ended = await finish(process)
     assert ended.code == 0, ended.err
+
+
+async def test_what_speaks_no_http_does_not_load_it() -> None:
+    check = "import sys, edgebox.cli; print('aiohttp' in sys.modules, *edgebox.cli.main.commands)"
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", check, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await program.communicate()
+    assert out.startswith(b"False ")
+    assert b"replay" in out

@@ -31,9 +31,10 @@ def unknown(line: str) -> list[str]:
     command: click.Command = main
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name = words.pop(0).rstrip(",.;:")
-        if name not in command.commands:
+        found = command.get_command(click.Context(command), name)
+        if found is None:
             return [name]
-        command = command.commands[name]
+        command = found
     known = {option for parameter in command.params for option in parameter.opts}
     known |= {option for parameter in command.params for option in parameter.secondary_opts}
     known |= {"--help", "-h"}

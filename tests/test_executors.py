@@ -1,7 +1,8 @@
 """Which executors a box gets from its configuration and its machine; real sessions on the CPU."""
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +10,18 @@ from typing import Any
 
 import pytest
 
+from edgebox import executors
 from edgebox.config import Config, load
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.executors import Opened, open_executors, open_one
-from edgebox.inference.executor import OnnxExecutor, blank_canvas
-from edgebox.inference.executor_spec import open_executor
+from edgebox.inference.executor import HungError, OnnxExecutor, blank_canvas
+from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
 from edgebox.inference.gpus import gpu_names
 from edgebox.inference.sessions import CPU, CUDA, Session, cuda_obstacle, open_session
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo
+from edgebox.runtime.threads import within
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.test_residency import family_of_files
 from tests.inference.tiny_onnx import FAILING_32, write_family
 
@@ -213,6 +217,99 @@ def test_a_gpu_that_opens_a_model_and_cannot_run_it(
         assert [each.id for each in found.executors] == ["cpu/0"]
         assert found.executors[0].note.startswith("CUDA cannot run tiny")
         assert [text.partition(":")[0] for text in found.problems] == ["cuda", "cuda"]
+
+
+@pytest.fixture
+def hanging_gpus(
+    two_gpus: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[set[int]]:
+    """Return the numbers of GPUs on which opening hangs, to be added to; nobody waits long."""
+    hanging: set[int] = set()
+    go_on = threading.Event()
+    opening = open_executor
+
+    def open_later(spec: ExecutorSpec, families: Sequence[Family], **how: Any) -> OnnxExecutor:
+        if spec.provider != "cpu" and spec.device_index in hanging:
+            go_on.wait()
+        return opening(spec, families, **how)
+
+    monkeypatch.setattr(executors, "open_executor", open_later)
+    monkeypatch.setattr(
+        executors, "within",
+        lambda limit_s, work, name, late: within(
+            0.0 if name in {f"open-cuda:{at}/0" for at in hanging} else limit_s, work, name, late
+        ),
+    )  # fmt: skip
+    yield hanging
+    go_on.set()
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_a_gpu_that_hangs_while_it_is_opened_is_left_out(
+    street: Family, hanging_gpus: set[int], device: str
+) -> None:
+    hanging_gpus.add(0)
+    with opened(configured({"device": device}), [street]) as found:
+        assert [each.id for each in found.executors] == ["cuda:1/0"]
+        (text,) = found.problems
+        assert "opening cuda:0/0 did not come back within" in text
+        assert runs(found.executors[0], street)
+
+
+def test_where_all_gpus_hang_the_cpu_serves_if_the_box_may_choose(
+    street: Family, hanging_gpus: set[int]
+) -> None:
+    hanging_gpus |= {0, 1}
+    with opened(configured({}), [street]) as found:
+        assert [each.id for each in found.executors] == ["cpu/0"]
+        assert "did not come back" in found.executors[0].note
+    with opened(configured({"device": "cuda"}, {"device": "cpu"}), [street]) as found:
+        assert [each.id for each in found.executors] == ["cpu/0"]
+    with pytest.raises(HungError, match="opening cuda:1/0 did not come back") as caught:
+        open_executors(configured({"device": "cuda"}), [street])
+    assert caught.value.exit_code == 75
+
+
+def test_a_gpu_that_comes_back_too_late_is_left_behind(
+    street: Family, two_gpus: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, left = threading.Event(), threading.Event()
+    opening = open_executor
+
+    def open_later(*what: Any, **how: Any) -> OnnxExecutor:
+        go_on.wait()
+        return opening(*what, **how)
+
+    def abandon(executor: OnnxExecutor) -> None:
+        executor.close()
+        left.set()
+
+    monkeypatch.setattr(executors, "open_executor", open_later)
+    monkeypatch.setattr(executors, "run_limit_s", lambda *, builds: 0.0)
+    monkeypatch.setattr(OnnxExecutor, "abandon", abandon)
+    with pytest.raises(HungError):
+        open_executors(configured({"device": "cuda:0"}), [street])
+    go_on.set()
+    assert left.wait(PATIENCE_S)
+
+
+def test_a_driver_that_does_not_say_which_gpus_there_are(
+    street: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(executors, "gpu_names", lambda: ("A",) if go_on.wait() else ())
+    monkeypatch.setattr(executors, "RUN_LIMIT_S", 0.0)
+    try:
+        with opened(configured({}), [street]) as found:
+            assert [each.id for each in found.executors] == ["cpu/0"]
+            assert "its driver did not say" in found.executors[0].note
+        with opened(configured({"device": "cuda:0"}, {"device": "cpu"}), [street]) as found:
+            assert [each.id for each in found.executors] == ["cpu/0"]
+            assert "its driver did not say" in found.problems[0]
+        with pytest.raises(HungError, match="its driver did not say"):
+            open_executors(configured({"device": "cuda:0"}), [street])
+    finally:
+        go_on.set()
 
 
 def test_a_family_that_is_not_there_is_named(street: Family) -> None:

@@ -56,7 +56,7 @@ class Bench:
         box = SimpleNamespace(
             note=lambda level, text: self.notes.append(text), driver=driver, profiles={}
         )
-        monkeypatch.setattr(module, "open_executor", lambda spec, families: opener(spec.id))
+        monkeypatch.setattr(module, "open_in_time", lambda spec, families: opener(spec.id))
         specs = {
             lost: ExecutorSpec(id=ExecutorId(f"cpu/{at}"), provider="cpu")
             for at, lost in enumerate((FIRST, SECOND))
@@ -160,3 +160,54 @@ async def test_a_replacement_takes_its_place_on_the_loop_and_displaces_nobody(
     replacements.add(cast(OnnxExecutor, spare), ExecutorSpec(id=SECOND, provider="cpu"), Measured())
     found.on_use()
     assert [*opened.executors] == [found.executor, cast(OnnxExecutor, spare)]
+
+
+async def test_a_box_that_stops_meanwhile_is_not_ended_for_want_of_executors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go_on = threading.Event()
+
+    def opener(executor: ExecutorId) -> Any:
+        go_on.wait()
+        raise ModelError("no")
+
+    bench = Bench(monkeypatch, opener)
+    bench.stand_ins.needed(FIRST)
+    bench.stand_ins.give_up()
+    await asyncio.sleep(0)
+    await bench.stand_ins.stop()
+    await asyncio.sleep(0)
+    assert not bench.ended
+    go_on.set()
+
+
+async def test_one_stands_in_once_and_is_counted_among_the_executors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Spare] = []
+
+    def opener(executor: ExecutorId) -> Any:
+        made.append(Spare(executor))
+        return made[-1]
+
+    measured_as(monkeypatch)
+    bench = Bench(monkeypatch, opener)
+    bench.stand_ins.needed(FIRST)
+    bench.stand_ins.needed(FIRST)
+    await until(lambda: bool(bench.fed), "the stand-in")
+    bench.stand_ins.needed(FIRST)
+    await bench.stand_ins.stop()
+    assert [*bench.opened.executors] == [cast(OnnxExecutor, each) for each in made]
+    assert len(made) == 1
+
+
+async def test_one_on_which_nothing_runs_does_not_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(*_: object) -> Measured:
+        return Measured(profiles={ExecutorId("cpu/0"): []}, problems=["street does not run"])
+
+    monkeypatch.setattr(module, "measured", nothing)
+    bench = Bench(monkeypatch, Spare)
+    bench.stand_ins.needed(FIRST)
+    await until(lambda: any("street does not run" in text for text in bench.notes), "the failure")
+    assert not bench.fed
+    await bench.stand_ins.stop()

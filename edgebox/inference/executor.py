@@ -8,7 +8,7 @@ nothing; what to run, and in which order, is the scheduler's.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +44,6 @@ THREADS = "edgebox-"
 
 RUN_LIMIT_S = 60.0
 BUILD_LIMIT_S = 3600.0
-"""How long one batch may take before anything is known of it."""
 
 CLOSE_S = 1.0
 """How long a batch may still run when its executor is closed: a box has waited for it before."""
@@ -67,6 +66,15 @@ class BatchResult:
         return self.ended_ns - self.started_ns
 
 
+def run_limit_s(*, builds: bool) -> float:
+    """Return how long one batch, or opening one file, may take before anything is known of it.
+
+    Args:
+        builds: TensorRT builds models there when they first run: minutes on a small device.
+    """
+    return BUILD_LIMIT_S if builds else RUN_LIMIT_S
+
+
 class HungError(ModelError):
     """Something that was run outside the scheduler's supervision does not come back."""
 
@@ -80,8 +88,7 @@ def come_back(future: "Future[BatchResult]", executor: "Executor", what: str) ->
         ModelError: it failed.
         HungError: it takes longer than any batch may that something with a deadline waits for.
     """
-    # TensorRT builds a model when it first runs: minutes on a small device.
-    limit_s = BUILD_LIMIT_S if executor.provider == TENSORRT else RUN_LIMIT_S
+    limit_s = run_limit_s(builds=executor.provider == TENSORRT)
     try:
         return future.result(limit_s)
     except TimeoutError:
@@ -361,6 +368,16 @@ class OnnxExecutor:
         """Say whether a variant is in memory, so that a batch of it can run."""
         family = self._families.get(variant)
         return family is not None and self._store.has(family.files[variant].path)
+
+    def largest_of_each_file(self, variants: Iterable[VariantName]) -> list[VariantName]:
+        """Return, of these variants, the largest of each file."""
+        largest: dict[Path, Variant] = {}
+        for name in variants:
+            family = self._family(name)
+            path, variant = family.files[name].path, family.variant(name)
+            if path not in largest or variant.pixels > largest[path].pixels:
+                largest[path] = variant
+        return [variant.name for variant in largest.values()]
 
     def memory_used_bytes(self) -> int | None:
         """Return what is in use of the memory that sessions take, by anybody; None: not known."""

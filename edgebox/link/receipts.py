@@ -45,10 +45,11 @@ class MessageReceipt:
 class MessageReceipts:
     """The receipts of one connection's messages, in their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, kept: bool = True) -> None:
+        """Begin with a connection; not `kept`: only the ration is of interest."""
         self._done: deque[MessageReceipt] = deque()
-        self._lost = False
-        """What was read here is not what the messages are made of."""
+        self._lost = not kept
+        """What was read here is not what the messages are made of, or nobody asks."""
         self._header = bytearray()
         self._left_bytes = 0
         """Of the frame that passes by."""

@@ -21,14 +21,13 @@ from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, Rule
-from edgebox.link.messages import FrameHeader
-from edgebox.link.receipts import MessageReceipt
-from edgebox.link.transit import FrameArrival, TransitEstimator
+from edgebox.link.transit import TransitEstimator
 from edgebox.runtime.cameras import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Refusal
+from edgebox.runtime.frames import Answer, ArrivedFrame, Ending, FrameAtBox, Refusal
 from edgebox.runtime.metrics import Metrics
+from edgebox.runtime.peers import Peers
 from edgebox.runtime.refusals import (
     REFUSALS,
     RETRY_S,
@@ -91,31 +90,6 @@ class ShownFrame:
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class ArrivedFrame:
-    """A frame as it came in from a camera, whole."""
-
-    header: FrameHeader
-    jpeg: bytes | memoryview
-    size_bytes: int
-    """Of the whole message."""
-    picture_px: tuple[int, int] | None
-    """(width, height) in the JPEG's header, None when it is no JPEG."""
-    invalid_because: str = ""
-    """What is wrong with it: such a frame ends at once. Empty: nothing is."""
-    receipt: MessageReceipt | None = None
-    """When its bytes were here; None: not known."""
-
-    def arrival(self, now_ns: int) -> FrameArrival:
-        """Return its arrival, which is now."""
-        receipt = self.receipt
-        if receipt is None:
-            return FrameArrival.at_once(self.size_bytes, now_ns)
-        return FrameArrival(
-            self.size_bytes, now_ns, receipt.first_ns, receipt.first_bytes, receipt.last_ns
-        )
-
-
 class Box:
     """What the web side talks to."""
 
@@ -158,6 +132,7 @@ class Box:
         """Where events are sent to."""
         self.metrics = Metrics()
         self._repeats = Repeats(NOTICES_PER_MINUTE)
+        self._peers = Peers(cameras_max, time.monotonic_ns)
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
         self.not_ready_because = "starting"
         self.started_ns = time.monotonic_ns()
@@ -172,7 +147,8 @@ class Box:
         self._admission = admission
         self._opening = asyncio.Lock()
         self.refusals = Refusals(
-            lambda text, camera: self.note("warning", text, camera), time.monotonic_ns
+            lambda text, camera, address: self.note_from(address, "warning", text, camera),
+            time.monotonic_ns,
         )
         self._driver: Driver | None = None
         self._frames_shown = 0
@@ -220,14 +196,18 @@ class Box:
         self.events.append(event)
         self._on_event(event)
 
-    def note_from(self, source: str, level: Level, text: str, camera: str | None) -> None:
+    def note_from(self, address: str, level: Level, text: str, camera: str | None) -> None:
         """Tell people what a camera, or an address, has brought about: a minute's first few."""
-        if self._repeats.passes(source):
+        # Names cost an address nothing, so its own bound comes first.
+        if self._peers.passes(address) and self._repeats.passes(camera or address):
             self.note(level, text, camera)
 
     def end_minute(self) -> None:
         """Say how much was not told in the minute that ends, and let cameras go that are gone."""
-        for source, count in self._repeats.end_period().items():
+        for source, count in [
+            *self._repeats.end_period().items(),
+            *self._peers.end_minute().items(),
+        ]:
             text = f"{source}: {count} more notices within a minute"
             self.note("warning", text, source if source in self.cameras else None)
         if self._driver is not None:
@@ -249,14 +229,24 @@ class Box:
             NoCapacityError: others would lose their service.
         """
         async with self._opening:
+            self._check_names(camera.id, session.address)
             try:
                 self._check_place(camera, instance)
                 in_force = self.overrides.get(camera.id, NOTHING_SET).applied_to(camera)
                 await self._check_capacity(in_force)
             except REFUSALS as error:
-                self.refusals.add(camera.id, error)
+                self.refusals.add(camera.id, session.address, error)
                 raise
             return self._take_on(camera, agent, instance, session)
+
+    def _check_names(self, camera: CameraId, address: str) -> None:
+        try:
+            self._peers.named(address, camera)
+        except BoxFullError as error:
+            # Nothing is kept under a name that there may be any number of.
+            self.refusals.counts[error.code] += 1
+            self.note_from(address, "warning", f"a camera was refused: {error}", None)
+            raise
 
     def _check_place(self, camera: Camera, instance: str | None) -> None:
         old = self.cameras.get(camera.id)
@@ -309,8 +299,8 @@ class Box:
         self.cameras[camera.id] = record
         self.driver.feed(CameraOpened(record.camera))
         self._on_camera(record)
-        name = camera.id
-        self.note_from(name, "info", f"{name} connected from {session.address}", name)
+        text = f"{camera.id} connected from {session.address}"
+        self.note_from(session.address, "info", text, camera.id)
         return record
 
     def override(self, camera: CameraId, overrides: Overrides) -> None:
@@ -357,11 +347,11 @@ class Box:
         """Let a camera go; harmless when it has gone before."""
         if record.session is None:
             return
-        record.session = None
+        address, record.session = record.session.address, None
         record.left_ns = self.driver.clock_ns()
         record.left_because = why
         self.driver.feed(CameraClosed(record.camera.id))
-        self.note_from(name := record.camera.id, "info", f"{name} left: {why}", name)
+        self.note_from(address, "info", f"{record.camera.id} left: {why}", record.camera.id)
 
     def forget_old_cameras(self) -> None:
         """Take cameras off the page, and out of memory, that left ten minutes ago."""
@@ -475,12 +465,13 @@ class Box:
             return
         before, after = record.advice, order.advice
         record.advised(after, self.driver.clock_ns())
-        if before is not None and before.variant != after.variant:
+        session = record.session
+        if before is not None and before.variant != after.variant and session is not None:
             sizes = f"from {before.width_px} to {after.width_px} px"
             text = f"{order.camera} moved {sizes}: {after.reason}"
-            self.note_from(order.camera, "info", text, order.camera)
-        if record.session is not None and before is not None:
-            record.session.advised(after)
+            self.note_from(session.address, "info", text, order.camera)
+        if session is not None and before is not None:
+            session.advised(after)
 
     def planned(self, plan: Plan, took_ns: int) -> None:
         """Remember the planner's last run."""

@@ -1,29 +1,26 @@
-"""Decides whose picture is decoded next, and owns the threads that do it.
+"""Decides whose picture is decoded next.
 
 Decoding is shared by all who send pictures, and one picture can take a second. So senders share
 the threads by time, not by pictures, and those who are known to be slow, or have several pictures
 in work, always leave one thread to the others. The process ends without waiting for the threads.
 """
 
-import logging
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
-from edgebox.inference.executor import THREADS
+from edgebox.inference.executor import RUN_LIMIT_S
+from edgebox.runtime.threads import DaemonPool, Patience, Work
 
-_log = logging.getLogger(__name__)
-
+DECODE_LIMIT_NS = round(RUN_LIMIT_S * 1e9)
+"""A thread whose picture takes longer hangs: what a picture can take is bounded to seconds."""
 SLOW_NS = 50_000_000
 """Pictures that take longer are not quick. One of 1920 x 1080 px takes about 15 ms."""
 _GUESS_NS = 5_000_000
 """What a picture of 1280 x 720 px takes: charged to a sender of which nothing is known."""
 _SENDERS_KEPT = 1_024
 """Senders that are remembered while they send nothing."""
-
-Work = Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -120,51 +117,8 @@ class Taken:
     """What it was expected to take."""
 
 
-class DecodePool:
-    """Threads that decode, fairly among senders."""
-
-    def __init__(self, threads: int, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        """Start so many threads."""
-        self._queue = FairQueue(threads)
-        self._clock_ns = clock_ns
-        self._changed = threading.Condition()
-        self._stopped = False
-        for number in range(threads):
-            # A daemon: what it is decoding must not keep the process from ending.
-            name = f"{THREADS}jpeg_{number}"
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
-
-    def submit(self, sender: Hashable, work: Work) -> None:
-        """Run `work` in a thread when it is its sender's turn; it must not raise."""
-        with self._changed:
-            if not self._stopped:
-                self._queue.put(sender, work)
-                self._changed.notify()
-
-    def stop(self) -> None:
-        """Forget what waits, and end the threads as soon as they have nothing to do."""
-        with self._changed:
-            self._stopped = True
-            self._queue.clear()
-            self._changed.notify_all()
-
-    def _serve(self) -> None:
-        while (taken := self._next()) is not None:
-            began_ns = self._clock_ns()
-            try:
-                taken.work()
-            except Exception:  # one picture's defect must not cost the thread
-                _log.exception("decoding a picture failed")
-            took_ns = self._clock_ns() - began_ns
-            with self._changed:
-                self._queue.done(taken, took_ns)
-                self._changed.notify()  # another may have been waiting for a thread to be free
-
-    def _next(self) -> Taken | None:
-        with self._changed:
-            while not self._stopped:
-                taken = self._queue.take()
-                if taken is not None:
-                    return taken
-                self._changed.wait()
-        return None
+def decode_pool(
+    threads: int, patience: Patience | None = None, clock_ns: Callable[[], int] = time.monotonic_ns
+) -> DaemonPool:
+    """Return threads that decode, fairly among senders."""
+    return DaemonPool(threads, "jpeg", FairQueue(threads), patience=patience, clock_ns=clock_ns)

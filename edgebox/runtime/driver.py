@@ -8,29 +8,31 @@ decides nothing.
 import asyncio
 import itertools
 import logging
-import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from functools import partial
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, Variant, VariantName
-from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.inference.executor import BatchResult, Executor
 from edgebox.runtime.applications import Applications
-from edgebox.runtime.decoding import DecodePool
+from edgebox.runtime.callbacks import Callbacks
+from edgebox.runtime.decoding import DECODE_LIMIT_NS, decode_pool
 from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox, Refusal, Timing
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.meters import ExecutorMeter
 from edgebox.runtime.observed import Observed
+from edgebox.runtime.planning_thread import Planner, PlanningThread
 from edgebox.runtime.preparation import CanvasPool, prepare
 from edgebox.runtime.repeats import FailedBatches
 from edgebox.runtime.samples import Samples
-from edgebox.runtime.supervisor import Opener, Supervisor, Told
-from edgebox.runtime.threads import DaemonPool
+from edgebox.runtime.supervisor import Opener, Supervisor
+from edgebox.runtime.threads import Patience
 from edgebox.runtime.timeline import Timeline
 from edgebox.scheduling.events import (
     Abandon,
@@ -66,9 +68,6 @@ from edgebox.scheduling.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
-Planner = Callable[[PlanningSnapshot, random.Random, int], Plan]
-PLANNER_ITERATIONS_MAX = 1_000
-"""Bound on the planner's search, each time."""
 _DECISION_SAMPLES = 4_096
 
 
@@ -85,13 +84,7 @@ class Driver:
         decode_threads: int,
         planner: Planner,
         planner_seed: int = 0,
-        on_advice: Callable[[Advise], None],
-        on_plan: Callable[[Plan, int], None],
-        on_drift: Callable[[TellDrift], None] = lambda drift: None,
-        on_failure: Callable[[InvariantViolation], None] | None = None,
-        on_give_up: Callable[[], None] = lambda: None,
-        on_open_failed: Callable[[ExecutorId], None] = lambda executor: None,
-        on_told: Told = lambda level, text: None,
+        tell: Callbacks,
         opener: Opener | None = None,
         loaders: Mapping[ExecutorId, Loader] | None = None,
         journal: Journal | None = None,
@@ -107,13 +100,7 @@ class Driver:
             decode_threads: threads for JPEG work.
             planner: the pure planning function; runs in a thread of its own.
             planner_seed: seeds the planner's randomness.
-            on_advice: called on the loop with each new advice.
-            on_plan: called on the loop with each plan and the nanoseconds it took.
-            on_drift: called on the loop when an executor has left its profiles.
-            on_failure: called once if the core contradicts itself: nothing is decided any more.
-            on_give_up: called when no executor is left and none can be opened in this process.
-            on_open_failed: called with each that could not.
-            on_told: told what people should know of executors.
+            tell: whom it tells what.
             opener: opens an executor anew; None: those that are lost stay so.
             loaders: of the executors whose memory is limited.
             journal: records every call of the core; a fresh one of a minute if not given.
@@ -122,7 +109,7 @@ class Driver:
         self.scheduler = scheduler
         self.journal = journal or Journal()
         self.journal.attach(scheduler, clock_ns)
-        self.timeline = Timeline(lambda: scheduler.slowdown, lambda: scheduler.corrections)
+        self.timeline = Timeline(partial(scheduler.times.expectations.batch_ns, q=0.5))
         self.clock_ns = clock_ns
         self.failure: InvariantViolation | None = None
         """Why the core is asked no more; None: it works."""
@@ -131,13 +118,15 @@ class Driver:
         self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
         self.meters = {executor: ExecutorMeter(clock_ns()) for executor in self._executors}
         self._variants, self._canvases = variants, canvases
-        self._decoders = DecodePool(decode_threads)
-        self._planning = DaemonPool(1, "plan")
-        self._planner = planner
-        self._rng = random.Random(planner_seed)
-        self._on_advice, self._on_plan = on_advice, on_plan
-        self._on_drift = on_drift
-        self._on_failure = on_failure
+        self._decoders = decode_pool(
+            decode_threads,
+            Patience(DECODE_LIMIT_NS, lambda text: tell.told("error", text), tell.decoding_hangs),
+            clock_ns,
+        )
+        self._planning = PlanningThread(
+            planner, planner_seed, self._from_thread, clock_ns, self._planned
+        )
+        self._tell = tell
         self._loop: asyncio.AbstractEventLoop | None = None
         self._frames: dict[RequestId, FrameAtBox] = {}
         self._samples = Samples(self._executors, canvases, self._from_thread, self._sampled)
@@ -149,9 +138,9 @@ class Driver:
             opener=opener,
             feed=self.feed,
             left_behind=lambda executor: self._running.pop(executor, None),
-            give_up=on_give_up,
-            open_failed=on_open_failed,
-            told=on_told,
+            give_up=tell.give_up,
+            not_opened=tell.not_opened,
+            told=tell.told,
             clock_ns=clock_ns,
         )
         self.observed = Observed()
@@ -273,8 +262,7 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
         self._drop_everything()
-        if self._on_failure is not None:
-            self._on_failure(self.failure)
+        self._tell.failure(self.failure)
 
     def _drop_everything(self) -> None:
         for request in list(self._frames):
@@ -297,13 +285,13 @@ class Driver:
             case Drop(request, reason):
                 self._drop(request, reason)
             case Advise():
-                self._on_advice(action)
+                self._tell.advice(action)
             case ComputePlan(snapshot):
-                self._plan(snapshot)
+                self._planning.compute(snapshot)
             case Load() | Unload():
                 self.loads.carry_out(action)
             case TellDrift():
-                self._on_drift(action)
+                self._tell.drift(action)
             case Abandon() | Open() | GiveUp():
                 self.supervisor.carry_out(action)
 
@@ -350,7 +338,7 @@ class Driver:
             took_ns = self.clock_ns() - ordered_ns
             self._from_thread(lambda: self._prepared(frame, took_ns))
 
-        self._decoders.submit(frame.request.camera, work)
+        self._decoders.submit(work, frame.request.camera)
 
     def _prepared(self, frame: FrameAtBox, took_ns: int) -> None:
         frame.preparing = False
@@ -418,26 +406,12 @@ class Driver:
 
     # -- planning ---------------------------------------------------------------------------
 
-    def _plan(self, snapshot: PlanningSnapshot) -> None:
-        # The seed is drawn on the loop so that it does not depend on threads' timing.
-        rng = random.Random(self._rng.getrandbits(64))
-
-        def work() -> None:
-            started_ns = self.clock_ns()
-            try:
-                plan = self._planner(snapshot, rng, PLANNER_ITERATIONS_MAX)
-            except Exception:
-                _log.exception("planning failed; the plan in force stays")
-                self._from_thread(lambda: self.feed(PlanFailed()))
-                return
-            took_ns = self.clock_ns() - started_ns
-            self._from_thread(lambda: self._planned(plan, took_ns))
-
-        self._planning.submit(work)
-
-    def _planned(self, plan: Plan, took_ns: int) -> None:
+    def _planned(self, plan: Plan | None, took_ns: int) -> None:
+        if plan is None:
+            self.feed(PlanFailed())
+            return
         self.feed(PlanComputed(plan))
-        self._on_plan(plan, took_ns)
+        self._tell.plan(plan, took_ns)
 
     # -- endings ----------------------------------------------------------------------------
 
@@ -462,7 +436,9 @@ class Driver:
         self._canvases.give_back(frame)
         worth = request.worth_at(now_ns)
         mismatched = request.advised is not None and request.advised != order.variant
-        self._tell(frame, Answer(outcome, order.variant, detections, timing, worth, mismatched))
+        self._tell_ending(
+            frame, Answer(outcome, order.variant, detections, timing, worth, mismatched)
+        )
 
     def _batch_of(self, request_id: RequestId) -> tuple[Infer, BatchResult]:
         for order, result in self._running.values():
@@ -476,10 +452,10 @@ class Driver:
         # A thread may still be writing or reading the canvas: then it goes its own way.
         if not frame.preparing and not self._in_a_batch(request_id):
             self._canvases.give_back(frame)
-        self._tell(frame, Refusal(reason, because or DROP_MESSAGES[reason]))
+        self._tell_ending(frame, Refusal(reason, because or DROP_MESSAGES[reason]))
         frame.jpeg = b""  # it may still wait for a thread, which need not keep megabytes
 
-    def _tell(self, frame: FrameAtBox, ending: Ending) -> None:
+    def _tell_ending(self, frame: FrameAtBox, ending: Ending) -> None:
         try:
             frame.on_end(frame, ending)
         except Exception:  # one listener's defect must not stop the others' frames

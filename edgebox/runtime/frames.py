@@ -8,8 +8,36 @@ from numpy.typing import NDArray
 
 from edgebox.domain.models import VariantName
 from edgebox.domain.requests import DropReason, Outcome, Request
+from edgebox.link.messages import FrameHeader
+from edgebox.link.receipts import MessageReceipt
+from edgebox.link.transit import FrameArrival
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedFrame:
+    """A frame as it came in from a camera, whole."""
+
+    header: FrameHeader
+    jpeg: bytes | memoryview
+    size_bytes: int
+    """Of the whole message."""
+    picture_px: tuple[int, int] | None
+    """(width, height) in the JPEG's header, None when it is no JPEG."""
+    invalid_because: str = ""
+    """What is wrong with it: such a frame ends at once. Empty: nothing is."""
+    receipt: MessageReceipt | None = None
+    """When its bytes were here; None: not known."""
+
+    def arrival(self, now_ns: int) -> FrameArrival:
+        """Return its arrival, which is now."""
+        receipt = self.receipt
+        if receipt is None:
+            return FrameArrival.at_once(self.size_bytes, now_ns)
+        return FrameArrival(
+            self.size_bytes, now_ns, receipt.first_ns, receipt.first_bytes, receipt.last_ns
+        )
 
 
 @dataclass(frozen=True, slots=True)

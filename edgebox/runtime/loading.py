@@ -11,7 +11,7 @@ from typing import Protocol
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.models import ExecutorId, WeightsId
 from edgebox.runtime.histogram import Histogram
-from edgebox.runtime.threads import DaemonPool
+from edgebox.runtime.threads import DaemonPool, InOrder
 from edgebox.scheduling.events import Load, LoadFailed, LoadReturned, Unload, WeightsLoaded
 
 _log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Loads:
         """Load with this for an executor from now on; what another one does is not waited for."""
         if executor in self._loaders:
             self._loaders[executor][1].stop()
-        self._loaders[executor] = loader, DaemonPool(1, f"load-{executor}")
+        self._loaders[executor] = loader, DaemonPool(1, f"load-{executor}", InOrder())
 
     def carry_out(self, order: Load | Unload) -> None:
         """Load or unload, behind what was ordered before."""

@@ -42,20 +42,22 @@ REFUSALS = (CameraInUseError, BoxFullError, NoCapacityError)
 class Refusals:
     """Counts who was turned away since the start, by code."""
 
-    def __init__(self, note: Callable[[str, CameraId], None], clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, note: Callable[[str, CameraId, str], None], clock_ns: Callable[[], int]
+    ) -> None:
         """Count from nothing; `note` is told of each camera, but not of each of its attempts."""
         self.counts: Counter[str] = Counter()
         self._note = note
         self._clock_ns = clock_ns
         self._told_ns: dict[tuple[CameraId, str], int] = {}
 
-    def add(self, camera: CameraId, error: EdgeboxError) -> None:
-        """Count one."""
+    def add(self, camera: CameraId, address: str, error: EdgeboxError) -> None:
+        """Count one, from an address."""
         self.counts[error.code] += 1
         now_ns, key = self._clock_ns(), (camera, error.code)
         told_ns = self._told_ns.pop(key, None)
         if told_ns is None or told_ns <= now_ns - _QUIET_NS:
-            self._note(f"{camera} was refused: {error}", camera)
+            self._note(f"{camera} was refused: {error}", camera, address)
         self._told_ns[key] = now_ns
         while next(iter(self._told_ns.values())) <= now_ns - _QUIET_NS:
             del self._told_ns[next(iter(self._told_ns))]

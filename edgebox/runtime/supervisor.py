@@ -77,7 +77,7 @@ class Supervisor:
         feed: Callable[[Event], None],
         left_behind: Callable[[ExecutorId], object],
         give_up: Callable[[], None],
-        open_failed: Callable[[ExecutorId], None],
+        not_opened: Callable[[ExecutorId], None],
         told: Told,
         clock_ns: Callable[[], int],
     ) -> None:
@@ -91,7 +91,7 @@ class Supervisor:
             feed: tells the core a fact.
             left_behind: told that nobody waits for what an executor runs.
             give_up: called when no executor is left and none can be opened in this process.
-            open_failed: called with each executor that could not be opened.
+            not_opened: called with each executor that could not be opened, or is not opened anew.
             told: told what people should know.
             clock_ns: the box's clock.
         """
@@ -102,7 +102,7 @@ class Supervisor:
         self._feed = feed
         self._left_behind = left_behind
         self._give_up = give_up
-        self._could_not_open = open_failed
+        self._not_opened = not_opened
         self._told = told
         self._clock_ns = clock_ns
         self.last_errors: dict[ExecutorId, LastError] = {}
@@ -132,6 +132,8 @@ class Supervisor:
         if order.cause is not LossCause.OPENING:
             self._executors[order.executor].abandon()
         self._told("error", f"{order.executor} is lost: {text}")
+        if order.wedged:
+            self._not_opened(order.executor)
 
     def _why(self, order: Abandon) -> str:
         waited_s = order.waited_ns / 1e9
@@ -175,7 +177,7 @@ class Supervisor:
         self.failed(executor, text)
         self._told("warning", f"{executor} cannot be opened anew: {text}")
         self._feed(OpenFailed(executor))
-        self._could_not_open(executor)
+        self._not_opened(executor)
 
     def _opened(self, executor: ExecutorId, reopened: Reopened, took_ns: int) -> None:
         self._executors[executor] = reopened.executor

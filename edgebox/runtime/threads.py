@@ -6,50 +6,258 @@ while a thread is inside a library may crash it, so where one still is, the proc
 """
 
 import contextlib
+import functools
+import itertools
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from queue import SimpleQueue
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from edgebox.inference.executor import THREADS
+from edgebox.scheduling.supervision import ABANDONED_MAX
 
 _log = logging.getLogger(__name__)
 
+_Result = TypeVar("_Result")
+_JobT = TypeVar("_JobT", bound="Job")
+
+LEFT_BEHIND_MAX = ABANDONED_MAX
+"""As many as of an executor: what made so many threads hang makes the next one hang as well."""
+
+
+Work = Callable[[], None]
+
+
+class Job(Protocol):
+    """Work on its way through a thread."""
+
+    @property
+    def work(self) -> Work:
+        """What is run."""
+        ...
+
+
+class WorkQueue(Protocol[_JobT]):
+    """Decides which work is next. It is called by one thread at a time."""
+
+    def put(self, sender: Hashable, work: Work) -> None:
+        """Let work wait; `sender` is whose it is."""
+        ...
+
+    def take(self) -> _JobT | None:
+        """Return what is to be run now; None: nothing, or nothing before something else ends."""
+        ...
+
+    def done(self, job: _JobT, took_ns: int) -> None:
+        """Take in that a job has ended, or that nobody waits for it any more."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything that waits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    work: Work
+
+
+class InOrder:
+    """Work in the order in which it comes."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Plain] = deque()
+
+    def put(self, sender: Hashable, work: Work) -> None:
+        """Let work wait."""
+        self._waiting.append(_Plain(work))
+
+    def take(self) -> _Plain | None:
+        """Return what came first."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def done(self, job: _Plain, took_ns: int) -> None:
+        """Nothing depends on it."""
+
+    def clear(self) -> None:
+        """Forget everything that waits."""
+        self._waiting.clear()
+
+
+@dataclass(eq=False, slots=True)
+class _Running:
+    """What a thread does."""
+
+    job: Job
+    began_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a pool waits for a thread, and who is told when it does not come back."""
+
+    limit_ns: int
+    on_hang: Callable[[str], None]
+    """Told of each thread that is left behind, and what follows."""
+    on_wedged: Callable[[], None]
+    """Called once when all threads hang and no more are started in their place."""
+
 
 class DaemonPool:
-    """Threads that do work in the order in which it comes."""
+    """Threads that do work in an order that a queue decides.
 
-    def __init__(self, threads: int, name: str) -> None:
-        """Start the threads; `name` follows what all of edgebox's threads begin with."""
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._threads = threads
+    A thread that does not come back within a limit is left behind and another one takes its place,
+    until `LEFT_BEHIND_MAX` have not come back: more would hang as well. That is looked after
+    whenever work comes; without work nobody needs the thread.
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        name: str,
+        queue: WorkQueue[Any],
+        *,
+        patience: Patience | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Start the threads.
+
+        Args:
+            threads: how many.
+            name: follows what all names of edgebox's threads begin with.
+            queue: decides what is next; the pool's own from here on.
+            patience: None: threads are waited for, however long they take.
+            clock_ns: a monotonic clock.
+        """
+        self._name = name
+        self._queue = queue
+        self._patience = patience
+        self._clock_ns = clock_ns
+        self._changed = threading.Condition()
         self._stopped = False
-        for number in range(threads):
-            threading.Thread(
-                target=self._run, name=f"{THREADS}{name}-{number}", daemon=True
-            ).start()
+        self._numbers = itertools.count()
+        self._threads = threads
+        self._running: list[_Running] = []
+        self._left_behind = 0
+        """Threads that were replaced and have not come back."""
+        self._wedged = False
+        for _ in range(threads):
+            self._start_thread()
 
-    def submit(self, work: Callable[[], None]) -> None:
+    def submit(self, work: Work, sender: Hashable = None) -> None:
         """Have something done; it may not raise. Nothing happens once the pool was stopped."""
-        self._work.put(work)
+        with self._changed:
+            if self._stopped:
+                return
+            tell = self._replace_hanging()
+            self._queue.put(sender, work)
+            self._changed.notify()
+        for each in tell:
+            each()
 
     def stop(self) -> None:
         """Begin nothing more. Does not wait for what is being done."""
-        self._stopped = True
-        for _ in range(self._threads):
-            self._work.put(None)
+        with self._changed:
+            self._stopped = True
+            self._queue.clear()
+            self._changed.notify_all()
 
-    def _run(self) -> None:
-        while (work := self._work.get()) is not None and not self._stopped:
+    def _start_thread(self) -> None:
+        # A daemon: what it does must not keep the process from ending.
+        name = f"{THREADS}{self._name}-{next(self._numbers)}"
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def _replace_hanging(self) -> list[Callable[[], None]]:
+        """Leave threads behind that do not come back; return what is to be told of it."""
+        patience = self._patience
+        if patience is None:
+            return []
+        now_ns = self._clock_ns()
+        tell: list[Callable[[], None]] = []
+        hanging = [of for of in self._running if now_ns - of.began_ns >= patience.limit_ns]
+        for of in hanging[: LEFT_BEHIND_MAX - self._left_behind]:
+            self._running.remove(of)
+            self._queue.done(of.job, now_ns - of.began_ns)
+            self._left_behind += 1
+            self._start_thread()
+            text = (
+                f"a thread ({self._name}) did not come back within {patience.limit_ns / 1e9:.0f} s "
+                "and is left behind; another one takes its place"
+            )
+            tell.append(functools.partial(patience.on_hang, text))
+        wedged = len(hanging) == self._threads and not tell
+        if wedged and not self._wedged:
+            tell.append(patience.on_wedged)
+        self._wedged = wedged
+        return tell
+
+    def _serve(self) -> None:
+        while (running := self._next()) is not None:
             try:
-                work()
+                running.job.work()
             except Exception:  # the thread must go on
                 _log.exception("work in a thread failed")
+            with self._changed:
+                if running not in self._running:
+                    self._left_behind -= 1
+                    return
+                self._running.remove(running)
+                self._queue.done(running.job, self._clock_ns() - running.began_ns)
+                self._changed.notify()  # another may have been waiting for a thread to be free
             # Frees what it holds now, not when the next work comes.
-            del work
+            del running
+
+    def _next(self) -> _Running | None:
+        with self._changed:
+            while not self._stopped:
+                job = self._queue.take()
+                if job is not None:
+                    running = _Running(job, self._clock_ns())
+                    self._running.append(running)
+                    return running
+                self._changed.wait()
+        return None
+
+
+def within(
+    limit_s: float, work: Callable[[], _Result], name: str, too_late: Callable[[_Result], None]
+) -> _Result:
+    """Do something that may hang, in a thread that nobody waits for longer than a limit. Blocks.
+
+    Args:
+        limit_s: how long it may take.
+        work: what is done; what it raises is raised here.
+        name: of the thread; follows what all names of edgebox's threads begin with.
+        too_late: called in that thread with what it returns after the limit.
+
+    Raises:
+        TimeoutError: it did not end within the limit.
+    """
+    done: Future[_Result] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # whatever it is, it belongs to the caller
+            done.set_exception(error)
+
+    def ended(late: Future[_Result]) -> None:
+        if late.exception() is None:
+            too_late(late.result())
+
+    thread = threading.Thread(target=run, name=f"{THREADS}{name}", daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if thread.is_alive() and not done.done():
+        done.add_done_callback(ended)
+        raise TimeoutError(f"not done within {limit_s:g} s")
+    return done.result()
 
 
 def hanging(patience_s: float = 0.5) -> list[str]:

@@ -9,12 +9,12 @@ box. Lives on the event loop.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
 from edgebox.scheduling import events
@@ -73,7 +73,7 @@ class RanBatch:
     requests: tuple[Request, ...]
     ordered_ns: int
     expected_ns: int | None
-    """The profile's median for this batch, corrected for drift, times the slowdown then."""
+    """What the core expected it to take, as it was ordered: the median; None: it had no profile."""
     sample: bool = False
     """A finished request run once more, alone: nobody waits for it."""
     started_ns: int = 0
@@ -126,19 +126,18 @@ class QueueSlot:
     longest: Mapping[VariantName, int]
 
 
+Expected = Callable[[ExecutorId, VariantName, Sequence[str], int], int | None]
+"""By executor, variant, each member's application and the padded size."""
+
+
 class Timeline:
     """What the calls of one core, in order, come to."""
 
-    def __init__(
-        self,
-        slowdown: Callable[[], Mapping[ExecutorId, float]],
-        corrections: Callable[[], Mapping[ExecutorId, Mapping[VariantName, float]]] = dict,
-    ) -> None:
+    def __init__(self, expected_ns: Expected) -> None:
         """Watch a fresh core.
 
         Args:
-            slowdown: says how much slower than profiled executors are now.
-            corrections: says what profiles are multiplied by, until the next `TellDrift`.
+            expected_ns: what the core expects a batch to take that it has just ordered.
         """
         self.failure = ""
         """Why it sees nothing any more; empty: it does."""
@@ -153,23 +152,20 @@ class Timeline:
         """All that are offered."""
         self.waiting: dict[VariantName, int] = {}
         """Requests being prepared or waiting for a batch."""
-        self._slowdown = slowdown
-        self._corrections = corrections
-        self._profiles: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
-        self._medians_ns: dict[tuple[ExecutorId, VariantName, int], int] = {}
+        self._expected_ns = expected_ns
+        self._executors: dict[ExecutorId, None] = {}
         self._living: dict[RequestId, Request] = {}
         self._waits_for: dict[RequestId, VariantName] = {}
         self._batch_of: dict[RequestId, RanBatch] = {}
         self._retained: dict[RequestId, Request] = {}
         self._advice: dict[CameraId, Advice] = {}
-        self._slowdowns = slowdown()
         self._slot_end_ns = SLOT_NS
         self._longest: dict[VariantName, int] = {}
 
     @property
     def executors(self) -> tuple[ExecutorId, ...]:
         """Every executor that may run something."""
-        return tuple(self._profiles)
+        return tuple(self._executors)
 
     def see(self, now_ns: int, event: Event | None, actions: Iterable[Action]) -> None:
         """Take in one call of the core."""
@@ -207,8 +203,6 @@ class Timeline:
         if end_ns < slot_ns and self._longest != self.waiting:
             self.queues.add(now_ns, QueueSlot(end_ns, dict(self.waiting)))
         self._slot_end_ns, self._longest = slot_ns + SLOT_NS, dict(self.waiting)
-        # Once a slot is often enough: it follows the last batches, and looking it up costs.
-        self._slowdowns = self._slowdown()
 
     def _prepare(self, order: events.Prepare, now_ns: int) -> None:
         variant = order.variant
@@ -248,18 +242,19 @@ class Timeline:
 
     def _infer(self, order: events.Infer, now_ns: int) -> None:
         living = self._living
-        batch = self.running[order.executor] = RanBatch(
-            order.batch,
-            order.executor,
-            order.variant,
-            order.batch_size,
-            tuple([living[request] for request in order.requests]),
-            now_ns,
-            self._expected_ns(order.executor, order.variant, order.batch_size),
-        )
+        members = tuple([living[request] for request in order.requests])
+        batch = self.running[order.executor] = self._ordered(order, members, now_ns)
         for request in order.requests:
             self._waits_no_more(request)
             self._batch_of[request] = batch
+
+    def _ordered(
+        self, order: events.Infer | events.Sample, members: tuple[Request, ...], now_ns: int
+    ) -> RanBatch:
+        executor, variant, size = order.executor, order.variant, order.batch_size
+        expected_ns = self._expected_ns(executor, variant, [of.app for of in members], size)
+        sample = isinstance(order, events.Sample)
+        return RanBatch(order.batch, executor, variant, size, members, now_ns, expected_ns, sample)
 
     def _ended_in_batch(self, request: RequestId, ending: str, now_ns: int) -> None:
         batch = self._batch_of.pop(request)
@@ -273,20 +268,6 @@ class Timeline:
         if self.running.get(batch.executor) is batch:
             del self.running[batch.executor]
 
-    def _expected_ns(
-        self, executor: ExecutorId, variant: VariantName, batch_size: int
-    ) -> int | None:
-        key = (executor, variant, batch_size)
-        median_ns = self._medians_ns.get(key)
-        if median_ns is None:
-            profile = self._profiles.get(executor, {}).get(variant)
-            if profile is None:
-                return None
-            factor = self._corrections().get(executor, {}).get(variant, 1.0)
-            median_ns = round(profile.quantile_ns(batch_size, 0.5) * factor)
-            self._medians_ns[key] = median_ns
-        return int(median_ns * self._slowdowns.get(executor, 1.0))
-
     # -- samples ----------------------------------------------------------------------------
 
     def _retain(self, order: events.Retain, now_ns: int) -> None:
@@ -296,16 +277,8 @@ class Timeline:
         self._retained.pop(order.request, None)
 
     def _sample(self, order: events.Sample, now_ns: int) -> None:
-        self.running[order.executor] = RanBatch(
-            order.batch,
-            order.executor,
-            order.variant,
-            order.batch_size,
-            (self._retained.pop(order.request),),
-            now_ns,
-            self._expected_ns(order.executor, order.variant, order.batch_size),
-            sample=True,
-        )
+        members = (self._retained.pop(order.request),)
+        self.running[order.executor] = self._ordered(order, members, now_ns)
 
     def _sample_ended(
         self, event: events.SampleCompleted | events.SampleFailed, now_ns: int
@@ -334,18 +307,13 @@ class Timeline:
 
     def _executor_started(self, event: events.ExecutorStarted, now_ns: int) -> None:
         self._end_sample_of(event.executor, now_ns)
-        self._profiles[event.executor] = {p.variant: p for p in event.profiles if p.quantiles_ns}
-        self._medians_ns.clear()
+        self._executors[event.executor] = None
 
     def _executor_stopped(
         self, event: events.ExecutorStopped | events.Abandon, now_ns: int
     ) -> None:
         self._end_sample_of(event.executor, now_ns)
-        self._profiles.pop(event.executor, None)
-        self._medians_ns.clear()
-
-    def _drifted(self, order: events.TellDrift, now_ns: int) -> None:
-        self._medians_ns.clear()
+        self._executors.pop(event.executor, None)
 
     def _end_sample_of(self, executor: ExecutorId, now_ns: int) -> None:
         """A sample goes with its executor; a batch's requests are dropped, which ends it."""
@@ -382,6 +350,5 @@ _ACTIONS: dict[type[object], _Note] = {
     events.Finish: Timeline._finish,
     events.Drop: Timeline._drop,
     events.Advise: Timeline._advise,
-    events.TellDrift: Timeline._drifted,
     events.Abandon: Timeline._executor_stopped,
 }

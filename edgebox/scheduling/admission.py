@@ -148,6 +148,10 @@ def choose_for_deadlines(
 ) -> VariantName | None:
     """Choose the variant for the first of the deadlines that any variant fits; None: none.
 
+    A variant fits by its usual time, because a smaller one is safer. The smallest is chosen where
+    none does, as long as the last deadline leaves what a request is kept for while it waits
+    (`Alone.low_ns`): a frame is given up by one rule, before it is decoded and after.
+
     A frame that left before its camera knew of the plan in force finishes on the variant it was
     made for, if that is still there.
     """
@@ -167,4 +171,8 @@ def choose_for_deadlines(
         )
         if variant is not None:
             return variant
-    return None
+    # Nothing smaller can be run instead, so it is tried while it has any chance at all.
+    smallest = next((v.name for v in _acceptable(camera, assigned, ladder)), None)
+    alone = None if smallest is None else expectations.alone(smallest, request.app)
+    fits = alone is not None and alone.low_ns <= request.last_deadline_ns - ready_ns
+    return smallest if fits else None

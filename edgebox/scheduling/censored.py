@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from edgebox.domain.models import ExecutorId
 from edgebox.scheduling.distributions import Floats, Places
 
 BINS = 160
@@ -40,6 +41,9 @@ HARDLY_ANYWHERE = 0.1
 
 VALUES = 64
 
+_HARDLY = 1e-300
+"""Stands for 0, which has no logarithm."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
@@ -50,6 +54,8 @@ class Mixed:
     work: float
     """Of its longest member."""
     ended_ns: int
+    executor: ExecutorId
+    """Where it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,8 @@ class Belief:
 def infer(batches: Sequence[Mixed], beliefs: Mapping[int, Belief]) -> dict[int, Floats]:
     """Return equally likely amounts of work of the applications that are not known well.
 
-    Costs ROUNDS times some array operations over the batches and bins: about a millisecond.
+    Costs ROUNDS times some array operations over the batches: of 256 and 1 application about a
+    millisecond, of 16 about three, of 64 about eight (`python -m benchmarks.learning_cost`).
 
     Args:
         batches: at least one.
@@ -80,10 +87,9 @@ def infer(batches: Sequence[Mixed], beliefs: Mapping[int, Belief]) -> dict[int, 
     works = np.array([batch.work for batch in batches])
     believed = [work for of in beliefs.values() for work in (*of.prior[-1:], *of.values[-1:])]
     scale = _Scale(max(1e-9, float(works.max()), *believed))
-    count = np.zeros((len(batches), len(apps)))
-    for at, batch in enumerate(batches):
-        for app in batch.apps:
-            count[at, place[app]] += 1
+    cells = [at * len(apps) + place[a] for at, batch in enumerate(batches) for a in batch.apps]
+    count = np.bincount(cells, minlength=len(batches) * len(apps)).astype(np.float64)
+    count = count.reshape(len(batches), len(apps))
     prior = np.stack([_prior(beliefs[app], scale) for app in apps])
     free = np.array([not beliefs[app].fixed for app in apps])
     shares = _shares(prior, free, count, scale.bin_of(works))
@@ -99,21 +105,26 @@ def _shares(prior: Floats, free: npt.NDArray[np.bool_], count: Floats, longest: 
         count: (batches, apps): members.
         longest: (batches,): bin of the longest.
     """
+    # Batches without anybody who is free tell nothing; those of one bin are summed together.
+    telling = np.flatnonzero((count[:, free] > 0).any(axis=1))
+    order = telling[np.argsort(longest[telling], kind="stable")]
+    members, at = count[order].T, longest[order]  # (apps, batches), (batches,)
+    used, first = np.unique(at, return_index=True)
+    in_bin = np.add.reduceat(members, first, axis=1)  # (apps, used bins)
+    there, below = np.zeros_like(prior), np.zeros_like(prior)
     shares = prior / prior.sum(axis=1, keepdims=True)
     for _ in range(ROUNDS):
-        up_to = shares.cumsum(axis=1)[:, longest].T  # (batches, apps)
-        at = shares[:, longest].T
-        part = at / np.maximum(up_to, 1e-300)
-        none = np.prod((1 - np.minimum(part, 1.0)) ** count, axis=1)
-        there = np.minimum(count * part / np.maximum(1 - none, 1e-12)[:, None], count)
-        below = (count - there) / np.maximum(up_to - at, 1e-12)
-        members = prior.copy()
-        for app in np.flatnonzero(free):
-            seen = np.bincount(longest, weights=there[:, app], minlength=BINS)
-            above = np.bincount(longest, weights=below[:, app], minlength=BINS)
-            over = above[::-1].cumsum()[::-1] - above
-            members[app] += seen + shares[app] * over
-        shares = members / members.sum(axis=1, keepdims=True)
+        up_to = shares.cumsum(axis=1)
+        part = np.minimum(shares / np.maximum(up_to, _HARDLY), 1.0)
+        none = np.exp((members * np.log(np.maximum(1 - part, _HARDLY))[:, at]).sum(axis=0))
+        expected = members * part[:, at] / np.maximum(1 - none, 1e-12)
+        there[:, used] = np.add.reduceat(np.minimum(expected, members), first, axis=1)
+        rest = np.maximum((up_to - shares)[:, used], 1e-12)
+        below[:, used] = (in_bin - there[:, used]) / rest
+        over = below[:, ::-1].cumsum(axis=1)[:, ::-1] - below
+        seen = np.where(free[:, None], there + shares * over, 0.0)
+        shares = prior + seen
+        shares /= shares.sum(axis=1, keepdims=True)
     found: Floats = shares
     return found
 

@@ -56,6 +56,7 @@ class EmpiricalDistribution:
         # Apart and plain, because they are written down with the scheduler's state.
         self._recent: deque[float] = deque()
         self._taken_ns: deque[int] = deque()
+        self._sources: deque[str] = deque()
         self._ordered: list[float] = []
         self._window = window
         self._horizon_ns = horizon_ns
@@ -67,14 +68,21 @@ class EmpiricalDistribution:
         self.turns = 0
         """How often newer samples contradicted the older ones, which then were forgotten."""
 
-    def add(self, sample: float, now_ns: int = 0) -> bool:
-        """Take a sample in and forget what is too much; False: no finite time, it was ignored."""
+    def add(self, sample: float, now_ns: int = 0, source: str = "") -> bool:
+        """Take a sample in and forget what is too much; False: no finite time, it was ignored.
+
+        Args:
+            sample: a time or an amount of work.
+            now_ns: when it was taken.
+            source: what it was taken on; empty: nothing that anybody doubts (`undo`).
+        """
         if not _usable(sample):
             return False
         if len(self._recent) >= self._window:
             self._forget_oldest()
         self._recent.append(sample)
         self._taken_ns.append(now_ns)
+        self._sources.append(source)
         insort(self._ordered, sample)
         if self._horizon_ns is not None:
             since_ns = now_ns - self._horizon_ns
@@ -88,6 +96,7 @@ class EmpiricalDistribution:
 
     def _forget_oldest(self) -> None:
         self._taken_ns.popleft()
+        self._sources.popleft()
         del self._ordered[bisect_left(self._ordered, self._recent.popleft())]
 
     def _test(self) -> None:
@@ -98,6 +107,7 @@ class EmpiricalDistribution:
         while len(self._recent) > held:
             self._recent.popleft()
             self._taken_ns.popleft()
+            self._sources.popleft()
         self._ordered = sorted(self._recent)
         self.turns += 1
 
@@ -107,20 +117,24 @@ class EmpiricalDistribution:
             self._forget_oldest()
         self._values = self._sampled = None
 
-    def undo(self, since_ns: int, before: Sequence[float]) -> None:
-        """Forget the samples since an instant, and put back what they had overthrown.
+    def undo(self, source: str, since_ns: int, before: Sequence[float]) -> None:
+        """Forget a source's samples since an instant, and put back what they had overthrown.
 
         Args:
-            since_ns: later samples go.
-            before: equally likely values of before; they count as samples if too few are left.
+            source: of others nothing is forgotten.
+            since_ns: its later samples go.
+            before: equally likely values of before; where fewer than these are left, they count as
+                samples instead of all that is older than they are.
         """
-        while self._taken_ns and self._taken_ns[-1] >= since_ns:
-            self._taken_ns.pop()
-            del self._ordered[bisect_left(self._ordered, self._recent.pop())]
-        if len(self._recent) < len(before):
-            self._recent = deque(before)
-            self._taken_ns = deque([since_ns] * len(before))
-            self._ordered = sorted(before)
+        every = zip(self._taken_ns, self._recent, self._sources, strict=True)
+        kept = [each for each in every if each[0] < since_ns or each[2] != source]
+        if len(kept) < len(before):
+            later = [each for each in kept if each[0] >= since_ns]
+            kept = [*((since_ns, value, "") for value in before), *later]
+        self._taken_ns = deque(taken_ns for taken_ns, _, _ in kept)
+        self._recent = deque(value for _, value, _ in kept)
+        self._sources = deque(of for _, _, of in kept)
+        self._ordered = sorted(self._recent)
         self._values = self._sampled = self._inferred = None
 
     def believe(self, prior: Sequence[float]) -> None:
@@ -193,6 +207,13 @@ class EmpiricalDistribution:
         """Return the least value that a share of at least `q` does not exceed."""
         values = self.values
         return float(values[min(len(values) - 1, max(0, math.ceil(q * len(values) - 1e-9) - 1))])
+
+    def quantiles(self, q: Floats) -> Floats:
+        """Return `quantile` of each."""
+        values = self.values
+        places = np.ceil(q * len(values) - 1e-9).astype(np.intp) - 1
+        found: Floats = values[np.clip(places, 0, len(values) - 1)]
+        return found
 
     def quantile_of_max(self, draws: int, q: float) -> float:
         """Return the least value that the maximum of some draws does not exceed with `q`."""

@@ -392,6 +392,8 @@ class Abandon:
     """What it ran; None: no batch."""
     waited_ns: int
     """For how long."""
+    wedged: bool = False
+    """It is not opened anew, unless what it was doing comes back."""
 
 
 @dataclass(frozen=True, slots=True)

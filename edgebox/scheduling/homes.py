@@ -5,17 +5,17 @@ those with tight deadlines are not behind the long batches of the others. An idl
 asked for a batch of its own variants first. Where nothing waits for these on any executor of its
 group, it may run others' that no executor at home is idle for, as long as a batch of all that
 waits takes no longer than what the plan lends: then nobody at home becomes late by it
-(`planning.turns` proves that). So executors idle beside a queue only where running it is not safe.
+(`planning.batch_cycle` proves that). So executors idle beside a queue only where running it is not safe.
 
 A variant that no group has, or none of whose executors has it in memory now, is everybody's; an
 executor that is in no group serves all. Without groups nothing is barred from anywhere.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Group
+from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.latencies import Latencies
 
 Barred = frozenset[VariantName]
@@ -26,8 +26,9 @@ NONE: Barred = frozenset()
 class Homes:
     """The groups of the plan in force, and what follows from them."""
 
-    def __init__(self, latencies: Latencies) -> None:
+    def __init__(self, latencies: Latencies, expectations: Expectations) -> None:
         self._latencies = latencies
+        self._expectations = expectations
         self.groups: tuple[Group, ...] = ()
         """As planned."""
         self._group_of: dict[ExecutorId, Group] = {}
@@ -71,12 +72,14 @@ class Homes:
         others = {v for group in self.groups if group is not own for v in group.variants}
         return [v for v in variants if own is None or v not in others]
 
-    def unsafe(self, executor: ExecutorId, ready: Mapping[VariantName, int]) -> Barred | None:
+    def unsafe(
+        self, executor: ExecutorId, ready: Mapping[VariantName, Mapping[str, int]]
+    ) -> Barred | None:
         """Return what an idle executor must leave alone beside its own; None: it runs no others'.
 
         Args:
             executor: it was asked for a batch of its own already, as were all idle ones.
-            ready: how many requests wait for each variant.
+            ready: how many requests wait for each variant, by application.
         """
         foreign = self.foreign(executor)
         if not any(ready.get(variant) for variant in foreign):
@@ -86,12 +89,21 @@ class Homes:
             return None
         lent_ns = own.lends_ns - self._latencies.overhead_ns(executor)
         return frozenset(
-            v for v in foreign if self._takes_ns(executor, v, ready.get(v, 0)) > lent_ns
+            v for v in foreign if self._takes_ns(executor, v, ready.get(v, {})) > lent_ns
         )
 
-    def _takes_ns(self, executor: ExecutorId, variant: VariantName, waiting: int) -> int:
-        """Return what the largest batch of those who wait takes at the high quantile."""
-        row = self._latencies.row(executor, variant)
-        if row is None:
-            return 0  # it cannot run there anyway
-        return row.high_ns[min(bisect_left(row.sizes, waiting), len(row.sizes) - 1)]
+    def _takes_ns(
+        self, executor: ExecutorId, variant: VariantName, waiting: Mapping[str, int]
+    ) -> int:
+        """Return what the largest batch of those who wait takes at the high quantile.
+
+        By what is known of the slowest of their applications, as plans reckon with it.
+        """
+        profile = self._latencies.profiles(executor).get(variant)
+        if profile is None or not waiting:
+            return 0  # it cannot run there anyway, or nobody wants it to
+        size = min(sum(waiting.values()), profile.batch_sizes[-1])
+        others = self._latencies.busy.others(executor)
+        return max(
+            self._expectations.high_ns(executor, variant, app, size, others) for app in waiting
+        )

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from edgebox.domain.errors import InvariantViolation
+from edgebox.domain.models import VariantName
 from edgebox.scheduling.ledger import Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler
@@ -36,7 +37,10 @@ def _check_waiting(scheduler: Scheduler) -> None:
     _require(len(listed) == len(expected), "a camera's list holds a request twice or not at all")
     _require(set(listed) == expected, "the cameras' lists are not the waiting requests")
     _require(all(ledger.waiting_by_camera.values()), "an empty list of a camera was kept")
-    ready = Counter(live.variant for live in waiting.values() if live.stage is Stage.READY)
+    ready: dict[VariantName, Counter[str]] = {}
+    for live in waiting.values():
+        if live.stage is Stage.READY:
+            ready.setdefault(live.variant, Counter())[live.request.app] += 1
     _require(ledger.ready == ready, "the ready are counted wrong")
     in_policy = Counter(scheduler._policy.pending())
     tried = scheduler._trials.request

@@ -61,6 +61,10 @@ class Latencies:
         self._executors[executor] = _OnExecutor(known, known, 1.0, {})
         self._changed()
 
+    def __contains__(self, executor: ExecutorId) -> bool:
+        """Say whether an executor is there."""
+        return executor in self._executors
+
     def hold(self, executor: ExecutorId, variants: Collection[VariantName]) -> None:
         """Take in which variants an executor has in memory."""
         at = self._executors[executor]

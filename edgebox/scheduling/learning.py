@@ -6,7 +6,6 @@ amounts of work relative to the profile's, so what was learnt of a variant outli
 executor, and a profile that is measured anew.
 """
 
-import math
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,11 +19,10 @@ from edgebox.scheduling.distributions import (
     SAMPLES_ENOUGH,
     SAMPLES_MIN,
     EmpiricalDistribution,
-    Floats,
 )
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.latencies import Latencies
-from edgebox.scheduling.regime import FALSE_ALARM
+from edgebox.scheduling.surprise import SURPRISE, is_rare, surprise
 from edgebox.scheduling.work import Longest, WorkTable, tabulate
 
 REFRESH_SAMPLES = 64
@@ -36,14 +34,8 @@ _TELLING = frozenset((1, 2, 4, 8, SAMPLES_MIN, 32, 64))
 READ_SHARE = 8
 """They are made use of when so large a part of them is new."""
 
-SURPRISE = 0.001
-"""A batch is surprising that is as quick as this with the samples of its longest application."""
-
-SURPRISE_MARGIN = 1.25
-SURPRISE_QUANTILE = 0.98
-"""So is one of one application that is by so much slower than this quantile of its samples."""
-
 SURPRISE_WINDOW = 16
+
 SURPRISE_SPACING_NS = 500_000_000
 """Of an application's batches at most one in so long is asked: a busy spell is not many."""
 
@@ -98,34 +90,6 @@ class Reference:
         return Seen(owner, self.table.longest(apps), size, took_ns)
 
 
-def _surprise(values: Floats, owned: int, members: int, work: float) -> tuple[int, float]:
-    """Say whether a batch is surprisingly quick (-1) or slow (1), and how likely the latter was.
-
-    Args:
-        values: samples of the application that should have its longest member, rising.
-        owned: how many members are of that application.
-        members: how many there are.
-        work: of the longest.
-    """
-    count = len(values)
-    shorter = (int(values.searchsorted(work, side="right")) + 1) / (count + 1)
-    if shorter**owned < SURPRISE:
-        return -1, 0.0
-    if owned < members:
-        return 0, 0.0  # a long one may be another application's
-    slow = SURPRISE_MARGIN * float(values[int(SURPRISE_QUANTILE * (count - 1))])
-    below = int(values.searchsorted(slow, side="right")) / (count + 1)
-    return int(work > slow), 1 - below**owned
-
-
-def _is_rare(events: int, expected: float) -> bool:
-    """Say whether so many rare events are hardly ever seen (Poisson)."""
-    if events == 0 or events <= expected:
-        return False
-    log_chance = events * math.log(expected) - math.lgamma(events + 1)
-    return log_chance < math.log(FALSE_ALARM)
-
-
 class Learning:
     """Distributions of work per variant and application, batch times per variant and executor."""
 
@@ -140,7 +104,12 @@ class Learning:
 
     def times(self, executor: ExecutorId, variant: VariantName) -> BatchTimes | None:
         """Return the batch times of a variant on an executor; None where it is not loaded."""
-        profile = self._latencies.profiles(executor).get(variant)
+        loaded = variant in self._latencies.profiles(executor)
+        return self.known_times(executor, variant) if loaded else None
+
+    def known_times(self, executor: ExecutorId, variant: VariantName) -> BatchTimes | None:
+        """Return the batch times of a variant, in memory or not; None where it has no profile."""
+        profile = self._latencies.known(executor).get(variant)
         if profile is None:
             return None
         timed = self._timed.get((executor, variant))
@@ -191,16 +160,24 @@ class Learning:
                 self._timed[executor, variant] = _Timed(profile, BatchTimes(profile))
 
     def undo(
-        self, variant: VariantName, apps: Iterable[int], since_ns: int, reference: Reference | None
+        self,
+        executor: ExecutorId,
+        variant: VariantName,
+        apps: Iterable[int],
+        since_ns: int,
+        reference: Reference | None,
     ) -> None:
-        """Forget what was learnt of some applications since an instant: they had not changed.
+        """Forget what an executor told of some applications since an instant: it had changed.
 
         What the reference knew of them is put back; None: nothing is known to have held before.
+        What other executors told holds.
         """
         of = self._of(variant)
         for app in apps:
-            of.distributions[app].undo(since_ns, [] if reference is None else reference.known(app))
-        of.mixed = deque((b for b in of.mixed if b.ended_ns < since_ns), MIXED_WINDOW)
+            before = [] if reference is None else reference.known(app)
+            of.distributions[app].undo(executor, since_ns, before)
+        held = (b for b in of.mixed if b.ended_ns < since_ns or b.executor != executor)
+        of.mixed = deque(held, MIXED_WINDOW)
         of.surprises.clear()
         of.table = None
         self.generation += 1
@@ -294,7 +271,7 @@ class Learning:
         distribution = self.distribution(variant, name)
         if distribution is None or not distribution.samples:
             for each in work:
-                self._learn(variant, name, each, taken_ns)
+                self._learn("", variant, name, each, taken_ns)
             of = self._of(variant)
             if name in of.index:
                 of.used_ns[of.index[name]] = taken_ns
@@ -380,13 +357,15 @@ class Learning:
         self._now_ns = max(self._now_ns, now_ns)
         times = self.times(executor, variant)
         if times is not None:
-            self._learn(variant, name, times.work_of(took_ns), now_ns)
+            self._learn(executor, variant, name, times.work_of(took_ns), now_ns)
 
-    def _learn(self, variant: VariantName, name: str, work: float, now_ns: int) -> None:
+    def _learn(
+        self, source: str, variant: VariantName, name: str, work: float, now_ns: int
+    ) -> None:
         of = self._of(variant)
         distribution = of.distributions[self.app(variant, name)]
         turns = distribution.turns
-        if distribution.add(work, now_ns):
+        if distribution.add(work, now_ns, source):
             of.news += 1
         self._news += 1
         tells = distribution.turns != turns or distribution.samples in _TELLING
@@ -406,11 +385,10 @@ class Learning:
         times.served(batch.batch_size, longest.mean, took_ns, now_ns)
         if len(apps) > 1:
             work = times.longest_work(batch.batch_size, took_ns)
-            self._learn_mixed(
-                batch.variant, Mixed(self._indices(batch.variant, apps), work, now_ns)
-            )
+            members = self._indices(batch.variant, apps)
+            self._learn_mixed(batch.variant, Mixed(members, work, now_ns, batch.executor))
         if len(apps) == batch.batch_size == 1:
-            self._learn(batch.variant, apps[0], times.work_of(took_ns), now_ns)
+            self._learn(batch.executor, batch.variant, apps[0], times.work_of(took_ns), now_ns)
 
     def _learn_mixed(self, variant: VariantName, batch: Mixed) -> None:
         """Learn from a batch of several, where single requests tell too little."""
@@ -432,7 +410,7 @@ class Learning:
         if row and batch.ended_ns - row[-1][0] < SURPRISE_SPACING_NS:
             return
         members = batch.apps.count(owner)
-        side, chance = _surprise(values, members, len(batch.apps), batch.work)
+        side, chance = surprise(values, members, len(batch.apps), batch.work)
         row.append((batch.ended_ns, side, chance))
 
     def _is_contradicted(self, of: Applications, app: int) -> bool:
@@ -441,7 +419,7 @@ class Learning:
             row = of.surprises.get((app, alike), ())
             quick = sum(side < 0 for _, side, _ in row)
             slow = sum(side > 0 for _, side, _ in row)
-            if _is_rare(quick, SURPRISE * len(row)) or _is_rare(slow, sum(of for _, _, of in row)):
+            if is_rare(quick, SURPRISE * len(row)) or is_rare(slow, sum(of for _, _, of in row)):
                 return True
         return False
 

@@ -54,8 +54,8 @@ class Ledger:
         self.running: dict[ExecutorId, RunningBatch] = {}
         self.waiting_by_camera: dict[CameraId, dict[RequestId, None]] = {}
         self.waiting = 0
-        self.ready: Counter[VariantName] = Counter()
-        """How many are prepared and wait for a batch, by variant."""
+        self.ready: dict[VariantName, Counter[str]] = {}
+        """How many are prepared and wait for a batch, by variant and application."""
 
     @property
     def variants(self) -> set[VariantName]:
@@ -71,7 +71,7 @@ class Ledger:
     def prepared(self, live: LiveRequest, now_ns: int) -> None:
         """Note that a request may be put into a batch."""
         live.stage, live.ready_ns = Stage.READY, now_ns
-        self.ready[live.variant] += 1
+        self.ready.setdefault(live.variant, Counter())[live.request.app] += 1
 
     def start(self, infer: Infer, now_ns: int) -> None:
         """Move a batch's members from waiting to running."""
@@ -113,6 +113,9 @@ class Ledger:
             del self.waiting_by_camera[request.camera]
         self.waiting -= 1
         if live.stage is Stage.READY:
-            self.ready[live.variant] -= 1
-            if not self.ready[live.variant]:
+            ready = self.ready[live.variant]
+            ready[request.app] -= 1
+            if not ready[request.app]:
+                del ready[request.app]
+            if not ready:
                 del self.ready[live.variant]

@@ -47,7 +47,7 @@ class Scheduler:
         self._times = times = ExecutionTimes(parameters)
         self._trials = Trials(parameters, times.learning, times.expectations)
         self._ladders = Ladders(times.latencies)
-        self._homes = Homes(times.latencies)
+        self._homes = Homes(times.latencies, times.expectations)
         self._adaptation = Adaptation(parameters, self._ladders, self._homes, times)
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
@@ -55,7 +55,7 @@ class Scheduler:
         self._residency = Residency(times.latencies, self._sampling)
         self._ledger = Ledger()
         self._supervision = supervision = Supervision(
-            times.latencies, times.learning, self._ledger, self._sampling
+            times.latencies, times.expectations, self._ledger, self._sampling
         )
         parts = self._ladders, self._adaptation, self._trials
         self._admission = Admission(times, *parts, supervision)

@@ -56,8 +56,8 @@ from edgebox.scheduling.events import (
     SampleFailed,
     WeightsLoaded,
 )
+from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.latencies import Latencies
-from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import Ledger
 from edgebox.scheduling.sampling import Sampling
 
@@ -178,10 +178,14 @@ class Supervision:
     """All executors that were ever started, but for those stopped in order."""
 
     def __init__(
-        self, latencies: Latencies, learning: Learning, ledger: Ledger, sampling: Sampling
+        self,
+        latencies: Latencies,
+        expectations: Expectations,
+        ledger: Ledger,
+        sampling: Sampling,
     ) -> None:
         self._latencies = latencies
-        self._learning = learning
+        self._expectations = expectations
         self._ledger = ledger
         self._sampling = sampling
         self._limit_min_ns = latencies.parameters.batch_limit_min_ns
@@ -210,12 +214,8 @@ class Supervision:
         row = self._latencies.row(executor, variant)
         high_ns = 0 if row is None else row.high_ns[row.sizes.index(batch_size)]
         q = self._latencies.parameters.high_quantile
-        learned_ns = None
-        if any(self._learning.is_known(variant, app) for app in apps):
-            learned_ns = self._learning.quantile_ns(executor, variant, apps, batch_size, q)
-        if learned_ns is not None:
-            slower = self._latencies.slowdown(executor) * self._latencies.slowed(executor, variant)
-            high_ns = max(high_ns, round(learned_ns * slower))
+        learned_ns = self._expectations.batch_ns(executor, variant, apps, batch_size, q)
+        high_ns = max(high_ns, learned_ns or 0)
         doublings = self.executors[executor].doublings.get(variant, 0)
         return max(self._limit_min_ns, LIMIT_FACTOR * high_ns) << doublings
 
@@ -368,7 +368,7 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
         of.enter(ExecutorState.WEDGED, now_ns)
     else:
         _wait(of, now_ns)
-    return Abandon(executor, cause, variant, waited_ns)
+    return Abandon(executor, cause, variant, waited_ns, of.state is ExecutorState.WEDGED)
 
 
 def _wait(of: Supervised, now_ns: int) -> None:

@@ -42,11 +42,6 @@ class Longest:
     """(G,)"""
     mean: float
 
-    def cdf_at(self, work: Floats) -> Floats:
-        """Return how likely it is at most each amount of work, (n,)."""
-        chances: Floats = np.interp(work, self.nodes, self.cdf, left=0.0)
-        return chances
-
     def quantile(self, q: float) -> float:
         """Return the work that it does not exceed with probability `q`."""
         at = int(self.cdf.searchsorted(q))
@@ -55,6 +50,25 @@ class Longest:
         low, high = float(self.cdf[at - 1]), float(self.cdf[at])
         left, right = float(self.nodes[at - 1]), float(self.nodes[at])
         return left + (right - left) * (q - low) / (high - low)
+
+
+def cdfs_at(members: Sequence[Longest], work: Floats) -> Floats:
+    """Return how likely each is at most each amount of work, (members, n).
+
+    Args:
+        members: of one table, so that their nodes are the same; at least one.
+        work: (n,)
+    """
+    nodes = members[0].nodes
+    cdfs = np.stack([longest.cdf for longest in members]).astype(np.float64)
+    after = np.clip(nodes.searchsorted(work, side="right"), 1, len(nodes) - 1)
+    left, right = nodes[after - 1].astype(np.float64), nodes[after].astype(np.float64)
+    wide = right > left
+    share = np.clip((work - left) / np.where(wide, right - left, 1.0), 0.0, 1.0)
+    low = cdfs[:, after - 1]
+    chances: Floats = low + np.where(wide, share, 1.0) * (cdfs[:, after] - low)
+    chances[:, work < nodes[0]] = 0.0
+    return chances
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Owns a camera's WebSocket: what one message may weigh, and when its bytes were here.
 
-aiohttp tells of a message when it is whole. What its transmission took is seen one layer below, so
-a watch is put between the transport and aiohttp's protocol; it notes the instants of reads and
-passes everything on. The round trip of pings is noted here, too: every WebSocket answers them,
+aiohttp tells of a message when it is whole; `rationed_socket` sees what its transmission took. The
+round trip of pings is noted here, too: every WebSocket answers them,
 whatever it knows of our protocol.
 """
 
@@ -11,46 +10,20 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
-from aiohttp.abc import AbstractStreamWriter
+from aiohttp import WSCloseCode, WSMessage, WSMsgType
 
 from edgebox.link.messages import ERROR_CODES, FRAME_HEADER_BYTES, ErrorMessage
 from edgebox.link.receipts import MessageReceipt, MessageReceipts
+from edgebox.web.rationed_socket import RationedSocket
 
 _HARD_LIMIT_FACTOR = 2
 """A message this many times above the limit is not even read to its end."""
 _PINGS_KEPT = 8
-_MESSAGES_IN_A_ROW = 16
-"""Messages that are there are handed out at once; after so many, others have a turn."""
 _PING_BYTES = 8
 """Of chance, so that no camera can answer a ping that it has not read."""
 
 
-class _Watch(asyncio.Protocol):
-    """Asks about each read before it passes it on; everything else it passes on."""
-
-    def __init__(self, protocol: asyncio.Protocol, on_read: Callable[[bytes], bool]) -> None:
-        self._protocol = protocol
-        self._on_read = on_read
-
-    def data_received(self, data: bytes) -> None:
-        if self._on_read(data):
-            self._protocol.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        return self._protocol.eof_received()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._protocol.connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        self._protocol.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._protocol.resume_writing()
-
-
-class CameraSocket(web.WebSocketResponse):
+class CameraSocket(RationedSocket):
     """A WebSocket that says what was too large: aiohttp closes on such a message by itself."""
 
     def __init__(
@@ -69,6 +42,9 @@ class CameraSocket(web.WebSocketResponse):
             on_flood: told, once, that more small frames came than may; no more messages come.
         """
         super().__init__(
+            MessageReceipts(),
+            clock_ns,
+            on_flood,
             max_msg_size=_HARD_LIMIT_FACTOR * frame_bytes_max + FRAME_HEADER_BYTES,
             compress=False,
             decode_text=False,
@@ -78,10 +54,6 @@ class CameraSocket(web.WebSocketResponse):
         """Of the message received last; None: not known."""
         self._clock_ns = clock_ns
         self._on_echo = on_echo
-        self._on_flood = on_flood
-        self._receipts = MessageReceipts()
-        self._in_a_row = 0
-        """Messages handed out since others had a turn."""
         self._pings_sent_ns: dict[bytes, int] = {}
         self.too_large = ErrorMessage(
             "too_large",
@@ -89,40 +61,9 @@ class CameraSocket(web.WebSocketResponse):
             True,
         )
 
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
-        """Begin the WebSocket; its reads are watched from here on."""
-        transport = request.transport
-        if transport is None:
-            return await super().prepare(request)
-        protocol = transport.get_protocol()
-        assert isinstance(protocol, asyncio.Protocol)
-        transport.set_protocol(_Watch(protocol, self._read))
-        try:
-            return await super().prepare(request)
-        except BaseException:
-            transport.set_protocol(protocol)  # it is no WebSocket, and may serve more requests
-            raise
-
-    def _read(self, data: bytes) -> bool:
-        """Take in a read; say whether its messages are for us."""
-        if self._receipts.exceeded:
-            return False
-        self._receipts.read(data, self._clock_ns())
-        if self._receipts.exceeded:
-            self._on_flood()
-            return False
-        return True
-
     async def next_message(self) -> WSMessage:
-        """Return the next message; pings are answered, and pongs taken in, on the way.
-
-        While messages are there, aiohttp hands them out without giving up the loop.
-        """
+        """Return the next message; pings are answered, and pongs taken in, on the way."""
         while True:
-            self._in_a_row += 1
-            if self._in_a_row >= _MESSAGES_IN_A_ROW:
-                self._in_a_row = 0
-                await asyncio.sleep(0)
             message = await self.receive()
             match message.type:
                 case WSMsgType.PING:

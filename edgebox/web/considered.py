@@ -8,7 +8,7 @@ from aiohttp import web
 from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.requests import CameraId
 from edgebox.planning.explain import OptionExplanation, Verdict, explanation
-from edgebox.runtime.driver import PLANNER_ITERATIONS_MAX
+from edgebox.runtime.planning_thread import PLANNER_ITERATIONS_MAX
 from edgebox.web.parameters import InPath
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import COUNT, NUMBER, TEXT, Schema, array, nullable, one_of, record

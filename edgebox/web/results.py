@@ -19,6 +19,7 @@ from edgebox.web.documents import SCORE_MIN
 from edgebox.web.feed import Feed, TooManySubscribersError
 from edgebox.web.forms import FORMS
 from edgebox.web.parameters import Choice, Number, Texts
+from edgebox.web.rationed_socket import ClientSocket
 from edgebox.web.routes import Answer, Route
 from edgebox.web.schemas import TEXT, described
 from edgebox.web.site import Site
@@ -93,9 +94,7 @@ def _wanted(request: web.Request) -> Filter:
 async def _serve_socket(
     feed: Feed, request: web.Request, subscription: Subscription
 ) -> web.WebSocketResponse:
-    socket = web.WebSocketResponse(
-        max_msg_size=_MESSAGE_MAX_BYTES, compress=False, heartbeat=_HEARTBEAT_S
-    )
+    socket = ClientSocket(max_msg_size=_MESSAGE_MAX_BYTES, compress=False, heartbeat=_HEARTBEAT_S)
     await socket.prepare(request)
 
     async def send(message: bytes) -> None:

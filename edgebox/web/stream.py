@@ -44,9 +44,9 @@ from edgebox.link.messages import (
 )
 from edgebox.link.receipts import SMALL_FRAME_BYTES, SMALL_FRAMES_PER_S
 from edgebox.media.jpeg import probe
-from edgebox.runtime.box import ArrivedFrame, Box
+from edgebox.runtime.box import Box
 from edgebox.runtime.cameras import CameraRecord
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.runtime.frames import Answer, ArrivedFrame, Ending, FrameAtBox
 from edgebox.runtime.refusals import REFUSALS
 from edgebox.web.camera_socket import CameraSocket
 from edgebox.web.documents import wire_detections
@@ -190,7 +190,7 @@ class CameraSession:
         return self._camera_name or self.address
 
     def _note(self, text: str) -> None:
-        self._box.note_from(self._name, "warning", text, self._camera_name)
+        self._box.note_from(self.address, "warning", text, self._camera_name)
 
     # -- the conversation -------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.requests import CameraId
 from edgebox.link.fields import FieldReader, parse_object
 from edgebox.runtime.box import Box
+from edgebox.web.rationed_socket import ClientSocket
 from edgebox.web.state import STATE_PERIOD_S, StateCache, shown_header
 from edgebox.web.timeline_documents import NEWS_PERIOD_S, TimelineReader
 
@@ -36,7 +37,7 @@ class Viewer:
         """Serve one viewer."""
         self._box = box
         self._states = states
-        self._socket = web.WebSocketResponse(max_msg_size=_MESSAGE_MAX_BYTES, compress=False)
+        self._socket = ClientSocket(max_msg_size=_MESSAGE_MAX_BYTES, compress=False)
         self._wanted: frozenset[str] | None = None
         self._rate_hz = _RATE_HZ
         self._seen: dict[CameraId, int] = {}

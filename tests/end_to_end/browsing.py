@@ -1,15 +1,15 @@
 """A real Chromium for tests of the page, and what they look at in it."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-import pytest
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
 from edgebox.app import App
 from edgebox.media.sources import open_source
-from edgebox.web.page import PAGE
 from tests.conftest import PATIENCE_S
 from tests.programs import program
 
@@ -39,13 +39,23 @@ def chromium() -> str:
     return program("chromium", "chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    assert (PAGE / "index.html").is_file(), "build the page first: make page"
+@contextlib.asynccontextmanager
+async def launched(*arguments: str) -> AsyncIterator[Browser]:
+    """Run a Chromium with these further arguments."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        browser = await playwright.chromium.launch(
+            executable_path=chromium(), args=[*ARGUMENTS, *arguments]
+        )
         yield browser
         await browser.close()
+
+
+@contextlib.asynccontextmanager
+async def lent(browser: Browser) -> AsyncIterator[Browser]:
+    """Give a browser that knows nothing of those who had it before."""
+    yield browser
+    for context in browser.contexts:
+        await context.close()
 
 
 async def new_page(browser: Browser, **options: Any) -> tuple[Page, list[str]]:
@@ -92,3 +102,15 @@ async def eventually(read: Callable[[], Any], wanted: Callable[[Any], bool], wha
             return value
         await asyncio.sleep(0.05)
     raise AssertionError(f"waited {PATIENCE_MS / 1000:g} s for {what}, which is {value!r}")
+
+
+def rounded(value: float, digits: int) -> Decimal:
+    """Round as JavaScript does: halves away from zero."""
+    return Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+
+
+def milliseconds(ms: float | None) -> str:
+    """Write milliseconds as the page does."""
+    if ms is None:
+        return "–"
+    return f"{rounded(ms, 1)}\u202fms" if ms < 9.95 else f"{rounded(ms, 0):,}\u202fms"

@@ -1,13 +1,47 @@
-"""End-to-end tests run on the event loop that the `edgebox` command runs on."""
+"""End-to-end tests run on the loop that the `edgebox` command runs on, and share a browser."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 
 import pytest
+import pytest_asyncio
 import uvloop
+from playwright.async_api import Browser
+
+from edgebox.config import Config
+from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.web.page import PAGE
+from tests.conftest import PATIENCE_S
+from tests.end_to_end.browsing import launched, lent
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(autouse=True)
+def patient_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no executor be given up because a busy machine gives it no time."""
+    asked = Config.scheduler_parameters
+
+    def patient(config: Config) -> SchedulerParameters:
+        return replace(asked(config), batch_limit_min_ns=round(PATIENCE_S * 1e9))
+
+    monkeypatch.setattr(Config, "scheduler_parameters", patient)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    """Run one browser for all tests of a process, which run on one loop for that."""
+    assert (PAGE / "index.html").is_file(), "build the page first: make page"
+    async with launched() as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def browser(chromium: Browser) -> AsyncIterator[Browser]:
+    async with lent(chromium) as browser:
+        yield browser

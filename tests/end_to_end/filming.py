@@ -8,12 +8,12 @@ import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from edgebox.app import App
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import open_source
-from tests.end_to_end.browsing import ARGUMENTS, PATIENCE_MS, chromium, eventually
+from tests.end_to_end.browsing import PATIENCE_MS, eventually, launched
 
 SIZE_PX = (1280, 720)
 FILMED_HZ = 30.0
@@ -41,16 +41,12 @@ def film(folder: Path) -> Path:
 @contextlib.asynccontextmanager
 async def filming(street: Path) -> AsyncIterator[Browser]:
     """Run a Chromium whose camera shows this film."""
-    arguments = [
-        *ARGUMENTS,
+    async with launched(
         "--use-fake-device-for-media-stream",
         f"--use-file-for-fake-video-capture={street}",
         f"--host-resolver-rules=MAP {INSECURE_HOST} 127.0.0.1",
-    ]
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
+    ) as browser:
         yield browser
-        await browser.close()
 
 
 class CameraPage:

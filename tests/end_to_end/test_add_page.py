@@ -7,13 +7,14 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
-from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, browser, open_page, street
+from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, open_page, street
 from tests.end_to_end.running import get_json, running, streaming
 
-__all__ = ["browser"]  # the fixture
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 
 async def open_add(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:

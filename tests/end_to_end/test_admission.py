@@ -8,6 +8,7 @@ from edgebox.camera.daemon import Camera
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import Welcome
 from edgebox.media.sources import PictureSource
+from edgebox.runtime.peers import NAMES_PER_CAMERA
 from tests.end_to_end.running import PICTURE, SIZE_PX, get_json, gone, running, texts, until
 from tests.end_to_end.wire import WireCamera
 
@@ -75,7 +76,7 @@ async def patient(app: App, rate_hz: float, remarks: list[str]) -> None:
         on_remark=remarks.append,
     )
     run = asyncio.create_task(camera.run())
-    await until(lambda: camera.summary().on_time >= 1, "its first answer", patience_s=30)
+    await until(lambda: camera.summary().on_time >= 1, "its first answer")
     camera.stop()
     await run
 
@@ -109,3 +110,28 @@ async def test_a_box_refuses_nobody_for_want_of_time_unless_it_is_told_to(databa
                 "advice that says who is best effort",
             )
         assert not app.box.refusals.counts
+
+
+async def test_endless_names_from_one_address_are_kept_out(database: Path) -> None:
+    names_max = 2 * NAMES_PER_CAMERA
+    async with running(database, limits__cameras_max=2) as app:
+        storage = app._storage
+        assert storage is not None
+        before = len(await storage.cameras())
+        for number in range(names_max):
+            async with WireCamera(app, f"made-up-{number}"):
+                pass
+            await gone(app, f"made-up-{number}")
+        for number in range(names_max, 2 * names_max):
+            camera = WireCamera(app, f"made-up-{number}")
+            await camera.connect()
+            await camera.text(camera.hello.encode())
+            error = await camera.error("box_full")
+            assert "give cameras names that stay the same" in error.message
+            await camera.close()
+        async with WireCamera(app, "made-up-0"):
+            pass  # it is known
+        assert app.box.refusals.counts == {"box_full": names_max}
+        assert len(app.box.cameras) == names_max
+        await storage.flush()
+        assert len(await storage.cameras()) == before + names_max

@@ -2,6 +2,8 @@
 
 import hashlib
 import socket
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from edgebox.app import App
 from edgebox.config import load
 from edgebox.domain.errors import EdgeboxError, ModelError, StorageError
+from edgebox.domain.requests import CameraId
 from tests.conftest import settings
+from tests.end_to_end.program import configured, edgebox
 from tests.end_to_end.running import running, texts, unharmed_bystander
 from tests.end_to_end.wire import WireCamera
 from tests.inference.tiny_onnx import FAILING_32, MERGING_32, YOLOX_32, write_family
@@ -107,3 +111,75 @@ async def test_a_port_in_use_is_named_and_everything_closed(database: Path) -> N
         await app.stop()
     async with running(database, server__port=port) as app:
         assert app.port == port
+
+
+def no_database(path: Path) -> None:
+    path.write_text("Dear reader, " * 1000)
+
+
+def text_that_is_no_utf8(path: Path) -> None:
+    """SQLite quotes the schema in its error, whatever is in it."""
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA writable_schema = ON")
+        raw.execute("UPDATE sqlite_schema SET name = cast(x'ff8041' AS TEXT), sql = 'CREATE ?'")
+    raw.close()
+
+
+def of_a_newer_edgebox(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA user_version = 999")
+    raw.close()
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (no_database, "not a database: move it away, edgebox makes a new one"),
+        (text_that_is_no_utf8, "its text is no UTF-8"),
+        (of_a_newer_edgebox, "upgrade edgebox"),
+    ],
+)
+async def test_a_program_that_cannot_use_its_database_says_so_and_ends(
+    tmp_path: Path, database: Path, damage: Callable[[Path], None], told: str
+) -> None:
+    damage(database)
+    ended = await edgebox(tmp_path, "serve", "--config", str(configured(tmp_path, database)))
+    assert ended.code == 1
+    (line,) = ended.err.splitlines()
+    assert line.startswith(f"edgebox serve: {database}: ")
+    assert told in line
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("box\\u0000.sqlite3", "this is no name of a file"),
+        ("box\\u0000.sqlite3/in/a/file", "its folder cannot be made"),
+    ],
+)
+async def test_a_program_whose_database_has_no_name_of_a_file_says_so_and_ends(
+    tmp_path: Path, path: str, told: str
+) -> None:
+    config = configured(tmp_path, Path(path))
+    ended = await edgebox(tmp_path, "serve", "--config", str(config))
+    assert ended.code == 1
+    (line,) = ended.err.splitlines()
+    assert "box\\x00.sqlite3" in line
+    assert told in line
+    assert "storage.path" in line
+
+
+async def test_rows_that_are_no_utf8_are_ignored_with_one_line(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(database) as app:
+        for camera in ("gate", "yard", "door"):
+            app._storage.record_camera(CameraId(camera), {})  # type: ignore[union-attr]
+    with sqlite3.connect(database) as raw:
+        raw.execute("UPDATE cameras SET hello = cast(x'7bff7d' AS TEXT) WHERE camera != 'door'")
+    raw.close()
+    caplog.clear()
+    async with running(database) as app:
+        assert app.box.ready
+        (told,) = (message for message in caplog.messages if "damaged" in message)
+        assert told.startswith("2 damaged rows of cameras are ignored (the first: ")

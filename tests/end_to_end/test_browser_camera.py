@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, expect
 
 from edgebox.app import App
@@ -18,16 +19,17 @@ from tests.end_to_end.browsing import (
     PHONE,
     STICKING_OUT,
     eventually,
+    number,
     tile_of,
 )
 from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, filming
-from tests.end_to_end.running import counts_of, gone, running, texts
+from tests.end_to_end.running import counts_of, free_port, gone, running, texts
 from tests.end_to_end.wire import WireCamera
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 SLOW_BPS = 120_000.0
 SMALLEST_PX = 128
-LONGEST_WAIT_MS = 30_000
-"""Twice the longest wait between two tries."""
 HIDE = """
 Object.defineProperty(document, 'hidden', { get: () => true });
 document.dispatchEvent(new Event('visibilitychange'));
@@ -39,14 +41,14 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return film(tmp_path_factory.mktemp("film"))
 
 
-@pytest.fixture
-async def browser(street: Path) -> AsyncIterator[Browser]:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium(street: Path) -> AsyncIterator[Browser]:
     assert (PAGE / "camera.html").is_file(), "build the page first: make page"
     async with filming(street) as browser:
         yield browser
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def allowed(browser: Browser) -> BrowserContext:
     """A person who lets pages use the camera."""
     return await browser.new_context(permissions=["camera"])
@@ -67,7 +69,7 @@ async def test_frames_are_answered_drawn_and_counted_alike_on_both_sides(
         await camera.shows("stage", "Live")
         await camera.answered(12)
         overlay = camera.page.get_by_test_id("overlay")
-        assert int(await overlay.get_attribute("data-boxes") or "0") > 0
+        await eventually(lambda: number(overlay, "data-boxes"), lambda n: n > 0, "boxes")
         await camera.shows("on-time", re.compile(r"\d"))
         await camera.shows("latency", "ms")
         await camera.shows("variant", re.compile(r"street-\d+"))
@@ -170,17 +172,15 @@ async def test_of_two_tabs_with_one_name_the_first_goes_on(
 
 
 async def test_a_box_that_restarts_is_found_again(database: Path, allowed: BrowserContext) -> None:
-    async with running(database) as app:
+    port = free_port()
+    async with running(database, server__port=port) as app:
         camera = await CameraPage.open(allowed, app.url)
         await camera.start()
         await camera.answered(2)
-        port = app.port
     await camera.shows("stage", "No connection")
     await camera.shows("remark", re.compile(r"The box .*\. Trying again in \d+ s"))
     async with running(database, server__port=port) as app:
-        await expect(camera.page.get_by_test_id("stage")).to_have_text(
-            "Live", timeout=LONGEST_WAIT_MS
-        )
+        await expect(camera.page.get_by_test_id("stage")).to_have_text("Live", timeout=PATIENCE_MS)
         await camera.answered(3)
         await camera.shows("skipped", "no connection")
         await camera.stop()

@@ -131,9 +131,17 @@ async def misbehave(app: App, seed: int) -> None:
                     )
                 await asyncio.sleep(rng.choice([0, 0, 0.003]))
             if rng.random() < 0.5:
+                # However busy the machine is: some stay until their frames have ended.
+                await until(lambda: not fuzz_pending(app), "frames to end")
                 await socket.close()
         finally:
             reading.cancel()  # half of them vanish without a word
+
+
+def fuzz_pending(app: App) -> int:
+    """Return how many frames of these cameras have not ended."""
+    names = [name for name in app.box.cameras if name.startswith("fuzz-")]
+    return sum(counts_of(app, name).pending for name in names)
 
 
 async def read_all(socket: aiohttp.ClientWebSocketResponse) -> None:

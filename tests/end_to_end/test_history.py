@@ -1,11 +1,13 @@
 """The history of a real box: charts by HTTP, and the file, have what its cameras sent."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import HOUR, MINUTE
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import counts_of, get_json, gone, running, streaming, until
 
 GATE = CameraId("gate")
@@ -43,9 +45,10 @@ async def test_charts_have_every_frame_and_say_where_its_time_went(database: Pat
 
 async def chart_of(app: Any, address: str, captured: int) -> dict[str, Any]:
     """Return a chart once the last second is written: it is recorded, the writer may be at it."""
-    status, chart = await get_json(app, address)
-    while seen(chart["captured"]) < captured:
+    async with asyncio.timeout(PATIENCE_S):
         status, chart = await get_json(app, address)
+        while seen(chart["captured"]) < captured:
+            status, chart = await get_json(app, address)
     assert status == 200
     assert seen(chart["captured"]) == captured
     return chart

@@ -14,6 +14,7 @@ from edgebox.domain.requests import DropReason
 from edgebox.runtime import driver as driver_module
 from edgebox.runtime.frames import FrameAtBox
 from edgebox.runtime.preparation import CanvasPool, prepare
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import counts_of, gone, post, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG, WireCamera
 from tests.media.hostile import many_scans, with_header
@@ -97,7 +98,7 @@ async def test_decoding_that_never_ends_takes_one_camera_only(
             assert len(begun) == 1
             async with WireCamera(app) as camera:
                 await camera.frame()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 await app.stop()
         counts: Any = counts_of(app, "gate")
         assert counts.captured == 21

@@ -25,7 +25,7 @@ async def test_what_was_imported_is_served(
     picture = encode(np.full((2 * HEIGHT, 2 * WIDTH, 3), 120, np.uint8))
     async with running(database, inference__models=str(models)) as app:
         assert list(app.box.families) == ["street", "gate"]
-        status, answer = await post(app, picture, {"family": "gate", "deadline_ms": 5000})
+        status, answer = await post(app, picture, {"family": "gate", "deadline_ms": 30_000})
         async with streaming(app, family="gate") as camera:
             assert camera.summary().on_time >= 1
     assert status == 200, answer

@@ -11,6 +11,7 @@ from edgebox.app import App
 from edgebox.domain.models import FamilyName
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.fingerprint import fingerprint
+from edgebox.runtime.jobs import Job
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import get_json, running, streaming, texts, until
@@ -59,7 +60,17 @@ async def test_a_box_lets_nobody_do_it_unless_it_was_told_to(database: Path) -> 
     assert left_in(database.parent / "models") == []
 
 
-async def test_new_profiles_are_used_at_once_and_kept(database: Path) -> None:
+async def test_new_profiles_are_used_at_once_and_kept(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[float] = []
+    progress = Job.progress
+
+    def noted(job: Job, text: str, share: float) -> None:
+        progress(job, text, share)
+        shares.append(job.share)
+
+    monkeypatch.setattr(Job, "progress", noted)
     async with running(database, server__admin=True) as app:
         (executor,) = app.box.driver.executors
         assert isinstance(executor, OnnxExecutor)
@@ -69,12 +80,10 @@ async def test_new_profiles_are_used_at_once_and_kept(database: Path) -> None:
         assert (status, job["kind"], job["state"]) == (202, "profile", "running")
         status, problem = await ask(app, "/v1/models/street/profile")
         assert (status, problem["code"]) == (409, "busy")
-        shares = {job["share"]}
-        while job["state"] == "running":
-            job = (await get_json(app, f"/v1/jobs/{job['id']}"))[1]
-            shares.add(job["share"])
+        job = await end_of(app, job)
         assert (job["state"], job["share"], job["problem"]) == ("done", 1, None)
-        assert len(shares) > 3
+        assert shares == sorted(shares)
+        assert len(set(shares)) > 3
         after = app.box.profiles[executor.id]
         assert set(after) == set(before)
         assert all(after[name] is not before[name] for name in after)

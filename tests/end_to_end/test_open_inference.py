@@ -23,7 +23,7 @@ from tests.conftest import settings
 from tests.end_to_end.running import get_json, post, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG
 
-DEADLINE = {"deadline_ms": 10_000}
+DEADLINE = {"deadline_ms": 30_000}
 STREETS = tuple(encode(Scene(seed).render(2.0).rgb) for seed in (3, 4))
 
 
@@ -65,7 +65,7 @@ def in_json(*names: str) -> list[triton.InferRequestedOutput]:
 
 async def native(app: App, jpeg: bytes, variant: str) -> list[dict[str, Any]]:
     """Return what POST /v1/infer finds on the same picture."""
-    status, document = await post(app, jpeg, {"deadline_ms": 10_000, "variant": variant})
+    status, document = await post(app, jpeg, {**DEADLINE, "variant": variant})
     assert status == 200
     found: list[dict[str, Any]] = document["detections"]
     return found
@@ -182,7 +182,7 @@ async def test_compressed_bodies_in_both_directions(app: App, how: str) -> None:
             [images(*STREETS * 8)],
             request_compression_algorithm=how,
             response_compression_algorithm=how,
-            parameters={**DEADLINE, "deadline_ms": 30_000, "score_min": 0.05},
+            parameters={**DEADLINE, "score_min": 0.05},
         )
     assert told.as_numpy("counts").shape == (16,)
     assert (told.as_numpy("counts") > 0).all()

@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
@@ -11,16 +12,15 @@ from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
-    browser,
     eventually,
     number,
     open_page,
     street,
     tile_of,
 )
-from tests.end_to_end.running import get_json, gone, running, streaming, until
+from tests.end_to_end.running import free_port, get_json, gone, running, streaming, until
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 
 async def test_a_camera_is_shown_live_with_what_the_box_decided(
@@ -78,11 +78,11 @@ async def test_what_the_model_sees_is_drawn(database: Path, browser: Browser) ->
 
 
 async def test_a_box_that_restarts_is_found_again(database: Path, browser: Browser) -> None:
-    async with running(database) as app:
+    port = free_port()
+    async with running(database, server__port=port) as app:
         page, _ = await open_page(browser, app)
         await expect(page.get_by_test_id("connection")).to_have_text("Live")
         await page.evaluate("window.notReloaded = true")
-        port = app.port
     connection = page.get_by_test_id("connection")
     await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
     await expect(page.get_by_text("Connection to the box lost.")).to_be_visible()

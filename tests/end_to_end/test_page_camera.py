@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from edgebox.app import App
@@ -15,15 +16,16 @@ from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
-    browser,
     eventually,
+    milliseconds,
     number,
     open_page,
+    rounded,
     street,
 )
-from tests.end_to_end.running import SLO_MS, get_json, gone, running, streaming, until
+from tests.end_to_end.running import SLO_MS, free_port, get_json, gone, running, streaming, until
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 PLACE = "#/cameras/gate"
 
@@ -121,22 +123,15 @@ async def check_steps(page: Page, history: dict[str, Any], kept: list[int]) -> N
         )
         answered = page.get_by_test_id("chart-fps").locator('[data-line="answered"] strong')
         fps = history["fps"][at]
-        await expect(answered).to_have_text("–" if fps is None else f"{fps:.1f}")
+        await expect(answered).to_have_text("–" if fps is None else f"{rounded(fps, 1)}")
         await page.keyboard.press("ArrowLeft")
-
-
-def milliseconds(ms: float | None) -> str:
-    """Write milliseconds as the page does."""
-    if ms is None:
-        return "–"
-    return f"{ms:.1f}\u202fms" if ms < 9.95 else f"{int(ms + 0.5):,}\u202fms"
 
 
 async def test_the_pointer_moves_one_cursor_over_all_charts(
     database: Path, browser: Browser
 ) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
-        page, complaints = await open_camera(browser, app, "?range=1m")
+        page, complaints = await open_camera(browser, app, "?range=15m")
         told = page.get_by_test_id("told")
         await expect(told).to_contain_text("the latest")
         plot = page.get_by_test_id("chart-fps").locator(".u-over")
@@ -192,9 +187,12 @@ async def test_a_deadline_is_set_undone_and_reset(database: Path, browser: Brows
         await expect(page.get_by_text("The camera asks for 30000")).to_be_visible()
         await page.get_by_role("button", name="Undo").click()
         await until(lambda: camera.summary().slo_ms == SLO_MS, "the camera to hear of it")
+        # The fields are emptied once the page has the answer.
+        await expect(page.get_by_test_id("saved")).to_contain_text("Undone")
         await expect(deadline).to_have_value("")
         await deadline.fill("900")
         await save.click()
+        await expect(page.get_by_test_id("saved")).to_contain_text("Saved")
         await until(lambda: camera.summary().slo_ms == 900, "the camera to hear of it")
         await page.get_by_role("button", name="Reset deadline").click()
         await until(lambda: camera.summary().slo_ms == SLO_MS, "the camera to hear of it")
@@ -250,11 +248,11 @@ async def downloaded(page: Page, button: str, folder: Path) -> Path:
 
 
 async def test_a_box_that_restarts_is_followed_again(database: Path, browser: Browser) -> None:
-    async with running(database) as app, streaming(app, "gate", **street()):
+    port = free_port()
+    async with running(database, server__port=port) as app, streaming(app, "gate", **street()):
         page, _ = await open_camera(browser, app)
         canvas = await live_frames(page)
         await page.evaluate("window.notReloaded = true")
-        port = app.port
     connection = page.get_by_test_id("connection")
     await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
     async with running(database, server__port=port) as app, streaming(app, "gate", **street()):

@@ -1,38 +1,35 @@
 """The Models page in a real Chromium: figures as the API has them, measuring, importing."""
 
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
+from edgebox.inference.profiler import profile
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
-    browser,
     eventually,
+    milliseconds,
     open_page,
     street,
 )
-from tests.end_to_end.running import get_json, running, streaming, until
+from tests.end_to_end.running import free_port, get_json, running, streaming, until
 from tests.end_to_end.test_model_jobs import model
 
-__all__ = ["browser"]
-
-LONG_MS = 60_000
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 
 async def open_models(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:
     page, complaints = await open_page(browser, app, "#/models", **options)
     await expect(page.get_by_test_id("family").first).to_be_visible(timeout=PATIENCE_MS)
     return page, complaints
-
-
-def ms(value: float) -> str:
-    """Write milliseconds as the page does."""
-    return f"{value:.1f}\u202fms" if value < 9.95 else f"{value + 1e-9:.0f}\u202fms"
 
 
 async def test_figures_are_those_of_the_api(database: Path, browser: Browser) -> None:
@@ -50,14 +47,14 @@ async def test_figures_are_those_of_the_api(database: Path, browser: Browser) ->
             row = card.get_by_test_id("variants").locator(f'[data-variant="{variant["name"]}"]')
             times = variant["profiles"][executor]["1"]
             size = f"{variant['width_px']} × {variant['height_px']}"
-            cells = [size, f"{variant['accuracy']:.3f}", *(ms(times[i]) for i in at)]
+            cells = [size, f"{variant['accuracy']:.3f}", *(milliseconds(times[i]) for i in at)]
             assert (await row.locator("td.figure").all_inner_texts()) == cells
             profile = card.get_by_test_id("profile").locator(f'[data-variant="{variant["name"]}"]')
             assert await profile.count() == len(variant["profiles"][executor])
             for batch, quantiles in variant["profiles"][executor].items():
                 shown = profile.and_(page.locator(f'[data-batch="{batch}"]'))
                 figures = (await shown.locator("td").all_inner_texts())[:4]
-                assert figures == [batch, *(ms(quantiles[i]) for i in at)]
+                assert figures == [batch, *(milliseconds(quantiles[i]) for i in at)]
         assert complaints == []
 
 
@@ -81,11 +78,24 @@ async def test_marks_follow_the_cameras(database: Path, browser: Browser) -> Non
 
 
 async def test_a_profile_run_shows_its_progress_and_new_figures(
-    database: Path, browser: Browser
+    database: Path, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looked = threading.Event()
+
+    def profiled(*given: Any, **named: Any) -> Any:
+        executor, variants, sizes, limits, progress = given
+
+        def shown(share: float) -> None:
+            progress(share)
+            assert share == 0 or looked.wait(PATIENCE_S)
+
+        return profile(executor, variants, sizes, limits, shown, **named)
+
     async with running(database, server__admin=True) as app:
         page, complaints = await open_models(browser, app)
         before = app.box.profiles
+        # What is measured is not over before this test has looked.
+        monkeypatch.setattr("edgebox.measuring.profile", profiled)
         measure = page.get_by_role("button", name="Measure street again")
         await measure.click()
         job = page.get_by_test_id("family").get_by_test_id("job")
@@ -93,13 +103,16 @@ async def test_a_profile_run_shows_its_progress_and_new_figures(
         await expect(job.get_by_role("progressbar")).to_be_visible()
         await expect(job).to_contain_text(re.compile(r"\d+.%, measuring street on cpu/0"))
         await expect(measure).to_be_disabled()
-        await expect(job).to_contain_text("measured; planning uses the new times", timeout=LONG_MS)
+        looked.set()
+        await expect(job).to_contain_text(
+            "measured; planning uses the new times", timeout=PATIENCE_MS
+        )
         assert app.box.profiles is not before
         told = (await get_json(app, "/v1/models"))[1]
         first = told["families"][0]["variants"][0]
         median = first["profiles"]["cpu/0"]["1"][told["quantiles"].index(0.5)]
         row = page.get_by_test_id("variants").locator(f'[data-variant="{first["name"]}"]')
-        await expect(row).to_contain_text(ms(median))
+        await expect(row).to_contain_text(milliseconds(median))
         async with streaming(app, "gate"):
             await expect(measure).to_be_disabled()
             await expect(page.get_by_text("Possible while no camera is connected")).to_be_visible()
@@ -109,10 +122,11 @@ async def test_a_profile_run_shows_its_progress_and_new_figures(
 async def test_a_model_is_imported_by_upload(
     database: Path, browser: Browser, tmp_path: Path
 ) -> None:
+    port = free_port()
     good, broken = tmp_path / "Tiny Model.onnx", tmp_path / "broken.onnx"
     good.write_bytes(model())
     broken.write_bytes(b"this is no model")
-    async with running(database, server__admin=True) as app:
+    async with running(database, server__admin=True, server__port=port) as app:
         page, complaints = await open_models(browser, app)
         card = page.get_by_test_id("import")
         name, button = (
@@ -125,7 +139,7 @@ async def test_a_model_is_imported_by_upload(
         await button.click()
         job = card.get_by_test_id("job")
         refusal = "The file was not taken: broken.onnx: is not an ONNX model, or is cut short"
-        await expect(job).to_contain_text(refusal, timeout=LONG_MS)
+        await expect(job).to_contain_text(refusal, timeout=PATIENCE_MS)
         assert [*(tmp_path / "models").glob("*")] == []
         await card.get_by_label("ONNX file").set_input_files(good)
         await expect(name).to_have_value("tiny-model")
@@ -135,13 +149,12 @@ async def test_a_model_is_imported_by_upload(
         await name.fill("tiny")
         await card.get_by_label("Licence").fill("AGPL-3.0")
         await button.click()
-        await expect(job).to_contain_text("imported as tiny", timeout=LONG_MS)
+        await expect(job).to_contain_text("imported as tiny", timeout=PATIENCE_MS)
         await expect(job).to_contain_text("served from the box's next start on")
         assert complaints == []
-        port = app.port
     async with running(database, server__admin=True, server__port=port):
         tiny = page.locator('[data-family="tiny"]')
-        await expect(tiny.get_by_test_id("licence")).to_have_text("AGPL-3.0", timeout=LONG_MS)
+        await expect(tiny.get_by_test_id("licence")).to_have_text("AGPL-3.0", timeout=PATIENCE_MS)
         await expect(tiny.get_by_text("only its order means something")).to_be_visible()
 
 

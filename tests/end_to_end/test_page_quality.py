@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, Response, expect
 
 from edgebox.app import App
@@ -13,7 +14,6 @@ from edgebox.domain.requests import CameraId
 from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
-    browser,
     eventually,
     new_page,
     number,
@@ -22,7 +22,7 @@ from tests.end_to_end.browsing import (
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import running, streaming
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 AXE = SOURCE_TREE / "webui" / "node_modules" / "axe-core" / "axe.min.js"
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -88,7 +88,7 @@ SMALL = """
 """What a finger would miss; links within sentences may be as high as their line."""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def app(database: Path) -> AsyncIterator[App]:
     async with running(database) as app, streaming(app, CameraId("gate"), **street()):
         yield app

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from edgebox.app import App
@@ -12,16 +13,16 @@ from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
     STICKING_OUT,
-    browser,
     eventually,
     number,
     open_page,
+    rounded,
     street,
 )
 from tests.end_to_end.program import edgebox
-from tests.end_to_end.running import get_json, running, streaming, until
+from tests.end_to_end.running import free_port, get_json, running, streaming, until
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 PLACE = "#/scheduler"
 
@@ -41,6 +42,13 @@ async def end_of(canvas: Locator) -> float:
     return float(await canvas.get_attribute("data-end") or "0")
 
 
+async def stand_of(canvas: Locator) -> float:
+    """Return the instant at the right edge if it stands still, else 0."""
+    before = await end_of(canvas)
+    await asyncio.sleep(0.3)
+    return before if await end_of(canvas) == before else 0
+
+
 async def some_batches(canvas: Locator) -> None:
     await eventually(lambda: number(canvas, "data-batches"), lambda n: n >= 8, "batches")
 
@@ -53,7 +61,7 @@ async def batch_of(app: App, wanted: int) -> dict[str, Any]:
 
 def ms(value: float) -> str:
     """Write milliseconds as the page writes slack."""
-    return f"{value:.1f}\u202fms".replace("-", "−")
+    return f"{rounded(value, 1)}\u202fms".replace("-", "−")
 
 
 async def test_batches_run_by_and_a_pause_stops_them(database: Path, browser: Browser) -> None:
@@ -202,18 +210,15 @@ async def test_the_flight_recorder_that_is_downloaded_replays(
 
 
 async def test_a_box_that_restarts_is_followed_again(database: Path, browser: Browser) -> None:
-    async with running(database) as app, streaming(app, "gate", **street()):
+    port = free_port()
+    async with running(database, server__port=port) as app, streaming(app, "gate", **street()):
         page, canvas, _ = await open_scheduler(browser, app)
         await some_batches(canvas)
         await page.evaluate("window.notReloaded = true")
-        port = app.port
     connection = page.get_by_test_id("connection")
     await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
-    stands = await eventually(lambda: end_of(canvas), lambda end: end > 0, "a moment")
-    await asyncio.sleep(2)  # longer than the shown clock runs on without news
-    stands = await end_of(canvas)
-    await asyncio.sleep(0.3)
-    assert await end_of(canvas) == stands
+    # The shown clock runs on for a while without news.
+    stands = await eventually(lambda: stand_of(canvas), bool, "the clock to stand still")
     async with running(database, server__port=port) as app, streaming(app, "gate", **street()):
         await expect(connection).to_have_text("Live", timeout=PATIENCE_MS)
         await eventually(lambda: end_of(canvas), lambda end: end > stands + 500, "movement again")

@@ -5,14 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from edgebox.app import App
-from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, browser, open_page
+from tests.end_to_end.browsing import (
+    PATIENCE_MS,
+    PHONE,
+    STICKING_OUT,
+    eventually,
+    number,
+    open_page,
+)
 from tests.end_to_end.running import free_port, get_json, running, until
 from tests.outgoing.receiver import receiving
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 
 async def open_settings(browser: Browser, app: App, **options: Any) -> tuple[Page, list[str]]:
@@ -74,8 +82,14 @@ async def test_storage_versions_licences_and_executors(database: Path, browser: 
         await expect(storage).to_contain_text(system["storage"]["file"])
         profiles = storage.locator('[data-table="profiles"] td')
         await expect(profiles).to_have_text(str(system["storage"]["rows"]["profiles"]))
-        shown_bytes = await storage.get_by_test_id("database-bytes").get_attribute("data-bytes")
-        assert int(shown_bytes or 0) == system["storage"]["database_bytes"]
+        database_bytes = storage.get_by_test_id("database-bytes")
+
+        async def both() -> tuple[int, int]:
+            told = (await get_json(app, "/v1/system"))[1]["storage"]["database_bytes"]
+            return told, await number(database_bytes, "data-bytes")
+
+        # The box goes on writing, and the page asks again and again.
+        await eventually(both, lambda found: found[0] == found[1], "the same on page and API")
         await expect(storage.get_by_test_id("free")).to_contain_text("free")
         await expect(storage.get_by_test_id("retention")).to_contain_text("by the hour400 days")
         versions = page.get_by_test_id("versions")
@@ -157,10 +171,10 @@ async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Brow
 
 
 async def test_it_outlives_the_server(database: Path, browser: Browser) -> None:
-    async with running(database) as app:
+    port = free_port()
+    async with running(database, server__port=port) as app:
         page, _ = await open_settings(browser, app)
         await page.evaluate("window.notReloaded = true")
-        port = app.port
     connection = page.get_by_test_id("connection")
     await expect(connection).to_have_text("Connection lost", timeout=PATIENCE_MS)
     await expect(page.get_by_test_id("config")).to_be_visible()

@@ -11,10 +11,10 @@ from playwright.async_api import Browser, expect
 from edgebox.app import App
 from edgebox.camera.daemon import Camera
 from edgebox.results import subscribe
-from tests.end_to_end.browsing import PATIENCE_MS, browser, new_page, street, tile_of
+from tests.end_to_end.browsing import PATIENCE_MS, new_page, street, tile_of
 from tests.end_to_end.running import SLO_MS, running, until
 
-__all__ = ["browser"]
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 PREFIX = b"/street/1"
 

@@ -13,7 +13,7 @@ SMALL = VariantName("street-128")
 async def test_learned_times_outlive_a_restart(database: Path) -> None:
     async with running(database) as app:
         for _ in range(SAMPLES_MIN + 5):
-            query = {"deadline_ms": 10_000, "variant": SMALL, "app": "night"}
+            query = {"deadline_ms": 30_000, "variant": SMALL, "app": "night"}
             assert (await post(app, JPEG, query))[0] == 200
         learned = app.box.driver.scheduler.learning.distribution(SMALL, "night")
         assert learned is not None

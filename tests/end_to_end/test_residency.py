@@ -109,7 +109,8 @@ async def test_frames_are_answered_while_what_the_plan_wants_is_loaded(
         for row in rows:
             assert row["factor"] == 1.0
             assert row["measured_ms"].keys() == row["profile_ms"].keys() == {"p50", "p90", "p99"}
-        assert sum(row["count"] for row in rows) >= 20
+        meters = app.box.driver.meters.values()
+        assert sum(row["count"] for row in rows) == sum(meter.batches.total() for meter in meters)
 
 
 async def test_what_is_not_in_memory_is_loaded_when_a_plan_names_it(
@@ -142,7 +143,7 @@ async def test_what_is_not_in_memory_is_loaded_when_a_plan_names_it(
         assert (memory.hits, memory.misses, memory.switches, memory.loads) == (0, 1, 1, 1)
         # A program that asks once gets the best that is in memory.
         picture = encode(np.full((640, 640, 3), 120, np.uint8))
-        status, answer = await post(app, picture, {"family": "gate", "deadline_ms": 5000})
+        status, answer = await post(app, picture, {"family": "gate", "deadline_ms": 30_000})
         assert status == 200, answer
         assert answer["variant"] == "gate-256"
 

@@ -10,15 +10,16 @@ import pytest
 
 from edgebox.app import App
 from edgebox.domain.models import LatencyProfile, VariantName
-from edgebox.runtime.replay import replay_file
+from edgebox.runtime.frames import Answer
+from edgebox.runtime.replay import Replay, replay_file
 from edgebox.scheduling.events import ExecutorStarted
 from edgebox.scheduling.invariants import check_invariants
-from tests.end_to_end.running import post, running, unharmed_bystander
+from tests.conftest import PATIENCE_S
+from tests.end_to_end.running import SIZE_PX, SLO_MS, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG
 
 SMALL = VariantName("street-128")
 BATCH_SIZES = (1, 2, 4, 8)
-QUERY = {"deadline_ms": 10_000, "variant": SMALL}
 
 
 def believe_that_batches_pay(app: App) -> None:
@@ -48,13 +49,46 @@ async def learning(
 
 
 async def burst(app: App) -> None:
-    """Ask for eight pictures at once: some of them share a batch."""
-    answers = await asyncio.gather(*(post(app, JPEG, QUERY) for _ in range(8)))
-    assert [status for status, _ in answers] == [200] * 8
+    """Ask for eight pictures in one moment: some of them share a batch."""
+    ended: asyncio.Queue[object] = asyncio.Queue()
+    for _ in range(8):
+        app.box.submit_picture(
+            JPEG,
+            SIZE_PX,
+            SMALL,
+            SLO_MS,
+            app="http",
+            on_end=lambda _, ending: ended.put_nowait(ending),
+        )
+    answers = [await ended.get() for _ in range(8)]
+    assert all(isinstance(answer, Answer) for answer in answers)
 
 
-async def samples_so_far(app: App, folder: Path) -> int:
-    """Replay the box's journal; return how many samples it has taken."""
+def samples(app: App) -> int:
+    """Return how many samples of the last minute have ended."""
+    timeline = app.box.driver.timeline
+    return sum(batch.sample for batch in timeline.batches.after(0)[1])
+
+
+def idle(app: App) -> bool:
+    """Say whether nothing runs or waits."""
+    return not app.box.driver.frames_pending and not app.box.driver.timeline.running
+
+
+async def until_sampled(app: App) -> int:
+    """Ask for pictures until the box has taken a sample; return how many were asked for."""
+    asked = 0
+    async with asyncio.timeout(PATIENCE_S):
+        while not samples(app):
+            await burst(app)
+            asked += 8
+            # A sample is begun in the moment in which the box falls idle.
+            await until(lambda: idle(app), "the end of what runs")
+    return asked
+
+
+async def replayed(app: App, folder: Path) -> Replay:
+    """Replay the box's journal, which must come out as it was."""
     async with aiohttp.ClientSession() as client, client.get(f"{app.url}/v1/journal") as response:
         path = folder / "journal.gz"
         path.write_bytes(await response.read())
@@ -62,20 +96,16 @@ async def samples_so_far(app: App, folder: Path) -> int:
     assert told.differences == []
     assert told.actions["Sample"] >= told.events["SampleCompleted"]
     assert told.events["SampleFailed"] == 0
-    return told.events["SampleCompleted"]
+    return told
 
 
 @pytest.mark.parametrize("policy", ["adaptive", "orloj"])
 async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -> None:
     async with learning(database, policy) as app:
-        driver = app.box.driver
-        asked = completed = 0
-        while not completed and asked < 400:  # on busy cores pictures may come one by one
-            await burst(app)
-            asked += 8
-            await asyncio.sleep(0.3)
-            completed = await samples_so_far(app, tmp_path)
+        asked = await until_sampled(app)
+        completed = (await replayed(app, tmp_path)).events["SampleCompleted"]
         assert completed >= 1
+        driver = app.box.driver
         (executor,) = driver.executors
         known = driver.scheduler.learning.known(executor.id, SMALL, "http")
         assert known is not None
@@ -90,16 +120,13 @@ async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -
 async def test_a_camera_is_unharmed_by_samples(database: Path, tmp_path: Path) -> None:
     async with learning(database) as app:
         async with unharmed_bystander(app, rate_hz=5.0):
-            for _ in range(40):  # on busy cores the box is seldom idle
-                await burst(app)
-                await asyncio.sleep(0.3)
-                if completed := await samples_so_far(app, tmp_path):
-                    break
-        assert completed >= 1
+            await until_sampled(app)
+        assert (await replayed(app, tmp_path)).events["SampleCompleted"] >= 1
 
 
 async def test_with_a_share_of_nothing_nothing_is_sampled(database: Path, tmp_path: Path) -> None:
     async with learning(database, share=0.0) as app:
-        await burst(app)
-        await asyncio.sleep(0.5)
-        assert await samples_so_far(app, tmp_path) == 0
+        for _ in range(5):
+            await burst(app)
+            await until(lambda: idle(app), "the end of what runs")
+        assert (await replayed(app, tmp_path)).actions["Sample"] == 0

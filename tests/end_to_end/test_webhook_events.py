@@ -37,6 +37,8 @@ async def test_a_box_tells_its_day(database: Path, tmp_path: Path) -> None:
                 await until(lambda: "camera_up" in receiver.kinds(), "the camera")
                 await until(lambda: "detection" in receiver.kinds(), "a detection")
             await until(lambda: "camera_down" in receiver.kinds(), "its leave")
+            # Detections that have ended are told of a while after their camera.
+            await until(lambda: ended(receiver.kinds()), "the end of what was seen")
             destination = app.box.destinations[0]
             await until(lambda: destination.queued == 0, "the last answer")
             _, state = await get_json(app, "/v1/state")
@@ -63,6 +65,10 @@ async def test_a_box_tells_its_day(database: Path, tmp_path: Path) -> None:
         seen = next(event for event in receiver.taken if event["type"] == "detection")
         assert seen["camera"] == "gate"
         assert len(seen["box"]) == 4
+
+
+def ended(kinds: list[str]) -> bool:
+    return kinds.count("detection") == kinds.count("detection_ended")
 
 
 async def scraped(app: App, name: str) -> float:

@@ -9,12 +9,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from edgebox.domain.errors import InvariantViolation
-from edgebox.domain.models import VariantName
+from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import RequestId
 from edgebox.inference.executor import BatchResult, Executor
 from edgebox.inference.family import InputSpec
 from edgebox.inference.tensors import Canvas
+from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import Ending, FrameAtBox
 from edgebox.runtime.preparation import CanvasPool
@@ -114,6 +115,8 @@ class Bench:
         self.advice: list[Advise] = []
         self.plans: list[Plan] = []
         self.failures: list[InvariantViolation] = []
+        self.not_opened: list[ExecutorId] = []
+        self.told: list[str] = []
         self.on_end = on_end
         self.clock_ns = clock_ns
         spec = InputSpec("nhwc", "uint8", "rgb", "top_left", 114, 32)
@@ -125,10 +128,15 @@ class Bench:
             canvases=self.canvases,
             decode_threads=2,
             planner=planner,
-            on_advice=self.advice.append,
-            on_plan=lambda plan, took_ns: self.plans.append(plan),
-            on_failure=self.failures.append,
-            on_give_up=on_give_up,
+            tell=Callbacks(
+                advice=self.advice.append,
+                plan=lambda plan, took_ns: self.plans.append(plan),
+                failure=self.failures.append,
+                give_up=on_give_up,
+                not_opened=self.not_opened.append,
+                decoding_hangs=lambda: self.told.append("no picture can be decoded"),
+                told=lambda level, text: self.told.append(text),
+            ),
             opener=opener,
             clock_ns=clock_ns,
         )

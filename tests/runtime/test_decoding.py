@@ -9,7 +9,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.runtime.decoding import SLOW_NS, DecodePool, FairQueue
+from edgebox.runtime.decoding import SLOW_NS, FairQueue, decode_pool
+from tests.conftest import PATIENCE_S
 
 MS = 1_000_000
 
@@ -153,7 +154,7 @@ def test_idle_senders_are_forgotten() -> None:
 
 
 def test_threads_run_what_is_submitted_and_survive_defects() -> None:
-    pool = DecodePool(2)
+    pool = decode_pool(2)
     done = threading.Semaphore(0)
 
     def broken() -> None:
@@ -161,21 +162,21 @@ def test_threads_run_what_is_submitted_and_survive_defects() -> None:
         raise ZeroDivisionError
 
     for sender in range(8):
-        pool.submit(sender, broken)
+        pool.submit(broken, sender)
     for _ in range(8):
-        assert done.acquire(timeout=30)
+        assert done.acquire(timeout=PATIENCE_S)
     pool.stop()
-    pool.submit("gate", done.release)
+    pool.submit(done.release, "gate")
     assert not done.acquire(blocking=False)
 
 
 def test_a_picture_that_is_being_decoded_does_not_keep_the_process() -> None:
     program = (
         "import threading\n"
-        "from edgebox.runtime.decoding import DecodePool\n"
-        "began, pool = threading.Event(), DecodePool(2)\n"
-        "pool.submit('gate', lambda: (began.set(), threading.Event().wait()))\n"
+        "from edgebox.runtime.decoding import decode_pool\n"
+        "began, pool = threading.Event(), decode_pool(2)\n"
+        "pool.submit(lambda: (began.set(), threading.Event().wait()), 'gate')\n"
         "began.wait()\n"
         "pool.stop()\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE_S)

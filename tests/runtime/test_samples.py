@@ -14,6 +14,7 @@ from edgebox.scheduling.events import ExecutorStopped
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.vision.detections import Detections
+from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import until
 from tests.runtime.driving import Bench, FakeClock, ManualExecutor, settle
 from tests.scheduling.scene import CPU, FAMILY, MS, camera
@@ -135,7 +136,7 @@ async def test_a_box_stops_while_a_sample_runs() -> None:
     clock = FakeClock()
     executor, bench = sampling_box(clock, needs_pixels=True)
     await answered(executor, bench, clock)
-    await asyncio.wait_for(bench.driver.stop(30), 1)
+    await asyncio.wait_for(bench.driver.stop(10 * PATIENCE_S), PATIENCE_S)
     executor.batches[2].complete()  # nobody listens, nothing breaks
     await settle()
 

@@ -5,19 +5,24 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+import pytest
+
 from edgebox.domain.errors import ModelError
 from edgebox.domain.models import ExecutorId, VariantName, WeightsId
 from edgebox.domain.requests import DropReason
 from edgebox.inference.executor import BatchResult, NullExecutor
 from edgebox.inference.tensors import Canvas
+from edgebox.runtime import driver
+from edgebox.runtime.decoding import DECODE_LIMIT_NS
 from edgebox.runtime.frames import Answer, Refusal
 from edgebox.runtime.loading import Loads
 from edgebox.runtime.supervisor import Reopened
-from edgebox.scheduling.events import Load, LoadReturned
+from edgebox.runtime.threads import LEFT_BEHIND_MAX
+from edgebox.scheduling.events import ExecutorHung, Load, LoadReturned
 from edgebox.scheduling.invariants import check_invariants
-from edgebox.scheduling.supervision import ExecutorState
+from edgebox.scheduling.supervision import OPEN_LIMIT_NS, ExecutorState
 from tests.end_to_end.running import until
-from tests.runtime.driving import Bench
+from tests.runtime.driving import Bench, FakeClock
 from tests.scheduling.scene import CPU, MEDIAN_MS, profile
 
 PROFILES = tuple(profile(px) for px in MEDIAN_MS)
@@ -95,9 +100,53 @@ async def test_one_that_cannot_be_opened_is_tried_again_until_somebody_gives_up(
     await until(lambda: len(tried) >= 2, "a second try, after a second")
     last = bench.driver.supervisor.last_errors[CPU]
     assert "the driver hangs" in last.text
+    assert bench.not_opened[:1] == [CPU]
     assert not given_up
     refused = bench.submit(slo_ms=60_000)
     assert isinstance(bench.ending(refused), Refusal)
+    await bench.driver.stop(1)
+
+
+async def test_one_whose_opening_hangs_is_not_opened_and_that_is_told() -> None:
+    go_on, clock = threading.Event(), FakeClock()
+
+    def opener(executor: ExecutorId) -> Reopened:
+        go_on.wait()
+        return Reopened(NullExecutor(executor), PROFILES)
+
+    bench = Bench(NullExecutor(CPU), opener=opener, clock_ns=clock)
+    bench.driver.feed(ExecutorHung(CPU))
+    assert not bench.not_opened
+    clock.now_ns += OPEN_LIMIT_NS
+    bench.driver.feed(None)
+    assert bench.not_opened == [CPU], "what stands in for it must be opened"
+    supervised = bench.driver.scheduler.supervised[CPU]
+    assert supervised.state is ExecutorState.WEDGED
+    go_on.set()
+    await until(lambda: supervised.state is ExecutorState.UP, "the opening, after all")
+    await bench.driver.stop(1)
+
+
+async def test_a_thread_that_hangs_while_it_decodes_is_replaced_and_its_frame_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, entered, go_on = FakeClock(), threading.Semaphore(0), threading.Event()
+
+    def hanging(*_: object) -> None:
+        entered.release()
+        go_on.wait()
+
+    monkeypatch.setattr(driver, "prepare", hanging)
+    bench = Bench(NullExecutor(CPU), clock_ns=clock, needs_pixels=True)
+    for at in range(1 + LEFT_BEHIND_MAX):
+        frame = bench.submit()
+        assert await asyncio.to_thread(entered.acquire, timeout=60)
+        clock.now_ns += DECODE_LIMIT_NS
+        bench.driver.feed(None)
+        assert isinstance(bench.ending(frame), Refusal)
+        assert len(bench.told) == at
+    assert all("did not come back within 60 s" in text for text in bench.told)
+    go_on.set()
     await bench.driver.stop(1)
 
 

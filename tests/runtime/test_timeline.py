@@ -1,6 +1,7 @@
 """The timeline: what it shows is what the core ordered, whatever happens."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from edgebox.runtime.timeline import KEPT_MAX, SLOT_NS, WINDOW_NS, Recent, Timel
 from edgebox.scheduling.events import (
     Action,
     Advise,
+    BatchCompleted,
     CameraClosed,
     CameraOpened,
     Drop,
@@ -22,23 +24,37 @@ from edgebox.scheduling.events import (
     Infer,
     Prepare,
     RequestArrived,
+    RequestPrepared,
+    RequestSampled,
     Retain,
     Sample,
     SampleCompleted,
-    TellDrift,
     VariantsOffered,
 )
-from edgebox.scheduling.scheduler import Scheduler
 from tests.runtime.recorded import Life, eventful
-from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera, name, profile, request
+from tests.scheduling.scene import (
+    CPU,
+    FAMILY,
+    MEDIAN_MS,
+    MS,
+    Bench,
+    camera,
+    name,
+    profile,
+    request,
+)
 from tests.scheduling.test_random_events import Drawn, World, played, policies, steps
 
 Journal = list[tuple[int, Event | None, list[Action]]]
 
 
-def watched(journal: Journal, scheduler: Scheduler | None = None) -> Timeline:
-    """Return a timeline that has seen these calls; without a scheduler nothing is slow."""
-    timeline = Timeline(lambda: scheduler.slowdown if scheduler else {})
+def nothing(*_: object) -> None:
+    """Expect nothing of any batch."""
+
+
+def watched(journal: Journal) -> Timeline:
+    """Return a timeline that has seen these calls."""
+    timeline = Timeline(nothing)
     for now_ns, event, actions in journal:
         timeline.see(now_ns, event, actions)
     assert timeline.failure == ""
@@ -94,7 +110,7 @@ def test_what_runs_is_what_the_core_says_runs(drawn: Drawn, policy: str) -> None
 def test_every_ending_is_shown_once_and_counts_agree(drawn: Drawn, policy: str) -> None:
     world = played(drawn, policy)
     ended: Counter[tuple[RequestId, str]] = Counter()
-    timeline = Timeline(dict)
+    timeline = Timeline(nothing)
     shown: Counter[tuple[RequestId, str]] = Counter()
     numbers = [0, 0]
     for now_ns, event, actions in world.journal:
@@ -180,29 +196,58 @@ def test_a_batch_tells_who_was_in_it_and_how_it_ended() -> None:
     assert timeline.executors == (CPU,)
 
 
-def test_expected_times_are_the_profile_s_median_times_the_slowdown() -> None:
-    timeline = Timeline(lambda: {CPU: 1.5})
-    timeline.see(0, ExecutorStarted(CPU, (profile(256),)), [])
-    timeline.see(0, RequestArrived(request(1, 300)), [])
-    timeline.see(0, None, [Infer(CPU, BatchId(1), name(256), (RequestId(1),), 2)])
-    assert timeline.running[CPU].expected_ns == 2 * MEDIAN_MS[256] * MS * 3 // 2
+class Watched(Bench):
+    """A core, and the timeline that watches it."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        expectations = self.scheduler.times.expectations
+        self.timeline = Timeline(partial(expectations.batch_ns, q=0.5))
+        self(VariantsOffered(FAMILY), 0)
+        self(ExecutorStarted(CPU, (profile(256),)), 0)
+
+    def __call__(self, event: Event | None, at_ms: float) -> list[Action]:
+        actions = super().__call__(event, at_ms)
+        if hasattr(self, "timeline"):
+            self.timeline.see(round(at_ms * MS), event, actions)
+        return actions
+
+    def expected_ms(self, number: int, app: str = "default") -> float:
+        """Return what one request is expected to take that runs at once."""
+        at_ms = 10_000.0 * number
+        asked = request(number, at_ms + 5_000, app=app, arrival_ms=at_ms, variant=name(256))
+        self(RequestArrived(asked), at_ms)
+        self(RequestPrepared(asked.id, 0), at_ms)
+        expected_ns = self.timeline.running[CPU].expected_ns
+        assert expected_ns is not None
+        batch = self.timeline.running[CPU].id
+        self(BatchCompleted(CPU, batch, round(expected_ns)), at_ms + expected_ns / MS)
+        assert self.timeline.failure == ""
+        return expected_ns / MS
 
 
-def test_expected_times_follow_a_drift() -> None:
-    factors = {CPU: {name(256): 1.0}}
-    timeline = Timeline(dict, lambda: factors)
-    timeline.see(0, ExecutorStarted(CPU, (profile(256),)), [])
-    expected_ns = []
-    for number, factor in enumerate((1.0, 2.0)):
-        factors[CPU][name(256)] = factor
-        timeline.see(0, None, [TellDrift(CPU, name(256), 2.0, factor, 0)])
-        of = RequestId(number)
-        timeline.see(0, RequestArrived(request(number, 300)), [])
-        timeline.see(0, None, [Infer(CPU, BatchId(number), name(256), (of,), 1)])
-        expected_ns.append(timeline.running[CPU].expected_ns)
-        timeline.see(1, None, [Finish(of, Outcome.ON_TIME)])
-    assert expected_ns == [MEDIAN_MS[256] * MS, 2 * MEDIAN_MS[256] * MS]
-    assert timeline.failure == ""
+def test_expected_times_are_those_the_core_reckons_with() -> None:
+    core = Watched()
+    assert core.expected_ms(1) == MEDIAN_MS[256]
+    for _ in range(200):
+        core(RequestSampled(CPU, name(256), "long", 4 * MEDIAN_MS[256] * MS), 20_000)
+    assert core.expected_ms(3, "long") == pytest.approx(4 * MEDIAN_MS[256], rel=0.05)
+    assert core.expected_ms(4) == pytest.approx(MEDIAN_MS[256], rel=0.05)
+    times = core.scheduler.times
+    before_ns = times.expectations.batch_ns(CPU, name(256), ["long"], 1, 0.5)
+    times.latencies.set_slowdown(CPU, 1.5)
+    after_ns = times.expectations.batch_ns(CPU, name(256), ["long"], 1, 0.5)
+    assert before_ns is not None
+    assert after_ns == pytest.approx(1.5 * before_ns)
+
+
+def test_nothing_is_expected_of_an_executor_that_is_gone() -> None:
+    core = Watched()
+    expectations = core.scheduler.times.expectations
+    assert expectations.batch_ns(CPU, name(256), ["default"], 1, 0.5) is not None
+    assert expectations.batch_ns(CPU, name(608), ["default"], 1, 0.5) is None
+    core(ExecutorStopped(CPU), 1)
+    assert expectations.batch_ns(CPU, name(256), ["default"], 1, 0.5) is None
 
 
 def test_when_an_executor_really_ran_is_learnt_of_the_batch_it_runs_only() -> None:
@@ -258,7 +303,7 @@ def test_it_is_bounded() -> None:
 
 
 def test_a_defect_of_its_own_is_told_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    timeline = Timeline(dict)
+    timeline = Timeline(nothing)
     timeline.see(0, None, [Prepare(RequestId(1), name(256))])
     timeline.see(1, None, [Infer(CPU, BatchId(1), name(256), (RequestId(1),), 1)])
     assert timeline.failure == "KeyError: 1"
@@ -269,7 +314,7 @@ def test_a_defect_of_its_own_is_told_and_harms_nobody(caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize("end", [SampleCompleted(CPU, BatchId(2), MS), ExecutorStopped(CPU)])
 def test_a_sample_is_shown_as_one(end: Event) -> None:
-    timeline = Timeline(dict)
+    timeline = Timeline(nothing)
     first = request(1, 300)
     one, again = (BatchId(1), (first.id,)), BatchId(2)
     timeline.see(0, RequestArrived(first), [Prepare(first.id, name(256))])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from edgebox.scheduling.censored import BIN, BINS, Belief, Mixed, _shares, infer
+from tests.scheduling.scene import CPU
 
 NOBODY = np.empty(0)
 
@@ -15,7 +16,7 @@ def batches(rng: random.Random, draws: list[list[float]], count: int, size: int)
     made = []
     for at in range(count):
         apps = tuple(rng.randrange(len(draws)) for _ in range(size))
-        made.append(Mixed(apps, max(rng.choice(draws[app]) for app in apps), at))
+        made.append(Mixed(apps, max(rng.choice(draws[app]) for app in apps), at, CPU))
     return made
 
 

@@ -114,3 +114,15 @@ def test_values_from_quantiles_have_those_quantiles() -> None:
     values = values_from_quantiles(wanted, 2000)
     assert values == sorted(values)
     assert np.quantile(values, QUANTILES) == pytest.approx(wanted, abs=0.05)
+
+
+def test_what_a_source_told_is_undone_and_what_others_told_stays() -> None:
+    distribution = EmpiricalDistribution()
+    for at in range(40):
+        distribution.add(1.0, at, "a" if at % 2 else "b")
+    for at in range(40, 60):
+        distribution.add(3.0 if at % 2 else 1.5, at, "a" if at % 2 else "b")
+    distribution.undo("a", 40, [1.0] * 8)
+    assert distribution.sampled_values.tolist() == [1.0] * 40 + [1.5] * 10
+    distribution.undo("b", 0, [1.0] * 64)
+    assert distribution.sampled_values.tolist() == [1.0] * (64 + 20)

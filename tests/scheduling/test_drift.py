@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.learned import FACTOR_LIMITS
-from edgebox.domain.models import LatencyProfile
+from edgebox.domain.models import ExecutorId, LatencyProfile
 from edgebox.domain.requests import BatchId, RequestId
 from edgebox.scheduling.calibration import Calibration
 from edgebox.scheduling.corrections import Corrections
@@ -171,3 +171,24 @@ def test_factors_are_bounded_however_long_it_gets_worse() -> None:
     for slower in (4.0, 16.0, 64.0, 256.0):
         bench.run(128, slower, 400)
     assert bench.corrections.factors[CPU][name(128)] == FACTOR_LIMITS[1]
+
+
+def test_what_another_executor_told_meanwhile_is_not_undone() -> None:
+    """One is twice as slow for a while; requests that only the other ran really are longer."""
+    bench = Bench()
+    two = ExecutorId("cpu/1")
+    bench.latencies.executor_started(two, [profile(416, two)])
+    for _ in range(300):
+        bench.learning.sampled(CPU, name(416), "a", MEDIAN_MS[416] * MS, bench.now_ns)
+    told = bench.run(416, 1.0, 2 * WINDOW)
+    assert told == []
+    while not told:
+        told = bench.run(416, 2.0, 1)
+        longer_ns = round(1.2 * MEDIAN_MS[416] * MS)
+        bench.learning.sampled(two, name(416), "a", longer_ns, bench.now_ns)
+        bench.learning.sampled(CPU, name(416), "a", 2 * MEDIAN_MS[416] * MS, bench.now_ns)
+    distribution = bench.learning.distribution(name(416), "a")
+    assert distribution is not None
+    others = [work for work in distribution.sampled_values if 1.1 < work < 1.3]
+    assert len(others) >= NEEDED
+    assert distribution.greatest < 1.3

@@ -5,7 +5,7 @@ from itertools import count, pairwise
 
 import pytest
 
-from edgebox.domain.models import LatencyProfile, VariantName
+from edgebox.domain.models import LatencyProfile, VariantName, Weights, WeightsId
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.events import (
@@ -15,6 +15,7 @@ from edgebox.scheduling.events import (
     Drop,
     Finish,
     Infer,
+    MemoryLimited,
     Prepare,
     RequestArrived,
     RequestPrepared,
@@ -27,6 +28,7 @@ from tests.scheduling.scene import (
     CPU,
     LARGE,
     MS,
+    STREET,
     Bench,
     camera,
     infers,
@@ -97,6 +99,19 @@ def test_what_was_learned_at_one_size_holds_at_another() -> None:
     alone = bench.scheduler.times.expectations.alone(SLOW, "long")
     assert alone is not None
     assert alone.usual_ns == pytest.approx(160 * MS, rel=0.05)
+
+
+def test_a_variant_that_is_not_in_memory_is_planned_by_what_was_learned_too() -> None:
+    bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
+    stock = tuple(
+        Weights(WeightsId(name(px)), STREET, 10, px * px, (name(px),)) for px in (128, 608)
+    )
+    bench(MemoryLimited(CPU, 10, stock, (stock[0].id,)), 0)
+    learned(bench, "long", 8, px=128)  # four times the profile
+    bench(CameraOpened(camera(app="long")), 2)
+    own = bench.scheduler.snapshot(3 * MS).applications["long"][CPU][SLOW]
+    assert own.quantile_ns(1, 0.5) == pytest.approx(160 * MS, rel=0.05)
+    assert bench.scheduler.times.expectations.alone(SLOW, "long") is None
 
 
 def test_what_was_learned_lately_elsewhere_counts_for_more() -> None:

@@ -20,6 +20,7 @@ from edgebox.scheduling.events import (
     PlanComputed,
     RequestArrived,
     RequestPrepared,
+    RequestSampled,
 )
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.state import StateError, read_state, write_state
@@ -79,6 +80,17 @@ def test_it_helps_out_where_the_plan_lends_it(policy: str) -> None:
     box.apart(lends_ms=11.9)
     box.ask(256, 1)
     assert on(box.ask(256, 2)) == []
+
+
+@pytest.mark.parametrize(("took_ms", "helps"), [(8.0, True), (16.0, False), (4.0, True)])
+def test_it_helps_out_by_what_was_learned_of_those_who_wait(took_ms: float, helps: bool) -> None:
+    """By their profile they take 8 ms, 12 ms at the P99; where they take 4, 7 ms are enough."""
+    box = Box()
+    for _ in range(200):
+        box(RequestSampled(TWO, name(256), request(0, 0).app, round(took_ms * MS)), 0)
+    box.apart(lends_ms=7 if took_ms < 8 else 12)
+    box.ask(256, 1)
+    assert on(box.ask(256, 2)) == ([(ONE, 1)] if helps else [])
 
 
 def test_it_does_not_help_out_while_its_own_wait() -> None:

@@ -294,9 +294,12 @@ class World:
         if set(home.executors).isdisjoint(self._runs_on(infer.variant)):
             return
         assert not any(self.variant[each] in own.variants for each in self.ready)
-        on = self.loaded[infer.executor][infer.variant]
-        slowdown = self.scheduler.slowdown[infer.executor]
-        assert on.quantile_ns(infer.batch_size, 0.99) * slowdown <= own.lends_ns + 1
+        expectations = self.scheduler.times.expectations
+        for app in {self.alive[member].app for member in infer.requests}:
+            high_ns = expectations.high_ns(
+                infer.executor, infer.variant, app, infer.batch_size, others=0
+            )
+            assert high_ns <= own.lends_ns + 1
 
     def _judge_lost(self, request: RequestId) -> None:
         if self.policy == "edf":

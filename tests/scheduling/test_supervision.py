@@ -270,6 +270,7 @@ def wedge(box: Box) -> tuple[float, list[Action], list[BatchId]]:
 def test_too_many_threads_that_hang_end_the_process() -> None:
     box = Box()
     _, actions, _ = wedge(box)
+    assert [action.wedged for action in actions if isinstance(action, Abandon)] == [True]
     assert actions[-1] == GiveUp()
     assert box.state() is ExecutorState.WEDGED
     assert box.scheduler.next_wakeup_ns() is None
@@ -286,11 +287,11 @@ def test_an_opening_that_hangs_ends_the_process_unless_somebody_is_up() -> None:
     box = Box()
     hang(box, 0)
     _, actions = box.wake()
-    assert actions == [Abandon(CPU, LossCause.OPENING, None, 60_000 * MS), GiveUp()]
+    assert actions == [Abandon(CPU, LossCause.OPENING, None, 60_000 * MS, wedged=True), GiveUp()]
     two = Box(CPU, OTHER)
     hang(two, 0)
     _, actions = two.wake()
-    assert actions == [Abandon(CPU, LossCause.OPENING, None, 60_000 * MS)]
+    assert actions == [Abandon(CPU, LossCause.OPENING, None, 60_000 * MS, wedged=True)]
     assert two.begin(70_000).executor == OTHER
 
 

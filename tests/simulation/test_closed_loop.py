@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from edgebox.domain.models import ExecutorId, LatencyProfile, Weights, WeightsId
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import CameraId, DropReason, Outcome
+from edgebox.planning.capacity import ExecutorPool
 from edgebox.runtime.entries import read_entry, write_entry
 from edgebox.scheduling.events import (
     Abandon,
@@ -109,7 +111,11 @@ def test_apart_the_loose_deadlines_get_more_and_nobody_is_late(
     for step in report.journal:  # what a journal keeps of it says the same
         entry = read_entry(write_entry(step.now_ns, step.event, step.actions))
         assert (entry.event, entry.actions) == (step.event, step.actions)
-    monkeypatch.setattr("edgebox.planning.choice.best_apart", lambda *of, **more: None)
+
+    def indivisible(*of: Any, divisible: bool) -> ExecutorPool:
+        return ExecutorPool(*of, divisible=False)
+
+    monkeypatch.setattr("edgebox.planning.optimisation.ExecutorPool", indivisible)
     together = figures(run_scenario(scenario), scenario)["all"]
     assert apart["miss_rate"] == together["miss_rate"] == 0
     assert apart["accuracy"] > 1.05 * together["accuracy"]

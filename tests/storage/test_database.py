@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,32 +23,10 @@ from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import Period
 from edgebox.storage.rows import CameraRecord, StoredEvent
 from edgebox.storage.schema import MIGRATIONS
-from tests.conftest import PATIENCE_S
+from tests.conftest import PATIENCE_S, WallClock
 
 GATE = CameraId("gate-2")
 DAY_MS = 86_400_000
-
-
-class WallClock:
-    """A wall clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.ms = 1_790_000_000_000
-
-    def __call__(self) -> int:
-        return self.ms
-
-
-@pytest.fixture
-def clock() -> WallClock:
-    return WallClock()
-
-
-@pytest.fixture
-async def storage(tmp_path: Path, clock: WallClock) -> AsyncIterator[Storage]:
-    opened = await Storage.open(tmp_path / "box.sqlite3", now_ms=clock)
-    yield opened
-    await opened.close()
 
 
 def profile(variant: str, base_ns: int, sizes: tuple[int, ...] = (1, 2)) -> LatencyProfile:

@@ -3,7 +3,7 @@
 import logging
 import math
 import sqlite3
-from collections.abc import AsyncIterator
+import struct
 from pathlib import Path
 
 import aiosqlite
@@ -16,33 +16,12 @@ from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.storage import learned as learned_module
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.storage.schema import MIGRATIONS, migrate
+from tests.conftest import WallClock
 
 HOUR_NS = 3_600_000_000_000
 V256 = VariantName("street-256")
 V608 = VariantName("street-608")
 CPU = ExecutorId("cpu/0")
-
-
-class WallClock:
-    """A wall clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.ms = 1_790_000_000_000
-
-    def __call__(self) -> int:
-        return self.ms
-
-
-@pytest.fixture
-def clock() -> WallClock:
-    return WallClock()
-
-
-@pytest.fixture
-async def storage(tmp_path: Path, clock: WallClock) -> AsyncIterator[Storage]:
-    opened = await Storage.open(tmp_path / "box.sqlite3", now_ms=clock)
-    yield opened
-    await opened.close()
 
 
 def work(app: str, *values: float, variant: VariantName = V256, age_h: float = 0) -> LearnedWork:
@@ -51,6 +30,11 @@ def work(app: str, *values: float, variant: VariantName = V256, age_h: float = 0
 
 def drift(factor: float, *, variant: VariantName = V256, age_h: float = 0) -> LearnedDrift:
     return LearnedDrift(CPU, variant, factor, round(age_h * HOUR_NS))
+
+
+def packed(*values: float) -> bytes:
+    """Return values as they are kept."""
+    return struct.pack(f"<{len(values)}f", *values)
 
 
 async def test_work_comes_back_with_its_age(storage: Storage, clock: WallClock) -> None:
@@ -124,8 +108,8 @@ async def test_only_so_many_rows_are_kept_the_newest(
 
 @pytest.mark.parametrize(
     "blob",
-    [b"", b"abc", b"\x00\x00\xc0\x7f", b"\x00\x00\x80\xbf", b"\x00\x00\x80?\x00\x00\x00?", "text",
-     7, bytes(4 * 1_001)],
+    [b"", b"abc", "text", 7, bytes(4 * 1_001), packed(math.nan), packed(1, math.nan, 2), packed(-1),
+     packed(-1, 1), packed(0), packed(1, 1.1e3), packed(1, 0.5)],
 )  # fmt: skip
 async def test_a_damaged_row_is_ignored_and_told_once(
     tmp_path: Path, blob: object, caplog: pytest.LogCaptureFixture

@@ -12,6 +12,7 @@ from edgebox.storage.database import Limits, Storage
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import BOX, Period, Periods
 from edgebox.storage.retention import CAMERAS_MAX, EVENTS_MAX, EVENTS_SLACK
+from tests.conftest import WallClock
 from tests.storage.made_up import minute, period
 
 DAY_MS = 86_400_000
@@ -19,14 +20,6 @@ DAY = 1440
 T = 1_790_000_000_000 // DAY_MS * DAY_MS
 GATE = CameraId("gate-0")
 CAMERAS = 16
-
-
-class WallClock:
-    def __init__(self) -> None:
-        self.ms = T
-
-    def __call__(self) -> int:
-        return self.ms
 
 
 def made_up_minutes(count: int, cameras: int) -> Callable[[int], Periods]:
@@ -66,7 +59,7 @@ async def test_a_month_of_sixteen_cameras(tmp_path: Path) -> None:
 
     Every day adds the same rows to the file, and the log does not grow: six days tell of thirty.
     """
-    path, clock = tmp_path / "box.sqlite3", WallClock()
+    path, clock = tmp_path / "box.sqlite3", WallClock(T)
     storage = await Storage.open(path, now_ms=clock, buffer_rows_max=50_000)
     await live(storage, clock, 6)
     log_bytes = size_bytes(path) - path.stat().st_size
@@ -83,7 +76,7 @@ async def test_a_month_of_sixteen_cameras(tmp_path: Path) -> None:
 
 
 async def test_age_takes_minutes_then_hours_and_the_file_shrinks(tmp_path: Path) -> None:
-    path, clock = tmp_path / "box.sqlite3", WallClock()
+    path, clock = tmp_path / "box.sqlite3", WallClock(T)
     storage = await Storage.open(path, limits=Limits(minute_days=1, hour_days=3), now_ms=clock)
     try:
         await live(storage, clock, 2)
@@ -108,7 +101,7 @@ async def test_age_takes_minutes_then_hours_and_the_file_shrinks(tmp_path: Path)
 
 
 async def test_a_clock_that_is_wrong_for_an_hour_costs_a_day_not_all(tmp_path: Path) -> None:
-    clock = WallClock()
+    clock = WallClock(T)
     storage = await Storage.open(tmp_path / "box.sqlite3", limits=Limits(), now_ms=clock)
     try:
         await live(storage, clock, 3, cameras=1)
@@ -120,7 +113,7 @@ async def test_a_clock_that_is_wrong_for_an_hour_costs_a_day_not_all(tmp_path: P
 
 
 async def test_the_file_stays_below_its_limit_and_the_finest_goes_first(tmp_path: Path) -> None:
-    path, clock = tmp_path / "box.sqlite3", WallClock()
+    path, clock = tmp_path / "box.sqlite3", WallClock(T)
     limits = Limits(size_max_bytes=32_000_000)
     storage = await Storage.open(path, limits=limits, now_ms=clock)
     try:
@@ -140,7 +133,7 @@ async def test_endless_names_do_not_grow_the_file(tmp_path: Path) -> None:
 
     Hellos and events come with each; of history, 128 names an hour, as `Rollup` lets through.
     """
-    path, clock = tmp_path / "box.sqlite3", WallClock()
+    path, clock = tmp_path / "box.sqlite3", WallClock(T)
     limits = Limits(size_max_bytes=32_000_000)
     storage = await Storage.open(path, limits=limits, now_ms=clock, buffer_rows_max=50_000)
     short = Period(covered_ms=100, connected_ms=100, captured=1, on_time=1)
@@ -171,7 +164,7 @@ async def test_endless_names_do_not_grow_the_file(tmp_path: Path) -> None:
 
 
 async def test_seconds_are_kept_for_their_time_and_not_ahead_of_it(tmp_path: Path) -> None:
-    clock = WallClock()
+    clock = WallClock(T)
     storage = await Storage.open(
         tmp_path / "box.sqlite3", limits=Limits(second_minutes=1), now_ms=clock
     )
@@ -187,7 +180,7 @@ async def test_seconds_are_kept_for_their_time_and_not_ahead_of_it(tmp_path: Pat
 
 
 async def test_a_file_of_an_earlier_release_shrinks_as_well(tmp_path: Path) -> None:
-    path, clock = tmp_path / "box.sqlite3", WallClock()
+    path, clock = tmp_path / "box.sqlite3", WallClock(T)
     await (await Storage.open(path, now_ms=clock)).close()
     with sqlite3.connect(path, isolation_level=None) as raw:
         raw.execute("PRAGMA journal_mode = DELETE")

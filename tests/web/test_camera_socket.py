@@ -2,20 +2,21 @@
 
 import asyncio
 
-from aiohttp import WSMessage, WSMsgType
+import pytest
+from aiohttp import WSMessage, WSMsgType, web
 
 from edgebox.web.camera_socket import CameraSocket
 
 
-class Buffered(CameraSocket):
-    """A socket on which there always is a message, as aiohttp hands it out."""
-
-    async def receive(self, timeout: float | None = None) -> WSMessage:  # noqa: ASYNC109
+async def test_others_have_their_turns_while_messages_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def at_once(*_: object) -> WSMessage:
         return WSMessage(WSMsgType.TEXT, b"{}", None)
 
-
-async def test_others_have_their_turns_while_messages_are_there() -> None:
-    socket = Buffered(1_000, lambda: 0, lambda sent_ns, received_ns: None, lambda: None)
+    # There always is a message, as aiohttp hands them out.
+    monkeypatch.setattr(web.WebSocketResponse, "receive", at_once)
+    socket = CameraSocket(1_000, lambda: 0, lambda sent_ns, received_ns: None, lambda: None)
     turns = 0
 
     async def other() -> None:

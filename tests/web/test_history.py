@@ -16,6 +16,9 @@ from edgebox.web.history import RANGES_MS
 from edgebox.web.server import application
 from tests.web.sites import site_of
 
+LONG_AGO_MS = int(time.time() * 1e3) - 5_000
+"""Before any test here."""
+
 
 @pytest.fixture
 async def url(tmp_path: Path) -> AsyncIterator[str]:
@@ -43,7 +46,7 @@ async def get(address: str) -> tuple[int, str]:
 @pytest.mark.parametrize("path", ["/v1/history", "/v1/cameras/gate-2/history"])
 async def test_every_range_has_the_frames_and_at_most_the_points(url: str, path: str) -> None:
     queries = [f"range={name}" for name in RANGES_MS]
-    queries += ["", "points=10", f"from_ms={int(time.time() * 1e3) - 5_000}"]
+    queries += ["", "points=10", f"from_ms={LONG_AGO_MS}"]
     for query in queries:
         status, text = await get(f"{url}{path}?{query}")
         assert status == 200, text

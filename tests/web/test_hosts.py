@@ -16,6 +16,7 @@ from edgebox.storage.database import Storage
 from edgebox.web import addresses, hosts
 from edgebox.web.routes import Route
 from edgebox.web.server import ROUTES, Server
+from tests.conftest import PATIENCE_S
 from tests.web.sites import site_of
 
 REBOUND = "evil.example"
@@ -56,7 +57,7 @@ async def raw(port: int, request: bytes) -> tuple[int, bytes]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(request)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             head = await reader.readuntil(b"\r\n\r\n")
             length = [
                 int(line.split(b":")[1])

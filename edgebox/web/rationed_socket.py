@@ -1,0 +1,121 @@
+"""Owns WebSockets that take no more small messages than a camera may send.
+
+A watch between the transport and aiohttp's protocol sees every read before anything else is done
+with it: it notes the instants, counts what is rationed (`link.receipts`), and passes the bytes on.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import WSCloseCode, WSMessage, web
+from aiohttp.abc import AbstractStreamWriter
+
+from edgebox.link.receipts import SMALL_FRAME_BYTES, SMALL_FRAMES_PER_S, MessageReceipts
+
+_MESSAGES_IN_A_ROW = 16
+"""Messages that are there are handed out at once; after so many, others have a turn."""
+
+
+class _Watch(asyncio.Protocol):
+    """Asks about each read before it passes it on; everything else it passes on."""
+
+    def __init__(self, protocol: asyncio.Protocol, on_read: Callable[[bytes], bool]) -> None:
+        self._protocol = protocol
+        self._on_read = on_read
+
+    def data_received(self, data: bytes) -> None:
+        if self._on_read(data):
+            self._protocol.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._protocol.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+
+class RationedSocket(web.WebSocketResponse):
+    """A WebSocket whose small frames are rationed."""
+
+    def __init__(
+        self,
+        receipts: MessageReceipts,
+        clock_ns: Callable[[], int],
+        on_flood: Callable[[], None],
+        **how: Any,
+    ) -> None:
+        """Ration from the beginning.
+
+        Args:
+            receipts: told of each read.
+            clock_ns: a monotonic clock.
+            on_flood: told, once, that more small frames came than may; no more messages come.
+            how: as aiohttp's WebSockets.
+        """
+        super().__init__(**how)
+        self._receipts = receipts
+        self._clock_ns = clock_ns
+        self._on_flood = on_flood
+        self._in_a_row = 0
+        """Messages handed out since others had a turn."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        """Begin the WebSocket; its reads are watched from here on."""
+        transport = request.transport
+        if transport is None:
+            return await super().prepare(request)
+        protocol = transport.get_protocol()
+        assert isinstance(protocol, asyncio.Protocol)
+        transport.set_protocol(_Watch(protocol, self._read))
+        try:
+            return await super().prepare(request)
+        except BaseException:
+            transport.set_protocol(protocol)  # it is no WebSocket, and may serve more requests
+            raise
+
+    async def receive(self, timeout: float | None = None) -> WSMessage:  # noqa: ASYNC109 - aiohttp's
+        """Return the next message.
+
+        While messages are there, aiohttp hands them out without giving up the loop.
+        """
+        self._in_a_row += 1
+        if self._in_a_row >= _MESSAGES_IN_A_ROW:
+            self._in_a_row = 0
+            await asyncio.sleep(0)
+        return await super().receive(timeout)
+
+    def _read(self, data: bytes) -> bool:
+        """Take in a read; say whether its messages are for us."""
+        if self._receipts.exceeded:
+            return False
+        self._receipts.read(data, self._clock_ns())
+        if self._receipts.exceeded:
+            self._on_flood()
+            return False
+        return True
+
+
+class ClientSocket(RationedSocket):
+    """A program's or a page's WebSocket: it is closed when its ration is exceeded."""
+
+    def __init__(self, **how: Any) -> None:
+        """Take what aiohttp's WebSockets take."""
+        super().__init__(MessageReceipts(kept=False), time.monotonic_ns, self._flooded, **how)
+        self._closing_task: asyncio.Task[bool] | None = None
+
+    def _flooded(self) -> None:
+        why = (
+            f"more than {SMALL_FRAMES_PER_S} WebSocket frames a second that carry less than "
+            f"{SMALL_FRAME_BYTES} bytes"
+        )
+        self._closing_task = asyncio.create_task(
+            self.close(code=WSCloseCode.POLICY_VIOLATION, message=why.encode(), drain=False)
+        )

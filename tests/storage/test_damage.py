@@ -1,0 +1,88 @@
+"""Rows that are not as they were written: they count for nothing, and one line says so."""
+
+import logging
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from edgebox.domain.errors import StorageError
+from edgebox.domain.models import ExecutorId, FamilyName, Judgement, VariantName
+from edgebox.storage.database import Storage
+from tests.scheduling.scene import profile
+
+SMALL, LARGE = VariantName("street-128"), VariantName("street-256")
+STREET = FamilyName("street")
+CPU = ExecutorId("cpu/0")
+
+
+def damage(folder: Path, statement: str, *values: object) -> None:
+    with sqlite3.connect(folder / "box.sqlite3") as raw:
+        raw.execute(statement, values)
+    raw.close()
+
+
+@pytest.mark.parametrize(
+    "quantiles",
+    ["", "[1,2", "{}", "7", "null", "[]", "[1,2,3,4,5,6,7,8,true]", "[1,2,3,4,5,6,7,8,9.5]",
+     "[0,2,3,4,5,6,7,8,9]", "[-1,2,3,4,5,6,7,8,9]", "[1,2,3,4,5,6,7,8,3600000000001]",
+     "[1,9,3,4,5,6,7,8,9]", b"\xff\x80", 3.5],
+)  # fmt: skip
+async def test_a_profile_with_damaged_quantiles_is_measured_again(
+    storage: Storage, tmp_path: Path, caplog: pytest.LogCaptureFixture, quantiles: object
+) -> None:
+    storage.save_profiles("m", [profile(128), profile(256)])
+    await storage.flush()
+    statement = "UPDATE profiles SET quantiles_ns = ? WHERE variant = ? AND batch_size = 2"
+    damage(tmp_path, statement, quantiles, SMALL)
+    with caplog.at_level(logging.WARNING):
+        assert await storage.load_profiles("m") == [profile(256)]
+    (told,) = caplog.messages
+    assert told.startswith(f"1 damaged rows of profiles are ignored (the first: {SMALL}: ")
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, (1 << 20) + 1, "two"])
+async def test_a_profile_with_a_damaged_batch_size_is_measured_again(
+    storage: Storage, tmp_path: Path, batch_size: object
+) -> None:
+    storage.save_profiles("m", [profile(128), profile(256)])
+    await storage.flush()
+    statement = "UPDATE profiles SET batch_size = ? WHERE variant = ? AND batch_size = 2"
+    damage(tmp_path, statement, batch_size, SMALL)
+    assert await storage.load_profiles("m") == [profile(256)]
+
+
+@pytest.mark.parametrize("interference", [-0.1, 1e4, float("inf"), "much"])
+async def test_damaged_interference_is_measured_again(
+    storage: Storage, tmp_path: Path, interference: object
+) -> None:
+    storage.save_interference("m", CPU, "cpu/1", {SMALL: 0.25, LARGE: 0.5})
+    await storage.flush()
+    damage(
+        tmp_path, "UPDATE interference SET interference = ? WHERE variant = ?", interference, SMALL
+    )
+    assert await storage.load_interference("m", CPU, "cpu/1") == {LARGE: 0.5}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("accuracy", -0.1), ("accuracy", 1.5), ("accuracy", "good"), ("error", 2.0), ("details", "[]"),
+     ("details", "{")],
+)  # fmt: skip
+async def test_a_damaged_judgement_is_nobodys(
+    storage: Storage, tmp_path: Path, column: str, value: object
+) -> None:
+    good = Judgement("mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {})
+    storage.save_judgements(STREET, "a1", {SMALL: good, LARGE: good})
+    await storage.flush()
+    damage(tmp_path, f"UPDATE judgements SET {column} = ? WHERE variant = ?", value, SMALL)
+    assert await storage.load_judgements(STREET, "a1") == {LARGE: good}
+
+
+@pytest.mark.parametrize("version", [-1, 0])
+async def test_a_database_of_no_version_is_damaged(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "box.sqlite3"
+    await (await Storage.open(path)).close()
+    damage(tmp_path, f"PRAGMA user_version = {version}")
+    with pytest.raises(StorageError, match=r"damaged: there is no schema .*: move it away"):
+        await Storage.open(path)

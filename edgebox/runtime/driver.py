@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from functools import partial
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, Variant, VariantName
@@ -109,7 +108,7 @@ class Driver:
         self.scheduler = scheduler
         self.journal = journal or Journal()
         self.journal.attach(scheduler, clock_ns)
-        self.timeline = Timeline(partial(scheduler.times.expectations.batch_ns, q=0.5))
+        self.timeline = Timeline(scheduler.times.expectations.usual_batch_ns)
         self.clock_ns = clock_ns
         self.failure: InvariantViolation | None = None
         """Why the core is asked no more; None: it works."""

@@ -156,6 +156,12 @@ class Expectations:
         slower = self._latencies.slowdown(executor) * self._latencies.slowed(executor, variant)
         return round(own * slower)
 
+    def usual_batch_ns(
+        self, executor: ExecutorId, variant: VariantName, apps: Sequence[str], batch_size: int
+    ) -> int | None:
+        """Return the median of what a batch takes; the rest as `batch_ns`."""
+        return self.batch_ns(executor, variant, apps, batch_size, 0.5)
+
     def alone_on(self, executor: ExecutorId, variant: VariantName, app: str) -> tuple[int, int]:
         """Return P50 and P99 of one request alone on an executor, slowdown included."""
         profile, slowdown = self.profile(executor, variant, app), self._latencies.slowdown(executor)

@@ -1,7 +1,6 @@
 """The timeline: what it shows is what the core ordered, whatever happens."""
 
 from collections import Counter
-from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -201,8 +200,7 @@ class Watched(Bench):
 
     def __init__(self) -> None:
         super().__init__([])
-        expectations = self.scheduler.times.expectations
-        self.timeline = Timeline(partial(expectations.batch_ns, q=0.5))
+        self.timeline = Timeline(self.scheduler.times.expectations.usual_batch_ns)
         self(VariantsOffered(FAMILY), 0)
         self(ExecutorStarted(CPU, (profile(256),)), 0)
 

@@ -73,7 +73,7 @@ def pictures(variant: Variant, count: int) -> list[np.ndarray[Any, np.dtype[np.u
     return [rng.integers(0, 256, shape, dtype=np.uint8) for _ in range(count)]
 
 
-class ExecutorPool:
+class Bench:
     """One family on one device, through edgebox and bare."""
 
     def __init__(
@@ -88,7 +88,7 @@ class ExecutorPool:
             point_s: no new run of a point starts after this.
         """
         self.family = family
-        self.executor = OnnxExecutor(ExecutorId("pool/0"), [family], providers=providers)
+        self.executor = OnnxExecutor(ExecutorId("bench/0"), [family], providers=providers)
         self._bare = open_session(family.model_files[0].path, providers, self.executor.cpu_threads)
         self._tensors = InputTensors()
         self._runs = runs
@@ -160,9 +160,9 @@ def show_points(console: Console, points: Sequence[Point]) -> None:
     console.print(table)
 
 
-def document(pool: ExecutorPool, findings: Sequence[Finding], points: Sequence[Point]) -> dict[str, Any]:
+def document(bench: Bench, findings: Sequence[Finding], points: Sequence[Point]) -> dict[str, Any]:
     """Return the results as they are kept."""
-    executor = pool.executor
+    executor = bench.executor
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "edgebox": edgebox.__version__,
@@ -171,8 +171,8 @@ def document(pool: ExecutorPool, findings: Sequence[Finding], points: Sequence[P
         "device": executor.device,
         "provider": executor.provider,
         "note": executor.note,
-        "fingerprint": fingerprint(executor, pool.family),
-        "family": {"name": pool.family.name, "sha256": pool.family.sha256},
+        "fingerprint": fingerprint(executor, bench.family),
+        "family": {"name": bench.family.name, "sha256": bench.family.sha256},
         "doctor": to_json(findings),
         "quantiles": list(QUANTILES),
         "overhead_median": float(np.median([point.overhead for point in points])),
@@ -196,17 +196,17 @@ def main() -> int:
     try:
         family = load_zoo(bundled_folders()).family("street")
         providers: Literal["cuda", "cpu"] = "cpu" if arguments.cpu else "cuda"
-        pool = ExecutorPool(family, providers, arguments.runs, arguments.point_s)
+        bench = Bench(family, providers, arguments.runs, arguments.point_s)
     except EdgeboxError as error:
         console.print(f"[red]{error}[/]\n--cpu runs a smaller measurement on the CPU")
         return 1
     variants = family.variants[::5] if arguments.cpu else family.variants
     sizes = family.batch_sizes(4 if arguments.cpu else 32)
     total = len(variants) * len(sizes)
-    points = list(track(pool.points(variants, sizes), "measuring", total, console=console))
+    points = list(track(bench.points(variants, sizes), "measuring", total, console=console))
     show_points(console, points)
-    results = document(pool, findings, points)
-    pool.executor.close()
+    results = document(bench, findings, points)
+    bench.executor.close()
     slug = re.sub(r"[^a-z0-9]+", "-", results["device"].lower()).strip("-")
     kind = "cpu" if arguments.cpu else "gpu"
     out: Path = arguments.out or RESULTS / f"{kind}-{slug}.json"

@@ -57,7 +57,7 @@ def report_of(run: RealRun, scenario: Scenario) -> Report:
         report.changes[spec.camera.id] = sum(a != b for a, b in pairwise(advised))
     if scenario.hardware is not None:
         for executor in scenario.hardware.profiles:
-            share = cycle_utilisation(run.journal, executor, run.began_ns, scenario.duration_ns)
+            share = busy_share(run.journal, executor, run.began_ns, scenario.duration_ns)
             report.busy_ns[executor] = round(share * scenario.duration_ns)
     return report
 
@@ -136,7 +136,7 @@ def batches(journal: Iterable[JournalEntry]) -> list[Batch]:
     return found
 
 
-def cycle_utilisation(
+def busy_share(
     journal: Sequence[JournalEntry], executor: ExecutorId, began_ns: int, duration_ns: int
 ) -> float:
     """Return the share of time that an executor was busy, in what the journal has of a run."""

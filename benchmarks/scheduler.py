@@ -46,7 +46,7 @@ ONE_PX = (416,)
 SPREAD = (0.9, 0.92, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0)
 
 
-class ExecutorPool:
+class Bench:
     """One Scheduler kept at a constant number of waiting requests."""
 
     def __init__(
@@ -150,17 +150,17 @@ def measure(
     pending: int, rounds: int, policy: str, sizes_px: tuple[int, ...] = SIZES_PX, later: int = 0
 ) -> dict[str, dict[str, float]]:
     """Return median and P99 in microseconds by kind of event."""
-    pool = ExecutorPool(pending, policy, sizes_px, later)
-    pool.rounds(rounds // 10)
-    pool.took_ns.clear()
-    pool.rounds(rounds)
+    bench = Bench(pending, policy, sizes_px, later)
+    bench.rounds(rounds // 10)
+    bench.took_ns.clear()
+    bench.rounds(rounds)
     return {
         kind: {
             "calls": len(took),
             "p50_us": round(statistics.median(took) / 1e3, 1),
             "p99_us": round(sorted(took)[int(0.99 * (len(took) - 1))] / 1e3, 1),
         }
-        for kind, took in sorted(pool.took_ns.items())
+        for kind, took in sorted(bench.took_ns.items())
     }
 
 

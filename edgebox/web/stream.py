@@ -44,9 +44,9 @@ from edgebox.link.messages import (
 )
 from edgebox.link.receipts import SMALL_FRAME_BYTES, SMALL_FRAMES_PER_S
 from edgebox.media.jpeg import probe
-from edgebox.runtime.box import ArrivedFrame, Box
+from edgebox.runtime.box import Box
 from edgebox.runtime.cameras import CameraRecord
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.runtime.frames import Answer, ArrivedFrame, Ending, FrameAtBox
 from edgebox.runtime.refusals import REFUSALS
 from edgebox.web.camera_socket import CameraSocket
 from edgebox.web.documents import wire_detections
@@ -268,7 +268,7 @@ class CameraSession:
     def _advice(self) -> Advice:
         record = self._record
         if record is None or record.advice is None:
-            raise _FatalError("bad_hello", "no model variant can be offered to this camera")
+            raise _FatalError("unavailable", "the box has no advice for this camera. Try again")
         return record.advice
 
     async def _read(self) -> None:

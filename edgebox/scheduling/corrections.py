@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
-from edgebox.scheduling.attribution import Attribution, Seen, attribute
-from edgebox.scheduling.calibration import Calibration
+from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute, attribute_together
+from edgebox.scheduling.calibration import Calibration, Spell
 from edgebox.scheduling.drift import FAST, SLOW, WINDOW, Drifted, Watch
 from edgebox.scheduling.events import TellDrift
 from edgebox.scheduling.latencies import Latencies
@@ -172,11 +172,11 @@ class Corrections:
         watched.unchecked = 0
         seen = [each for each, _ in watched.seen]
         of = times.profile_fixed_ns, times.profile_slope_ns
-        found = attribute(seen, *of)
+        found = attribute(Ran(seen, *of))
         if found.factor == 1:
             watched.suspected, watched.confirmed_ns = None, now_ns
             # What has only just begun to change must not be believed before it is understood.
-            if not found.shifted and not attribute(seen[-NEWEST:], *of).shifted:
+            if not found.shifted and not attribute(Ran(seen[-NEWEST:], *of)).shifted:
                 watched.begin_anew()
             elif drifted is not None:
                 watched.watch.clear()
@@ -239,6 +239,36 @@ class Corrections:
             apps = learning.apps(other, without=changed)
             learning.undo(executor, other, apps, since_ns, before)
 
+    def spell_over(self, executor: ExecutorId, spell: Spell) -> None:
+        """Forget what was learnt while an executor was slow for moments, if it was the executor.
+
+        What it had learnt looks like long requests as soon as its slowdown is gone. If other
+        requests explain the batches, what was learnt holds; so does what was learnt of
+        applications of which nothing was known before: they may always have been long.
+        """
+        ran = {}
+        for variant, watched in self._watched[executor].items():
+            times = self._learning.times(executor, variant)
+            seen = _known_before(watched, spell)
+            if times is not None and seen:
+                ran[variant] = Ran(seen, times.profile_fixed_ns, times.profile_slope_ns)
+        if not ran:
+            return
+        slow: set[str] = set()
+        changed: set[str] = set()
+        for variant, found in zip(ran, attribute_together(list(ran.values())), strict=True):
+            if found.factor <= 1:
+                return
+            apps = {seen.app for seen in ran[variant].batches}
+            slow.update(self._learning.names(variant, found.agreeing))
+            changed.update(self._learning.names(variant, apps - found.agreeing))
+        for variant, watched in self._watched[executor].items():
+            others = self._learning.apps(variant, without=changed)
+            of = [app for app in others if self._learning.name(variant, app) in slow]
+            # One that is newer may have been slow already.
+            before = watched.reference if watched.known_ns <= spell.since_ns else None
+            self._learning.undo(variant, of, spell.since_ns, before)
+
     def restore(self, factors: Mapping[tuple[ExecutorId, VariantName], float]) -> None:
         """Believe factors that held before a restart, of those not there when they come."""
         given: dict[ExecutorId, dict[VariantName, float]] = {}
@@ -266,6 +296,18 @@ class Corrections:
         self._calibration.profiles_corrected(executor)
         for watched in self._watched[executor].values():
             watched.begin_anew()
+
+
+def _known_before(watched: _Watched, spell: Spell) -> list[Seen]:
+    """Return a variant's batches of a spell that were held against what was learnt before it."""
+    reference = watched.reference
+    if reference is None or watched.known_ns > spell.since_ns:
+        return []
+    return [
+        seen
+        for seen, ended_ns in watched.seen
+        if spell.since_ns <= ended_ns <= spell.until_ns and reference.believed[seen.app]
+    ]
 
 
 def _ratio(watch: Watch, of_another: Drifted) -> float | None:

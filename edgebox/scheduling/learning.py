@@ -68,6 +68,8 @@ class Reference:
     """Its distributions are frozen."""
     samples: tuple[int, ...]
     """Of each application."""
+    believed: tuple[bool, ...]
+    """Whether what was seen of it was believed, and not the prior."""
     replaced: int
     """`Learning.replaced` then."""
 
@@ -142,7 +144,8 @@ class Learning:
             for d in distributions
         ]
         samples = tuple(d.samples for d in distributions)
-        return Reference(tabulate(frozen), samples, self.replaced(variant))
+        believed = tuple(d.known for d in distributions)
+        return Reference(tabulate(frozen), samples, believed, self.replaced(variant))
 
     def replaced(self, variant: VariantName) -> int:
         """Return how often an index has become that of another application."""
@@ -369,6 +372,9 @@ class Learning:
             of.news += 1
         self._news += 1
         tells = distribution.turns != turns or distribution.samples in _TELLING
+        if distribution.inferred and distribution.samples >= SAMPLES_ENOUGH:
+            distribution.infer(None)  # also where no more batches of several come
+            tells = True
         if tells:
             of.table = None
         if tells or self._news >= REFRESH_SAMPLES:

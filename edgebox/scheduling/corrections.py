@@ -267,7 +267,7 @@ class Corrections:
             of = [app for app in others if self._learning.name(variant, app) in slow]
             # One that is newer may have been slow already.
             before = watched.reference if watched.known_ns <= spell.since_ns else None
-            self._learning.undo(variant, of, spell.since_ns, before)
+            self._learning.undo(executor, variant, of, spell.since_ns, before)
 
     def restore(self, factors: Mapping[tuple[ExecutorId, VariantName], float]) -> None:
         """Believe factors that held before a restart, of those not there when they come."""

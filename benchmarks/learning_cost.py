@@ -14,7 +14,7 @@ from collections.abc import Callable
 import click
 
 from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
-from edgebox.scheduling.attribution import attribute
+from edgebox.scheduling.attribution import Ran, attribute
 from edgebox.scheduling.censored import Belief, Mixed, infer
 from edgebox.scheduling.drift import WINDOW
 from edgebox.scheduling.execution_times import ExecutionTimes
@@ -71,7 +71,7 @@ class Box:
             members = self._members()
             took_ns = times.profiled_ns(len(members), 3 * self._rng.uniform(0.8, 1.4))
             seen.append(reference.seen(members, times.sizes.index(len(members)), took_ns))
-        return lambda: attribute(seen, times.profile_fixed_ns, times.profile_slope_ns)
+        return lambda: attribute(Ran(seen, times.profile_fixed_ns, times.profile_slope_ns))
 
     def inference(self) -> Callable[[], object]:
         """Return what infers the work of applications of which few samples are known."""

@@ -44,6 +44,7 @@ from edgebox.runtime.box import Admission, Box, BoxEvent
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.chronicle import Chronicle
+from edgebox.runtime.decoding import THREADS_MIN
 from edgebox.runtime.drifts import drift_text
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
@@ -107,6 +108,8 @@ class App:
         self._opened = Opened()
         self._tasks: list[asyncio.Task[None]] = []
         self._minutes_since_collection = 0
+        self._not_kept = ""
+        """What people were last told of the database."""
         self._chronicle: Chronicle | None = None
         self._remembering: Remembering | None = None
         self._workshop: Workshop | None = None
@@ -142,7 +145,9 @@ class App:
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         config = self.config
-        storage = await Storage.open(config.storage.file, limits=config.storage.limits())
+        storage = await Storage.open(
+            config.storage.file, limits=config.storage.limits(), without_room=True
+        )
         try:
             await self._listen(storage)
         except BaseException:
@@ -168,6 +173,7 @@ class App:
                 self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
             except InvalidInputError as error:
                 self._box.note("warning", f"what was set for {known.camera} is damaged: {error}")
+        self._tell_not_kept()
         states = StateCache(self._box, self.lag)
         self._workshop = Workshop(config, self._box, storage)
         feed = Feed(self._box)
@@ -258,7 +264,7 @@ class App:
             executors=self._opened.executors,
             variants={v.name: v for family in found.families for v in family.offered},
             canvases=CanvasPool({family.name: family.input for family in found.families}),
-            decode_threads=self.config.inference.decode_threads or _default_decode_threads(),
+            decode_threads=_decode_threads(self.config.inference.decode_threads),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             tell=Callbacks(
                 advice=self.box.advised,
@@ -360,8 +366,6 @@ class App:
             )
 
     def _every_minute(self) -> None:
-        storage = self._storage
-        assert storage is not None
         self.box.end_minute()
         if self._remembering is not None and self._driver is not None:
             self._remembering.keep(self._driver.scheduler, self._driver.clock_ns())
@@ -369,10 +373,15 @@ class App:
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
             self._minutes_since_collection = 0
-        if storage.last_error:
-            self.box.note(
-                "error", f"the database cannot be written ({storage.last_error}); serving goes on"
-            )
+        self._tell_not_kept()
+
+    def _tell_not_kept(self) -> None:
+        """Tell people once why the database is not written, and again when it is for another."""
+        assert self._storage is not None
+        why, before = self._storage.last_error, self._not_kept
+        self._not_kept = why
+        if why and why != before:
+            self.box.note("error", f"the database cannot be written ({why}); serving goes on")
 
     # -- the journal --------------------------------------------------------------------------
 
@@ -452,6 +461,6 @@ def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _default_decode_threads() -> int:
-    # At least two, so that one camera's huge picture does not hold up everybody's.
-    return max(2, min(4, (os.cpu_count() or 1) // 2))
+def _decode_threads(configured: int) -> int:
+    by_cores = min(4, (os.cpu_count() or 1) // 2)
+    return max(THREADS_MIN, configured or by_cores)

@@ -159,7 +159,7 @@ class InferenceParameters:
         high=1_000_000,
     )
     batch_size_max: int = _key(16, "Largest batch that is profiled and used", low=1, high=128)
-    decode_threads: int = _key(0, "Threads that decode JPEG; 0: by the cores", low=0, high=512)
+    decode_threads: int = _key(0, "Threads for JPEG, at least 2; 0: by the cores", low=0, high=512)
     profile_s: float = _key(
         10.0, "Seconds a machine is measured for, the first time it is seen", low=1, high=3600
     )
@@ -463,6 +463,8 @@ def _checked(
         if name not in known:
             moved = MOVED.get(f"{section}.{name}")
             said = moved or f"there is no such key{_nearest(name, known)}"
+            if name in _repeated():
+                said = f"this is no key, but tables of their own, each begins with [[{name}]]"
             problems.append(f"{section}.{name}: {said}")
             continue
         checked = converted(known[name], value)

@@ -57,7 +57,13 @@ class Replacements:
         except BaseException:
             executor.abandon()
             raise
-        return replace(reopened, on_use=lambda: self._takes_the_place(executor))
+        ran = self._profiles()[lost]
+        problems = tuple(
+            f"{family.name} does not run on {lost} any more: {executor.failed[family.name]}"
+            for family in self._families
+            if family.name in executor.failed and any(v.name in ran for v in family.variants)
+        )
+        return replace(reopened, problems=problems, on_use=lambda: self._takes_the_place(executor))
 
     def _takes_the_place(self, executor: OnnxExecutor) -> None:
         """Have it closed instead of the one before it. On the loop, as `add`: none gets lost."""

@@ -1,4 +1,7 @@
-"""Has an executor on the CPU stand in for one on a GPU that cannot be opened any more."""
+"""Has an executor on the CPU stand in for one on a GPU that cannot be opened any more.
+
+Where nothing does, and a family is left that nothing runs, it says so.
+"""
 
 import asyncio
 import logging
@@ -6,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from edgebox.config import InferenceParameters
 from edgebox.domain.errors import EdgeboxError, ModelError
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.models import ExecutorId, FamilyName
 from edgebox.executors import open_in_time
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_spec import ExecutorSpec
 from edgebox.inference.family import Family
 from edgebox.measuring import measured
 from edgebox.replacements import Replacements
+from edgebox.runtime.availability import is_wedged
 from edgebox.runtime.box import Box
 from edgebox.scheduling.events import ExecutorStarted
 from edgebox.storage.database import Storage
@@ -53,6 +57,8 @@ class StandIns:
         self._prepare = prepare
         self._end_box = give_up
         self._asked: set[ExecutorId] = set()
+        self._told: set[FamilyName] = set()
+        """Families of which people know that nothing runs them any more."""
         self._tasks: set[asyncio.Task[None]] = set()
         """Those that are being prepared."""
         self._hopeless = False
@@ -66,6 +72,7 @@ class StandIns:
             task = asyncio.create_task(self._stand_in(lost, spec), name=f"open-{spec.id}")
             self._tasks.add(task)
             task.add_done_callback(self._ended)
+        self._tell_wedged()
 
     def give_up(self) -> None:
         """End the box, unless something is about to stand in."""
@@ -82,7 +89,28 @@ class StandIns:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        if not self._stopping:
+            self._tell_wedged()
         self._end_if_hopeless()
+
+    def _tell_wedged(self) -> None:
+        """Tell people once of each family that nothing runs any more, while others are served."""
+        executors = self._box.driver.scheduler.supervised
+        if self._tasks or all(of.hopeless for of in executors.values()):
+            return  # what is prepared may run it, or the whole box ends and says so
+        wedged = {
+            family.name
+            for family in self._families
+            if is_wedged(executors, [variant.name for variant in family.offered])
+        }
+        for name in sorted(wedged - self._told):
+            self._box.note(
+                "error",
+                f"{name} cannot run any more in this process: every executor that runs it is "
+                "wedged. Start edgebox again; if that does not help, look at the model and the "
+                "device",
+            )
+        self._told = wedged
 
     def _end_if_hopeless(self) -> None:
         if self._hopeless and not self._tasks and not self._stopping:

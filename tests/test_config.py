@@ -105,6 +105,7 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
         [inference]
         families = ["a", 1]
         xyzzy = 1
+        executors = []
         """,
     )
     assert sorted(found) == sorted(
@@ -123,6 +124,8 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             "executors[1].cores: must be a list of whole numbers, 0 or more, not [0, -1]",
             'executors[1].threads: must be a whole number from 0 to 512, not "all"',
             'inference.families: must be a list of texts, not ["a", 1]',
+            "inference.executors: this is no key, but tables of their own, each begins with "
+            "[[executors]]",
             "inference.xyzzy: there is no such key (there are: families, models, family, "
             "memory_limit_mb, batch_size_max, decode_threads, profile_s)",
         ]

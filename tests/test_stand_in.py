@@ -51,7 +51,10 @@ class Bench:
         self.ended = 0
         self.fed: list[object] = []
         driver = SimpleNamespace(
-            add=lambda *_: None, feed=self.fed.append, serves=lambda variant: True
+            add=lambda *_: None,
+            feed=self.fed.append,
+            serves=lambda variant: True,
+            scheduler=SimpleNamespace(supervised={}),
         )
         box = SimpleNamespace(
             note=lambda level, text: self.notes.append(text), driver=driver, profiles={}

@@ -48,7 +48,7 @@ _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 _PATH = re.compile(r"(/[!-~]*)?")
 """Of an address, as it goes into a request's first line."""
 _WORTH_ANOTHER_TRY = frozenset(
-    ("camera_in_use", "box_full", "no_capacity", "silent", "too_slow", "too_fast")
+    ("camera_in_use", "box_full", "no_capacity", "silent", "too_slow", "too_fast", "unavailable")
 )
 
 

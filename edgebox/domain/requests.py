@@ -34,7 +34,7 @@ class DropReason(StrEnum):
     OVERLOAD = "overload"
     """Too many frames of this camera, or of all, are at the box."""
     FAILED = "failed"
-    """The model failed on its batch."""
+    """The model failed on its batch, or no executor that runs it is up."""
     DEPARTED = "departed"
     """Its camera left before the answer."""
     SHUTDOWN = "shutdown"

@@ -35,6 +35,7 @@ from edgebox.inference.sessions import (
     runtime_version,
 )
 from edgebox.inference.zoo import Zoo, load_zoo
+from edgebox.storage.connecting import has_room
 from edgebox.storage.glance import glance
 
 _GIB = 1 << 30
@@ -378,6 +379,9 @@ def check_storage(file: str) -> Finding:
     problem = _storage_problem(path, place)
     if problem:
         return Finding("Database", Health.FAIL, problem, "name another file in storage.path")
+    if not has_room(place if place.is_dir() else place.parent):
+        found = f"{path}: its disk is full: a box serves, but keeps nothing"
+        return Finding("Database", Health.WARN, found, "make room, then start the box again")
     free_bytes = shutil.disk_usage(place).free
     found = f"{path} ({free_bytes / _GIB:.1f} GiB free)"
     if free_bytes < _GIB // 8:

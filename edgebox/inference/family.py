@@ -73,6 +73,26 @@ class ModelFile:
     path: Path
     sha256: str
 
+    def check(self) -> None:
+        """Read the file and hold it against its checksum; blocks.
+
+        Raises:
+            ModelError: it is missing, or not what was described.
+        """
+        manifest, name = self.path.parent / MANIFEST, self.path.name
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            raise ModelError(f"{manifest}: file names {name!r}, which is missing") from None
+        except OSError as error:
+            raise ModelError(f"{manifest}: file: {error}") from None
+        digest = sha256(content).hexdigest()
+        if digest != self.sha256:
+            raise ModelError(
+                f"{manifest}: sha256 does not match {name} (its sha256 is {digest}): "
+                "the file is damaged, incomplete or not the one the manifest describes"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

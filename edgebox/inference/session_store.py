@@ -146,6 +146,8 @@ class SessionStore:
 
     def _open(self, file: ModelFile, provider: Provider) -> Session:
         settings, family = self._settings, self._files[file.path][1]
+        # It may have been changed since the box started, and its profiles are of the old one.
+        file.check()
         engines = settings.engine_folder
         if engines is not None:
             # Engines fit one release of the library and one model only, and nothing checks that.

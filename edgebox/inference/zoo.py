@@ -3,7 +3,6 @@
 A broken family never stops the others: it becomes a `problem` that names file and key.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +38,8 @@ class Zoo:
             if family.name == name:
                 return family
         known = ", ".join(family.name for family in self.families) or "none"
-        raise ModelError(f"there is no model family {name!r} (families: {known})")
+        left_out = "".join(f"; left out: {problem}" for problem in self.problems)
+        raise ModelError(f"there is no model family {name!r} (families: {known}){left_out}")
 
 
 def bundled_folders() -> list[Path]:
@@ -103,25 +103,9 @@ def load_family(folder: Path) -> Family:
     family = read_manifest(manifest)
     fixed = None
     for file in family.model_files:
-        _check_content(manifest, file)
+        file.check()
         fixed = _check_graph(manifest, family, file, fixed)
     return replace(family, batch_size_fixed=fixed)
-
-
-def _check_content(manifest: Path, file: ModelFile) -> None:
-    name = file.path.name
-    try:
-        content = file.path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"{manifest}: file names {name!r}, which is missing") from None
-    except OSError as error:
-        raise ModelError(f"{manifest}: file: {error}") from None
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != file.sha256:
-        raise ModelError(
-            f"{manifest}: sha256 does not match {name} (its sha256 is {digest}): "
-            "the file is damaged, incomplete or not the one the manifest describes"
-        )
 
 
 def _check_graph(manifest: Path, family: Family, file: ModelFile, fixed: int | None) -> int | None:

@@ -58,6 +58,7 @@ ERROR_CODES = {
         ErrorCode("replaced", 4010, "a newer connection of the same camera took over"),
         ErrorCode("no_capacity", 4011, "to serve this camera would take the service of others"),
         ErrorCode("too_fast", 4012, "more small messages a second than the box takes"),
+        ErrorCode("unavailable", 4013, "no executor that runs its model family is up just now"),
     )
 }
 

@@ -8,20 +8,21 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, VariantName
+from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, Rule
 from edgebox.link.transit import TransitEstimator
+from edgebox.runtime.availability import unserved_because
 from edgebox.runtime.cameras import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
@@ -35,6 +36,7 @@ from edgebox.runtime.refusals import (
     CameraInUseError,
     NoCapacityError,
     Refusals,
+    UnavailableError,
 )
 from edgebox.runtime.repeats import NOTICES_PER_MINUTE, Repeats
 from edgebox.scheduling.events import (
@@ -44,7 +46,6 @@ from edgebox.scheduling.events import (
     CameraOpened,
     LinkMeasured,
 )
-from edgebox.scheduling.supervision import ExecutorState
 from edgebox.storage.rows import Level
 
 _log = logging.getLogger(__name__)
@@ -178,16 +179,13 @@ class Box:
         """Say whether cameras are welcome."""
         return not self.not_ready_because
 
-    @property
-    def unserved_because(self) -> str:
-        """Why no frame can be answered now; empty: one can."""
+    def unserved_because(self, variants: Iterable[Variant] | None = None) -> str:
+        """Say why no frame can be answered now, or by none of these variants; empty: one can."""
         if self._driver is None or not self.ready:
             return self.not_ready_because
-        supervised = self._driver.scheduler.supervised
-        if any(of.state is ExecutorState.UP for of in supervised.values()):
-            return ""
-        how = ", ".join(f"{executor} is {of.state.value}" for executor, of in supervised.items())
-        return f"no executor is up: {how}"
+        names = None if variants is None else [variant.name for variant in variants]
+        driver = self._driver
+        return unserved_because(driver.scheduler.supervised, driver.clock_ns(), names)
 
     def note(self, level: Level, text: str, camera: str | None = None) -> None:
         """Tell people of something: on the page, in the log and in the database."""
@@ -227,6 +225,7 @@ class Box:
             CameraInUseError: another one with this name is connected.
             BoxFullError: no more cameras fit.
             NoCapacityError: others would lose their service.
+            UnavailableError: no executor that runs its family is up.
         """
         async with self._opening:
             self._check_names(camera.id, session.address)
@@ -234,6 +233,7 @@ class Box:
                 self._check_place(camera, instance)
                 in_force = self.overrides.get(camera.id, NOTHING_SET).applied_to(camera)
                 await self._check_capacity(in_force)
+                self._check_executors(camera.family)
             except REFUSALS as error:
                 self.refusals.add(camera.id, session.address, error)
                 raise
@@ -277,6 +277,10 @@ class Box:
                 f"rate_hz or min_rate_hz, or a longer slo_ms; or try again in {RETRY_S} s or "
                 "when another camera has left"
             )
+
+    def _check_executors(self, family: FamilyName) -> None:
+        if because := self.unserved_because(self.families[family].offered):
+            raise UnavailableError(f"{family} cannot run now: {because}. Try again")
 
     def _take_on(
         self, camera: Camera, agent: str, instance: str | None, session: Session
@@ -416,7 +420,14 @@ class Box:
                 observe(record, frame, ending)
 
         frame = FrameAtBox(
-            request, jpeg, header.width_px, header.height_px, transit.return_ns, ended, header.frame
+            request,
+            jpeg,
+            header.width_px,
+            header.height_px,
+            transit.return_ns,
+            ended,
+            header.frame,
+            record.camera.family,
         )
         if arrived.invalid_because:
             frame.ended = True

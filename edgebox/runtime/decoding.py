@@ -1,8 +1,9 @@
 """Decides whose picture is decoded next.
 
 Decoding is shared by all who send pictures, and one picture can take a second. So senders share
-the threads by time, not by pictures, and those who are known to be slow, or have several pictures
-in work, always leave one thread to the others. The process ends without waiting for the threads.
+the threads by time, not by pictures, and all but those who are known to be quick always leave one
+thread to these. Whoever is not known yet may be slow: else those who come under ever new names
+would have all threads. The process ends without waiting for the threads.
 """
 
 import time
@@ -15,6 +16,8 @@ from edgebox.runtime.threads import DaemonPool, Patience, Work
 
 DECODE_LIMIT_NS = round(RUN_LIMIT_S * 1e9)
 """A thread whose picture takes longer hangs: what a picture can take is bounded to seconds."""
+THREADS_MIN = 2
+"""With one there is none to leave to others."""
 SLOW_NS = 50_000_000
 """Pictures that take longer are not quick. One of 1920 x 1080 px takes about 15 ms."""
 _GUESS_NS = 5_000_000
@@ -27,8 +30,9 @@ _SENDERS_KEPT = 1_024
 class _Sender:
     used_ns: float = 0.0
     """Decoding time it has had, as fair queueing counts it: not below what the others had."""
-    lately_ns: float = _GUESS_NS
-    """What its pictures take: the last one, or half of what it was if that is more."""
+    lately_ns: float | None = None
+    """What its pictures take: the last one, or half of what it was if that is more; None: it is
+    not known."""
     waiting: deque[Work] = field(default_factory=deque)
     running: int = 0
 
@@ -38,7 +42,8 @@ class _Sender:
         One picture of a sender whose pictures were quick is no risk.
         """
         running = self.running + more
-        return 0 if self.lately_ns <= SLOW_NS and running <= 1 else running
+        quick = self.lately_ns is not None and self.lately_ns <= SLOW_NS
+        return 0 if quick and running <= 1 else running
 
 
 class FairQueue:
@@ -81,7 +86,8 @@ class FairQueue:
             return None
         sender = min(ready, key=lambda each: each.used_ns)
         self._now_ns = sender.used_ns
-        taken = Taken(sender, sender.waiting.popleft(), sender.lately_ns)
+        guess_ns = _GUESS_NS if sender.lately_ns is None else sender.lately_ns
+        taken = Taken(sender, sender.waiting.popleft(), guess_ns)
         sender.running += 1
         sender.used_ns += taken.charged_ns
         return taken
@@ -91,7 +97,7 @@ class FairQueue:
         sender = taken.sender
         sender.running -= 1
         sender.used_ns += took_ns - taken.charged_ns
-        sender.lately_ns = max(float(took_ns), (sender.lately_ns) / 2)
+        sender.lately_ns = max(float(took_ns), (sender.lately_ns or 0.0) / 2)
 
     def clear(self) -> None:
         """Forget everything that waits."""

@@ -19,9 +19,16 @@ from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.inference.executor import BatchResult, Executor
 from edgebox.runtime.applications import Applications
+from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.decoding import DECODE_LIMIT_NS, decode_pool
-from edgebox.runtime.frames import DROP_MESSAGES, Answer, Ending, FrameAtBox, Refusal, Timing
+from edgebox.runtime.frames import (
+    Answer,
+    Ending,
+    FrameAtBox,
+    Refusal,
+    Timing,
+)
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.meters import ExecutorMeter
@@ -29,6 +36,7 @@ from edgebox.runtime.observed import Observed
 from edgebox.runtime.planning_thread import Planner, PlanningThread
 from edgebox.runtime.preparation import CanvasPool, prepare
 from edgebox.runtime.repeats import FailedBatches
+from edgebox.runtime.running import RunningBatches
 from edgebox.runtime.samples import Samples
 from edgebox.runtime.supervisor import Opener, Supervisor
 from edgebox.runtime.threads import Patience
@@ -128,6 +136,7 @@ class Driver:
         self._tell = tell
         self._loop: asyncio.AbstractEventLoop | None = None
         self._frames: dict[RequestId, FrameAtBox] = {}
+        self._running = RunningBatches()
         self._samples = Samples(self._executors, canvases, self._from_thread, self._sampled)
         self.loads = Loads(loaders or {}, self._from_thread, self.feed, clock_ns)
         self.supervisor = Supervisor(
@@ -136,7 +145,7 @@ class Driver:
             self._from_thread,
             opener=opener,
             feed=self.feed,
-            left_behind=lambda executor: self._running.pop(executor, None),
+            left_behind=self._running.end,
             give_up=tell.give_up,
             not_opened=tell.not_opened,
             told=tell.told,
@@ -144,7 +153,6 @@ class Driver:
         )
         self.observed = Observed()
         self.failed_batches = FailedBatches(_log)
-        self._running: dict[ExecutorId, tuple[Infer, BatchResult | None]] = {}
         self._inbox: deque[Event | None] = deque()
         self._draining = False
         self._timer: asyncio.TimerHandle | None = None
@@ -351,12 +359,12 @@ class Driver:
     # -- inference --------------------------------------------------------------------------
 
     def _infer(self, order: Infer) -> None:
-        self._running[order.executor] = (order, None)
-        canvases = [
-            canvas
-            for request in order.requests
-            if (canvas := self._frames[request].canvas) is not None
-        ]
+        self._running.begin(order)
+        canvases = []
+        for frame in map(self._frames.__getitem__, order.requests):
+            frame.batched = True
+            if frame.canvas is not None:
+                canvases.append(frame.canvas)
         future = self._executors[order.executor].submit(order.variant, canvases, order.batch_size)
         future.add_done_callback(
             lambda done: self._from_thread(lambda: self._batch_done(order, done))
@@ -364,19 +372,21 @@ class Driver:
 
     def _batch_done(self, order: Infer, done: "Future[BatchResult]") -> None:
         # Of an executor that was lost it comes too late: the core only notes that it came.
-        late = self._running.get(order.executor, (None, None))[0] is not order
+        late = not self._running.is_running(order)
         error = done.exception()
         if error is not None:
+            if not late:
+                self._running.end(order.executor)
             self._batch_failed(order, error, late=late)
             self.feed(BatchFailed(order.executor, order.batch))
         else:
             result = done.result()
             if not late:
-                self._running[order.executor] = (order, result)
+                self._running.came_back(order, result)
                 self._measured(order, result)
             self.feed(BatchCompleted(order.executor, order.batch, result.took_ns))
-        if not late and self._running.get(order.executor, (None, None))[0] is order:
-            del self._running[order.executor]
+            if self._running.is_running(order):
+                self._running.end(order.executor)
 
     def _batch_failed(self, order: Infer, error: BaseException, *, late: bool) -> None:
         if late:
@@ -415,7 +425,7 @@ class Driver:
     # -- endings ----------------------------------------------------------------------------
 
     def _finish(self, request_id: RequestId, outcome: Outcome, now_ns: int) -> None:
-        order, result = self._batch_of(request_id)
+        order, result = self._running.result_of(request_id)
         frame = self._end(request_id)
         position = order.requests.index(request_id)
         request = frame.request
@@ -439,19 +449,21 @@ class Driver:
             frame, Answer(outcome, order.variant, detections, timing, worth, mismatched)
         )
 
-    def _batch_of(self, request_id: RequestId) -> tuple[Infer, BatchResult]:
-        for order, result in self._running.values():
-            if result is not None and request_id in order.requests:
-                return order, result
-        raise KeyError(f"request {request_id} finished without a batch")
-
     def _drop(self, request_id: RequestId, reason: DropReason) -> None:
         frame = self._end(request_id)
-        because = frame.invalid_because if reason is DropReason.INVALID else ""
+        runs_on = self._running.executor_of(request_id)
         # A thread may still be writing or reading the canvas: then it goes its own way.
-        if not frame.preparing and not self._in_a_batch(request_id):
+        if not frame.preparing and runs_on is None:
             self._canvases.give_back(frame)
-        self._tell_ending(frame, Refusal(reason, because or DROP_MESSAGES[reason]))
+        because = dropped_because(
+            frame,
+            reason,
+            runs_on,
+            executors=self.scheduler.supervised,
+            offered=self._variants.values(),
+            now_ns=self.clock_ns(),
+        )
+        self._tell_ending(frame, Refusal(reason, because))
         frame.jpeg = b""  # it may still wait for a thread, which need not keep megabytes
 
     def _tell_ending(self, frame: FrameAtBox, ending: Ending) -> None:
@@ -459,13 +471,6 @@ class Driver:
             frame.on_end(frame, ending)
         except Exception:  # one listener's defect must not stop the others' frames
             _log.exception("telling the ending of request %d failed", frame.request.id)
-
-    def _in_a_batch(self, request_id: RequestId) -> bool:
-        """Say whether an executor's thread may still read this frame's canvas."""
-        return any(
-            result is None and request_id in order.requests
-            for order, result in self._running.values()
-        )
 
     def _end(self, request_id: RequestId) -> FrameAtBox:
         frame = self._frames.pop(request_id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.models import FamilyName, VariantName
 from edgebox.domain.requests import DropReason, Outcome, Request
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
@@ -94,22 +94,27 @@ class FrameAtBox:
     on_end: Callable[["FrameAtBox", Ending], None]
     number: int = 0
     """Its camera's own number for it."""
+    family: FamilyName | None = None
+    """What its camera asked for; None: its request names the variant."""
     rgb: NDArray[np.uint8] | None = None  #: (h, w, 3); in place of a JPEG
     canvas: NDArray[np.uint8] | None = None  #: (h, w, 3) RGB, the variant's input
     canvas_of: VariantName | None = None
     placement: Placement | None = None
     invalid_because: str = ""
     preparing: bool = False
+    batched: bool = False
+    """It has been given to an executor."""
     ended: bool = False
 
 
+BATCH_FAILED = "the model failed on this batch; the box's log says why"
 DROP_MESSAGES = {
     DropReason.SENDER: "never sent",
     DropReason.QUEUE: "waiting behind other work, it could no longer be answered by its deadline",
     DropReason.INFEASIBLE: "on arrival there was too little time left before its deadline",
     DropReason.INVALID: "not a picture this box can decode",
     DropReason.OVERLOAD: "too many frames are waiting at the box; the newest ones win",
-    DropReason.FAILED: "the model failed on this batch; the box's log says why",
+    DropReason.FAILED: "the model failed on its batch, or no executor that runs it was up",
     DropReason.DEPARTED: "its camera left before the answer",
     DropReason.SHUTDOWN: "the box is stopping",
 }

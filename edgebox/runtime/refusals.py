@@ -36,7 +36,14 @@ class NoCapacityError(EdgeboxError):
     code = "no_capacity"
 
 
-REFUSALS = (CameraInUseError, BoxFullError, NoCapacityError)
+class UnavailableError(EdgeboxError):
+    """No executor that runs this camera's model family is up just now."""
+
+    http_status = 503
+    code = "unavailable"
+
+
+REFUSALS = (CameraInUseError, BoxFullError, NoCapacityError, UnavailableError)
 
 
 class Refusals:

@@ -41,6 +41,8 @@ class Reopened:
     limited: MemoryLimited | None = None
     """Where its memory is limited: what it holds now."""
     loader: Loader | None = None
+    problems: tuple[str, ...] = ()
+    """What it ran before and does not run any more, and why."""
     on_use: Callable[[], None] = lambda: None
     """Called on the loop once it has the place."""
 
@@ -131,7 +133,8 @@ class Supervisor:
         self.last_losses[order.executor] = text
         if order.cause is not LossCause.OPENING:
             self._executors[order.executor].abandon()
-        self._told("error", f"{order.executor} is lost: {text}")
+        wedged = "; it is wedged and is not opened anew" if order.wedged else ""
+        self._told("error", f"{order.executor} is lost: {text}{wedged}")
         if order.wedged:
             self._not_opened(order.executor)
 
@@ -165,8 +168,8 @@ class Supervisor:
                 raise EdgeboxError("there is nobody to open it anew")
             reopened = self._opener(executor)
         except Exception as error:  # whatever it is, the core must be told
-            level = logging.ERROR if isinstance(error, EdgeboxError) else logging.CRITICAL
-            _log.log(level, "%s cannot be opened anew: %s", executor, error)
+            if not isinstance(error, EdgeboxError):
+                _log.critical("opening %s failed", executor, exc_info=error)
             text = str(error)
             self._from_thread(lambda: self._open_failed(executor, text))
             return
@@ -185,6 +188,8 @@ class Supervisor:
             self._loads.use(executor, reopened.loader)
         reopened.on_use()
         self._told("info", f"{executor} is back: {reopened.executor.device}")
+        for problem in reopened.problems:
+            self._told("error", problem)
         self._feed(ExecutorStarted(executor, reopened.profiles, took_ns))
         if reopened.limited is not None:
             self._feed(reopened.limited)

@@ -21,7 +21,8 @@ left to the slowdown (`calibration`).
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -81,20 +82,43 @@ class Attribution:
     """Whether the factor, however small, is better than none."""
 
 
-def attribute(
-    batches: Sequence[Seen],
-    fixed_ns: float,
-    slope_ns: Floats,
-) -> Attribution:
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Batches of one variant."""
+
+    batches: Sequence[Seen]
+    """At least one."""
+    fixed_ns: float
+    """Time of a batch without any work."""
+    slope_ns: Floats
+    """(sizes,): time per unit of work."""
+
+
+def attribute(ran: Ran) -> Attribution:
     """Say by which factor the executor's speed has changed, if it has.
 
     Costs 1 to 1.6 ms for 128 batches of 1 to 64 applications (`benchmarks.learning_cost`).
-
-    Args:
-        batches: of one variant, at least one.
-        fixed_ns: time of a batch without any work.
-        slope_ns: (sizes,): time per unit of work.
     """
+    return attribute_together([ran])[0]
+
+
+def attribute_together(variants: Sequence[Ran]) -> list[Attribution]:
+    """Return one factor for all of an executor's variants, with the applications of each.
+
+    An application may have changed on each of them by itself.
+    """
+    first = np.cumsum([0, *(1 + max(b.app for b in ran.batches) for ran in variants)]).tolist()
+    apps = [at + b.app for at, ran in zip(first, variants, strict=False) for b in ran.batches]
+    found = _best(np.concatenate([_likelihoods(ran) for ran in variants]), np.array(apps))
+    return [
+        replace(found, agreeing=frozenset(app - at for app in found.agreeing if at <= app < after))
+        for at, after in pairwise(first)
+    ]
+
+
+def _likelihoods(ran: Ran) -> Floats:
+    """Return how likely each batch is at each shift, (batches, shifts), as logarithms."""
+    batches, fixed_ns, slope_ns = ran.batches, ran.fixed_ns, ran.slope_ns
     bins = np.rint(_bin_of(np.array([b.took_ns for b in batches]))).astype(np.intp)
     low, high = int(bins.min()) - REACH, int(bins.max()) + REACH
     edges_ns = 2.0 ** ((np.arange(low - 1, high + 3) - 0.5) / BINS_PER_OCTAVE)
@@ -103,8 +127,8 @@ def attribute(
         of_bins = (bins[places] - low)[:, None] - _SHIFTS
         share[places] = np.take_along_axis(_shares(cdf), of_bins, axis=1)
     known, total = _seen_before(batches, bins)
-    each = np.log((known + PRIOR_BATCHES * share) / (total + PRIOR_BATCHES))
-    return _best(each, np.array([b.app for b in batches]))
+    each: Floats = np.log((known + PRIOR_BATCHES * share) / (total + PRIOR_BATCHES))
+    return each
 
 
 def _expected(

@@ -5,6 +5,7 @@ Pure: no clock, no I/O. Values come from `BatchCompleted` and `RequestPrepared`.
 
 from bisect import bisect_left, insort
 from collections import deque
+from dataclasses import dataclass
 
 from edgebox.domain.models import ExecutorId
 from edgebox.scheduling.parameters import SchedulerParameters
@@ -68,6 +69,25 @@ class RecentValues:
         self._ordered = [value / 2 for value in self._ordered]
 
 
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A time for which an executor was slower than usual."""
+
+    since_ns: int
+    """When the first batch of it ended."""
+    until_ns: int
+    """And the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A spell that has begun."""
+
+    since_ns: int
+    usual: float
+    """The slowdown of before."""
+
+
 class Calibration:
     """Slowdown of every executor and the fixed costs of a frame, over recent windows.
 
@@ -84,6 +104,11 @@ class Calibration:
         self._slowdown: dict[ExecutorId, float] = {}
         self._slower: dict[ExecutorId, list[float]] = {}
         """Excesses of the last batches in a row that were slower than known."""
+        self._batches: dict[ExecutorId, deque[tuple[int, float]]] = {}
+        """When the last batches ended, and the excess of each."""
+        self._spells: dict[ExecutorId, _Begun] = {}
+        self._over: dict[ExecutorId, Spell] = {}
+        """That nobody has asked for."""
         self._idle_since_ns: dict[ExecutorId, int] = {}
         self._prepare = RecentValues(parameters.prepare_window, parameters.prepare_initial_ns)
         self._overhead: dict[ExecutorId, RecentValues] = {}
@@ -99,11 +124,16 @@ class Calibration:
         self._excess[executor] = RecentValues(self._parameters.slowdown_window, 0.0)
         self._slowdown[executor] = 1.0
         self._slower[executor] = []
+        self._batches[executor] = deque(maxlen=self._parameters.slowdown_window)
+        self._spells.pop(executor, None)
+        self._over.pop(executor, None)
 
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Forget an executor."""
         del self._excess[executor], self._slowdown[executor], self._slower[executor]
-        del self._idle_since_ns[executor], self._overhead[executor]
+        del self._idle_since_ns[executor], self._overhead[executor], self._batches[executor]
+        self._spells.pop(executor, None)
+        self._over.pop(executor, None)
 
     def batch_completed(
         self, executor: ExecutorId, expected_ns: int, took_ns: int, now_ns: int
@@ -119,11 +149,32 @@ class Calibration:
         excess = self._excess[executor]
         value = max(0.0, took_ns / max(1, expected_ns) - 1)
         excess.add(value)
+        self._batches[executor].append((now_ns, value))
         surely = self._surely(executor, value)
         if surely is not None:
             excess.raise_quantile(self._parameters.slowdown_quantile, surely)
         self._settle(executor)
         self._idle_since_ns[executor] = now_ns
+
+    def _stretch(self, executor: ExecutorId, usual: float) -> Spell:
+        """Return the stretch of the last batches that has most slow ones too many.
+
+        Too many are more than may be above `slowdown_quantile`.
+        """
+        slow, q = usual - 1 + SLOWDOWN_NEWS, self._parameters.slowdown_quantile
+        most = total = 0.0
+        began_ns, found = 0, Spell(0, 0)
+        for ended_ns, excess in self._batches[executor]:
+            if total <= 0:
+                total, began_ns = 0.0, ended_ns
+            total += q if excess >= slow else q - 1
+            if total > most:
+                most, found = total, Spell(began_ns, ended_ns)
+        return found
+
+    def spell_over(self, executor: ExecutorId) -> Spell | None:
+        """Return the spell for which an executor was slow, once, when it is over."""
+        return self._over.pop(executor, None)
 
     def batch_failed(self, executor: ExecutorId, now_ns: int) -> None:
         """Note that an executor is idle again without having told anything about its speed."""
@@ -180,6 +231,17 @@ class Calibration:
         faster = measured - 1 <= SLOWDOWN_FADED * (known - 1) and known - measured >= _STEP / 2
         if measured - known >= SLOWDOWN_NEWS or faster:
             self._slowdown[executor] = round(measured * SLOWDOWN_STEPS) / SLOWDOWN_STEPS
+            self._note_spell(executor, known)
+
+    def _note_spell(self, executor: ExecutorId, before: float) -> None:
+        """Note whether a slowdown that was this before begins or ends a spell."""
+        known, begun = self._slowdown[executor], self._spells.get(executor)
+        if begun is None and known > before:
+            self._spells[executor] = _Begun(self._stretch(executor, before).since_ns, before)
+        elif begun is not None and known - begun.usual < SLOWDOWN_NEWS:
+            until_ns = self._stretch(executor, begun.usual).until_ns
+            self._over[executor] = Spell(begun.since_ns, until_ns)
+            del self._spells[executor]
 
     @property
     def prepare_ns(self) -> int:

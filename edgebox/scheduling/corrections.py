@@ -21,10 +21,11 @@ from dataclasses import dataclass, field
 
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
-from edgebox.scheduling.attribution import Attribution, Seen, attribute
-from edgebox.scheduling.calibration import Calibration
+from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute, attribute_together
+from edgebox.scheduling.batch_times import BatchTimes
+from edgebox.scheduling.calibration import Calibration, Spell
 from edgebox.scheduling.drift import FAST, SLOW, WINDOW, Drifted, Watch
-from edgebox.scheduling.events import TellDrift
+from edgebox.scheduling.events import Infer, TellDrift
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning, Reference
 from edgebox.scheduling.ledger import RunningBatch
@@ -56,6 +57,9 @@ class _Watched:
     watch: Watch
     reference: Reference | None = None
     """What was learnt when its batches were last found to agree with it."""
+    own: Reference | None = None
+    """The same, but of applications of which nothing was known then what was known of them first:
+    how long they are is not the executor's speed."""
     known_ns: int = 0
     """When the reference was made."""
     seen: deque[tuple[Seen, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
@@ -70,7 +74,7 @@ class _Watched:
         """Hold batches against what is known from now on."""
         self.watch.clear()
         self.seen.clear()
-        self.reference = self.suspected = None
+        self.reference = self.own = self.suspected = None
         self.unchecked = 0
 
 
@@ -91,6 +95,8 @@ class Corrections:
         self._calibration = calibration
         self._measured: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
         self._watched: dict[ExecutorId, dict[VariantName, _Watched]] = {}
+        self._ratios: dict[ExecutorId, dict[str, float]] = {}
+        """By application, the last batch's time by that of the reference."""
         self.factors: dict[ExecutorId, dict[VariantName, float]] = {}
         """By executor and variant; 1 where not named."""
 
@@ -106,6 +112,7 @@ class Corrections:
             variant: _Watched(Watch(self._after_ns)) for variant in self._measured[executor]
         }
         self.factors[executor] = {}
+        self._ratios[executor] = {}
         held = {
             variant: factors[variant]
             for variant, measured in self._measured[executor].items()
@@ -116,7 +123,7 @@ class Corrections:
 
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Stop watching an executor; what its profiles are multiplied by holds when it is back."""
-        del self._watched[executor]
+        del self._watched[executor], self._ratios[executor]
 
     def batch_completed(
         self, batch: RunningBatch, apps: Sequence[str], took_ns: int, now_ns: int
@@ -143,11 +150,11 @@ class Corrections:
             or reference.replaced != self._learning.replaced(variant)
         ):
             watched.begin_anew()
-            reference = watched.reference = self._learning.reference(variant)
+            reference = watched.reference = watched.own = self._learning.reference(variant)
             watched.known_ns = now_ns
         seen = reference.seen(indices, times.sizes.index(size), took_ns)
         # No executor is slow because of requests that are known to be long.
-        expected_ns = round(times.profiled_ns(size, seen.longest.quantile(self._slowdown_quantile)))
+        expected_ns = round(self._expected_ns(times, infer, seen, indices))
         self._calibration.batch_completed(executor, expected_ns, took_ns, now_ns)
         watched.seen.append((seen, now_ns))
         usual_ns = times.profiled_ns(size, seen.longest.quantile(0.5))
@@ -156,6 +163,35 @@ class Corrections:
         if drifted is None and watched.unchecked < CHECKED_EVERY:
             return []
         return self._look(executor, variant, drifted, now_ns)
+
+    def _expected_ns(
+        self, times: BatchTimes, batch: Infer, seen: Seen, apps: Sequence[int]
+    ) -> float:
+        """Return the time to hold a batch against: that of `slowdown_quantile`.
+
+        It is that of the reference. Of an application of which nothing was known then, only how
+        others fare tells a long one from a slow executor: where one of them took less of its own
+        time, the difference is no slowdown, for an executor is slow with all of them. Then it is
+        held against what was known of it first, and until then against its own samples.
+        """
+        executor, variant, size = batch.executor, batch.variant, batch.batch_size
+        watched, q = self._watched[executor][variant], self._slowdown_quantile
+        reference, own = watched.reference, watched.own
+        assert reference is not None
+        assert own is not None
+        usual_ns = times.profiled_ns(size, seen.longest.quantile(q))
+        owner, ratios = self._learning.name(variant, seen.app), self._ratios[executor]
+        ratios[owner] = ratio = seen.took_ns / max(1.0, usual_ns)
+        common = min((of for name, of in ratios.items() if name != owner), default=ratio)
+        if reference.believed[seen.app] or common >= ratio:
+            return usual_ns
+        distributions = self._learning.distributions(variant)
+        if any(distributions[app].known and not own.believed[app] for app in apps):
+            own = watched.own = self._learning.reference(variant, own)
+        hardly_known = (distributions[app] for app in frozenset(apps) if not own.believed[app])
+        samples = (of.sampled_quantile(q) for of in hardly_known if of.samples)
+        own_ns = times.profiled_ns(size, max(own.table.longest(apps).quantile(q), *samples, 0.0))
+        return max(usual_ns, min(own_ns, seen.took_ns / max(1.0, common)))
 
     def confirmed_ns(self, executor: ExecutorId, variant: VariantName) -> int | None:
         """Return when batches last agreed with a variant's corrected profile; None: none did."""
@@ -172,11 +208,11 @@ class Corrections:
         watched.unchecked = 0
         seen = [each for each, _ in watched.seen]
         of = times.profile_fixed_ns, times.profile_slope_ns
-        found = attribute(seen, *of)
+        found = attribute(Ran(seen, *of))
         if found.factor == 1:
             watched.suspected, watched.confirmed_ns = None, now_ns
             # What has only just begun to change must not be believed before it is understood.
-            if not found.shifted and not attribute(seen[-NEWEST:], *of).shifted:
+            if not found.shifted and not attribute(Ran(seen[-NEWEST:], *of)).shifted:
                 watched.begin_anew()
             elif drifted is not None:
                 watched.watch.clear()
@@ -210,6 +246,11 @@ class Corrections:
             after[name] = _bounded(before.get(name, 1.0) * times)
         others = {name for name, factor in after.items() if factor != before.get(name, 1.0)}
         self._undo(executor, variant, others - {variant}, found, drifted.since_ns)
+        changed = {seen.app for seen, _ in every[variant].seen} - found.agreeing
+        longer = after[variant] / before.get(variant, 1.0)
+        for app in changed:  # what was learned of it since is relative to the profile of before
+            since_ns = self._of_unknown_speed_ns(executor, variant, app, drifted.since_ns)
+            self._learning.rescale(executor, variant, app, since_ns, 1 / longer)
         self._correct(executor, after)
         apps = self._learning.names(variant, found.agreeing)
         return TellDrift(executor, variant, ratio, after[variant], drifted.since_ns, apps)
@@ -229,7 +270,9 @@ class Corrections:
         what was learnt.
         """
         every, learning = self._watched[executor], self._learning
-        learning.undo(executor, variant, found.agreeing, since_ns, every[variant].reference)
+        for app in sorted(found.agreeing):
+            of_app_ns = self._of_unknown_speed_ns(executor, variant, app, since_ns)
+            learning.undo(executor, variant, [app], of_app_ns, every[variant].reference)
         seen = {seen.app for seen, _ in every[variant].seen}
         changed = learning.names(variant, seen - found.agreeing)
         for other in sorted(others):
@@ -238,6 +281,46 @@ class Corrections:
             before = of.reference if of.known_ns <= since_ns else None
             apps = learning.apps(other, without=changed)
             learning.undo(executor, other, apps, since_ns, before)
+
+    def _of_unknown_speed_ns(
+        self, executor: ExecutorId, variant: VariantName, app: int, since_ns: int
+    ) -> int:
+        """Return from when on what an executor told of an application may be due to its drift.
+
+        Of one of which nothing was known when the reference was made, all that it told.
+        """
+        reference = self._watched[executor][variant].reference
+        return since_ns if reference is not None and reference.believed[app] else 0
+
+    def spell_over(self, executor: ExecutorId, spell: Spell) -> None:
+        """Forget what was learnt while an executor was slow for moments, if it was the executor.
+
+        What it had learnt looks like long requests as soon as its slowdown is gone. If other
+        requests explain the batches, what was learnt holds; so does what was learnt of
+        applications of which nothing was known before: they may always have been long.
+        """
+        ran = {}
+        for variant, watched in self._watched[executor].items():
+            times = self._learning.times(executor, variant)
+            seen = _known_before(watched, spell)
+            if times is not None and seen:
+                ran[variant] = Ran(seen, times.profile_fixed_ns, times.profile_slope_ns)
+        if not ran:
+            return
+        slow: set[str] = set()
+        changed: set[str] = set()
+        for variant, found in zip(ran, attribute_together(list(ran.values())), strict=True):
+            if found.factor <= 1:
+                return
+            apps = {seen.app for seen in ran[variant].batches}
+            slow.update(self._learning.names(variant, found.agreeing))
+            changed.update(self._learning.names(variant, apps - found.agreeing))
+        for variant, watched in self._watched[executor].items():
+            others = self._learning.apps(variant, without=changed)
+            of = [app for app in others if self._learning.name(variant, app) in slow]
+            # One that is newer may have been slow already.
+            before = watched.reference if watched.known_ns <= spell.since_ns else None
+            self._learning.undo(executor, variant, of, spell.since_ns, before)
 
     def restore(self, factors: Mapping[tuple[ExecutorId, VariantName], float]) -> None:
         """Believe factors that held before a restart, of those not there when they come."""
@@ -264,8 +347,21 @@ class Corrections:
         )
         self._learning.corrected(executor)
         self._calibration.profiles_corrected(executor)
+        self._ratios[executor] = {}
         for watched in self._watched[executor].values():
             watched.begin_anew()
+
+
+def _known_before(watched: _Watched, spell: Spell) -> list[Seen]:
+    """Return a variant's batches of a spell that were held against what was learnt before it."""
+    reference = watched.reference
+    if reference is None or watched.known_ns > spell.since_ns:
+        return []
+    return [
+        seen
+        for seen, ended_ns in watched.seen
+        if spell.since_ns <= ended_ns <= spell.until_ns and reference.believed[seen.app]
+    ]
 
 
 def _ratio(watch: Watch, of_another: Drifted) -> float | None:

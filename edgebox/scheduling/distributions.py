@@ -137,6 +137,18 @@ class EmpiricalDistribution:
         self._ordered = sorted(self._recent)
         self._values = self._sampled = self._inferred = None
 
+    def rescale(self, source: str, since_ns: int, factor: float) -> None:
+        """Multiply a source's samples since an instant, and what was inferred, by a factor."""
+        told = zip(self._recent, self._taken_ns, self._sources, strict=True)
+        self._recent = deque(
+            value * factor if taken_ns >= since_ns and of == source else value
+            for value, taken_ns, of in told
+        )
+        self._ordered = sorted(self._recent)
+        self._values = self._sampled = None
+        if self._inferred is not None:
+            self._inferred = self._inferred * factor
+
     def believe(self, prior: Sequence[float]) -> None:
         """Believe something else beforehand; what was measured stays."""
         self._prior = sorted(value for value in prior if _usable(value))
@@ -207,6 +219,10 @@ class EmpiricalDistribution:
         """Return the least value that a share of at least `q` does not exceed."""
         values = self.values
         return float(values[min(len(values) - 1, max(0, math.ceil(q * len(values) - 1e-9) - 1))])
+
+    def sampled_quantile(self, q: float) -> float:
+        """Return the same of the samples alone, of which there must be some."""
+        return float(self._ordered[max(0, math.ceil(q * len(self._ordered) - 1e-9) - 1)])
 
     def quantiles(self, q: Floats) -> Floats:
         """Return `quantile` of each."""

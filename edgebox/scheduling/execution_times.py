@@ -88,6 +88,9 @@ class ExecutionTimes:
         slower = slowdown > self.latencies.slowdown(executor)
         self.latencies.set_slowdown(executor, slowdown)
         self.latencies.set_overhead(executor, self.calibration.overhead_ns(executor))
+        spell = self.calibration.spell_over(executor)
+        if spell is not None:
+            self.corrections.spell_over(executor, spell)
         return slower
 
     def relax(self, idle: Iterable[ExecutorId], now_ns: int) -> None:

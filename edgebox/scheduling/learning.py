@@ -68,6 +68,8 @@ class Reference:
     """Its distributions are frozen."""
     samples: tuple[int, ...]
     """Of each application."""
+    believed: tuple[bool, ...]
+    """Whether what was seen of it was believed, and not the prior."""
     replaced: int
     """`Learning.replaced` then."""
 
@@ -75,8 +77,12 @@ class Reference:
         """Return equally likely amounts of work of an application; none if it was hardly known."""
         if app >= len(self.samples) or self.samples[app] < SAMPLES_MIN:
             return []
-        known: list[float] = self.table.ranked[int(self.table.rank[app])].values.tolist()
+        known: list[float] = self.distribution(app).values.tolist()
         return known
+
+    def distribution(self, app: int) -> EmpiricalDistribution:
+        """Return the relative work of an application, frozen."""
+        return self.table.ranked[int(self.table.rank[app])]
 
     def seen(self, apps: Sequence[int], size: int, took_ns: float) -> Seen:
         """Return a batch of some applications that ran, by what was known then.
@@ -134,15 +140,25 @@ class Learning:
             times.relax(max(now_ns, self._now_ns))
         return times
 
-    def reference(self, variant: VariantName) -> Reference:
-        """Return what is known of a variant's applications now."""
+    def reference(self, variant: VariantName, held: Reference | None = None) -> Reference:
+        """Return what is known of a variant's applications now.
+
+        Args:
+            variant: what.
+            held: of the applications that it believes, what it says holds on; of this variant, and
+                of the same applications.
+        """
         distributions = self._of(variant).distributions
+        stays = (False,) * len(distributions) if held is None else held.believed
         frozen = [
-            EmpiricalDistribution([d.quantile(q) for q in _REFERENCE_QUANTILES])
-            for d in distributions
+            held.distribution(app)
+            if held is not None and stays[app]
+            else EmpiricalDistribution([d.quantile(q) for q in _REFERENCE_QUANTILES])
+            for app, d in enumerate(distributions)
         ]
         samples = tuple(d.samples for d in distributions)
-        return Reference(tabulate(frozen), samples, self.replaced(variant))
+        believed = tuple(d.known or stays[app] for app, d in enumerate(distributions))
+        return Reference(tabulate(frozen), samples, believed, self.replaced(variant))
 
     def replaced(self, variant: VariantName) -> int:
         """Return how often an index has become that of another application."""
@@ -183,6 +199,20 @@ class Learning:
         self.generation += 1
         if of.mixed:
             self._infer(of)
+
+    def rescale(
+        self,
+        executor: ExecutorId,
+        variant: VariantName,
+        app: int,
+        since_ns: int,
+        factor: float,
+    ) -> None:
+        """Multiply what an executor told of an application since an instant by a factor."""
+        of = self._of(variant)
+        of.distributions[app].rescale(executor, since_ns, factor)
+        of.table = None
+        self.generation += 1
 
     def app(self, variant: VariantName, name: str, now_ns: int = 0) -> int:
         """Return an application's index among those of a variant.
@@ -369,6 +399,9 @@ class Learning:
             of.news += 1
         self._news += 1
         tells = distribution.turns != turns or distribution.samples in _TELLING
+        if distribution.inferred and distribution.samples >= SAMPLES_ENOUGH:
+            distribution.infer(None)  # also where no more batches of several come
+            tells = True
         if tells:
             of.table = None
         if tells or self._news >= REFRESH_SAMPLES:

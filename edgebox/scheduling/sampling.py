@@ -28,7 +28,7 @@ Costs O(1) per call of the Scheduler, and O(applications) when an idle box has s
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from edgebox.domain.models import ExecutorId, Variant, VariantName
@@ -37,6 +37,7 @@ from edgebox.scheduling.distributions import SAMPLES_ENOUGH
 from edgebox.scheduling.events import Infer, Release, Retain, Sample
 from edgebox.scheduling.latencies import Latencies
 from edgebox.scheduling.learning import Learning
+from edgebox.scheduling.ledger import LiveRequest
 from edgebox.scheduling.parameters import SchedulerParameters
 
 HARM_SHARE = 1 / 3
@@ -130,6 +131,13 @@ class Sampling:
         return set() if self.running is None else {self.running.sample.variant}
 
     # -- what is kept -----------------------------------------------------------------------
+
+    def ran(
+        self, batch: Infer, members: Sequence[LiveRequest], took_ns: int, now_ns: int
+    ) -> list[Retain | Release]:
+        """Note a batch that came back: any one of its members may be retained."""
+        one = members[scattered(batch.batch, len(members))]
+        return [] if one.departed else self.served(batch, one.request, took_ns, now_ns)
 
     def served(
         self, batch: Infer, member: Request, took_ns: int, now_ns: int

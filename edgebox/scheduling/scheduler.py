@@ -27,11 +27,11 @@ from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.homes import Barred, Homes
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.ledger import Ledger, Stage
+from edgebox.scheduling.ledger import Ledger, LiveRequest, Stage
 from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import Batch, BatchingPolicy
 from edgebox.scheduling.residency import Memory, Residency
-from edgebox.scheduling.sampling import Sampling, scattered
+from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.supervision import Supervised, Supervision
 from edgebox.scheduling.trials import Trials
 
@@ -45,7 +45,7 @@ class Scheduler:
         self._parameters = parameters
         self._policy = policy
         self._times = times = ExecutionTimes(parameters)
-        self._trials = Trials(parameters, times.learning, times.expectations)
+        self._trials = Trials(parameters, times.expectations)
         self._ladders = Ladders(times.latencies)
         self._homes = Homes(times.latencies, times.expectations)
         self._adaptation = Adaptation(parameters, self._ladders, self._homes, times)
@@ -57,8 +57,8 @@ class Scheduler:
         self._supervision = supervision = Supervision(
             times.latencies, times.expectations, self._ledger, self._sampling
         )
-        parts = self._ladders, self._adaptation, self._trials
-        self._admission = Admission(times, *parts, supervision)
+        parts = self._ladders, self._adaptation, self._trials, supervision
+        self._admission = Admission(times, *parts)
         self._executors: dict[ExecutorId, None] = {}
         self._next_batch = 1
         self._stopping = False
@@ -206,9 +206,13 @@ class Scheduler:
         return DropReason.OVERLOAD
 
     def _tried(self, request: Request) -> VariantName | None:
-        if self._ledger.waiting or not self._idle():
-            return None
-        return self._admission.choose_without_chance(request, self._now_ns)
+        alone = not self._ledger.waiting and self._idle()
+        return self._admission.choose_without_chance(request, self._now_ns) if alone else None
+
+    def _tried_again(self, live: LiveRequest) -> bool:
+        if self._ledger.waiting > 1 or live.stage is not Stage.READY or not self._idle():
+            return False
+        return self._trials.begin(live.request, live.variant, self._now_ns, self._now_ns)
 
     def _make_room(self, request: Request) -> bool:
         """Drop a camera's oldest waiting frame where it has, or all have, too many.
@@ -261,6 +265,7 @@ class Scheduler:
         batch = self._ledger.running[event.executor]
         members = self._ledger.finish(event.executor)
         apps = [live.request.app for live in members]
+        self._trials.ran(event.batch, event.took_ns)
         alone_ns, drifts = self._times.batch_completed(batch, apps, event.took_ns, self._now_ns)
         if self._times.calibrate(event.executor):
             self._adaptation.slowed()
@@ -269,11 +274,7 @@ class Scheduler:
             self._resources_changed()
         self._policy.batch_completed(batch.infer, alone_ns, self._now_ns)
         if self._sampling.wanted and not self._stopping:
-            one = members[scattered(batch.infer.batch, len(members))]
-            if not one.departed:
-                self._out += self._sampling.served(
-                    batch.infer, one.request, event.took_ns, self._now_ns
-                )
+            self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
         self._out += (live.ended(self._now_ns) for live in members)
         self._adaptation.finished(batch, members, self._now_ns)
 
@@ -397,9 +398,10 @@ class Scheduler:
 
     def _drop_expired(self) -> None:
         for request in self._policy.expired(self._now_ns):
-            self._adaptation.expired(self._ledger.live[request].request.camera)
-            self._ledger.end_waiting(request)
-            self._out.append(Drop(request, DropReason.QUEUE))
+            if not self._tried_again(live := self._ledger.live[request]):
+                self._adaptation.expired(live.request.camera)
+                self._ledger.end_waiting(request)
+                self._out.append(Drop(request, DropReason.QUEUE))
         if self._trials.request is not None and self._trials.late(self._now_ns):
             self._drop_waiting(self._trials.request.id, DropReason.INFEASIBLE)
 
@@ -417,14 +419,13 @@ class Scheduler:
 
     def _try(self) -> None:
         """Run the frame that is tried, where nobody else wants the executor."""
-        request = self._trials.request
-        live = None if request is None else self._ledger.live[request.id]
+        live = self._ledger.live[request.id] if (request := self._trials.request) else None
         if live is None or live.stage is not Stage.READY:
             return
         for executor in self._idle():
             row = self._times.latencies.row(executor, live.variant)
             if row is not None and live.variant not in self._homes.foreign(executor):
-                self._trials.end()
+                self._trials.started(BatchId(self._next_batch), self._now_ns)
                 self._infer(executor, Batch(live.variant, (live.request.id,), row.sizes[0]))
                 return
 

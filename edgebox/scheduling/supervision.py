@@ -126,6 +126,8 @@ class Supervised:
     state: ExecutorState = ExecutorState.UP
     variants: frozenset[VariantName] = frozenset()
     """What it can run while it is up."""
+    without: frozenset[VariantName] = frozenset()
+    """What it ran at first, and has come back without."""
     since_ns: int = 0
     """When it came into this state."""
     limit: _Limit | None = None
@@ -193,9 +195,10 @@ class Supervision:
         self._given_up = False
 
     def is_lost(self, variant: VariantName) -> bool:
-        """Say whether a variant could run if those were up that are lost, and cannot now."""
-        states = {of.state for of in self.executors.values() if variant in of.variants}
-        return bool(states) and ExecutorState.UP not in states
+        """Say whether a variant cannot run now: who has it is lost, or came back without it."""
+        has = [of for of in self.executors.values() if variant in of.variants]
+        had = any(variant in of.without for of in self.executors.values())
+        return (bool(has) or had) and all(of.state is not ExecutorState.UP for of in has)
 
     def limit_ns(
         self, executor: ExecutorId, variant: VariantName, apps: Sequence[str], batch_size: int
@@ -279,7 +282,9 @@ class Supervision:
         if of.state is not ExecutorState.UP:
             of.restarts += 1
             of.enter(ExecutorState.UP, now_ns)
+        ran = of.variants | of.without
         of.variants = frozenset(profile.variant for profile in event.profiles)
+        of.without = ran - of.variants
         if event.opened_ns:
             of.open_limit_ns = max(OPEN_LIMIT_NS, OPEN_FACTOR * event.opened_ns)
         of.limit, of.openings_failed = None, 0

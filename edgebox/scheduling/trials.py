@@ -1,31 +1,32 @@
 """Decides when a frame that seems to have no chance is run all the same.
 
 What is never admitted is never learned: an application that is shorter than the profile by far, or
-has become so, would be dropped for ever. So now and then one frame that would be dropped as
-infeasible is tried: where its application is hardly known on that variant, or has not been seen for
-`STALE_NS`, while the box has nothing else to do, and in no more of an executor's time than
-`sample_share`. It runs alone, and ends like any other request. Pure.
+has become so, would be dropped for ever, and so would be whoever is thought to be slow by mistake.
+So now and then one frame that would be dropped as infeasible, or that a policy gives up while its
+deadline is still to come, is tried: while the box has nothing else to do, and in no more of an
+executor's time than `sample_share`. It runs alone, and ends like any other request. The next one
+waits as long as this one's time says, not as long as it was thought to take: if it was quick, what
+is believed of it is wrong and is soon seen to be. Pure.
 
 Such frames are the Scheduler's own and no policy's: by all that a policy knows they are hopeless.
 """
 
 from edgebox.domain.models import VariantName
-from edgebox.domain.requests import Request, RequestId
-from edgebox.scheduling.expectations import STALE_NS, Expectations
-from edgebox.scheduling.learning import Learning
+from edgebox.domain.requests import BatchId, Request, RequestId
+from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.parameters import SchedulerParameters
 
 
 class Trials:
     """The one request that is being tried, and when another one may be."""
 
-    def __init__(
-        self, parameters: SchedulerParameters, learning: Learning, expectations: Expectations
-    ) -> None:
+    def __init__(self, parameters: SchedulerParameters, expectations: Expectations) -> None:
         self._share = parameters.sample_share
-        self._learning = learning
         self._expectations = expectations
         self._due_ns = 0
+        self._started_ns = 0
+        self.running: BatchId | None = None
+        """The last one that was given to an executor, until it is done."""
         self.request: Request | None = None
         """It has not been given to an executor."""
 
@@ -33,7 +34,7 @@ class Trials:
         """Say whether a frame is tried, on a box that has nothing else to do; remember it then."""
         if self._share <= 0 or self.request is not None or now_ns < self._due_ns:
             return False
-        if request.last_deadline_ns <= ready_ns or self._is_known(request, variant, now_ns):
+        if request.last_deadline_ns <= ready_ns:
             return False
         alone = self._expectations.alone(variant, request.app)
         if alone is None:
@@ -41,10 +42,6 @@ class Trials:
         self._due_ns = now_ns + round(alone.high_ns / self._share)
         self.request = request
         return True
-
-    def _is_known(self, request: Request, variant: VariantName, now_ns: int) -> bool:
-        known = self._learning.distribution(variant, request.app)
-        return known is not None and known.known and now_ns - known.seen_ns <= STALE_NS
 
     def is_of(self, request: RequestId) -> bool:
         """Say whether it is this request that is being tried."""
@@ -59,5 +56,15 @@ class Trials:
         return None if self.request is None else self.request.last_deadline_ns + 1
 
     def end(self) -> None:
-        """Forget it: it runs, or has ended otherwise."""
+        """Forget it: it has ended without running."""
         self.request = None
+
+    def started(self, batch: BatchId, now_ns: int) -> None:
+        """Note that it runs."""
+        self.request, self.running, self._started_ns = None, batch, now_ns
+
+    def ran(self, batch: BatchId, took_ns: int) -> None:
+        """Note what a batch took: if it was the one that was tried, so much is to be paid for."""
+        if self.running == batch:
+            self._due_ns = self._started_ns + round(took_ns / self._share)
+            self.running = None

@@ -5,6 +5,9 @@ write-ahead log that is cut after each checkpoint, so that it is as large as wha
 """
 
 import asyncio
+import contextlib
+import errno
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -13,7 +16,7 @@ import aiosqlite
 from edgebox.domain.errors import StorageError
 from edgebox.storage.damage import text_of
 from edgebox.storage.levels import added_counts, added_latencies
-from edgebox.storage.schema import SECONDS, migrate
+from edgebox.storage.schema import MIGRATIONS, SECONDS, migrate
 
 IN_MEMORY = ":memory:"
 
@@ -29,17 +32,28 @@ _BUSY_TIMEOUT_MS = 3000
 _INCREMENTAL = 2
 
 
+_ROOM_BYTES = 1 << 16
+"""Less than this is no room: SQLite makes a file of 32 KiB beside a log, and the log."""
+_KNOWN = ("profiles", "interference", "judgements", "cameras", "learned_work", "learned_drift")
+"""Tables that a box starts with; history and events it only adds to."""
+
+
+class NoRoomError(StorageError):
+    """The disk is full, so that the database cannot be opened; the file may be sound."""
+
+
 async def connect(path: Path | str) -> aiosqlite.Connection:
     """Open, check and migrate a database.
 
     Raises:
+        NoRoomError: there is no room on its disk.
         StorageError: it cannot be used; the message says what to do.
     """
     if str(path) != IN_MEMORY:
         path = await asyncio.to_thread(_with_folder, Path(path))
     connection: aiosqlite.Connection | None = None
     try:
-        connection = await aiosqlite.connect(path, isolation_level=None)
+        connection = await aiosqlite.connect(path, isolation_level=None, uri=str(path) == IN_MEMORY)
         connection.text_factory = text_of
         await connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
         await _add_functions(connection)
@@ -59,10 +73,51 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
         # Whatever it is: an open connection has a thread, which keeps the process from ending.
         if connection is not None:
             await connection.close()
+        if isinstance(error, sqlite3.OperationalError) and _is_full(Path(path), error):
+            raise NoRoomError(f"{_shown(path)}: there is no room on its disk ({error})") from error
         if isinstance(error, sqlite3.Error | StorageError | ValueError):
             raise StorageError(f"{_shown(path)}: {_mend(error)}") from error
         raise
     return connection
+
+
+async def connect_copy(path: Path | str) -> aiosqlite.Connection:
+    """Open a database in memory that knows what a file knows, of whose disk nothing is taken.
+
+    Its history and events stay in the file, and what is not moved there yet from its log.
+    """
+    connection = await connect(IN_MEMORY)
+    uri = f"{file_at(path).as_uri()}?immutable=1"
+    try:
+        await connection.execute("ATTACH ? AS file", (uri,))
+    except sqlite3.Error:
+        return connection  # there is no file yet
+    with contextlib.suppress(sqlite3.Error):
+        ((kept,),) = await connection.execute_fetchall("PRAGMA file.user_version")
+        if kept == len(MIGRATIONS):
+            for table in _KNOWN:
+                await connection.execute(f"INSERT INTO main.{table} SELECT * FROM file.{table}")
+    await connection.execute("DETACH file")
+    return connection
+
+
+def file_at(path: Path | str) -> Path:
+    """Return where a database is, whatever its path is relative to."""
+    return Path(path).expanduser().absolute()
+
+
+def has_room(folder: Path) -> bool:
+    """Say whether a database can be opened in a folder, as far as its disk is concerned."""
+    return shutil.disk_usage(folder).free >= _ROOM_BYTES
+
+
+def _is_full(path: Path, error: sqlite3.OperationalError) -> bool:
+    # With a log beside it SQLite does not always call it by its name.
+    if "disk is full" in str(error):
+        return True
+    with contextlib.suppress(OSError):
+        return not has_room(path.parent)
+    return False
 
 
 async def connect_seconds() -> aiosqlite.Connection:
@@ -103,7 +158,8 @@ def _with_folder(path: Path) -> Path:
         path = path.expanduser()
         path.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError, ValueError) as error:
-        raise StorageError(
+        full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+        raise (NoRoomError if full else StorageError)(
             f"{_shown(path)}: its folder cannot be made ({error}): "
             "name a writable place in storage.path"
         ) from error

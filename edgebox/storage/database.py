@@ -24,7 +24,14 @@ from edgebox.domain.models import (
     VariantName,
 )
 from edgebox.domain.requests import CameraId
-from edgebox.storage.connecting import IN_MEMORY, connect, connect_seconds
+from edgebox.storage.connecting import (
+    IN_MEMORY,
+    NoRoomError,
+    connect,
+    connect_copy,
+    connect_seconds,
+    file_at,
+)
 from edgebox.storage.damage import name_of, object_of, sound
 from edgebox.storage.history import History
 from edgebox.storage.learned import LearnedRows
@@ -64,6 +71,8 @@ class Storage:
         self._seconds = seconds
         self._retention = Retention(writer, limits)
         self._now_ms = now_ms
+        self._not_kept = ""
+        """Why it is in memory although a file was named."""
         self._tidying: asyncio.Task[None] | None = None
         self._events_recorded = 0
         self.history = History(writer, seconds, limits.second_minutes, now_ms)
@@ -77,6 +86,7 @@ class Storage:
         path: Path | str,
         *,
         limits: Limits | None = None,
+        without_room: bool = False,
         buffer_rows_max: int = 20_000,
         retry_s: float = 5.0,
         now_ms: Callable[[], int] = _wall_clock_ms,
@@ -87,6 +97,8 @@ class Storage:
             path: the file, its folder made when missing; ":memory:" keeps everything in memory.
             limits: how long and how much is kept; None: nothing is forgotten meanwhile, for those
                 who look something up in the database of a box.
+            without_room: if the disk is full, go on in memory with what the file knows; nothing is
+                kept then, and `last_error` says so.
             buffer_rows_max: rows that may wait for the disk.
             retry_s: pause after a failed write.
             now_ms: the wall clock, in Unix milliseconds.
@@ -94,11 +106,21 @@ class Storage:
         Raises:
             StorageError: the file cannot be used; the message says what to do.
         """
+        not_kept = ""
+        try:
+            connection = await connect(path)
+        except NoRoomError as error:
+            if not without_room:
+                raise
+            not_kept = f"{error}: make room and start edgebox again, until then nothing is kept"
+            connection = await connect_copy(path)
+        file = None if not_kept or str(path) == IN_MEMORY else file_at(path)
         writer, seconds = (
-            Writer(connection, buffer_rows_max=buffer_rows_max, retry_s=retry_s)
-            for connection in (await connect(path), await connect_seconds())
+            Writer(each, file=of, buffer_rows_max=buffer_rows_max, retry_s=retry_s)
+            for each, of in ((connection, file), (await connect_seconds(), None))
         )
         storage = cls(writer, seconds, limits or Limits(), now_ms)
+        storage._not_kept = not_kept
         writer.start()
         seconds.start()
         if limits is not None:
@@ -121,8 +143,8 @@ class Storage:
 
     @property
     def last_error(self) -> str:
-        """What the last attempt to write said; empty once writing works again."""
-        return self._writer.last_error
+        """Why what is recorded is not kept at the moment; empty: it is."""
+        return self._not_kept or self._writer.last_error
 
     @property
     def lost_rows(self) -> int:

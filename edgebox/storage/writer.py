@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import aiosqlite
@@ -38,22 +39,30 @@ class Writer:
     """An open connection and what waits to be written to it."""
 
     def __init__(
-        self, connection: aiosqlite.Connection, *, buffer_rows_max: int, retry_s: float
+        self,
+        connection: aiosqlite.Connection,
+        *,
+        file: Path | None,
+        buffer_rows_max: int,
+        retry_s: float,
     ) -> None:
         """Take over a connection in autocommit mode; nothing is written before `start`.
 
         Args:
             connection: closed by `close`.
+            file: what it writes to, which is there; None: memory.
             buffer_rows_max: rows that may wait for the disk.
             retry_s: pause after a failed write.
         """
         self.failures = 0
         """Write attempts that failed since the start."""
         self.last_error = ""
-        """What the last attempt said; empty once writing works again."""
+        """Why what is recorded is not kept; empty once writing works again."""
         self.lost_rows = 0
         """Rows that were given up: the buffer overflowed, or the database refused them."""
         self._connection = connection
+        self._file = file
+        self._inode = _inode(file)
         self._buffer_rows_max = buffer_rows_max
         self._retry_s = retry_s
         self._buffer: deque[_Row] = deque()
@@ -148,8 +157,14 @@ class Writer:
                 self._failed(error)
                 self._put_back(batch)
                 return False
-            self.last_error = ""
+            self.last_error = await self._lost_file() if batch else self.last_error
         return True
+
+    async def _lost_file(self) -> str:
+        """Say that what is written goes nowhere: SQLite writes to a deleted file as to any."""
+        if self._file is None or await asyncio.to_thread(_inode, self._file) == self._inode:
+            return ""
+        return f"{self._file} was deleted or replaced: start edgebox again to have a new one"
 
     async def _write_forever(self) -> None:
         while not self._closing:
@@ -193,3 +208,12 @@ class Writer:
         kept = rows[max(0, len(rows) - room) :]
         self.lost_rows += len(rows) - len(kept)
         self._buffer.extendleft(reversed(kept))
+
+
+def _inode(file: Path | None) -> tuple[int, int] | None:
+    """Return what tells a file from any other at its path; None: there is none."""
+    try:
+        found = None if file is None else file.stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)

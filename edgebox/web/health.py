@@ -15,7 +15,7 @@ async def _health(site: Site, request: web.Request) -> web.Response:
 
 
 async def _ready(site: Site, request: web.Request) -> web.Response:
-    reason = site.box.unserved_because
+    reason = site.box.unserved_because()
     return json_response({"ready": not reason, "reason": reason}, 503 if reason else 200)
 
 

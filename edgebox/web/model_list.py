@@ -8,6 +8,7 @@ from aiohttp import web
 from edgebox.domain.models import QUANTILES, ExecutorId, Judgement, VariantName
 from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
+from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,
@@ -78,11 +79,13 @@ def _judgement(found: Judgement | None) -> dict[str, Any] | None:
 
 def _in_memory(box: Box, variant: VariantName) -> list[ExecutorId]:
     """Return the executors that could run a variant at once."""
-    memories = box.driver.scheduler.memories
+    memories, supervised = box.driver.scheduler.memories, box.driver.scheduler.supervised
     return [
         executor
         for executor, profiles in box.profiles.items()
         if variant in profiles
+        and executor in supervised
+        and supervised[executor].state is ExecutorState.UP
         and (executor not in memories or variant in memories[executor].variants)
     ]
 

@@ -181,7 +181,7 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
     return _BoxNumbers(
         box.name,
         box.version,
-        not box.unserved_because,
+        not box.unserved_because(),
         (time.monotonic_ns() - box.started_ns) / 1e9,
         box.metrics.total(),
         dict(box.refusals.counts),

@@ -268,7 +268,7 @@ class CameraSession:
     def _advice(self) -> Advice:
         record = self._record
         if record is None or record.advice is None:
-            raise _FatalError("bad_hello", "no model variant can be offered to this camera")
+            raise _FatalError("unavailable", "the box has no advice for this camera. Try again")
         return record.advice
 
     async def _read(self) -> None:

@@ -275,7 +275,7 @@ async def test_a_fatal_refusal_ends_with_the_boxs_message(code: str) -> None:
     assert len(box.hellos) == 1
 
 
-@pytest.mark.parametrize("code", ["camera_in_use", "box_full", "no_capacity"])
+@pytest.mark.parametrize("code", ["camera_in_use", "box_full", "no_capacity", "unavailable"])
 async def test_a_refusal_for_now_is_shown_and_tried_again(code: str) -> None:
     refusal = ErrorMessage(code, "not beside gate", fatal=True)
     remarks: list[str] = []

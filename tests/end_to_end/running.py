@@ -68,15 +68,21 @@ async def running(
 
 
 @contextlib.asynccontextmanager
-async def streaming(app: App, name: str = "bystander", **options: Any) -> AsyncIterator[Camera]:
-    """Stream from a real camera meanwhile; it has said bye when this ends."""
+async def streaming(
+    app: App, name: str = "bystander", *, answered: bool = True, **options: Any
+) -> AsyncIterator[Camera]:
+    """Stream from a real camera meanwhile; it has said bye when this ends.
+
+    Begins with its first answer, or if not `answered` at once.
+    """
     rate_hz = options.setdefault("rate_hz", 15.0)
     options.setdefault("slo_ms", SLO_MS)
     source = options.pop("source", None) or PictureSource(SIZE_PX, rate_hz, lambda number: PICTURE)
     camera = Camera(source, app.url, name=name, **options)
     run = asyncio.create_task(camera.run())
     try:
-        await until(lambda: camera.summary().on_time >= 1 or run.done(), "its first answer")
+        if answered:
+            await until(lambda: camera.summary().on_time >= 1 or run.done(), "its first answer")
         yield camera
     finally:
         camera.stop()

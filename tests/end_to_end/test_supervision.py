@@ -184,10 +184,9 @@ async def test_what_was_in_memory_is_there_again(database: Path, family: Path) -
         assert (await post(app, ORDINARY, QUERY))[0] == 200
 
 
-async def test_readiness_tells_while_no_executor_is_up(
-    app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # What opens executors waits until this test has looked.
+@pytest.fixture
+async def opening_waits(app: App, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Have what opens executors wait until a test sets this."""
     opener, looked = app.box.driver.supervisor._opener, asyncio.Event()
     loop = asyncio.get_running_loop()
     assert opener is not None
@@ -197,16 +196,102 @@ async def test_readiness_tells_while_no_executor_is_up(
         return opener(executor)
 
     monkeypatch.setattr(app.box.driver.supervisor, "_opener", later)
+    return looked
+
+
+async def test_readiness_tells_while_no_executor_is_up(
+    app: App, opening_waits: asyncio.Event
+) -> None:
     assert (await get_json(app, "/readyz"))[0] == 200
-    assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
+    status, problem = await post(app, LOOPING, QUERY)
+    assert (status, problem["code"]) == (503, "failed")
+    assert problem["detail"] == "cpu/0 was lost while it ran this batch: cpu/0 is opening"
     status, document = await get_json(app, "/readyz")
     assert status == 503
     assert document["reason"] == "no executor is up: cpu/0 is opening"
+    assert (await get_json(app, "/v2/health/ready"))[0] == 503
     status, problem = await post(app, ORDINARY, QUERY)
     assert (status, problem["code"]) == (503, "failed")
-    looked.set()
+    assert problem["detail"] == "no executor that runs this model is up: cpu/0 is opening"
+    opening_waits.set()
     await until(lambda: supervised(app).state is ExecutorState.UP, "the executor to be back")
     assert (await get_json(app, "/readyz"))[0] == 200
+    assert (await get_json(app, "/v2/health/ready"))[0] == 200
+
+
+async def test_a_camera_that_comes_while_no_executor_is_up_is_served_afterwards(
+    app: App, opening_waits: asyncio.Event
+) -> None:
+    assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
+    remarks: list[str] = []
+    async with streaming(app, answered=False, on_remark=remarks.append) as camera:
+        await until(lambda: bool(remarks), "a refusal")
+        assert remarks[0].startswith("the box refuses for now: street cannot run now: no executor")
+        assert app.box.refusals.counts["unavailable"] >= 1
+        opening_waits.set()
+        await until(lambda: camera.summary().on_time >= 1, "an answer")
+
+
+async def test_a_family_whose_only_executor_is_wedged_is_told_once(
+    database: Path, family: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [{"device": "cpu", "threads": 1} for _ in range(2)]
+    tables[1]["families"] = ["street"]
+    go_on = threading.Event()
+
+    def hanging(executor: ExecutorId) -> Any:
+        go_on.wait()
+        raise EdgeboxError("the driver hung")
+
+    async with running(database, inference__families=[str(family)], executors=tables) as app:
+        ready = f"/v2/models/{FAMILY}/ready"
+        assert (await get_json(app, ready))[0] == 200
+        assert await in_memory(app) == {"street": {"cpu/0", "cpu/1"}, FAMILY: {"cpu/0"}}
+        monkeypatch.setattr(app.box.driver.supervisor, "_opener", hanging)
+        supervised(app).open_limit_ns = 1
+        assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
+        await until(lambda: supervised(app).state is ExecutorState.WEDGED, "the end of it")
+        (told,) = (text for text in texts(app, "error") if text.startswith(FAMILY))
+        assert "every executor that runs it is wedged. Start edgebox again" in told
+        status, document = await get_json(app, ready)
+        assert (status, document["ready"]) == (503, False)
+        assert "cpu/0 is wedged, and only a restart of edgebox helps" in document["error"]
+        assert (await get_json(app, "/v2/models/street/ready"))[0] == 200
+        assert (await get_json(app, "/readyz"))[0] == 200
+        assert await in_memory(app) == {"street": {"cpu/1"}, FAMILY: set()}
+        status, problem = await post(app, ORDINARY, QUERY)
+        assert (status, problem["code"]) == (503, "failed")
+        assert "cpu/0 is wedged" in problem["detail"]
+        assert app.failure is None
+        go_on.set()
+
+
+async def test_a_file_that_was_changed_is_not_served_when_it_is_opened_anew(
+    app: App, family: Path
+) -> None:
+    with (family / f"{FAMILY}.onnx").open("ab") as file:
+        file.write(b"changed")
+    assert (await post(app, LOOPING, QUERY))[1]["code"] == "failed"
+    await until(lambda: supervised(app).restarts == 1, "the executor to be back")
+    (told,) = (text for text in texts(app, "error") if text.startswith(FAMILY))
+    assert told.startswith(f"{FAMILY} does not run on cpu/0 any more: ")
+    assert "sha256 does not match" in told
+    assert (await get_json(app, f"/v2/models/{FAMILY}/ready"))[0] == 503
+    assert (await get_json(app, "/v2/models/street/ready"))[0] == 200
+    status, problem = await post(app, ORDINARY, QUERY)
+    assert (status, problem["code"]) == (503, "failed")
+    assert "none has it" in problem["detail"]
+
+
+async def in_memory(app: App) -> dict[str, set[str]]:
+    """Return the executors that hold anything of each family."""
+    _, document = await get_json(app, "/v1/models")
+    return {
+        family["name"]: {
+            executor for variant in family["variants"] for executor in variant["in_memory"]
+        }
+        for family in document["families"]
+    }
 
 
 async def ask(url: str, picture: bytes) -> str:

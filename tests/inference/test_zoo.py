@@ -55,6 +55,12 @@ def test_an_unknown_family_is_named_with_those_there_are() -> None:
         load_zoo(bundled_folders()).family("road")
 
 
+def test_an_unknown_family_is_named_with_what_was_left_out(street: Path) -> None:
+    (street / "street.onnx").write_bytes(b"another one")
+    with pytest.raises(ModelError, match=r"left out: .*sha256 does not match street\.onnx"):
+        load_zoo([street]).family("street")
+
+
 def test_a_missing_folder(tmp_path: Path) -> None:
     message = refused(tmp_path / "nowhere")
     assert "no such file" in message

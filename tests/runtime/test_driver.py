@@ -18,7 +18,7 @@ from edgebox.domain.requests import DropReason, Outcome
 from edgebox.inference.executor import BatchResult, NullExecutor
 from edgebox.inference.tensors import Canvas
 from edgebox.media.jpeg import encode
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Refusal
+from edgebox.runtime.frames import BATCH_FAILED, Answer, Ending, FrameAtBox, Refusal
 from edgebox.scheduling.events import CameraClosed, CameraOpened, RequestArrived
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.parameters import SchedulerParameters
@@ -75,6 +75,7 @@ async def test_a_batch_that_raises_fails_its_frames_and_no_others(error: Excepti
     executor.batches[0].future.set_exception(error)
     await settle()
     assert outcome(bench.ending(first)) == "failed"
+    assert bench.ending(first) == Refusal(DropReason.FAILED, BATCH_FAILED)
     executor.batches[1].complete()
     await settle()
     assert outcome(bench.ending(second)) == "on_time"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.scheduling.attribution import Attribution, Seen, attribute
+from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute, attribute_together
 from edgebox.scheduling.distributions import EmpiricalDistribution
 from edgebox.scheduling.work import tabulate
 
@@ -17,14 +17,14 @@ SIZES = (1, 2, 4, 8)
 QUICK, LONG = 1.0, 8.0
 
 
-def found(
+def ran(
     seed: int,
     known: list[list[float]],
     served: list[list[float]],
     slower: float = 1.0,
     batches: int = 128,
-) -> Attribution:
-    """Attribute batches of applications whose requests are drawn from these modes."""
+) -> Ran:
+    """Run batches of applications whose requests are drawn from these modes."""
     rng = random.Random(seed)
 
     def draw(modes: list[float]) -> float:
@@ -39,7 +39,18 @@ def found(
         took_ns = slower * (FIXED_NS + SLOPE_NS[size] * work)
         owner = max(apps, key=lambda app: int(table.rank[app]))
         seen.append(Seen(owner, table.longest(apps), size, took_ns))
-    return attribute(seen, FIXED_NS, SLOPE_NS)
+    return Ran(seen, FIXED_NS, SLOPE_NS)
+
+
+def found(
+    seed: int,
+    known: list[list[float]],
+    served: list[list[float]],
+    slower: float = 1.0,
+    batches: int = 128,
+) -> Attribution:
+    """Attribute such batches."""
+    return attribute(ran(seed, known, served, slower, batches))
 
 
 def mixed(short: int, long: int) -> list[float]:
@@ -79,3 +90,14 @@ def test_a_little_slower_is_no_news_but_not_as_before() -> None:
     result = found(1, [[QUICK], [LONG]], [[QUICK], [LONG]], 1.12)
     assert result.factor == 1
     assert result.shifted
+
+
+def test_a_variant_that_hardly_ran_does_not_say_alone_how_fast_the_executor_is() -> None:
+    both = [[QUICK], [LONG]]
+    few = ran(2, both, both, 2.0, batches=1)
+    assert attribute(few).factor == pytest.approx(2, rel=0.07)
+    beside_slow = attribute_together([ran(1, both, both, 2.0), few])
+    assert [of.factor for of in beside_slow] == [pytest.approx(2, rel=0.07)] * 2
+    assert [of.agreeing for of in beside_slow] == [{0, 1}, {few.batches[0].app}]
+    beside_usual = attribute_together([few, ran(1, both, both)])
+    assert [of.factor for of in beside_usual] == [1, 1]

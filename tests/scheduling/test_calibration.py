@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.models import ExecutorId
-from edgebox.scheduling.calibration import ALL_SLOWER, AT_ONCE_MAX, Calibration, RecentValues
+from edgebox.scheduling.calibration import ALL_SLOWER, AT_ONCE_MAX, Calibration, RecentValues, Spell
 from edgebox.scheduling.parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, MS, profile
 
@@ -86,12 +86,12 @@ def test_one_terrible_batch_at_the_start_changes_nothing() -> None:
     assert calibration.slowdown(CPU) == 1.0
 
 
-def run(calibration: Calibration, factors: list[float]) -> list[float]:
+def run(calibration: Calibration, factors: list[float], from_ms: int = 1000) -> list[float]:
     """Return the slowdown after each of these batches."""
     seen = []
     for at, factor in enumerate(factors):
         took_ns = round(factor * 100 * MS)
-        calibration.batch_completed(CPU, 100 * MS, took_ns, (1000 + at) * MS)
+        calibration.batch_completed(CPU, 100 * MS, took_ns, (from_ms + at) * MS)
         seen.append(calibration.slowdown(CPU))
     return seen
 
@@ -114,6 +114,30 @@ def test_it_is_forgotten_as_soon_as_batches_are_quick_again() -> None:
     seen = run(calibration, [1.0] * 32)
     assert seen[0] == 2.0  # a single quick one proves nothing
     assert seen[-1] == 1.0
+
+
+def test_a_spell_is_told_once_when_it_is_over_from_its_first_batch_to_its_last() -> None:
+    calibration = fed(1.0, batches=0)
+    run(calibration, [1.0] * 10 + [2.0] * 20)
+    assert calibration.spell_over(CPU) is None
+    run(calibration, [1.0] * 64, from_ms=1030)
+    assert calibration.spell_over(CPU) == Spell(1010 * MS, 1029 * MS)
+    assert calibration.spell_over(CPU) is None
+
+
+def test_what_the_profile_is_corrected_for_is_no_spell() -> None:
+    calibration = fed(1.0)
+    run(calibration, [2.0] * 20)
+    calibration.profiles_corrected(CPU)
+    run(calibration, [1.0] * 64, from_ms=1020)
+    assert calibration.spell_over(CPU) is None
+
+
+def test_a_spell_is_over_where_an_executor_rests_so_long_that_it_is_trusted() -> None:
+    calibration = fed(1.0, batches=0)
+    run(calibration, [1.0] * 10 + [2.0, 2.0, 1.0, 2.0] * 8)
+    calibration.relax(CPU, 60 * S)
+    assert calibration.spell_over(CPU) == Spell(1010 * MS, 1041 * MS)
 
 
 def test_slow_batches_among_others_are_outliers() -> None:

@@ -164,6 +164,21 @@ def test_the_time_of_a_batch_is_that_of_its_longest_member() -> None:
     assert learnt.quantile_ns(CPU, name(128), apps, 3, 0.5) is None, "it is not loaded there"
 
 
+def test_what_batches_of_several_said_gives_way_to_single_requests() -> None:
+    """They were slow; since then nobody has waited for anybody."""
+    _, learnt = learning()
+    of = Infer(CPU, BatchId(1), HALL, (RequestId(1), RequestId(2)), 2)
+    for at in range(16):
+        learnt.completed(of, ["a", "a"], 32 * MS, at * S)
+    slow_ns = learnt.quantile_ns(CPU, HALL, ["a"], 1, 0.5)
+    assert slow_ns is not None
+    assert slow_ns > 1.5 * 8 * MS
+    for at in range(SAMPLES_ENOUGH):
+        single = Infer(CPU, BatchId(2 + at), HALL, (RequestId(3 + at),), 1)
+        learnt.completed(single, ["a"], 8 * MS, (16 + at) * S)
+    assert learnt.quantile_ns(CPU, HALL, ["a"], 1, 0.5) == pytest.approx(8 * MS, rel=0.05)
+
+
 def test_of_an_application_that_is_new_the_profile_is_expected() -> None:
     _, learnt = learning()
     for q, expected_ms in ((0.5, 8), (0.99, 12)):

@@ -277,7 +277,7 @@ class World:
         for member in infer.requests:
             assert self.variant[member] == infer.variant
             self.ready.remove(member)
-            if member in self.tried:
+            if member in self.tried or self.scheduler._trials.running == infer.batch:
                 assert infer.requests == (member,), "what is tried runs alone"
             elif self.policy == "edf":
                 last_ns = self.alive[member].last_deadline_ns

@@ -145,6 +145,15 @@ def test_what_only_a_lost_executor_can_run_fails_while_others_are_up() -> None:
     assert box.begin(3, 320).executor == OTHER
 
 
+def test_what_an_executor_came_back_without_has_failed() -> None:
+    box = Box()
+    box(ExecutorHung(CPU), 1)
+    box(ExecutorStarted(CPU, (profile(320),)), 2)
+    (drop,) = told(box.ask(3, 416))
+    assert drop == Drop(RequestId(1), DropReason.FAILED)
+    assert isinstance(box.begin(4, 320), Infer)
+
+
 def test_a_camera_whose_family_is_lost_is_told_so() -> None:
     box = Box()
     box(CameraOpened(camera()), 0)

@@ -1,5 +1,7 @@
 """Cameras whose pictures are other work than the profile's: planned by what is learned of them."""
 
+from statistics import fmean
+
 import pytest
 
 from benchmarks.applications import PLANNERS, SETTINGS, run
@@ -11,12 +13,22 @@ from tests.simulation.scenes import gate, scenario_text
 def test_plans_by_what_is_learned_serve_the_long_and_the_short() -> None:
     """Pictures of the long application are four times the profile's work, of the other .3."""
     setting = SETTINGS[-1]
-    of = {name: run(setting, planner, 1, 30, 15) for name, planner in PLANNERS.items()}
+    runs = {
+        name: [run(setting, planner, seed, 30, 15) for seed in (1, 2)]
+        for name, planner in PLANNERS.items()
+    }
+
+    def missed(name: str, group: str) -> float:
+        return fmean(of[group][0] for of in runs[name])
+
+    def accuracy(name: str, group: str) -> float:
+        return fmean(of[group][1] for of in runs[name])
+
     for group in ("short", "long"):
-        assert of["learned"][group][0] < 0.1
-        assert of["learned"][group][1] > of["profile"][group][1] - 0.01
-    assert of["profile"]["long"][0] > 0.3
-    assert of["learned"]["long"][1] > of["profile"]["long"][1] + 0.1
+        assert missed("learned", group) < 0.1
+        assert accuracy("learned", group) > accuracy("profile", group) - 0.01
+    assert missed("profile", "long") > 0.3
+    assert accuracy("learned", "long") > accuracy("profile", "long") + 0.1
 
 
 @pytest.mark.parametrize(

@@ -458,12 +458,7 @@ def test_a_box_that_gets_hot_and_cools_down_is_believed_both_times() -> None:
         assert on_time_share(ends) > 0.99
 
 
-_TOO_SMALL = pytest.mark.xfail(
-    strict=True, reason="under edf sizes stay at .791 of a calm machine's after busy spells, not .8"
-)
-
-
-@pytest.mark.parametrize("policy", ["adaptive", pytest.param("edf", marks=_TOO_SMALL)])
+@pytest.mark.parametrize("policy", ["adaptive", "edf"])
 def test_a_machine_that_is_busy_for_moments_costs_few_frames(policy: str) -> None:
     top = f'duration_s = 60\npolicy = {{ batching = "{policy}" }}'
     scenario = scenario_of(*(gate(f"gate-{n}", slo_ms=300) for n in range(6)), top=top)

@@ -32,6 +32,11 @@ class Model:
     variant: Variant | None
     """None: whichever is the largest in time."""
 
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """What may run when it is asked."""
+        return self.family.offered if self.variant is None else (self.variant,)
+
     def metadata(self) -> dict[str, Any]:
         """Return the protocol's model metadata."""
         return {

@@ -75,16 +75,22 @@ class _Routes:
         return json_response({"live": True})
 
     async def ready(self, request: web.Request) -> web.Response:
-        if self._box.ready:
-            return json_response({"ready": True})
-        return json_response({"ready": False, "error": self._box.not_ready_because}, 503)
+        if because := self._box.unserved_because():
+            return json_response({"ready": False, "error": because}, 503)
+        return json_response({"ready": True})
 
     async def index(self, request: web.Request) -> web.Response:
         self._admit(request)
         return json_response(
             [
-                {"name": model.name, "version": VERSION, "state": "READY", "reason": ""}
+                {
+                    "name": model.name,
+                    "version": VERSION,
+                    "state": "UNAVAILABLE" if because else "READY",
+                    "reason": because,
+                }
                 for model in models_of(self._box)
+                for because in [self._box.unserved_because(model.variants)]
             ]
         )
 
@@ -95,7 +101,10 @@ class _Routes:
         return json_response(self._model(request).config())
 
     async def model_ready(self, request: web.Request) -> web.Response:
-        return json_response({"name": self._model(request).name, "ready": True})
+        model = self._model(request)
+        if because := self._box.unserved_because(model.variants):
+            return json_response({"name": model.name, "ready": False, "error": because}, 503)
+        return json_response({"name": model.name, "ready": True})
 
     async def infer(self, request: web.Request) -> web.Response:
         model = self._model(request)

@@ -13,7 +13,7 @@ const RECONNECT_MAX_MS = 15_000
 const IN_USE_PATIENCE_MS = 45_000
 /** How much longer than the last deadline the last answers are waited for. */
 const AFTER_SLO_MS = 1_000
-const WORTH_ANOTHER_TRY: ReadonlySet<string> = new Set(['camera_in_use', 'box_full', 'no_capacity', 'silent', 'too_slow', 'too_fast'])
+const WORTH_ANOTHER_TRY: ReadonlySet<string> = new Set(['camera_in_use', 'box_full', 'no_capacity', 'silent', 'too_slow', 'too_fast', 'unavailable'])
 
 export interface Settings {
   name: string

@@ -1,0 +1,94 @@
+"""Says why nothing that somebody wants can run now, and when that may change.
+
+Pure: looks at what supervision knows, and makes sentences of it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.domain.requests import DropReason
+from edgebox.runtime.frames import BATCH_FAILED, DROP_MESSAGES, FrameAtBox
+from edgebox.scheduling.supervision import ExecutorState, Supervised
+
+Executors = Mapping[ExecutorId, Supervised]
+
+
+def executor_state(executor: ExecutorId, of: Supervised, now_ns: int) -> str:
+    """Return how an executor is: its state, and what follows from it."""
+    said = f"{executor} is {of.state.value}"
+    if of.state is ExecutorState.WAITING and of.retry_ns is not None:
+        return f"{said}, and is opened anew in {max(0, of.retry_ns - now_ns) / 1e9:.0f} s"
+    if of.state is ExecutorState.WEDGED:
+        return f"{said}, and only a restart of edgebox helps"
+    return said
+
+
+def unserved_because(
+    executors: Executors, now_ns: int, variants: Collection[VariantName] | None = None
+) -> str:
+    """Say why nothing can run now; empty: something can.
+
+    Args:
+        executors: all that were ever started, but for those stopped in order.
+        now_ns: for how long somebody has to wait.
+        variants: any of these will do; None: any at all.
+    """
+    holding = holders(executors, variants)
+    if any(of.state is ExecutorState.UP for of in holding.values()):
+        return ""
+    states = "; ".join(executor_state(name, of, now_ns) for name, of in holding.items())
+    runs_it = "" if variants is None else " that runs this model"
+    return f"no executor{runs_it} is up: {states or 'none has it'}"
+
+
+def dropped_because(
+    frame: FrameAtBox,
+    reason: DropReason,
+    lost: ExecutorId | None,
+    *,
+    executors: Executors,
+    offered: Iterable[Variant],
+    now_ns: int,
+) -> str:
+    """Say why a frame was dropped.
+
+    Args:
+        frame: it has ended.
+        reason: as the core says.
+        lost: the executor that still had it; None: none had.
+        executors: as above.
+        offered: all variants of the box.
+        now_ns: as above.
+    """
+    if reason is DropReason.INVALID:
+        return frame.invalid_because or DROP_MESSAGES[reason]
+    if reason is not DropReason.FAILED:
+        return DROP_MESSAGES[reason]
+    if lost is not None:
+        state = executor_state(lost, executors[lost], now_ns)
+        return f"{lost} was lost while it ran this batch: {state}"
+    if frame.batched:
+        return BATCH_FAILED
+    wanted = [
+        variant.name
+        for variant in offered
+        if variant.name == frame.request.variant or variant.family == frame.family
+    ]
+    return unserved_because(executors, now_ns, wanted) or DROP_MESSAGES[reason]
+
+
+def is_wedged(executors: Executors, variants: Collection[VariantName]) -> bool:
+    """Say whether nothing will run any of these again in this process."""
+    holding = holders(executors, variants)
+    return bool(holding) and all(of.state is ExecutorState.WEDGED for of in holding.values())
+
+
+def holders(
+    executors: Executors, variants: Collection[VariantName] | None = None
+) -> dict[ExecutorId, Supervised]:
+    """Return the executors that run any of these variants while they are up."""
+    return {
+        name: of
+        for name, of in executors.items()
+        if variants is None or not of.variants.isdisjoint(variants)
+    }

@@ -1,0 +1,42 @@
+"""Why nothing can run now, in words, by what supervision knows."""
+
+import pytest
+
+from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.runtime.availability import is_wedged, unserved_because
+from edgebox.scheduling.supervision import ExecutorState, Supervised
+from tests.scheduling.scene import MS
+
+FIRST, SECOND = ExecutorId("cpu/0"), ExecutorId("cpu/1")
+GATE, YARD = VariantName("gate-32"), VariantName("yard-32")
+NOW_NS = 5_000 * MS
+
+
+def executor(state: ExecutorState, *variants: VariantName) -> Supervised:
+    retry_ns = NOW_NS + 4_000 * MS if state is ExecutorState.WAITING else None
+    return Supervised(state, frozenset(variants), retry_ns=retry_ns)
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (ExecutorState.OPENING, "cpu/0 is opening"),
+        (ExecutorState.WAITING, "cpu/0 is waiting, and is opened anew in 4 s"),
+        (ExecutorState.WEDGED, "cpu/0 is wedged, and only a restart of edgebox helps"),
+    ],
+)
+def test_the_state_of_who_could_run_it_is_the_reason(state: ExecutorState, said: str) -> None:
+    executors = {FIRST: executor(state, GATE, YARD), SECOND: executor(ExecutorState.UP, YARD)}
+    assert unserved_because(executors, NOW_NS) == ""
+    assert unserved_because(executors, NOW_NS, [YARD]) == ""
+    assert unserved_because(executors, NOW_NS, [GATE, YARD]) == ""
+    because = unserved_because(executors, NOW_NS, [GATE])
+    assert because == f"no executor that runs this model is up: {said}"
+    assert is_wedged(executors, [GATE]) is (state is ExecutorState.WEDGED)
+    assert not is_wedged(executors, [YARD])
+
+
+def test_what_nobody_has_is_said_to_be_so_and_not_called_wedged() -> None:
+    executors = {FIRST: executor(ExecutorState.UP, YARD)}
+    assert unserved_because(executors, NOW_NS, [GATE]).endswith("is up: none has it")
+    assert not is_wedged(executors, [GATE])

@@ -126,7 +126,7 @@ def alone(chosen: Sequence[Option], executors: int) -> None:
     assert all(o.single_ns * o.rate_hz / 1e9 <= P.utilisation_max for o in chosen)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(boxes)
 def test_the_best_of_every_discipline_is_taken_by_service_and_then_by_value(
     of: PlanningSnapshot,

@@ -8,10 +8,20 @@ from hypothesis import strategies as st
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Assignment, CameraSnapshot, PlanningSnapshot
 from edgebox.planning.allocation import Allocation
-from edgebox.planning.batch_cycle import BatchCycle, cycle_utilisation, demand_of, solve_cycle
+from edgebox.planning.batch_cycle import (
+    BatchCycle,
+    cycle_utilisation,
+    demand_of,
+    solve_cycle,
+    steal_budget_ns,
+)
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
+from edgebox.planning.cycle_allocation import CycleAllocation
+from edgebox.planning.dedicated import DedicatedAllocation
 from edgebox.planning.options import CameraOptions, Option, all_options
 from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.partition import PartitionedAllocation
+from edgebox.planning.partition_search import best_partition
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import MEDIAN_MS, camera, name
 
@@ -134,3 +144,68 @@ def runs_side_by_side(
 def worth(chosen: Sequence[Option]) -> float:
     """Return accuracy times rate."""
     return sum(option.variant.accuracy * option.rate_hz for option in chosen)
+
+
+def dedicated_of(of: PlanningSnapshot, pool: ExecutorPool) -> list[CameraOptions]:
+    return all_options(of, pool.together, P, dedicated=True)
+
+
+def judge_groups(found: Allocation, pool: ExecutorPool) -> None:
+    """Write down a second time what full batches or executors of their own must hold."""
+    if isinstance(found, CycleAllocation):
+        assert runs_in_cycles(found.cameras, found.chosen, pool.together)
+        return
+    assert isinstance(found, PartitionedAllocation | DedicatedAllocation)
+    if isinstance(found, DedicatedAllocation):
+        assert len(found.cameras) <= len(pool.executors)
+        assert all(o.single_ns * o.rate_hz / 1e9 <= P.utilisation_max for o in found.chosen)
+        return
+    assert len(found.parts) > 1
+    used = [e for group in found.groups for e in group.executors]
+    assert sorted(used) == sorted(pool.executors)
+    names = [each for group in found.groups for each in group.variants]
+    assert len(set(names)) == len(names)
+    placed = [at for part in found.parts for at in part.members]
+    assert sorted(placed) == list(range(len(found.cameras)))
+    without = {
+        number
+        for number, part in enumerate(found.parts)
+        for at in part.members
+        if not found.cameras[at].served
+    }
+    assert len(without) <= 1, "best-effort cameras are together"
+    for part, group in zip(found.parts, found.groups, strict=True):
+        of = [found.cameras[at] for at in part.members]
+        chosen = [found.chosen_of(at) for at in part.members]
+        timing = pool.timing(group.executors)
+        assert {option.variant.name for option in chosen} == set(group.variants)
+        for at in part.members:
+            assert found.sharing(at) == (len(part.members), group.executors)
+        if isinstance(part.allocation, CycleAllocation):
+            assert runs_in_cycles(of, chosen, timing)
+            assert group.lends_ns == steal_budget_ns(demand_of(of, chosen), timing)
+            continue
+        assert len(of) <= len(group.executors)
+        for c, option in zip(of, chosen, strict=True):
+            assert option.dedicated
+            assert option.single_ns * option.rate_hz / 1e9 <= P.utilisation_max
+            left_ns = option.budget.compute_ns - option.needed_ns
+            assert not c.served or group.lends_ns <= left_ns
+
+
+MIXED: list[Drawn] = [
+    (slo_ms, 25, 100.0, 0.0, 0.0, None) for slo_ms in (80, 80, 400, 400)
+]  # fmt: skip
+
+
+def mixed(has: Allocation | None = None) -> PlanningSnapshot:
+    """Two with a tight deadline, two with a loose one; in force is what they have, if anything."""
+    of = box(MIXED, 2, 0.8)
+    return of if has is None else in_force(of, has)
+
+
+def divided() -> PartitionedAllocation:
+    cameras, pool = options_of(mixed())
+    found = best_partition(cameras, (), pool, P)
+    assert isinstance(found, PartitionedAllocation)
+    return found

@@ -1,7 +1,6 @@
 """The one maximisation: service first, then value, and never worse than one discipline alone."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,12 +11,11 @@ from edgebox.domain.plans import PlanningSnapshot
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE, Allocation, SharedAllocation
 from edgebox.planning.by_application import by_application
 from edgebox.planning.capacity import ExecutorPool, batching_pays
-from edgebox.planning.cycle_allocation import CycleAllocation
 from edgebox.planning.dedicated import DedicatedAllocation, best_dedicated
 from edgebox.planning.minimum import Minimum, cycle_feasible, shared_feasible
 from edgebox.planning.optimisation import allocate, optimise
-from edgebox.planning.options import Option, all_options, dedicated_options
-from edgebox.planning.partition import PartitionedAllocation, kept_partition
+from edgebox.planning.options import all_options, dedicated_options
+from edgebox.planning.partition import kept_partition
 from edgebox.planning.partition_search import best_partition
 from edgebox.planning.planner import plan
 from edgebox.planning.price_search import shared_allocations
@@ -30,8 +28,8 @@ from tests.planning.random_boxes import (
     box,
     drawn_cameras,
     in_force,
+    judge_groups,
     options_of,
-    runs_in_cycles,
     runs_side_by_side,
 )
 from tests.planning.scene import link, seen, snapshot
@@ -87,26 +85,10 @@ def one_by_one(of: PlanningSnapshot) -> list[Allocation]:
 
 def judge(found: Allocation, pool: ExecutorPool) -> None:
     """Write down a second time what must hold of an allocation, whatever its discipline."""
-    timing = pool.together
     chosen = found.chosen
-    if isinstance(found, PartitionedAllocation):
-        names = [each for group in found.groups for each in group.variants]
-        assert len(names) == len(set(names))
-        used = [e for group in found.groups for e in group.executors]
-        assert sorted(used) == sorted(pool.executors)
-        assert sorted(at for part in found.parts for at in part.members) == list(range(len(chosen)))
-        for part in found.parts:
-            there = [found.cameras[at] for at in part.members]
-            options = [chosen[at] for at in part.members]
-            assert {o.variant.name for o in options} == set(part.variants)
-            if isinstance(part.allocation, CycleAllocation):
-                assert runs_in_cycles(there, options, pool.timing(part.executors))
-            else:
-                alone(options, len(part.executors))
-    elif isinstance(found, CycleAllocation):
-        assert runs_in_cycles(found.cameras, chosen, timing)
-    elif isinstance(found, DedicatedAllocation):
-        alone(chosen, len(pool.executors))
+    timing = pool.together
+    if not isinstance(found, SharedAllocation):
+        judge_groups(found, pool)
     elif not runs_side_by_side(found.cameras, chosen, timing, P.utilisation_max):
         # Only with everybody at the smallest size may more be planned.
         assert found.at == [0] * len(chosen)
@@ -119,11 +101,6 @@ def judge(found: Allocation, pool: ExecutorPool) -> None:
         assert not c.served or option.rate_hz >= wants.min_rate_hz
         assert not c.served or option.variant.accuracy >= wants.min_accuracy
         assert not c.served or option.fits
-
-
-def alone(chosen: Sequence[Option], executors: int) -> None:
-    assert len(chosen) <= executors
-    assert all(o.single_ns * o.rate_hz / 1e9 <= P.utilisation_max for o in chosen)
 
 
 @settings(max_examples=60, deadline=None)

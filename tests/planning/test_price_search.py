@@ -1,5 +1,6 @@
 """Sizes side by side, by a price on the executors' time: feasible, maximal, close to the best."""
 
+import random
 from collections.abc import Sequence
 from itertools import product
 
@@ -15,6 +16,7 @@ from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.price_search import shared_allocations
 from tests.planning.random_boxes import (
     GPUS,
+    RATES_HZ,
     Drawn,
     P,
     box,
@@ -27,8 +29,11 @@ from tests.planning.random_boxes import (
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import camera, name
 
-RATIO = 0.95
-"""Of the best there is, so much is found."""
+RATIO = 0.9
+"""Of the best there is, so much is found where batches bring nothing."""
+RATIO_GAIN = 0.8
+"""Where they do, who joins a variant makes its batches cheaper: a price knows nothing of that."""
+MEAN_RATIO = 0.998
 
 
 def searched(
@@ -110,8 +115,32 @@ def test_the_search_is_close_to_the_best_of_all_options(
     if not found or not best:
         return
     reached = max(each.accuracy_rate for each in found)
-    # A camera that joins a variant makes its batches cheaper: a price knows nothing of that.
-    assert reached >= (RATIO if not gain else 0.9) * best
+    assert reached >= (RATIO_GAIN if gain else RATIO) * best
+
+
+def test_on_average_hardly_anything_is_missed() -> None:
+    rng = random.Random(1)
+    ratios = []
+    for _ in range(300):
+        drawn: list[Drawn] = [
+            (
+                rng.choice((60, 100, 300, 1000)),
+                rng.choice(RATES_HZ),
+                rng.choice([1.0, 3.0, 8.0, 100.0]),
+                rng.choice([0.0, 0.0, 0.5, 0.57]),
+                rng.choice([0.0, 0.3, 1.0]),
+                None,
+            )
+            for _ in range(rng.randint(1, 4))
+        ]
+        cameras, pool = options_of(box(drawn, rng.randint(1, 3), rng.choice([0.0, 0.5, 0.9])))
+        found = searched(cameras, pool)
+        best = best_of_all(cameras, pool, P.utilisation_max)
+        if found and best:
+            ratios.append(max(each.accuracy_rate for each in found) / best)
+    assert len(ratios) > 200
+    assert sum(ratios) / len(ratios) >= MEAN_RATIO
+    assert sum(ratio < 0.95 for ratio in ratios) <= 0.01 * len(ratios)
 
 
 @settings(max_examples=100, deadline=None)

@@ -26,7 +26,7 @@ def planned(of: PlanningSnapshot) -> Plan:
     return plan(of, random.Random(1), 10_000)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(boxes(8), cameras)
 def test_who_is_taken_on_takes_nobodys_service_and_who_is_refused_would(
     of: PlanningSnapshot, drawn: CameraSnapshot

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from edgebox.domain.models import ExecutorId
-from edgebox.planning.capacity import ExecutorPool, batch_times
+from edgebox.planning.capacity import ExecutorPool, batch_times, batching_pays
 from tests.planning.scene import snapshot
 from tests.scheduling.scene import CPU, MS, name
 
@@ -58,3 +58,36 @@ def test_others_that_run_slow_what_is_planned_for() -> None:
     # A part of the executors still has all the others beside it.
     part = ExecutorPool(beside, 0.99).timing((CPU,))
     assert part[name(128)].single_ns == slowed[name(128)].single_ns
+
+
+@pytest.mark.parametrize(
+    ("gain", "pays"),
+    [
+        (0.0, False),
+        (0.22, False),  # a batch of eight takes 6.46 times one: 0.81 each
+        (0.23, True),  # 0.799
+        (0.9, True),
+    ],
+)
+def test_full_batches_are_worth_it_where_they_save_a_fifth(gain: float, pays: bool) -> None:
+    assert batching_pays(batch_times(snapshot([], gain=gain), 0.99)) is pays
+    both = batch_times(snapshot([], gain=gain, executors=TWO, slowdown=2.0), 0.99)
+    assert batching_pays(both) is pays
+
+
+def test_one_variant_whose_batches_pay_is_enough() -> None:
+    plain = batch_times(snapshot([], gain=0.0), 0.99)
+    paying = batch_times(snapshot([], gain=0.9), 0.99)
+    assert batching_pays({**plain, name(608): paying[name(608)]})
+    assert not batching_pays({})
+
+
+def test_only_executors_with_the_same_variants_may_work_apart() -> None:
+    of = snapshot([], executors=TWO)
+    assert ExecutorPool(of, 0.99).executors == TWO
+    assert ExecutorPool(of, 0.99, divisible=False).executors == ()
+    fewer = dict(list(of.profiles[TWO[1]].items())[:3])
+    differ = ExecutorPool(replace(of, profiles={**of.profiles, TWO[1]: fewer}), 0.99)
+    assert differ.executors == ()
+    assert differ.all_executors == TWO
+    assert differ.together[name(608)].batches == differ.timing(TWO[:1])[name(608)].batches

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.planning.admission import refusal
-from edgebox.planning.explain import explanation
 from edgebox.planning.disjoint import part_of, parts
+from edgebox.planning.explain import explanation
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import _plan_part, plan
 from tests.planning.scene import FIXED_NS, link, seen

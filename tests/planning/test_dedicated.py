@@ -1,4 +1,4 @@
-"""An executor for each camera: the levels against brute force, and the claim by playing it out."""
+"""An executor for each camera: the options against brute force, and the claim by playing it out."""
 
 import random
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from edgebox.domain.models import ExecutorId
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.planning.dedicated import best_alone
-from edgebox.planning.options import all_options
 from edgebox.planning.capacity import batch_times
+from edgebox.planning.dedicated import best_dedicated
 from edgebox.planning.explain import explanation
+from edgebox.planning.options import all_options
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
 from tests.planning.scene import link, seen, snapshot
@@ -34,7 +34,7 @@ def sizes(of: PlanningSnapshot) -> list[str]:
     return [each.variant for each in plan(of, random.Random(1), 1000).assignments.values()]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -59,18 +59,18 @@ def test_everybody_has_the_largest_that_is_in_time_alone(
         ],
         executors=GPUS[:executors],
     )
-    cameras = all_options(of, batch_times(of, P.quantile), P, alone=True)
-    found = best_alone(cameras, executors, P)
+    cameras = all_options(of, batch_times(of, P.quantile), P, dedicated=True)
+    found = best_dedicated(cameras, executors, P)
     if len(drawn) > executors:
         assert found is None
         return
     for at, each in enumerate(cameras):
-        shares = [level.single_ns * level.rate_hz / 1e9 for level in each.levels]
+        shares = [option.single_ns * option.rate_hz / 1e9 for option in each.options]
         limits = [
             P.utilisation_upgrade
-            if each.has_px is not None and level.variant.pixels > each.has_px
+            if each.current_px is not None and option.variant.pixels > each.current_px
             else P.utilisation_max
-            for level in each.levels
+            for option in each.options
         ]
         fits = [n for n, share in enumerate(shares) if share <= limits[n]]
         if not fits:
@@ -78,13 +78,13 @@ def test_everybody_has_the_largest_that_is_in_time_alone(
             return
         if found is not None:
             assert found.at[at] == max(fits)
-            level = found.levels[at]
-            assert not each.served or level.single_ns <= level.budget.compute_ns
+            option = found.chosen[at]
+            assert not each.served or option.single_ns <= option.budget.compute_ns
     assert found is not None
     assert found.utilisation <= P.utilisation_max
-    served = [level for c, level in zip(cameras, found.levels, strict=True) if c.served]
-    for level in served:
-        assert found.lends_ns + level.single_ns <= level.budget.compute_ns
+    served = [option for c, option in zip(cameras, found.chosen, strict=True) if c.served]
+    for option in served:
+        assert found.steal_budget_ns + option.single_ns <= option.budget.compute_ns
 
 
 def test_with_an_executor_for_each_nobody_waits() -> None:
@@ -188,7 +188,7 @@ def test_a_tight_camera_may_have_an_executor_to_itself_beside_others() -> None:
     assert again.groups == answer.groups
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     period_ms=st.integers(10, 100),
     share=st.floats(0.1, P.utilisation_max),

@@ -28,7 +28,7 @@ def verdicts(of: Explanation) -> dict[str, str]:
     return {option.variant.name: option.verdict for option in of.options}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(boxes(6), st.integers(0, 5))
 def test_exactly_the_planned_size_is_chosen_with_the_planned_sentence(
     of: PlanningSnapshot, drawn: int
@@ -51,7 +51,7 @@ def test_exactly_the_planned_size_is_chosen_with_the_planned_sentence(
             assert option.left_ns >= option.needed_ns
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(boxes(4), st.integers(0, 3))
 def test_who_is_alone_with_a_better_link_gets_what_only_the_link_forbade(
     of: PlanningSnapshot, drawn: int

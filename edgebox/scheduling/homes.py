@@ -5,7 +5,7 @@ those with tight deadlines are not behind the long batches of the others. An idl
 asked for a batch of its own variants first. Where nothing waits for these on any executor of its
 group, it may run others' that no executor at home is idle for, as long as a batch of all that
 waits takes no longer than what the plan lends: then nobody at home becomes late by it
-(`planning.batch_cycle` proves that). So executors idle beside a queue only where running it is not safe.
+(`planning.batch_cycle` proves that). So executors idle beside a queue only where it is not safe.
 
 A variant that no group has, or none of whose executors has it in memory now, is everybody's; an
 executor that is in no group serves all. Without groups nothing is barred from anywhere.

@@ -143,6 +143,7 @@ class SharedAllocation(Allocation):
             default=self.longest_ns,
         )
         """The longest batch that every served camera can wait for."""
+        self._raises = any(raises(c, o) for c, o in zip(cameras, chosen, strict=True))
 
     @property
     def utilisation(self) -> float:
@@ -165,7 +166,7 @@ class SharedAllocation(Allocation):
                 who = self._tightest
             return Violation(who=who, over_ns=over_ns)
         limit = parameters.utilisation_max
-        if raises(self.cameras[camera], option):
+        if self._raises or raises(self.cameras[camera], option):
             limit = parameters.utilisation_upgrade
         missing = sum((self._shares | self._changed(camera, option)).values()) - limit
         return Violation(missing_share=missing) if missing > 0 else None
@@ -179,6 +180,7 @@ class SharedAllocation(Allocation):
             self._rates.get(option.variant.name, 0.0) + option.rate_hz
         )
         self.at[camera] = to
+        self._raises = self._raises or raises(self.cameras[camera], option)
         self.longest_ns = max(self.longest_ns, option.single_ns)
         if self.cameras[camera].served:
             self.slack_ns = min(self.slack_ns, option.slack_ns)

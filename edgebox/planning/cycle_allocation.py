@@ -36,6 +36,12 @@ class CycleAllocation(Allocation):
         super().__init__(cameras, at)
         self._timing = timing
 
+    def changed(self, camera: int, to: int) -> "CycleAllocation":
+        """Return the same, but for one camera that has another of its options."""
+        at = [*self.at]
+        at[camera] = to
+        return CycleAllocation(self.cameras, at, self._timing)
+
     @cached_property
     def demand(self) -> dict[VariantName, VariantDemand]:
         """What its cameras demand of each variant."""

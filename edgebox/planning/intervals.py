@@ -11,6 +11,7 @@ candidates for the exact test (`batch_cycle`). Pure.
 O(K^3 G P + K^2 V G P) in numpy for K cut positions, V variants, G grid points and P prices.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ from edgebox.planning.option_table import Floats, Ints, OptionTable
 
 RELAXATION = 1.2
 """By so much may a cycle be exceeded, and a wait, by a candidate."""
-_WAITS = 24
+_WAITS_MAX = 48
 _CYCLES = 4
 _PRICES = np.array((0.0, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 3.0))
 """In units of the accuracy times rate of all largest options, for one whole cycle."""
@@ -148,7 +149,8 @@ def _grid(
     shortest = min(timing[name].single_ns for name in names)
     finite = of.tightest_ns[np.isfinite(of.tightest_ns)]
     longest = max(1.1 * shortest, float(finite.max(initial=0.0)))
-    waits = np.geomspace(shortest / RELAXATION, longest, _WAITS)
+    steps = math.ceil(math.log(longest / shortest) / math.log(RELAXATION))
+    waits = np.geomspace(shortest, longest, min(max(2, 1 + steps), _WAITS_MAX))
     parts = np.linspace(1, executors, min(_CYCLES, executors))
     wait_ns, per_wait = (axis.ravel() for axis in np.meshgrid(waits, parts))
     return wait_ns, wait_ns / per_wait
@@ -173,7 +175,7 @@ def _costs(
         batch = np.searchsorted(sizes, rate * cycle_ns - 1e-9)
         holds = np.isfinite(of.value[:, :, at, None]) & (batch < len(sizes))
         batch = np.minimum(batch, len(sizes) - 1)
-        holds &= longest_ns[batch] <= wait_ns
+        holds &= longest_ns[batch] <= wait_ns * RELAXATION
         holds &= wait_ns / RELAXATION + longest_ns[batch] <= tightest_ns
         least_ns = np.minimum.accumulate(pooled_ns / sizes)
         largest = np.clip(np.searchsorted(longest_ns, tightest_ns, "right") - 1, 0, None)

@@ -101,10 +101,10 @@ class Minimum:
                 return None
             if crowded.any() or best is None:
                 given_up = next(self._deadlines_kept(feasible, crowded), none)
-                ceiling_hz = self._ceiling(feasible, given_up, crowded)
+                ceiling_hz = self._ceiling(feasible, given_up, crowded, freed=True)
                 return self._applied(given_up, crowded, ceiling_hz)
-        _, given_up, ceiling_hz = best
-        return self._applied(given_up, none, ceiling_hz)
+        _, given_up, _ = best
+        return self._applied(given_up, none, self._ceiling(feasible, given_up, none, freed=True))
 
     def least(self) -> list[CameraOptions]:
         """Return the cameras with the least that can be given to them, feasible or not."""
@@ -144,14 +144,19 @@ class Minimum:
                 yield given_up
             count += max(1, count // 4)
 
-    def _ceiling(self, feasible: Feasible, given_up: Bools, crowded: Bools) -> float:
-        """Return the highest common rate that is feasible; infinite: nobody need be slower."""
-        if feasible(self._load(given_up, crowded)):
+    def _ceiling(
+        self, feasible: Feasible, given_up: Bools, crowded: Bools, *, freed: bool = False
+    ) -> float:
+        """Return the highest common rate that is feasible; infinite: nobody need be slower.
+
+        `freed`: the time that those who are given up leave to the others counts.
+        """
+        if feasible(self._load(given_up, crowded, freed=freed)):
             return float("inf")
         low_hz, high_hz = 0.0, float(self._rate_hz.max())
         for _ in range(_HALVINGS):
             middle_hz = (low_hz + high_hz) / 2
-            if feasible(self._load(given_up, crowded, middle_hz)):
+            if feasible(self._load(given_up, crowded, middle_hz, freed=freed)):
                 low_hz = middle_hz
             else:
                 high_hz = middle_hz
@@ -209,10 +214,19 @@ class Minimum:
         box_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
         return np.asarray(np.where(crowded, box_hz, rate_hz))
 
-    def _load(self, given_up: Bools, crowded: Bools, ceiling_hz: float = float("inf")) -> Load:
+    def _load(
+        self,
+        given_up: Bools,
+        crowded: Bools,
+        ceiling_hz: float = float("inf"),
+        *,
+        freed: bool = False,
+    ) -> Load:
         out = given_up | crowded
-        # Who is given up is still charged for what it asked: that longer batches bring room counts.
-        variant: Ints = np.where(crowded, self._effort_variant, self._variant)
+        # Whether to give a camera up is decided by what longer batches bring to the others, not by
+        # the time that it leaves to them: rates are lowered first.
+        left = out if freed else crowded
+        variant: Ints = np.where(left, self._effort_variant, self._variant)
         runs: Ints = np.where(out, self._effort_variant, self._variant)
         rate_hz = np.bincount(variant, self._rates(given_up, crowded, ceiling_hz), len(self._names))
         served = self._served & ~out

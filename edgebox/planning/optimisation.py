@@ -110,4 +110,5 @@ def _side_by_side(
     if some is None:  # overbooked even then
         some = minimum.least()
         return [SharedAllocation(some, [0] * len(some), timing)]
-    return [*shared_allocations(some, timing, parameters, iterations_max)]
+    found = shared_allocations(some, timing, parameters, iterations_max)
+    return [*(found or [SharedAllocation(some, [0] * len(some), timing)])]

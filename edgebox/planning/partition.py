@@ -129,7 +129,7 @@ def kept_partition(
     parts: list[Part] = []
     for group, members in zip(groups, _members(cameras, dedicated, groups), strict=True):
         if not members:
-            continue
+            return None  # its executors would have nothing to do
         excluded = {v for other in groups if other is not group for v in other.variants}
         excluded |= {v for part in parts for v in part.variants}
         found = dedicated_part(

@@ -9,12 +9,12 @@ where the best ones are.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.planning.allocation import Allocation
+from edgebox.planning.allocation import Allocation, option_value
 from edgebox.planning.batch_cycle import VariantDemand
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation, cycle_violation
@@ -34,6 +34,8 @@ from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_pa
 _CUTS_MAX = 13
 _TESTED_MAX = 40
 """So many candidates of one group are tested exactly."""
+_FILL_TESTS_MAX = 240
+"""So many single steps up are tested at the end."""
 _ROUNDS_MAX = 60
 """So many divisions are looked at, best first, for one order and set of cuts."""
 
@@ -71,10 +73,42 @@ def best_partition(
     if not found:
         return None
     best = max(found, key=lambda each: each.value)
-    if len(best.parts) > 1:
-        return PartitionedAllocation(cameras, dedicated, best.parts, pool)
-    [part] = best.parts
-    return part.allocation
+    parts = [_filled(part, best.parts, parameters) for part in best.parts]
+    if len(parts) > 1:
+        return PartitionedAllocation(cameras, dedicated, parts, pool)
+    return parts[0].allocation
+
+
+def _filled(part: Part, parts: Sequence[Part], parameters: PlanningParameters) -> Part:
+    """Let single cameras of a group rise, the worst off first, as long as any can.
+
+    They rise by one size or to one in use. Prices find no plan between two on the convex hull of
+    value and cost, and cuts are few: this fills what they leave over.
+    """
+    allocation, tests = part.allocation, _FILL_TESTS_MAX
+    if not isinstance(allocation, CycleAllocation):
+        return part
+    excluded = {name for other in parts if other is not part for name in other.variants}
+    risen = True
+    while risen and tests > 0:
+        risen = False
+        used = {option.variant.name for option in allocation.chosen}
+        order = sorted(
+            range(len(allocation.cameras)),
+            key=lambda at: option_value(allocation.cameras[at], allocation.chosen_of(at), 1.0),
+        )
+        for camera in order:
+            has, options = allocation.at[camera], allocation.cameras[camera].options
+            for to in range(len(options) - 1, has, -1):
+                name = options[to].variant.name
+                if tests <= 0 or name in excluded or (name not in used and to != has + 1):
+                    continue
+                tests -= 1
+                if allocation.violation(camera, options[to], parameters) is None:
+                    allocation = allocation.changed(camera, to)
+                    risen = True
+                    break
+    return replace(part, allocation=allocation)
 
 
 def _orders(cameras: Sequence[CameraOptions]) -> list[tuple[int, ...]]:

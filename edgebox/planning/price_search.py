@@ -41,7 +41,7 @@ def shared_allocations(
     smallest = SharedAllocation(cameras, [0] * len(cameras), timing)
     if smallest.longest_ns > smallest.slack_ns:
         return []
-    if smallest.utilisation > parameters.utilisation_slow:
+    if smallest.utilisation > parameters.utilisation_slow + 1e-9:
         return []
     table = option_table(cameras, parameters.better_by)
     search = _Search(cameras, timing, smallest, table)

@@ -155,8 +155,8 @@ def test_what_is_lent_while_nobody_waits_makes_nobody_late(of: Drawn, seed: int)
     if isinstance(solve_cycle(of.demand, one), DeadlineMiss):
         return
     foreign_ns = steal_budget_ns(of.demand, one)
-    assert isinstance(solve_cycle(of.demand, one, guest_ns=foreign_ns), BatchCycle)
-    longer = solve_cycle(of.demand, one, guest_ns=foreign_ns + MS)
+    assert isinstance(solve_cycle(of.demand, one, stolen_ns=foreign_ns), BatchCycle)
+    longer = solve_cycle(of.demand, one, stolen_ns=foreign_ns + MS)
     assert isinstance(longer, DeadlineMiss)
     periods = {n: 1e9 / each.rate_hz for n, each in of.demand.items()}
     firsts = {n: rng.random() * period for n, period in periods.items()}

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from edgebox.domain.models import VariantName
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.intervals import (
-    _PRICES,
     RELAXATION,
     Divisions,
     Interval,
@@ -20,6 +19,7 @@ from edgebox.planning.intervals import (
     _grid,
     divisions,
     interval_table,
+    prices_of,
 )
 from edgebox.planning.option_table import OptionTable, option_table
 from tests.planning.random_boxes import Drawn, P, box, drawn_cameras, options_of
@@ -40,10 +40,13 @@ def tables(draw: st.DrawFn, most: int = 8) -> tuple[OptionTable, list[int], tupl
     budgets_ns = np.where(served[:, None], rng.integers(5, 400, shape) * float(MS), np.inf)
     table = OptionTable(
         tuple(VariantName(f"v{at}") for at in range(variants)),
+        np.zeros(variants, np.bool_),
         np.where(possible, np.cumsum(possible, axis=1) - 1, -1),
         np.where(possible, rng.choice([1.0, 5.0, 25.0], (cameras, 1)), 0.0),
         np.where(possible, rng.random(shape) * 10, -np.inf),
         np.where(possible, budgets_ns, -np.inf),
+        accuracy_scale=10.0 * cameras,
+        service_scale=0.0,
     )
     order = draw(st.permutations(range(cameras)))[: draw(st.integers(1, cameras))]
     inner = draw(st.sets(st.integers(1, len(order)), max_size=5))
@@ -111,11 +114,12 @@ class Judged:
         table, order, self.cuts = drawn
         self.variants = len(table.names)
         self.of: IntervalTable = interval_table(table, order, self.cuts)
-        self.found: Divisions = divisions(self.of, table.names, timing, executors, LIMIT)
+        self.prices = prices_of(table)
+        self.found: Divisions = divisions(
+            self.of, table.names, timing, executors, (LIMIT, self.prices)
+        )
         grid = _grid(self.of, table.names, timing, executors)
         self.costs = _costs(self.of, table.names, timing, grid, LIMIT)
-        neighbours = [self.of.value[at, at + 1].max() for at in range(len(self.cuts) - 1)]
-        self.prices = _PRICES * max(1e-9, sum(v for v in neighbours if np.isfinite(v)))
 
     def value(self, intervals: tuple[Interval, ...]) -> float:
         return float(sum(self.of.value[each] for each in intervals))
@@ -215,7 +219,7 @@ def test_what_fits_at_a_common_variant_is_among_the_candidates(
     table = option_table(cameras, 1.0)
     order = sorted(range(len(cameras)), key=lambda at: cameras[at].options[0].budget.compute_ns)
     of = interval_table(table, order, tuple(range(len(order) + 1)))
-    found = divisions(of, table.names, pool.together, executors, P.turn_share)
+    found = divisions(of, table.names, pool.together, executors, (P.turn_share, prices_of(table)))
     bound = found.upper_bounds()[0, len(order)]
     assert bound >= smallest.accuracy_rate - 1e-6
 
@@ -225,7 +229,7 @@ def test_a_camera_whose_budget_no_batch_meets_has_no_division() -> None:
     table = option_table(cameras, 1.0)
     table.compute_ns[1] = 1.0
     of = interval_table(table, [0, 1], (0, 1, 2))
-    found = divisions(of, table.names, pool.together, 1, LIMIT)
+    found = divisions(of, table.names, pool.together, 1, (LIMIT, prices_of(table)))
     assert np.isfinite(found.upper_bounds()[0, 1])
     assert found.upper_bounds()[0, 2] == -np.inf
     assert found.best(1, 2, 10) == []

@@ -342,10 +342,6 @@ def test_nothing_changes_where_everybody_fits(in_cycles: bool) -> None:
     assert Minimum(cameras, P).best(feasible, spare) == cameras
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="who is given up is charged at the variant it asked for, although it runs the smallest",
-)
 def test_a_camera_whose_deadline_is_given_up_takes_the_time_of_what_it_runs() -> None:
     # 320 px take the last camera 144 ms, 128 px 24: at 2 Hz 29 % and 5 % of the time.
     tight: Crowd = [(30, 10, 0.0, False, 0.0, 0.5)]

@@ -3,7 +3,6 @@
 import random
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -146,10 +145,6 @@ def test_the_last_camera_of_a_group_ends_the_division() -> None:
     assert kept_partition(cameras, (), pool, P) is None
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a group in force without a camera is left out with its executors: no group has them",
-)
 def test_executors_of_a_group_without_cameras_are_not_lost() -> None:
     groups = tuple(Group(GPUS[n : n + 1], (name(px),), 0) for n, px in enumerate((128, 256, 320)))
     cameras = [

@@ -158,11 +158,6 @@ def test_the_first_plan_leaves_some_of_the_time_over_where_anyone_is_raised(
             assert at == 0 or not raises(c, c.options[at])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="single steps raise a camera within 0.70 of the time, and then give another what it has "
-    "within 0.75: the plan raises and leaves less over than a raise must",
-)
 def test_a_plan_that_raises_leaves_some_of_the_time_over_after_all_steps() -> None:
     drawn: list[Drawn] = [
         (60, 60, 3.0, 0.0, 0.0, 128),

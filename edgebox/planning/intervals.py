@@ -27,8 +27,6 @@ _WAITS_MAX = 48
 _CYCLES = 4
 _PRICES = np.array((0.0, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 3.0))
 """In units of the accuracy times rate of all largest options, for one whole cycle."""
-_SERVICE_PRICES = np.array((1 / 40, 1 / 20, 1 / 10, 1 / 5, 1 / 2))
-"""Further ones, in units of the service of all cameras, where it can be given up."""
 
 Interval = tuple[int, int, int]
 """(first cut, last cut, variant), by their numbers."""
@@ -133,10 +131,7 @@ def divisions(
 
 def prices_of(table: OptionTable) -> Floats:
     """Return the prices of a cycle that are tried, (P,)."""
-    prices = _PRICES * max(1e-9, table.accuracy_scale)
-    if table.service_scale > 0:
-        prices = np.concatenate([prices, _SERVICE_PRICES * table.service_scale])
-    return np.asarray(prices)
+    return np.asarray(_PRICES * max(1e-9, table.accuracy_scale))
 
 
 def _grid(

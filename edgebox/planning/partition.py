@@ -7,13 +7,13 @@ cycle, or has an executor for each of its cameras. No variant is in two groups: 
 where its variant is. Pure. Limit: only executors that have the same variants are divided.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.planning.allocation import Allocation, Violation
-from edgebox.planning.capacity import ExecutorPool
+from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation
 from edgebox.planning.dedicated import DedicatedAllocation, best_dedicated
 from edgebox.planning.options import CameraOptions, Option
@@ -48,14 +48,9 @@ class PartitionedAllocation(Allocation):
     ) -> None:
         having, at = [*cameras], [0] * len(cameras)
         for part in parts:
-            allocation = part.allocation
-            for camera, of, option in zip(
-                part.members, allocation.cameras, allocation.chosen, strict=True
-            ):
+            for camera, option in zip(part.members, part.allocation.chosen, strict=True):
                 if option.dedicated:
                     having[camera] = dedicated[camera]
-                elif not of.served:
-                    having[camera] = of
                 at[camera] = having[camera].options.index(option)
         super().__init__(having, at)
         self.parts = tuple(parts)
@@ -132,9 +127,11 @@ def kept_partition(
             return None  # its executors would have nothing to do
         excluded = {v for other in groups if other is not group for v in other.variants}
         excluded |= {v for part in parts for v in part.variants}
-        found = dedicated_part(
-            dedicated, tuple(members), group.executors, excluded, parameters
-        ) or _kept_part(cameras, tuple(members), group.executors, excluded, pool, parameters)
+        part = group.executors, tuple(members)
+        found = dedicated_part(dedicated, part[1], part[0], excluded, parameters)
+        if found is None:
+            timing = pool.timing(group.executors)
+            found = _kept_part(cameras, part, excluded, timing, parameters)
         if found is None:
             return None
         parts.append(found)
@@ -143,16 +140,16 @@ def kept_partition(
 
 def _kept_part(
     cameras: Sequence[CameraOptions],
-    members: tuple[int, ...],
-    executors: tuple[ExecutorId, ...],
+    part: tuple[tuple[ExecutorId, ...], tuple[int, ...]],
     excluded: set[VariantName],
-    pool: ExecutorPool,
+    timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
 ) -> Part | None:
+    executors, members = part
     having = _without([cameras[at] for at in members], excluded)
     if having is None:
         return None
-    kept = CycleAllocation(having, [c.current for c in having], pool.timing(executors))
+    kept = CycleAllocation(having, [c.current for c in having], timing)
     return Part(executors, members, kept) if kept.infeasible(parameters) is None else None
 
 

@@ -56,8 +56,6 @@ def best_partition(
     dedicated: Sequence[CameraOptions],
     pool: ExecutorPool,
     parameters: PlanningParameters,
-    *,
-    give_up: bool = False,
 ) -> Allocation | None:
     """Return the best way found to serve cameras in full batches; None: none is feasible.
 
@@ -66,9 +64,8 @@ def best_partition(
         dedicated: what each could be given with an executor to itself; empty: none can have one.
         pool: the executors.
         parameters: the tunables.
-        give_up: cameras may become best effort where not all can be served.
     """
-    search = _Search(cameras, dedicated, pool, parameters, give_up=give_up)
+    search = _Search(cameras, dedicated, pool, parameters)
     found = [each for order in _orders(cameras) if (each := search.in_order(order)) is not None]
     if not found:
         return None
@@ -140,12 +137,10 @@ class _Search:
         dedicated: Sequence[CameraOptions],
         pool: ExecutorPool,
         parameters: PlanningParameters,
-        *,
-        give_up: bool,
     ) -> None:
         self.cameras, self.dedicated = cameras, dedicated
         self.pool, self.parameters = pool, parameters
-        self.table = option_table(cameras, parameters.better_by, give_up=give_up)
+        self.table = option_table(cameras, parameters.better_by)
         self.prices = prices_of(self.table)
         self.executors = pool.executors or pool.all_executors
         self.divisible = bool(pool.executors)
@@ -340,15 +335,13 @@ class _InOrder:
 
     def _part(self, key: GroupKey, intervals: Sequence[Interval]) -> Part:
         first, count, start, end = key
-        table, cameras = self.of.table, {}
         at: dict[int, int] = {}
         for begin, stop, column in intervals:
             for camera in self.order[self.cuts[begin] : self.cuts[stop]]:
-                cameras[camera] = table.option(self.of.cameras, camera, column)
-                at[camera] = int(table.number[camera, column])
+                at[camera] = int(self.of.table.number[camera, column])
         members = self._members(start, end)
         allocation = CycleAllocation(
-            [cameras[each] for each in members],
+            [self.of.cameras[each] for each in members],
             [at[each] for each in members],
             self._timing(first, count),
         )

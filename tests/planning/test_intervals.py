@@ -46,7 +46,6 @@ def tables(draw: st.DrawFn, most: int = 8) -> tuple[OptionTable, list[int], tupl
         np.where(possible, rng.random(shape) * 10, -np.inf),
         np.where(possible, budgets_ns, -np.inf),
         accuracy_scale=10.0 * cameras,
-        service_scale=0.0,
     )
     order = draw(st.permutations(range(cameras)))[: draw(st.integers(1, cameras))]
     inner = draw(st.sets(st.integers(1, len(order)), max_size=5))

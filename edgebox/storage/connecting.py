@@ -107,8 +107,12 @@ def file_at(path: Path | str) -> Path:
 
 
 def has_room(folder: Path) -> bool:
-    """Say whether a database can be opened in a folder, as far as its disk is concerned."""
-    return shutil.disk_usage(folder).free >= _ROOM_BYTES
+    """Say whether a database can be opened in a folder, as far as its disk is concerned.
+
+    A file system without blocks, as /proc, is never full: what it refuses, it refuses for ever.
+    """
+    usage = shutil.disk_usage(folder)
+    return usage.total == 0 or usage.free >= _ROOM_BYTES
 
 
 def _is_full(path: Path, error: sqlite3.OperationalError) -> bool:

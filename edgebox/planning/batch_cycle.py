@@ -76,7 +76,7 @@ def solve_cycle(
     """Find the shortest cycle that serves a demand, or say who is late in every one.
 
     Larger batches make the cycle longer and a longer cycle makes the batches larger, so the least
-    fixed point is the best there is. O(V B) for V active variants and B batch sizes.
+    fixed point is the best there is. O(V^2 B) for V active variants and B batch sizes.
 
     Args:
         demand: of each active variant.
@@ -88,7 +88,7 @@ def solve_cycle(
     while True:
         batches = {name: timing[name].batches[at[name]] for name in demand}
         cycle_ns = sum(pooled_ns for _, _, pooled_ns in batches.values())
-        wait_ns = max(round(cycle_ns), *(longest_ns for _, longest_ns, _ in batches.values()))
+        wait_ns = max((round(cycle_ns), *(longest_ns for _, longest_ns, _ in batches.values())))
         for name, (_, longest_ns, pooled_ns) in batches.items():
             waits_ns = max(wait_ns, round(cycle_ns + max(0, stolen_ns - pooled_ns)))
             over_ns = waits_ns + longest_ns + margin_ns - demand[name].tightest_ns

@@ -83,7 +83,10 @@ class ExecutorPool:
         self._snapshot = snapshot
         self._quantile = quantile
         self._timings: dict[tuple[ExecutorId, ...], dict[VariantName, BatchTimes]] = {}
-        everywhere = {frozenset(profiles) for profiles in snapshot.profiles.values()}
+        everywhere = {
+            frozenset(name for name, of in profiles.items() if of.quantiles_ns)
+            for profiles in snapshot.profiles.values()
+        }
         self.executors = tuple(snapshot.profiles) if divisible and len(everywhere) == 1 else ()
         """None, where they differ in what they have: then they cannot work apart."""
         self.all_executors = tuple(snapshot.profiles)

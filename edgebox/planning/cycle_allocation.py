@@ -139,9 +139,9 @@ def cycle_violation(
         parameters: the tunables.
         upgrade: some camera gets a larger variant than it has, which asks for a margin.
     """
-    found = solve_cycle(demand, timing, parameters.latency_upgrade_ns if upgrade else 0)
-    if isinstance(found, DeadlineMiss):
-        return found
     limit = parameters.turn_share * (parameters.upgrade_share if upgrade else 1.0)
     missing = cycle_utilisation(demand, timing) - limit
-    return missing if missing > 0 else None
+    if missing > 0:
+        return missing
+    found = solve_cycle(demand, timing, parameters.latency_upgrade_ns if upgrade else 0)
+    return found if isinstance(found, DeadlineMiss) else None

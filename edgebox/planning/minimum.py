@@ -20,7 +20,7 @@ from edgebox.planning.batch_cycle import NEVER_NS, VariantDemand
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.cycle_allocation import cycle_violation
 from edgebox.planning.option_table import Bools, Floats, Ints
-from edgebox.planning.options import CameraOptions
+from edgebox.planning.options import CameraOptions, round_rate
 from edgebox.planning.parameters import PlanningParameters
 
 _HALVINGS = 16
@@ -136,13 +136,24 @@ class Minimum:
         """Return who may be given up so that all others' least rates fit, the fewest first."""
         order = np.argsort(self._compute_ns, kind="stable")
         tightest = order[(self._served & ~crowded)[order]]
-        count = 0
-        while count <= len(tightest):
-            given_up = np.zeros(len(self._cameras), np.bool_)
-            given_up[tightest[:count]] = True
-            if feasible(self._load(given_up, crowded, 0.0)):
-                yield given_up
-            count += max(1, count // 4)
+
+        def without(count: int) -> Bools:
+            out = np.zeros(len(self._cameras), np.bool_)
+            out[tightest[:count]] = True
+            return out
+
+        def fits(count: int) -> bool:
+            return feasible(self._load(without(count), crowded, 0.0))
+
+        tried, fitted = -1, False
+        while tried < len(tightest):
+            count = min(len(tightest), tried + max(1, tried // 4))
+            if fits(count):
+                if not fitted:  # none of those that were skipped was tried
+                    count = next(each for each in range(tried + 1, count + 1) if fits(each))
+                fitted = True
+                yield without(count)
+            tried = count
 
     def _ceiling(
         self, feasible: Feasible, given_up: Bools, crowded: Bools, *, freed: bool = False
@@ -206,10 +217,10 @@ class Minimum:
         return np.asarray(self._served & (self._freed() > 0))
 
     def _rates(self, given_up: Bools, crowded: Bools, ceiling_hz: float) -> Floats:
-        rate_hz = self._rate_hz
+        rate_hz = np.where(given_up, self._effort_hz, self._rate_hz)
         if np.isfinite(ceiling_hz):
             rate_hz = np.where(
-                rate_hz <= ceiling_hz, rate_hz, np.maximum(self._least_hz, _rounded(ceiling_hz))
+                rate_hz <= ceiling_hz, rate_hz, np.maximum(self._least_hz, round_rate(ceiling_hz))
             )
         box_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
         return np.asarray(np.where(crowded, box_hz, rate_hz))
@@ -252,8 +263,3 @@ class Minimum:
             kept = of.best_effort() if given_up[at] else of
             out.append(kept.slowed(ceiling_hz, least_hz) if np.isfinite(ceiling_hz) else kept)
         return out
-
-
-def _rounded(rate_hz: float) -> float:
-    steps_per_hz = 10 if rate_hz < 2 else 2
-    return int(rate_hz * steps_per_hz) / steps_per_hz

@@ -173,13 +173,13 @@ def dedicated_part(
 def _members(
     cameras: Sequence[CameraOptions], dedicated: Sequence[CameraOptions], groups: Sequence[Group]
 ) -> list[list[int]]:
-    """Return the cameras of each group."""
-    pixels = {o.variant.name: o.variant.pixels for c in cameras for o in c.options}
-    homes = sorted(
-        (pixels[name], number)
+    """Return the cameras of each group: that of a camera's variant, or of the next smaller one."""
+    variants = {o.variant.name: o.variant for c in cameras for o in c.options}
+    rising = sorted(
+        (variants[name].pixels, number, variants[name].family)
         for number, group in enumerate(groups)
         for name in group.variants
-        if name in pixels
+        if name in variants
     )
     members: list[list[int]] = [[] for _ in groups]
     for group, there in zip(groups, members, strict=True):
@@ -189,9 +189,11 @@ def _members(
     placed = {at for there in members for at in there}
     for at, of in enumerate(cameras):
         if at not in placed:
-            current_px = of.options[of.current].variant.pixels
-            below = [number for px, number in homes if px <= current_px]
-            members[(below or [n for _, n in homes[:1]] or [0])[-1]].append(at)
+            variant = of.options[of.current].variant
+            own = [n for n, group in enumerate(groups) if variant.name in group.variants]
+            family = [(px, n) for px, n, name in rising if name == variant.family]
+            below = own or [n for px, n in family if px <= variant.pixels]
+            members[(below or [n for _, n in family[:1]] or [0])[-1]].append(at)
     return [sorted(there) for there in members]
 
 

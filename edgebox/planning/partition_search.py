@@ -8,13 +8,14 @@ until the best division consists of tested groups alone (best first). Cuts are t
 where the best ones are.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.planning.allocation import Allocation, option_value
+from edgebox.planning.allocation import BEST_EFFORT_SERVICE, Allocation, option_value
 from edgebox.planning.batch_cycle import VariantDemand
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation, cycle_violation
@@ -36,6 +37,8 @@ _TESTED_MAX = 40
 """So many candidates of one group are tested exactly."""
 _FILL_TESTS_MAX = 240
 """So many single steps up are tested at the end."""
+_SERVICE_VALUE = 10.0
+"""The service of one camera counts so many times the accuracy times rate of all."""
 _ROUNDS_MAX = 60
 """So many divisions are looked at, best first, for one order and set of cuts."""
 
@@ -70,13 +73,16 @@ def best_partition(
     if not found:
         return None
     best = max(found, key=lambda each: each.value)
-    parts = [_filled(part, best.parts, parameters) for part in best.parts]
+    parts = [*best.parts]
+    for at in range(len(parts)):
+        others = frozenset(v for each in (*parts[:at], *parts[at + 1 :]) for v in each.variants)
+        parts[at] = _filled(parts[at], others, parameters)
     if len(parts) > 1:
         return PartitionedAllocation(cameras, dedicated, parts, pool)
     return parts[0].allocation
 
 
-def _filled(part: Part, parts: Sequence[Part], parameters: PlanningParameters) -> Part:
+def _filled(part: Part, excluded: frozenset[VariantName], parameters: PlanningParameters) -> Part:
     """Let single cameras of a group rise, the worst off first, as long as any can.
 
     They rise by one size or to one in use. Prices find no plan between two on the convex hull of
@@ -85,7 +91,6 @@ def _filled(part: Part, parts: Sequence[Part], parameters: PlanningParameters) -
     allocation, tests = part.allocation, _FILL_TESTS_MAX
     if not isinstance(allocation, CycleAllocation):
         return part
-    excluded = {name for other in parts if other is not part for name in other.variants}
     risen = True
     while risen and tests > 0:
         risen = False
@@ -154,6 +159,19 @@ class _Search:
         options = (o for c in self.cameras for o in (*c.options, c.smallest))
         return next(o.variant.pixels for o in options if o.variant.name == name)
 
+    def value_of(self, part: Part) -> float:
+        """Return what a group is worth whose cameras have an executor each.
+
+        Service comes first: a camera that is in time only there counts more than all accuracy.
+        """
+        gained = part.allocation.service
+        for at in part.members:
+            of = self.cameras[at]
+            share = of.options[0].rate_hz / of.snapshot.camera.rate_hz
+            gained -= share * (1.0 if of.served else BEST_EFFORT_SERVICE)
+        value = part.allocation.value(self.parameters.better_by)
+        return value + _SERVICE_VALUE * gained * self.table.accuracy_scale
+
     def in_order(self, order: tuple[int, ...]) -> _Found | None:
         """Return the best division of an order, its cuts refined."""
         step = max(1, -(-len(order) // _CUTS_MAX))
@@ -169,9 +187,18 @@ class _Search:
         return best
 
 
+def _rounded(timing: BatchTimes) -> tuple[int, ...]:
+    """Return times in steps of 5 %: executors that are nearly alike share their tables of bounds."""
+    return tuple(
+        round(math.log(time_ns) / math.log(1.05))
+        for _, longest_ns, pooled_ns in timing.batches
+        for time_ns in (longest_ns, pooled_ns)
+    )
+
+
 @dataclass(slots=True)
 class _InOrder:
-    """One order of the served cameras, and where it may be cut."""
+    """One order of the cameras, and where it may be cut."""
 
     of: _Search
     order: tuple[int, ...]
@@ -212,7 +239,7 @@ class _InOrder:
         for count in counts:
             for first in range(total - count + 1):
                 timing = self._timing(first, count)
-                alike = count, tuple(timing[name] for name in self.of.table.names)
+                alike = count, tuple(_rounded(timing[name]) for name in self.of.table.names)
                 if alike not in known:
                     known[alike] = divisions(table, self.of.table.names, timing, count, limits)
                 self.candidates[first, count] = known[alike]
@@ -230,7 +257,7 @@ class _InOrder:
                     break
                 part = self._dedicated((first, count, start, end), frozenset())
                 if part is not None:
-                    value = part.allocation.value(self.of.parameters.better_by)
+                    value = self.of.value_of(part)
                     bound[start, end] = max(bound[start, end], value)
 
     def _timing(self, first: int, count: int) -> Mapping[VariantName, BatchTimes]:
@@ -296,7 +323,7 @@ class _InOrder:
         found: tuple[float, Part, tuple[int, ...]] | None = None
         part = self._dedicated(key, excluded)
         if part is not None:
-            found = part.allocation.value(of.parameters.better_by), part, ()
+            found = of.value_of(part), part, ()
         for value, intervals in self.candidates[first, count].best(start, end, _TESTED_MAX):
             if found is not None and value <= found[0]:
                 break

@@ -224,7 +224,8 @@ async def test_camera_streams_to_a_real_box(tmp_path: Path, config: Path) -> Non
         )  # fmt: skip
     summary = ended.json()
     assert summary["camera"] == "gate"
-    assert summary["on_time"] == summary["sent"] > 0
+    assert summary["late"] == 0
+    assert summary["on_time"] > summary["sent"] / 2 > 0
     assert summary["pending"] == 0
     assert_adds_up(summary["captured"], summary["on_time"], summary["late"], summary["dropped"])
 

@@ -57,6 +57,11 @@ export function patchOf(draft: Draft, overrides: Overrides): Partial<Record<Fiel
   return patch
 }
 
+/** What was typed while a draft was being saved: it is not saved yet. */
+export function typedSince(sent: Draft, now: Draft): Draft {
+  return Object.fromEntries(Object.entries(now).filter(([field, text]) => text !== sent[field as Field]))
+}
+
 /** A value as the form's fields show it; empty: as the camera asks. */
 export function textOf(value: number | string | null): string {
   return value === null ? '' : String(value)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { around, type Option } from '../src/components/camera/Considered'
 import { fileName, KEPT, resultsText, withResult, type Result } from '../src/results'
 import type { FrameHeader } from '../src/types'
-import { fieldOf, patchOf, textOf, type Overrides } from '../src/wishes'
+import { fieldOf, patchOf, textOf, typedSince, type Overrides } from '../src/wishes'
 
 const SET: Overrides = { slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3 }
 
@@ -53,4 +53,10 @@ test('the sizes around the chosen one are shown, always as many', () => {
   expect(names(4)).toBe('3456')
   expect(names(8)).toBe('5678')
   expect(around(options(1).slice(0, 2), 4)).toHaveLength(2)
+})
+
+test('what was typed while a draft was being saved stays', () => {
+  expect(typedSince({ rate_hz: '5' }, { rate_hz: '5' })).toEqual({})
+  expect(typedSince({ rate_hz: '5' }, { rate_hz: '50', app: 'gate' })).toEqual({ rate_hz: '50', app: 'gate' })
+  expect(typedSince({ rate_hz: '5', app: 'gate' }, { app: 'gate' })).toEqual({})
 })

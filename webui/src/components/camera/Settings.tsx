@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 
 import { ask } from '../../api'
-import { FIELDS, fieldOf, patchOf, textOf, type CameraDocument, type Draft, type Field, type FieldWords, type Overrides } from '../../wishes'
+import { FIELDS, fieldOf, patchOf, textOf, typedSince, type CameraDocument, type Draft, type Field, type FieldWords, type Overrides } from '../../wishes'
 
 interface SettingsProps {
   known: CameraDocument
@@ -28,9 +28,10 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
 
   async function send(body: object, said: string, undo: boolean): Promise<void> {
     setSaving(true)
+    const sent = draft
     try {
       const changed = await ask<CameraDocument>(`v1/cameras/${encodeURIComponent(known.id)}`, { method: 'PATCH', body })
-      setDraft({})
+      setDraft((now) => typedSince(sent, now))
       setOutcome({ said, failed: false, ...(undo && { before: known.overrides }) })
       onChanged(changed)
     } catch (error) {
@@ -55,7 +56,7 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
             known={known}
             typed={draft[words.field]}
             refusal={refused === words.field ? (outcome?.said ?? null) : null}
-            onType={(text) => setDraft({ ...draft, [words.field]: text })}
+            onType={(text) => setDraft((now) => ({ ...now, [words.field]: text }))}
             onReset={() => {
               const { [words.field]: _, ...rest } = draft
               setDraft(rest)

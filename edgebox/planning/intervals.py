@@ -43,6 +43,8 @@ class IntervalTable:
     """Minus infinity where a camera in between cannot have the variant."""
     tightest_ns: Floats
     """Least compute budget."""
+    raised: Floats
+    """How many of the cameras in between have a smaller variant now."""
 
 
 def interval_table(of: OptionTable, order: Sequence[int], cuts: Sequence[int]) -> IntervalTable:
@@ -64,7 +66,8 @@ def interval_table(of: OptionTable, order: Sequence[int], cuts: Sequence[int]) -
     tightest = np.full(value.shape, np.inf)
     for first in range(len(cuts) - 1):
         tightest[first, first + 1 :] = np.minimum.accumulate(least[first:], axis=0)
-    return IntervalTable(tuple(cuts), summed(of.rate_hz[rows]), value, tightest)
+    raised = summed(of.raises[rows].astype(np.float64))
+    return IntervalTable(tuple(cuts), summed(of.rate_hz[rows]), value, tightest, raised)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +94,17 @@ class Divisions:
         near = np.isfinite(self.net[first, last]) & (self.cost[first, last] <= RELAXATION)
         values = np.where(near, self.value[first, last], -np.inf)
         found: dict[tuple[Interval, ...], float] = {}
+        costs, seen = self.cost[first, last], set[tuple[float, float]]()
         for flat in np.argsort(-values, axis=None, kind="stable").tolist():
             point, price = divmod(flat, values.shape[1])
-            if not np.isfinite(values[point, price]) or len(found) == most:
+            value = float(values[point, price])
+            if not np.isfinite(value) or len(found) == most:
                 break
-            found.setdefault(self._intervals(first, last, point, price), values[point, price])
-        return [(float(value), intervals) for intervals, value in found.items()]
+            # What is worth as much and costs as much is the same division, or no better.
+            if (key := (value, float(costs[point, price]))) not in seen:
+                seen.add(key)
+                found.setdefault(self._intervals(first, last, point, price), value)
+        return [(value, intervals) for intervals, value in found.items()]
 
     def _intervals(self, first: int, last: int, point: int, price: int) -> tuple[Interval, ...]:
         out: list[Interval] = []

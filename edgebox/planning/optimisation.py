@@ -1,11 +1,11 @@
 """Decides which options all cameras get: one maximisation over ways to share the executors. Pure.
 
 An allocation is worth its service first: the share of the rate asked for that each camera gets,
-best effort counted for less. Of equal service, accuracy times rate decides, and a camera that keeps
-its variant counts a little more, so that nobody is moved for nothing. There are two disciplines
-with an exact test each: full batches in cycles, on executors that may be divided
-(`partition_search`), and any sizes side by side (`price_search`). The plan in force is a candidate
-of each. Where a discipline cannot serve everybody, `minimum` says who gets what in it.
+best effort counted for less. Of equal service, accuracy times rate decides. A camera that keeps its
+variant counts a little more, and what is in force gives way only to something better, so that
+nobody is moved for nothing. There are two disciplines of sharing with an exact test each: full
+batches in cycles, on executors that may be divided (`partition_search`), and any sizes side by side
+(`price_search`). Where a discipline cannot serve everybody, `minimum` says who gets what in it.
 """
 
 from collections.abc import Sequence
@@ -67,14 +67,37 @@ def allocate(
         parameters: the tunables.
         iterations_max: bound on the single steps of a search.
     """
-    found: list[Allocation] = []
-    alone = best_dedicated(dedicated, len(pool.executors), parameters)
-    if alone is not None:
-        found.append(alone)
+    new: list[Allocation] = []
+    in_force: list[Allocation] = []
+    own = best_dedicated(dedicated, len(pool.executors), parameters)
+    if own is not None:
+        new.append(own)
+        in_force.append(own)  # nobody's option depends on the others'
     if batching_pays(pool.together):
-        found += _in_cycles(cameras, dedicated, pool, parameters)
-    found += _side_by_side(cameras, pool, parameters, iterations_max)
-    return max(found, key=lambda each: (round(each.service, 9), each.value(parameters.better_by)))
+        found, kept = _in_cycles(cameras, dedicated, pool, parameters)
+        new += [found] if found is not None else []
+        in_force += [kept] if kept is not None else []
+    found, kept = _side_by_side(cameras, pool, parameters, iterations_max)
+    new.append(found)
+    in_force += [kept] if kept is not None else []
+    return _better(new, in_force, parameters)
+
+
+def _better(
+    new: Sequence[Allocation], in_force: Sequence[Allocation], parameters: PlanningParameters
+) -> Allocation:
+    """Return the best, unless what is in force serves as much and is about as good."""
+
+    def worth(of: Allocation) -> tuple[float, float]:
+        return round(of.service, 9), of.value(parameters.better_by)
+
+    best = max(new, key=worth)
+    if in_force:
+        kept = max(in_force, key=worth)
+        gain = best.accuracy_rate / max(kept.accuracy_rate, 1e-9)
+        if worth(best)[0] <= worth(kept)[0] and gain <= parameters.better_by:
+            return kept
+    return best
 
 
 def _in_cycles(
@@ -82,18 +105,17 @@ def _in_cycles(
     dedicated: Sequence[CameraOptions],
     pool: ExecutorPool,
     parameters: PlanningParameters,
-) -> list[Allocation]:
+) -> tuple[Allocation | None, Allocation | None]:
+    """Return the best new allocation, and that in force; None: it is infeasible."""
     found = best_partition(cameras, dedicated, pool, parameters)
     if found is None:
-        timing = pool.together
-        feasible = cycle_feasible(timing, parameters)
+        feasible = cycle_feasible(pool.together, parameters)
         some = Minimum(cameras, parameters).best(feasible, feasible)
         if some is None:
-            return []
+            return None, None
         cameras, dedicated = some, ()
         found = best_partition(cameras, dedicated, pool, parameters)
-    kept = kept_partition(cameras, dedicated, pool, parameters)
-    return [each for each in (found, kept) if each is not None]
+    return found, kept_partition(cameras, dedicated, pool, parameters)
 
 
 def _side_by_side(
@@ -101,7 +123,8 @@ def _side_by_side(
     pool: ExecutorPool,
     parameters: PlanningParameters,
     iterations_max: int,
-) -> list[Allocation]:
+) -> tuple[Allocation, Allocation | None]:
+    """Return the best new allocation, and that in force, repaired; None: it is the same."""
     timing = pool.together
     feasible = shared_feasible(timing, parameters)
     spare = shared_feasible(timing, parameters, parameters.upgrade_share)
@@ -109,6 +132,8 @@ def _side_by_side(
     some = minimum.best(feasible, spare)
     if some is None:  # overbooked even then
         some = minimum.least()
-        return [SharedAllocation(some, [0] * len(some), timing)]
+        return SharedAllocation(some, [0] * len(some), timing), None
     found = shared_allocations(some, timing, parameters, iterations_max)
-    return [*(found or [SharedAllocation(some, [0] * len(some), timing)])]
+    if not found:
+        return SharedAllocation(some, [0] * len(some), timing), None
+    return found[0], found[-1]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.models import Variant, VariantName
-from edgebox.planning.allocation import option_value
+from edgebox.planning.allocation import option_value, raises
 from edgebox.planning.options import CameraOptions
 
 Floats = NDArray[np.float64]
@@ -30,6 +30,8 @@ class OptionTable:
     """Accuracy times rate, more for what is in force; minus infinity: no option."""
     compute_ns: Floats
     """The compute budget; infinite for best effort, minus infinity: no option."""
+    raises: Bools
+    """Whether it is larger than what its camera has."""
     accuracy_scale: float
     """Accuracy times rate of all cameras at their largest options."""
 
@@ -59,6 +61,7 @@ def option_table(cameras: Sequence[CameraOptions], stay_bonus: float) -> OptionT
         np.zeros(shape),
         np.full(shape, -np.inf),
         np.full(shape, -np.inf),
+        np.zeros(shape, np.bool_),
         sum(max(option_value(c, o, 1.0) for o in c.options) for c in cameras),
     )
     for row, c in enumerate(cameras):
@@ -67,6 +70,7 @@ def option_table(cameras: Sequence[CameraOptions], stay_bonus: float) -> OptionT
             table.number[where] = at
             table.rate_hz[where] = option.rate_hz
             table.value[where] = option_value(c, option, stay_bonus)
+            table.raises[where] = raises(c, option)
             table.compute_ns[where] = option.budget.compute_ns if c.served else np.inf
     return table
 

@@ -149,15 +149,8 @@ class _Search:
         self.prices = prices_of(self.table)
         self.executors = pool.executors or pool.all_executors
         self.divisible = bool(pool.executors)
-        current_px = np.array([c.current_px or np.inf for c in cameras])
-        pixels = np.array([self._pixels(name) for name in self.table.names])
-        self.raising = self.table.possible & (pixels > current_px[:, None])
-        share = parameters.upgrade_share if self.raising.any() else 1.0
+        share = parameters.upgrade_share if self.table.raises.any() else 1.0
         self.utilisation_max = parameters.turn_share * share
-
-    def _pixels(self, name: VariantName) -> int:
-        options = (o for c in self.cameras for o in (*c.options, c.smallest))
-        return next(o.variant.pixels for o in options if o.variant.name == name)
 
     def value_of(self, part: Part) -> float:
         """Return what a group is worth whose cameras have an executor each.
@@ -188,7 +181,7 @@ class _Search:
 
 
 def _rounded(timing: BatchTimes) -> tuple[int, ...]:
-    """Return times in steps of 5 %: executors that are nearly alike share their tables of bounds."""
+    """Return times in steps of 5 %: executors that are nearly alike share their bounds."""
     return tuple(
         round(math.log(time_ns) / math.log(1.05))
         for _, longest_ns, pooled_ns in timing.batches
@@ -207,10 +200,15 @@ class _InOrder:
     """By first executor and number of executors: (K, K) what a group is worth at most."""
     candidates: dict[tuple[int, int], Divisions] = field(default_factory=dict)
     tested: dict[GroupKey, tuple[float, Part, tuple[int, ...]] | None] = field(default_factory=dict)
+    sums: IntervalTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Add up what all intervals ask."""
+        self.sums = interval_table(self.of.table, self.order, self.cuts)
 
     def best(self) -> _Found | None:
         """Return the best division whose groups are feasible and have no variant in common."""
-        self._bound(interval_table(self.of.table, self.order, self.cuts))
+        self._bound()
         best: _Found | None = None
         for _ in range(_ROUNDS_MAX):
             hoped = self._best_by_bounds()
@@ -231,7 +229,7 @@ class _InOrder:
             self._set(*clash)
         return best
 
-    def _bound(self, table: IntervalTable) -> None:
+    def _bound(self) -> None:
         total = len(self.of.executors)
         counts = range(1, total + 1) if self.of.divisible else [total]
         known: dict[object, Divisions] = {}
@@ -241,7 +239,8 @@ class _InOrder:
                 timing = self._timing(first, count)
                 alike = count, tuple(_rounded(timing[name]) for name in self.of.table.names)
                 if alike not in known:
-                    known[alike] = divisions(table, self.of.table.names, timing, count, limits)
+                    names = self.of.table.names
+                    known[alike] = divisions(self.sums, names, timing, count, limits)
                 self.candidates[first, count] = known[alike]
                 self.bounds[first, count] = known[alike].upper_bounds()
                 self._bound_dedicated(first, count)
@@ -348,14 +347,13 @@ class _InOrder:
         demand: dict[VariantName, VariantDemand] = {}
         upgrade = False
         for start, end, column in intervals:
-            members = list(self.order[self.cuts[start] : self.cuts[end]])
             each = demand.setdefault(table.names[column], VariantDemand())
-            each.rate_hz += float(table.rate_hz[members, column].sum())
+            each.rate_hz += float(self.sums.rate_hz[start, end, column])
             if table.best_effort[column]:
                 continue
-            tightest_ns = int(table.compute_ns[members, column].min())
+            tightest_ns = int(self.sums.tightest_ns[start, end, column])
             each.tightest_ns = min(each.tightest_ns, tightest_ns)
-            upgrade = upgrade or bool(self.of.raising[members, column].any())
+            upgrade = upgrade or bool(self.sums.raised[start, end, column] > 0.5)
         demand = {name: each for name, each in demand.items() if each.rate_hz > 0}
         timing = self._timing(first, count)
         return not demand or cycle_violation(demand, timing, self.of.parameters, upgrade) is None

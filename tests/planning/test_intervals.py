@@ -45,6 +45,7 @@ def tables(draw: st.DrawFn, most: int = 8) -> tuple[OptionTable, list[int], tupl
         np.where(possible, rng.choice([1.0, 5.0, 25.0], (cameras, 1)), 0.0),
         np.where(possible, rng.random(shape) * 10, -np.inf),
         np.where(possible, budgets_ns, -np.inf),
+        np.zeros(shape, np.bool_),
         accuracy_scale=10.0 * cameras,
     )
     order = draw(st.permutations(range(cameras)))[: draw(st.integers(1, cameras))]

@@ -8,9 +8,9 @@ until the best division consists of tested groups alone (best first). Cuts are t
 where the best ones are.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part
 
 _CUTS_MAX = 13
+_NEAR_MAX = 24
+"""Cuts are moved nearer to the best ones as long as that makes no more of them than this."""
 _TESTED_MAX = 40
 """So many candidates of one group are tested exactly."""
 _FILL_TESTS_MAX = 240
@@ -174,19 +176,12 @@ class _Search:
             step = -(-step // 2) if step > 2 else 1
             near = {cut + k * step for cut in best.cuts for k in (-1, 0, 1)}
             cuts = tuple(sorted({0, len(order)} | {c for c in near if 0 < c < len(order)}))
+            if len(cuts) > _NEAR_MAX:
+                break
             again = _InOrder(self, order, cuts).best()
             if again is not None and again.value > best.value:
                 best = again
         return best
-
-
-def _rounded(timing: BatchTimes) -> tuple[int, ...]:
-    """Return times in steps of 5 %: executors that are nearly alike share their bounds."""
-    return tuple(
-        round(math.log(time_ns) / math.log(1.05))
-        for _, longest_ns, pooled_ns in timing.batches
-        for time_ns in (longest_ns, pooled_ns)
-    )
 
 
 @dataclass(slots=True)
@@ -232,17 +227,16 @@ class _InOrder:
     def _bound(self) -> None:
         total = len(self.of.executors)
         counts = range(1, total + 1) if self.of.divisible else [total]
-        known: dict[object, Divisions] = {}
         limits = self.of.utilisation_max, self.of.prices
+        names = self.of.table.names
         for count in counts:
+            # Executors that differ a little share candidates; the exact test tells them apart.
+            timing = self._timing(0, count)
+            found = divisions(self.sums, names, timing, count, limits)
+            bounds = found.upper_bounds()
             for first in range(total - count + 1):
-                timing = self._timing(first, count)
-                alike = count, tuple(_rounded(timing[name]) for name in self.of.table.names)
-                if alike not in known:
-                    names = self.of.table.names
-                    known[alike] = divisions(self.sums, names, timing, count, limits)
-                self.candidates[first, count] = known[alike]
-                self.bounds[first, count] = known[alike].upper_bounds()
+                self.candidates[first, count] = found
+                self.bounds[first, count] = bounds.copy()
                 self._bound_dedicated(first, count)
 
     def _bound_dedicated(self, first: int, count: int) -> None:
@@ -328,7 +322,8 @@ class _InOrder:
                 break
             names = {of.table.names[variant] for _, _, variant in intervals}
             if excluded.isdisjoint(names) and self._feasible(intervals, first, count):
-                cuts = tuple(self.cuts[at] for each in intervals for at in each[:2])
+                changes = pairwise(intervals)
+                cuts = tuple(self.cuts[b[0]] for a, b in changes if a[2] != b[2])
                 return value, self._part(key, intervals), cuts
         return found
 

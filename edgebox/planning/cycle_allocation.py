@@ -12,6 +12,7 @@ from edgebox.domain.models import VariantName
 from edgebox.planning.allocation import Allocation, Violation, raises
 from edgebox.planning.batch_cycle import (
     NEVER_NS,
+    BatchCycle,
     DeadlineMiss,
     VariantDemand,
     cycle_utilisation,
@@ -125,13 +126,13 @@ class CycleAllocation(Allocation):
         return Violation(who=who, over_ns=found.over_ns)
 
 
-def cycle_violation(
+def cycle_feasible(
     demand: Mapping[VariantName, VariantDemand],
     timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
     upgrade: bool,
-) -> DeadlineMiss | float | None:
-    """Test a demand: who misses a deadline, or the share of time that is missing; None: feasible.
+) -> bool:
+    """Say whether a demand can be served in time; `cycle_violation` says why not.
 
     Args:
         demand: of each active variant.
@@ -139,9 +140,29 @@ def cycle_violation(
         parameters: the tunables.
         upgrade: some camera gets a larger variant than it has, which asks for a margin.
     """
-    limit = parameters.turn_share * (parameters.upgrade_share if upgrade else 1.0)
-    missing = cycle_utilisation(demand, timing) - limit
-    if missing > 0:
-        return missing
+    if cycle_utilisation(demand, timing) > _limit(parameters, upgrade):
+        return False  # cheaper to see than a cycle
+    margin_ns = parameters.latency_upgrade_ns if upgrade else 0
+    return isinstance(solve_cycle(demand, timing, margin_ns), BatchCycle)
+
+
+def cycle_violation(
+    demand: Mapping[VariantName, VariantDemand],
+    timing: Mapping[VariantName, BatchTimes],
+    parameters: PlanningParameters,
+    upgrade: bool,
+) -> DeadlineMiss | float | None:
+    """Tell who misses a deadline, or else the share of time that is missing; None: feasible.
+
+    Args: those of `cycle_feasible`.
+    """
+    if cycle_feasible(demand, timing, parameters, upgrade):
+        return None
     found = solve_cycle(demand, timing, parameters.latency_upgrade_ns if upgrade else 0)
-    return found if isinstance(found, DeadlineMiss) else None
+    if isinstance(found, DeadlineMiss):
+        return found
+    return cycle_utilisation(demand, timing) - _limit(parameters, upgrade)
+
+
+def _limit(parameters: PlanningParameters, upgrade: bool) -> float:
+    return parameters.turn_share * (parameters.upgrade_share if upgrade else 1.0)

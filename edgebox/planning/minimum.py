@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgebox.domain.models import VariantName
+from edgebox.planning import cycle_allocation
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE
 from edgebox.planning.batch_cycle import NEVER_NS, VariantDemand
 from edgebox.planning.capacity import BatchTimes
-from edgebox.planning.cycle_allocation import cycle_violation
 from edgebox.planning.option_table import Bools, Floats, Ints
 from edgebox.planning.options import CameraOptions, round_rate
 from edgebox.planning.parameters import PlanningParameters
@@ -58,7 +58,9 @@ def cycle_feasible(
     timing: Mapping[VariantName, BatchTimes], parameters: PlanningParameters
 ) -> Feasible:
     """Return the test of `CycleAllocation`."""
-    return lambda load: cycle_violation(load.demand, timing, parameters, upgrade=False) is None
+    return lambda load: cycle_allocation.cycle_feasible(
+        load.demand, timing, parameters, upgrade=False
+    )
 
 
 class Minimum:
@@ -216,13 +218,15 @@ class Minimum:
     def _movable(self) -> Bools:
         return np.asarray(self._served & (self._freed() > 0))
 
-    def _rates(self, given_up: Bools, crowded: Bools, ceiling_hz: float) -> Floats:
+    def _rates(
+        self, given_up: Bools, crowded: Bools, ceiling_hz: float, *, freed: bool = False
+    ) -> Floats:
         rate_hz = np.where(given_up, self._effort_hz, self._rate_hz)
-        if np.isfinite(ceiling_hz):
-            rate_hz = np.where(
-                rate_hz <= ceiling_hz, rate_hz, np.maximum(self._least_hz, round_rate(ceiling_hz))
-            )
         box_hz = np.minimum(self._parameters.rate_min_hz, self._effort_hz)
+        if np.isfinite(ceiling_hz):
+            least_hz = np.where(given_up, box_hz, self._least_hz) if freed else self._least_hz
+            lowered_hz = np.maximum(least_hz, round_rate(ceiling_hz))
+            rate_hz = np.where(rate_hz <= ceiling_hz, rate_hz, lowered_hz)
         return np.asarray(np.where(crowded, box_hz, rate_hz))
 
     def _load(
@@ -239,7 +243,9 @@ class Minimum:
         left = out if freed else crowded
         variant: Ints = np.where(left, self._effort_variant, self._variant)
         runs: Ints = np.where(out, self._effort_variant, self._variant)
-        rate_hz = np.bincount(variant, self._rates(given_up, crowded, ceiling_hz), len(self._names))
+        rate_hz = np.bincount(
+            variant, self._rates(given_up, crowded, ceiling_hz, freed=freed), len(self._names)
+        )
         served = self._served & ~out
         demand: dict[VariantName, VariantDemand] = {}
         slack_ns = NEVER_NS

@@ -72,7 +72,8 @@ def allocate(
     own = best_dedicated(dedicated, len(pool.executors), parameters)
     if own is not None:
         new.append(own)
-        in_force.append(own)  # nobody's option depends on the others'
+        if any(of.snapshot.current is not None for of in dedicated):
+            in_force.append(own)  # nobody's option depends on the others'
     if batching_pays(pool.together):
         found, kept = _in_cycles(cameras, dedicated, pool, parameters)
         new += [found] if found is not None else []

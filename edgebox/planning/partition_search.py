@@ -18,7 +18,7 @@ from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE, Allocation, option_value
 from edgebox.planning.batch_cycle import VariantDemand
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
-from edgebox.planning.cycle_allocation import CycleAllocation, cycle_violation
+from edgebox.planning.cycle_allocation import CycleAllocation, cycle_feasible
 from edgebox.planning.intervals import (
     Divisions,
     Interval,
@@ -351,7 +351,7 @@ class _InOrder:
             upgrade = upgrade or bool(self.sums.raised[start, end, column] > 0.5)
         demand = {name: each for name, each in demand.items() if each.rate_hz > 0}
         timing = self._timing(first, count)
-        return not demand or cycle_violation(demand, timing, self.of.parameters, upgrade) is None
+        return not demand or cycle_feasible(demand, timing, self.of.parameters, upgrade)
 
     def _part(self, key: GroupKey, intervals: Sequence[Interval]) -> Part:
         first, count, start, end = key

@@ -154,19 +154,24 @@ def test_where_there_is_room_every_frame_is_on_time_at_the_largest_size() -> Non
 
 @pytest.mark.parametrize("slowdown", [1.0, 1.5, 2.5])
 def test_a_loaded_box_answers_in_time_and_advice_stays(slowdown: float) -> None:
-    report, scheduler = simulated(
-        [gate(at) for at in range(8)],
-        20,
-        parameters=SimulationParameters(slowdown={CPU: slowdown}),
-        checked=False,
-    )
-    settled = [ended for ended in report.ended if ended.request.captured_ns > 5 * S]
-    on_time = sum(ended.reason is None and ended.outcome == "on_time" for ended in settled)
-    assert on_time / len(settled) > 0.995
-    # What lasts becomes part of the profiles.
-    factor = scheduler.corrections[CPU].get(name(608), 1.0)
-    assert abs(factor * scheduler.slowdown[CPU] / slowdown - 1) < 0.11
-    assert variant_changes(report, 5 * S) <= 2
+    changes = []
+    for seed in (1, 2, 3):
+        report, scheduler = simulated(
+            [gate(at) for at in range(8)],
+            20,
+            seed=seed,
+            parameters=SimulationParameters(slowdown={CPU: slowdown}),
+            checked=False,
+        )
+        settled = [ended for ended in report.ended if ended.request.captured_ns > 5 * S]
+        on_time = sum(ended.reason is None and ended.outcome == "on_time" for ended in settled)
+        assert on_time / len(settled) > 0.995
+        # What lasts becomes part of the profiles.
+        factor = scheduler.corrections[CPU].get(name(608), 1.0)
+        assert abs(factor * scheduler.slowdown[CPU] / slowdown - 1) < 0.11
+        changes.append(variant_changes(report, 5 * S))
+    assert sum(changes) / len(changes) <= 1
+    assert max(changes) <= 3
 
 
 def test_a_link_that_falls_takes_the_size_down_and_one_that_recovers_brings_it_back() -> None:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from edgebox.domain.models import Variant, VariantName
+from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.budgets import Budget, budget
@@ -109,11 +109,13 @@ def all_options(
     dedicated: bool = False,
 ) -> list[CameraOptions]:
     """Find what each camera could be given; those without a loaded variant are left out."""
-    found = (
-        camera_options(c, snapshot, timing, parameters, dedicated=dedicated)
+    families = {c.camera.family for c in snapshot.cameras}
+    rising = {family: _rising(family, snapshot.variants, timing) for family in families}
+    return [
+        _options_of(c, rising[c.camera.family], snapshot, timing, parameters, dedicated=dedicated)
         for c in snapshot.cameras
-    )
-    return [each for each in found if each is not None]
+        if rising[c.camera.family]
+    ]
 
 
 def dedicated_options(
@@ -142,9 +144,22 @@ def camera_options(
     dedicated: bool = False,
 ) -> CameraOptions | None:
     """Find what a camera could be given; None: no variant of its family is loaded."""
-    family = _rising(camera, snapshot.variants, timing)
+    family = _rising(camera.camera.family, snapshot.variants, timing)
     if not family:
         return None
+    return _options_of(camera, family, snapshot, timing, parameters, dedicated=dedicated)
+
+
+def _options_of(
+    camera: CameraSnapshot,
+    family: Sequence[Variant],
+    snapshot: PlanningSnapshot,
+    timing: Mapping[VariantName, BatchTimes],
+    parameters: PlanningParameters,
+    *,
+    dedicated: bool,
+) -> CameraOptions:
+    """Find what a camera could be given of its family's variants, from the smallest up."""
     smallest = option_of(
         camera, family[0], snapshot.fixed_ns, timing, parameters, dedicated=dedicated
     )
@@ -190,12 +205,12 @@ def _held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters)
 
 
 def _rising(
-    camera: CameraSnapshot, variants: Sequence[Variant], timing: Mapping[VariantName, BatchTimes]
+    family: FamilyName, variants: Sequence[Variant], timing: Mapping[VariantName, BatchTimes]
 ) -> list[Variant]:
     """Return the loaded variants of a family, without those that are larger but no better."""
     rising: list[Variant] = []
     for variant in sorted(variants, key=lambda v: (v.pixels, v.name)):
-        if variant.family != camera.camera.family or variant.name not in timing:
+        if variant.family != family or variant.name not in timing:
             continue
         if not rising or variant.accuracy > rising[-1].accuracy:
             rising.append(variant)

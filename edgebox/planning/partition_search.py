@@ -90,9 +90,9 @@ def _filled(part: Part, excluded: frozenset[VariantName], parameters: PlanningPa
     They rise by one size or to one in use. Prices find no plan between two on the convex hull of
     value and cost, and cuts are few: this fills what they leave over.
     """
-    allocation, tests = part.allocation, _FILL_TESTS_MAX
-    if not isinstance(allocation, CycleAllocation):
+    if not isinstance(part.allocation, CycleAllocation):
         return part
+    allocation, tests = part.allocation.copy(), _FILL_TESTS_MAX
     risen = True
     while risen and tests > 0:
         risen = False
@@ -109,7 +109,7 @@ def _filled(part: Part, excluded: frozenset[VariantName], parameters: PlanningPa
                     continue
                 tests -= 1
                 if allocation.violation(camera, options[to], parameters) is None:
-                    allocation = allocation.changed(camera, to)
+                    allocation.rise(camera, to)
                     risen = True
                     break
     return replace(part, allocation=allocation)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.requests import Camera, CameraId, LinkState
@@ -22,6 +23,49 @@ class Advice:
     """One sentence for a person: what holds this camera at this size."""
 
 
+class Resource(StrEnum):
+    """What there is too little of for a camera to have more."""
+
+    UPLINK = "uplink"
+    """The camera's own, in bit/s."""
+    DEADLINE = "deadline"
+    """Time until its results are due, in ns: not even an idle box would do."""
+    WAITING = "waiting"
+    """Time that somebody's frames can wait for those of others, in ns."""
+    EXECUTORS = "executors"
+    """The executors' time, as a share of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The constraint that binds a camera: what keeps it from the next larger option."""
+
+    resource: Resource
+    missing: float
+    """How much more of the resource it would take, in the unit of the resource."""
+    gain: float
+    """Accuracy times rate, per second, that the larger option would bring."""
+    lifted_by: str
+    """What would lift it, for a person."""
+
+    @property
+    def price(self) -> float:
+        """What one more unit of the resource would bring: accuracy times rate, per second."""
+        return self.gain / self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorPrice:
+    """What more of some executors' time would bring."""
+
+    executors: tuple[ExecutorId, ...]
+    price: float
+    """Accuracy times rate, per second, that the best use of one more unit of their time brings;
+    the unit is all their time."""
+    cameras: int
+    """How many cameras would have more if there were more of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """What the plan gives one camera. `served` False: best effort at the smallest size."""
@@ -32,6 +76,8 @@ class Assignment:
     quality: int
     served: bool
     reason: str
+    limit: Limit | None = None
+    """What keeps it from more; None: nothing does, or it is a matter of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +104,8 @@ class Plan:
     groups: tuple[Group, ...] = ()
     """Executors that work apart, no executor and no variant in two of them; empty: none do, every
     executor serves all variants."""
+    prices: tuple[ExecutorPrice, ...] = ()
+    """Of executors whose time some camera would have more of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from edgebox.planning.by_application import by_application
 from edgebox.planning.disjoint import part_of
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.reasons import reason
+from edgebox.planning.reasons import Reasons
 
 
 def refusal(
@@ -49,8 +49,10 @@ def refusal(
         return None  # none of its variants is loaded
     executors = tuple(told.snapshot.profiles)
 
+    reasons = Reasons(after, executors, told.snapshot.fixed_ns, parameters)
+
     def why(camera: int) -> str:
-        return reason(after, camera, executors, told.snapshot.fixed_ns, parameters)
+        return reasons.reason(camera).text
 
     for at, (had, has) in enumerate(zip(before.cameras, after.cameras, strict=False)):
         if had.served and not has.served:

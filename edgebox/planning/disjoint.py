@@ -57,6 +57,7 @@ def together(snapshot: PlanningSnapshot, plans: Sequence[tuple[PlanningSnapshot,
         {camera: assignments[camera] for camera in order if camera in assignments},
         busy / sum(len(part.profiles) for part, _ in plans),
         tuple(group for _, plan in plans for group in plan.groups),
+        tuple(price for _, plan in plans for price in plan.prices),
     )
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from edgebox.domain.models import ExecutorId, Variant
+from edgebox.domain.models import Variant
 from edgebox.domain.pictures import send_size
-from edgebox.domain.plans import PlanningSnapshot
+from edgebox.domain.plans import Limit, PlanningSnapshot
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
 from edgebox.planning.by_application import ByApplication, by_application
@@ -24,16 +24,7 @@ from edgebox.planning.options import (
     option_of,
 )
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.reasons import (
-    alone_text,
-    margin_of_ns,
-    ms_up,
-    needed_bps_of,
-    reason,
-    shared,
-    sharing,
-    size_text,
-)
+from edgebox.planning.reasons import Reason, Reasons, ms_up, size_text
 
 Verdict = Literal[
     "chosen", "smaller", "shared", "alone", "not_yet", "inaccurate", "no_gain", "covered"
@@ -62,6 +53,8 @@ class OptionExplanation:
     """What the link leaves of the deadline for that; may be negative."""
     verdict: Verdict
     why: str
+    limit: Limit | None = None
+    """The constraint that forbids it, and its price; None: none does, or it is a matter of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,106 +101,96 @@ def explanation(
     by_itself = alone(dedicated=dedicated)
     enough = len(ids) <= len(snapshot.profiles)
     hoped = alone(dedicated=True) if enough else by_itself
-    weighed = _Weighed(by_itself, allocation, at, told, parameters, alone=hoped)
+    reasons = Reasons(allocation, tuple(snapshot.profiles), snapshot.fixed_ns, parameters)
+    weighed = _Weighed(by_itself, hoped, allocation, at, told, reasons)
     sizes = sorted(
         (v for v in snapshot.variants if v.family == of.camera.family and v.name in timing),
         key=lambda v: (v.pixels, v.name),
     )
     options = []
     for variant in sizes:
-        level = option_of(of, variant, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
-        option = weighed.option(level, sizes)
-        options.append(replace(option, variant=told.variant(variant)))
+        option = option_of(of, variant, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
+        explained = weighed.explained(option, sizes)
+        options.append(replace(explained, variant=told.variant(variant)))
     return Explanation(of.link.bandwidth_bps, tuple(options))
 
 
+@dataclass(frozen=True, slots=True)
 class _Weighed:
-    """A finished selection, asked about one of its cameras."""
+    """A finished allocation, asked about all sizes of one of its cameras."""
 
-    def __init__(
-        self,
-        by_itself: CameraOptions,
-        allocation: Allocation,
-        at: int,
-        told: ByApplication,
-        parameters: PlanningParameters,
-        *,
-        alone: CameraOptions,
-    ) -> None:
-        self._by_itself = by_itself
-        self._alone = alone
-        self._allocation = allocation
-        self._at = at
-        self._told = told
-        self._fixed_ns = told.snapshot.fixed_ns
-        self._executors: Sequence[ExecutorId] = tuple(told.snapshot.profiles)
-        self._parameters = parameters
+    by_itself: CameraOptions
+    """What the camera could have with the box to itself."""
+    hoped: CameraOptions
+    """The same, with an executor to itself where there are enough."""
+    allocation: Allocation
+    at: int
+    told: ByApplication
+    reasons: Reasons
 
-    def option(self, level: Option, family: Sequence[Variant]) -> OptionExplanation:
+    def explained(self, option: Option, family: Sequence[Variant]) -> OptionExplanation:
         """Weigh one size."""
-        camera, variant = self._by_itself.snapshot.camera, level.variant
+        camera, variant = self.by_itself.snapshot.camera, option.variant
         width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
-        verdict, why = self._verdict(level, family)
+        verdict, why = self._verdict(option, family)
         return OptionExplanation(
             variant=variant,
             width_px=width_px,
             height_px=height_px,
-            frame_bytes=round(level.budget.frame_bits / 8),
-            needed_bps=needed_bps_of(self._by_itself, level, self._fixed_ns, self._parameters),
-            needed_ns=level.needed_ns + margin_of_ns(self._by_itself, level, self._parameters),
-            left_ns=level.budget.compute_ns,
+            frame_bytes=round(option.budget.frame_bits / 8),
+            needed_bps=self.reasons.needed_bps(self.by_itself, option),
+            needed_ns=option.needed_ns + self.reasons.margin_ns(self.by_itself, option),
+            left_ns=option.budget.compute_ns,
             verdict=verdict,
-            why=why,
+            why=why.text,
+            limit=None if verdict == "chosen" else why.limit,
         )
 
-    def _verdict(self, level: Option, family: Sequence[Variant]) -> tuple[Verdict, str]:
-        has = self._allocation.chosen_of(self._at).variant
-        if level.variant.name == has.name:
-            return "chosen", reason(
-                self._allocation, self._at, self._executors, self._fixed_ns, self._parameters
-            )
-        if not _named(level, self._by_itself.rungs):
-            return self._senseless(level.variant, family)
-        if not _named(level, self._by_itself.options):
-            return self._not_even_alone(level)
-        if level.variant.pixels < has.pixels:
-            return "smaller", f"it would do; {size_text(has)} is more accurate"
-        if _named(level, self._allocation.cameras[self._at].options):
-            return "shared", shared(
-                self._allocation, self._at, level, self._executors, self._parameters
-            )
+    def _verdict(self, option: Option, family: Sequence[Variant]) -> tuple[Verdict, Reason]:
+        has = self.allocation.chosen_of(self.at).variant
+        if option.variant.name == has.name:
+            return "chosen", self.reasons.reason(self.at)
+        if not _named(option, self.by_itself.rungs):
+            return self._senseless(option.variant, family)
+        if not _named(option, self.by_itself.options):
+            return self._not_even_alone(option)
+        if option.variant.pixels < has.pixels:
+            return "smaller", Reason(f"it would do; {size_text(has)} is more accurate")
+        if _named(option, self.allocation.cameras[self.at].options):
+            return "shared", self.reasons.shared(self.at, option)
         # All were sent to their smallest size, or it to best effort.
-        return "shared", (
-            f"{sharing(self._allocation, self._at, self._executors)}, too many for this size"
-        )
+        return "shared", Reason(f"{self.reasons.sharing(self.at)}, too many for this size")
 
-    def _not_even_alone(self, level: Option) -> tuple[Verdict, str]:
-        if _named(level, self._alone.options):
-            return "shared", "its frames would need an executor to themselves"
-        of, parameters = self._by_itself, self._parameters
+    def _not_even_alone(self, option: Option) -> tuple[Verdict, Reason]:
+        if _named(option, self.hoped.options):
+            return "shared", Reason("its frames would need an executor to themselves")
+        of = self.by_itself
         bandwidth_bps = of.snapshot.link.bandwidth_bps
-        needed_bps = needed_bps_of(of, level, self._fixed_ns, parameters)
+        needed_bps = self.reasons.needed_bps(of, option)
         if bandwidth_bps is not None and needed_bps is None:
-            needed_ns = level.needed_ns + margin_of_ns(of, level, parameters)
-            more_ms = ms_up(needed_ns - level.budget.compute_ns)
-            return "alone", f"no link would do: batches alone would need {more_ms} ms more"
+            needed_ns = option.needed_ns + self.reasons.margin_ns(of, option)
+            more_ms = ms_up(needed_ns - option.budget.compute_ns)
+            limit = self.reasons.alone(of, option).limit
+            return "alone", Reason(
+                f"no link would do: batches alone would need {more_ms} ms more", limit
+            )
         waits = bandwidth_bps is None or (
             of.held and needed_bps is not None and needed_bps <= bandwidth_bps
         )
-        verdict: Verdict = "not_yet" if waits else "alone"
-        return verdict, alone_text(of, level, self._fixed_ns, parameters)
+        return "not_yet" if waits else "alone", self.reasons.alone(of, option)
 
-    def _senseless(self, variant: Variant, family: Sequence[Variant]) -> tuple[Verdict, str]:
-        camera = self._by_itself.snapshot.camera
+    def _senseless(self, variant: Variant, family: Sequence[Variant]) -> tuple[Verdict, Reason]:
+        camera = self.by_itself.snapshot.camera
         if variant.accuracy < camera.min_accuracy:
-            return "inaccurate", f"less accurate than the {camera.min_accuracy:g} that is asked for"
+            least = f"less accurate than the {camera.min_accuracy:g} that is asked for"
+            return "inaccurate", Reason(least)
         below = family[: next(n for n, each in enumerate(family) if each.name == variant.name)]
         as_good = next((v for v in below if v.accuracy >= variant.accuracy), None)
         if as_good is not None:
-            return "no_gain", f"no more accurate than {self._told.name(as_good.name)}"
+            return "no_gain", Reason(f"no more accurate than {self.told.name(as_good.name)}")
         own = f"{camera.width_px}x{camera.height_px} px"
-        return "covered", f"a smaller size covers the camera's own picture of {own}"
+        return "covered", Reason(f"a smaller size covers the camera's own picture of {own}")
 
 
-def _named(level: Option, among: Sequence[Option]) -> bool:
-    return any(each.variant.name == level.variant.name for each in among)
+def _named(option: Option, among: Sequence[Option]) -> bool:
+    return any(each.variant.name == option.variant.name for each in among)

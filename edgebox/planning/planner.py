@@ -13,7 +13,7 @@ from edgebox.planning.by_application import by_application
 from edgebox.planning.disjoint import parts, together
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.parameters import PlanningParameters
-from edgebox.planning.reasons import reason
+from edgebox.planning.reasons import Reasons
 
 DEFAULTS = PlanningParameters()
 
@@ -54,18 +54,24 @@ def _plan_part(
     found = optimise(told, iterations_max, parameters)
     if found is None:
         return Plan(snapshot.taken_ns)
-    executors = tuple(snapshot.profiles)
-    assignments = {}
+    reasons = Reasons(found, tuple(snapshot.profiles), snapshot.fixed_ns, parameters)
+    assignments, limits = {}, {}
     for at, (of, option) in enumerate(zip(found.cameras, found.chosen, strict=True)):
         camera = of.snapshot.camera
+        why = reasons.reason(at)
+        if why.limit is not None:
+            limits[at] = why.limit
         assignments[camera.id] = Assignment(
             camera=camera.id,
             variant=option.variant.name,
             rate_hz=option.rate_hz,
             quality=parameters.quality,
             served=of.served,
-            reason=reason(found, at, executors, snapshot.fixed_ns, parameters),
+            reason=why.text,
+            limit=why.limit,
         )
-    answer = told.plan(Plan(snapshot.taken_ns, assignments, found.utilisation, found.groups))
+    prices = reasons.prices(limits)
+    plain = Plan(snapshot.taken_ns, assignments, found.utilisation, found.groups, prices)
+    answer = told.plan(plain)
     assert answer is not None
     return answer

@@ -1,10 +1,15 @@
-"""Owns the sentence that tells a person what holds a camera at its size. Pure."""
+"""Tells what holds a camera at its option: the constraint that binds, and a sentence for a person.
 
-from collections.abc import Sequence
-from dataclasses import replace
+Pure. The constraint and the sentence come from the same test of the next larger option, so they
+cannot disagree.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from edgebox.domain.models import ExecutorId, Variant
-from edgebox.planning.allocation import Allocation
+from edgebox.domain.plans import ExecutorPrice, Limit, Resource
+from edgebox.planning.allocation import Allocation, option_value
 from edgebox.planning.budgets import bandwidth_needed_bps
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.parameters import PlanningParameters
@@ -13,6 +18,16 @@ _WORDS = (
     *("no", "one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a camera has no more than it has."""
+
+    text: str
+    """One sentence."""
+    limit: Limit | None = None
+    """The constraint that binds; None: none does, or it is a matter of time."""
 
 
 def size_text(variant: Variant) -> str:
@@ -29,40 +44,253 @@ def bandwidth_text(bandwidth_bps: float) -> str:
     return f"{bandwidth_bps / 1e6:.{1 if bandwidth_bps < 9.95e6 else 0}f} Mbit/s"
 
 
-def reason(
-    allocation: Allocation,
-    camera: int,
-    executors: Sequence[ExecutorId],
-    fixed_ns: int,
-    parameters: PlanningParameters,
-) -> str:
-    """Say why a camera has the option it has, with the figures that decide it."""
-    of = allocation.cameras[camera]
-    option = allocation.chosen_of(camera)
-    size = size_text(option.variant)
-    wanted_hz = of.snapshot.camera.rate_hz
-    if of.crowded:
-        least = f"{of.least_hz:g} Hz of {size_text(of.rungs[0].variant)}"
-        busy = sharing(allocation, camera, executors)
-        why = f"{busy}, too many for {least}, the least that is of use"
-        return f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz, best effort: {why}"
-    if not of.served:
-        return f"{size}, best effort: {_unserved(of, fixed_ns, parameters)}"
-    if option.rate_hz < wanted_hz:
-        if option.budget.rate_hz < wanted_hz:
-            bandwidth_bps = of.snapshot.link.bandwidth_bps
-            why = "the link is not measured yet"
-            if bandwidth_bps is not None:
-                why = f"the uplink carries {bandwidth_text(bandwidth_bps)}"
-        else:
-            why = f"{sharing(allocation, camera, executors)}, too many for {wanted_hz:g} Hz"
-        return f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz: {why}"
-    above = next((r for r in of.rungs if r.variant.pixels > option.variant.pixels), None)
-    if above is None:
-        return f"{size}: {_top(of, option)}"
-    if above in of.options:
-        return f"{size}: {shared(allocation, camera, above, executors, parameters)}"
-    return f"{size}: {alone_text(of, above, fixed_ns, parameters)}"
+class Reasons:
+    """A finished allocation, asked why its cameras have no more."""
+
+    def __init__(
+        self,
+        allocation: Allocation,
+        executors: Sequence[ExecutorId],
+        fixed_ns: int,
+        parameters: PlanningParameters,
+    ) -> None:
+        """Ask an allocation.
+
+        Args:
+            allocation: what all cameras have.
+            executors: all there are.
+            fixed_ns: what a frame costs outside link and inference.
+            parameters: the planner's.
+        """
+        self._allocation = allocation
+        self._executors = executors
+        self._fixed_ns = fixed_ns
+        self._parameters = parameters
+
+    def reason(self, camera: int) -> Reason:
+        """Say why a camera has the option it has, with the figures that decide it."""
+        of = self._allocation.cameras[camera]
+        option = self._allocation.chosen_of(camera)
+        size = size_text(option.variant)
+        wanted_hz = of.snapshot.camera.rate_hz
+        if of.crowded:
+            least = replace(of.rungs[0], rate_hz=of.least_hz)
+            missing = f"{of.least_hz:g} Hz of {size_text(least.variant)}"
+            return Reason(
+                f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz, best effort: "
+                f"{self.sharing(camera)}, too many for {missing}, the least that is of use",
+                self._time_for(camera, least),
+            )
+        if not of.served:
+            why = self._unserved(of)
+            return Reason(f"{size}, best effort: {why.text}", why.limit)
+        if option.rate_hz < wanted_hz:
+            why = self._slowed(camera, option)
+            return Reason(
+                f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz: {why.text}", why.limit
+            )
+        above = next((r for r in of.rungs if r.variant.pixels > option.variant.pixels), None)
+        if above is None:
+            return Reason(f"{size}: {_top(of, option)}")
+        why = self.shared(camera, above) if above in of.options else self.alone(of, above)
+        return Reason(f"{size}: {why.text}", why.limit)
+
+    def _slowed(self, camera: int, option: Option) -> Reason:
+        """Say why a camera is told to send less often than it would like."""
+        of = self._allocation.cameras[camera]
+        wanted_hz = of.snapshot.camera.rate_hz
+        full = replace(option, rate_hz=wanted_hz)
+        if option.budget.rate_hz >= wanted_hz:
+            text = f"{self.sharing(camera)}, too many for {wanted_hz:g} Hz"
+            return Reason(text, self._time_for(camera, full))
+        bandwidth_bps = of.snapshot.link.bandwidth_bps
+        if bandwidth_bps is None:
+            return Reason("the link is not measured yet")
+        limit = None
+        needed_bps = self.needed_bps(of, full)
+        if needed_bps is not None and needed_bps > bandwidth_bps:
+            limit = self._uplink_limit(of, bandwidth_bps, needed_bps, _gain(of, option, full))
+        return Reason(f"the uplink carries {bandwidth_text(bandwidth_bps)}", limit)
+
+    def alone(self, of: CameraOptions, above: Option) -> Reason:
+        """Say why a camera could not have an option even with the box to itself."""
+        camera, link = of.snapshot.camera, of.snapshot.link
+        size = size_text(above.variant)
+        if link.bandwidth_bps is None:
+            return Reason(f"the link is not measured yet; {size} must wait for that")
+        gain = _gain(of, of.options[-1], above)
+        needed_bps = self.needed_bps(of, above)
+        if needed_bps is not None and needed_bps > link.bandwidth_bps:
+            return self._uplink(of, above, needed_bps, gain)
+        if of.held:
+            hold_s = self._parameters.raise_after_ns / 1e9
+            return Reason(f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first")
+        if needed_bps is not None:
+            return self._uplink(of, above, needed_bps, gain)
+        missing_ns = above.needed_ns + self.margin_ns(of, above) - above.budget.compute_ns
+        return Reason(
+            f"the largest that fits {_ms(camera.slo_ns)} ms; "
+            f"{size} would need {ms_up(missing_ns)} ms more",
+            _deadline_limit(of, missing_ns, gain),
+        )
+
+    def shared(self, camera: int, above: Option) -> Reason:
+        """Say why a camera could not have an option beside the others."""
+        size = size_text(above.variant)
+        of = self._allocation.cameras[camera]
+        refused = self._allocation.violation(camera, above, self._parameters)
+        gain = _gain(of, self._allocation.chosen_of(camera), above)
+        if refused is None or refused.who is None:
+            missing = max(0.01, refused.missing_share if refused else 0.0)
+            on = self._on(camera)
+            its = "its" if len(on) == 1 else "their"
+            return Reason(
+                f"{self.sharing(camera)}; {size} would need {round(100 * missing)} % more "
+                f"of {its} time",
+                self._time_limit(camera, missing, gain),
+            )
+        over = ms_up(refused.over_ns)
+        name = self._allocation.cameras[refused.who].snapshot.camera.id
+        limit = Limit(
+            Resource.WAITING,
+            float(max(1, refused.over_ns)),
+            gain,
+            f"a deadline of {name} that is {over} ms later, or one more executor",
+        )
+        if refused.who == camera:
+            return Reason(
+                f"{size} would wait {over} ms too long behind other cameras' frames", limit
+            )
+        return Reason(f"{size} would make frames of {name} wait {over} ms too long", limit)
+
+    def sharing(self, camera: int) -> str:
+        """Say how many cameras share what."""
+        count, _ = self._allocation.sharing(camera)
+        on = self._on(camera)
+        what = on[0] if len(on) == 1 else f"{len(on)} executors"
+        if count == 1:
+            return f"one camera has {what} to itself"
+        return f"{_WORDS[count] if count < len(_WORDS) else count} cameras share {what}"
+
+    def needed_bps(self, of: CameraOptions, option: Option) -> float | None:
+        """Return the bandwidth that an option needs, margins included; None: none would do."""
+        margin_ns = self.margin_ns(of, option)
+        needed_bps = bandwidth_needed_bps(
+            of.snapshot.camera,
+            of.snapshot.link,
+            frame_bits=option.budget.frame_bits,
+            compute_ns=option.needed_ns + margin_ns,
+            fixed_ns=self._fixed_ns,
+            parameters=self._parameters,
+        )
+        if needed_bps is None or not margin_ns:
+            return needed_bps
+        return needed_bps * self._parameters.link_upgrade
+
+    def margin_ns(self, of: CameraOptions, option: Option) -> int:
+        """Return the time that must be left over at an option: an upgrade asks for some."""
+        above = of.current_px is not None and option.variant.pixels > of.current_px
+        return self._parameters.latency_upgrade_ns if above else 0
+
+    def prices(self, limits: Mapping[int, Limit]) -> tuple[ExecutorPrice, ...]:
+        """Return what more of the executors' time would bring, by executors that work together.
+
+        Args:
+            limits: the constraints that bind, by the cameras' numbers.
+        """
+        found: dict[tuple[ExecutorId, ...], list[float]] = {}
+        for camera, limit in limits.items():
+            if limit.resource is Resource.EXECUTORS:
+                found.setdefault(self._on(camera), []).append(limit.price)
+        return tuple(ExecutorPrice(on, max(of), len(of)) for on, of in found.items())
+
+    def _on(self, camera: int) -> tuple[ExecutorId, ...]:
+        return self._allocation.sharing(camera)[1] or tuple(self._executors)
+
+    def _unserved(self, of: CameraOptions) -> Reason:
+        """Say why not even the smallest option would do."""
+        camera, link = of.snapshot.camera, of.snapshot.link
+        if not of.rungs:
+            return Reason(
+                f"no loaded size of {camera.family} is as accurate as {camera.min_accuracy:g}"
+            )
+        least = of.rungs[0]
+        size = size_text(least.variant)
+        if least.variant.name != of.smallest.variant.name:
+            size += f" (for an accuracy of {camera.min_accuracy:g})"
+        if camera.min_rate_hz > 0:
+            # What would get it served, not all it would like.
+            size += f" at {of.least_hz:g} Hz, the least that is of use,"
+            least_camera = replace(of.snapshot.camera, rate_hz=of.least_hz)
+            of = replace(of, snapshot=replace(of.snapshot, camera=least_camera))
+        gain = least.variant.accuracy * of.snapshot.camera.rate_hz
+        if least.fits and least.budget.rate_hz >= of.least_hz:
+            waits_ns = float(least.single_ns)
+            limit = Limit(
+                Resource.WAITING, waits_ns, gain, f"a later deadline of {camera.id}, or an executor"
+            )
+            return Reason(
+                f"frames of {size} would wait too long behind those of other cameras", limit
+            )
+        needed_bps = self.needed_bps(of, least)
+        if needed_bps is not None and link.bandwidth_bps is not None:
+            limit = self._uplink_limit(of, link.bandwidth_bps, needed_bps, gain)
+            return Reason(_uplink_text(link.bandwidth_bps, size, needed_bps), limit)
+        missing_ns = least.needed_ns - least.budget.compute_ns
+        return Reason(
+            f"{size} would need {ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave",
+            _deadline_limit(of, missing_ns, gain),
+        )
+
+    def _uplink(self, of: CameraOptions, above: Option, needed_bps: float, gain: float) -> Reason:
+        bandwidth_bps = of.snapshot.link.bandwidth_bps or 0.0
+        return Reason(
+            _uplink_text(bandwidth_bps, size_text(above.variant), needed_bps),
+            self._uplink_limit(of, bandwidth_bps, needed_bps, gain),
+        )
+
+    @staticmethod
+    def _uplink_limit(
+        of: CameraOptions, bandwidth_bps: float, needed_bps: float, gain: float
+    ) -> Limit:
+        missing_bps = max(1.0, needed_bps - bandwidth_bps)
+        return Limit(
+            Resource.UPLINK,
+            missing_bps,
+            gain,
+            f"an uplink of {of.snapshot.camera.id} that carries {bandwidth_text(needed_bps)}",
+        )
+
+    def _time_for(self, camera: int, option: Option) -> Limit | None:
+        """Return how much of the executors' time an option lacks; None: it is not that."""
+        of = self._allocation.cameras[camera]
+        refused = self._allocation.violation(camera, option, self._parameters)
+        if refused is None or refused.who is not None:
+            return None
+        gain = _gain(of, self._allocation.chosen_of(camera), option)
+        return self._time_limit(camera, max(0.01, refused.missing_share), gain)
+
+    def _time_limit(self, camera: int, missing: float, gain: float) -> Limit:
+        on = self._on(camera)
+        what = on[0] if len(on) == 1 else f"{len(on)} executors"
+        return Limit(
+            Resource.EXECUTORS,
+            missing,
+            gain,
+            f"{round(100 * missing)} % more time of {what}: fewer or slower cameras, "
+            "or one more executor",
+        )
+
+
+def _gain(of: CameraOptions, has: Option, above: Option) -> float:
+    return max(0.0, option_value(of, above, 1.0) - option_value(of, has, 1.0))
+
+
+def _deadline_limit(of: CameraOptions, missing_ns: int, gain: float) -> Limit:
+    slo_ns = of.snapshot.camera.slo_ns + max(1, missing_ns)
+    return Limit(
+        Resource.DEADLINE, float(max(1, missing_ns)), gain, f"a deadline of {ms_up(slo_ns)} ms"
+    )
 
 
 def _top(of: CameraOptions, option: Option) -> str:
@@ -72,112 +300,9 @@ def _top(of: CameraOptions, option: Option) -> str:
     return f"the largest size of {camera.family}"
 
 
-def alone_text(
-    of: CameraOptions, above: Option, fixed_ns: int, parameters: PlanningParameters
-) -> str:
-    """Say why a camera could not have a option even with the box to itself."""
-    camera, link = of.snapshot.camera, of.snapshot.link
-    size = size_text(above.variant)
-    if link.bandwidth_bps is None:
-        return f"the link is not measured yet; {size} must wait for that"
-    needed_bps = needed_bps_of(of, above, fixed_ns, parameters)
-    if needed_bps is not None and needed_bps > link.bandwidth_bps:
-        return _uplink(link.bandwidth_bps, size, needed_bps)
-    if of.held:
-        hold_s = parameters.raise_after_ns / 1e9
-        return f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first"
-    if needed_bps is not None:
-        return _uplink(link.bandwidth_bps, size, needed_bps)
-    missing_ns = above.needed_ns + margin_of_ns(of, above, parameters) - above.budget.compute_ns
-    return (
-        f"the largest that fits {_ms(camera.slo_ns)} ms; "
-        f"{size} would need {ms_up(missing_ns)} ms more"
-    )
-
-
-def _unserved(of: CameraOptions, fixed_ns: int, parameters: PlanningParameters) -> str:
-    """Say why not even the smallest option would do."""
-    camera, link = of.snapshot.camera, of.snapshot.link
-    if not of.rungs:
-        return f"no loaded size of {camera.family} is as accurate as {camera.min_accuracy:g}"
-    least = of.rungs[0]
-    size = size_text(least.variant)
-    if least.variant.name != of.smallest.variant.name:
-        size += f" (for an accuracy of {camera.min_accuracy:g})"
-    if camera.min_rate_hz > 0:
-        # What would get it served, not all it would like.
-        size += f" at {of.least_hz:g} Hz, the least that is of use,"
-        least_camera = replace(of.snapshot.camera, rate_hz=of.least_hz)
-        of = replace(of, snapshot=replace(of.snapshot, camera=least_camera))
-    if least.fits and least.budget.rate_hz >= of.least_hz:
-        return f"frames of {size} would wait too long behind those of other cameras"
-    needed_bps = needed_bps_of(of, least, fixed_ns, parameters)
-    if needed_bps is not None and link.bandwidth_bps is not None:
-        return _uplink(link.bandwidth_bps, size, needed_bps)
-    missing_ns = least.needed_ns - least.budget.compute_ns
-    return f"{size} would need {ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave"
-
-
-def _uplink(bandwidth_bps: float, size: str, needed_bps: float) -> str:
+def _uplink_text(bandwidth_bps: float, size: str, needed_bps: float) -> str:
     carries, needs = bandwidth_text(bandwidth_bps), bandwidth_text(needed_bps)
     return f"the uplink carries {carries}; {size} would need {needs}"
-
-
-def needed_bps_of(
-    of: CameraOptions, option: Option, fixed_ns: int, parameters: PlanningParameters
-) -> float | None:
-    """Return the bandwidth that a option needs, margins included; None: none would do."""
-    margin_ns = margin_of_ns(of, option, parameters)
-    needed_bps = bandwidth_needed_bps(
-        of.snapshot.camera,
-        of.snapshot.link,
-        frame_bits=option.budget.frame_bits,
-        compute_ns=option.needed_ns + margin_ns,
-        fixed_ns=fixed_ns,
-        parameters=parameters,
-    )
-    if needed_bps is None or not margin_ns:
-        return needed_bps
-    return needed_bps * parameters.link_upgrade
-
-
-def margin_of_ns(of: CameraOptions, option: Option, parameters: PlanningParameters) -> int:
-    """Return the time that must be left over at a option: an upgrade asks for some."""
-    above = of.current_px is not None and option.variant.pixels > of.current_px
-    return parameters.latency_upgrade_ns if above else 0
-
-
-def shared(
-    allocation: Allocation,
-    camera: int,
-    above: Option,
-    executors: Sequence[ExecutorId],
-    parameters: PlanningParameters,
-) -> str:
-    """Say why a camera could not have a option beside the others."""
-    size = size_text(above.variant)
-    refused = allocation.violation(camera, above, parameters)
-    if refused is None or refused.who is None:
-        percent = max(1, round(100 * (refused.missing_share if refused else 0)))
-        on = allocation.sharing(camera)[1] or executors
-        its = "its" if len(on) == 1 else "their"
-        busy = sharing(allocation, camera, executors)
-        return f"{busy}; {size} would need {percent} % more of {its} time"
-    over = ms_up(refused.over_ns)
-    if refused.who == camera:
-        return f"{size} would wait {over} ms too long behind other cameras' frames"
-    name = allocation.cameras[refused.who].snapshot.camera.id
-    return f"{size} would make frames of {name} wait {over} ms too long"
-
-
-def sharing(allocation: Allocation, camera: int, executors: Sequence[ExecutorId]) -> str:
-    """Say how many cameras share what."""
-    count, apart = allocation.sharing(camera)
-    on = apart or executors
-    what = on[0] if len(on) == 1 else f"{len(on)} executors"
-    if count == 1:
-        return f"one camera has {what} to itself"
-    return f"{_WORDS[count] if count < len(_WORDS) else count} cameras share {what}"
 
 
 def _ms(duration_ns: int) -> str:

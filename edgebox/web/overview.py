@@ -8,6 +8,7 @@ from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.box import Box
 from edgebox.storage.rows import Level
+from edgebox.web.limits import EXECUTOR_PRICE, LIMIT, limit_document, price_document
 from edgebox.web.parameters import Choice, Integer, Text
 from edgebox.web.routes import JSON, Answer, Route, json_response
 from edgebox.web.schemas import (
@@ -53,6 +54,7 @@ def _plan_document(box: Box) -> dict[str, Any]:
                 "quality": given.quality,
                 "served": given.served,
                 "reason": given.reason,
+                "limit": limit_document(given.limit),
             }
             for camera, given in scheduler.assignments.items()
         ]
@@ -65,6 +67,7 @@ def _plan_document(box: Box) -> dict[str, Any]:
         "utilisation": None if box.plan is None else round(box.plan.utilisation, 4),
         "slowdown": slowdown,
         "groups": apart,
+        "prices": [] if box.plan is None else [price_document(p) for p in box.plan.prices],
         "assignments": assignments,
     }
 
@@ -88,7 +91,8 @@ async def _events(site: Site, request: web.Request) -> web.Response:
 _ASSIGNMENT = Schema(
     "Assignment",
     record(
-        camera=TEXT, variant=TEXT, rate_hz=NUMBER, quality=COUNT, served=BOOLEAN, reason=TEXT
+        camera=TEXT, variant=TEXT, rate_hz=NUMBER, quality=COUNT, served=BOOLEAN, reason=TEXT,
+        limit=nullable(LIMIT),
     ),
 )  # fmt: skip
 _PLAN = Schema(
@@ -100,6 +104,7 @@ _PLAN = Schema(
         utilisation=nullable(NUMBER),
         slowdown=mapping(NUMBER),
         groups=array(GROUP),
+        prices=array(EXECUTOR_PRICE),
         assignments=array(_ASSIGNMENT),
     ),
 )

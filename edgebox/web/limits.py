@@ -1,0 +1,51 @@
+"""Owns how binding constraints and prices are written as JSON. docs/http-api.md."""
+
+from typing import Any
+
+from edgebox.domain.plans import ExecutorPrice, Limit, Resource
+from edgebox.web.schemas import COUNT, NUMBER, TEXT, Schema, array, one_of, record
+
+_UNITS = {
+    Resource.UPLINK: ("Mbit/s", 1e6),
+    Resource.DEADLINE: ("ms", 1e6),
+    Resource.WAITING: ("ms", 1e6),
+    Resource.EXECUTORS: ("% of time", 0.01),
+}
+"""What a resource is counted in, and how many of the core's units that is."""
+
+LIMIT = Schema(
+    "Limit",
+    record(
+        resource=one_of(*Resource), missing=NUMBER, unit=TEXT, gain=NUMBER, price=NUMBER,
+        lifted_by=TEXT,
+    ),
+)  # fmt: skip
+EXECUTOR_PRICE = Schema(
+    "ExecutorPrice", record(executors=array(TEXT), price=NUMBER, unit=TEXT, cameras=COUNT)
+)
+
+
+def limit_document(limit: Limit | None) -> dict[str, Any] | None:
+    """Write a constraint; None where there is none."""
+    if limit is None:
+        return None
+    unit, factor = _UNITS[limit.resource]
+    return {
+        "resource": limit.resource.value,
+        "missing": round(limit.missing / factor, 3),
+        "unit": unit,
+        "gain": round(limit.gain, 4),
+        "price": round(limit.price * factor, 6),
+        "lifted_by": limit.lifted_by,
+    }
+
+
+def price_document(price: ExecutorPrice) -> dict[str, Any]:
+    """Write what more of some executors' time would bring."""
+    unit, factor = _UNITS[Resource.EXECUTORS]
+    return {
+        "executors": list(price.executors),
+        "price": round(price.price * factor, 6),
+        "unit": unit,
+        "cameras": price.cameras,
+    }

@@ -171,6 +171,30 @@ async def test_what_the_planner_considers_is_the_apis_and_follows_a_setting(
         assert complaints == []
 
 
+async def test_a_size_that_is_out_of_reach_says_what_would_lift_that(
+    database: Path, browser: Browser
+) -> None:
+    """With a deadline of 20 ms sizes are out of reach but for a later deadline or a better link."""
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, _ = await open_camera(browser, app)
+        table = page.get_by_test_id("considered")
+        await expect(table.locator('[data-verdict="chosen"]')).to_have_count(1)
+        await page.get_by_role("textbox", name="Deadline").fill("20")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_test_id("saved")).to_contain_text("Saved")
+        more = table.get_by_role("button", name="Show all")
+        await more.click()
+        await expect(table.get_by_text("Lifted by").first).to_be_visible()
+        options = (await get_json(app, "/v1/cameras/gate/considered"))[1]["options"]
+        limits = [option["limit"] for option in options if option["limit"] is not None]
+        assert limits
+        for limit in limits:
+            assert limit["missing"] > 0
+            assert limit["lifted_by"]
+            price = limit["gain"] / limit["missing"]
+            assert limit["price"] == pytest.approx(price, rel=0.02, abs=1e-4)
+
+
 async def test_a_deadline_is_set_undone_and_reset(database: Path, browser: Browser) -> None:
     async with running(database) as app, streaming(app, "gate", **street()) as camera:
         page, _ = await open_camera(browser, app)

@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks'
 
 import { bitrate, milliseconds, UNKNOWN } from '../../format'
+import { type Limit, worth } from '../../limits'
 import { usePolled } from '../../polling'
 
 type Verdict = 'chosen' | 'smaller' | 'shared' | 'alone' | 'not_yet' | 'inaccurate' | 'no_gain' | 'covered'
@@ -19,6 +20,8 @@ export interface Option {
   left_ms: number
   verdict: Verdict
   why: string
+  /** The constraint that forbids it; null: none does, or it is a matter of time. */
+  limit: Limit | null
 }
 
 interface Answer {
@@ -100,7 +103,7 @@ function OptionTable({ bandwidth_bps, options }: Answer) {
             <td class={`figure ${lacks(option.needed_bps, bandwidth_bps) ? 'lacking' : ''}`}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>
             <td class={`figure ${option.needed_ms > option.left_ms ? 'lacking' : ''}`}>{milliseconds(option.needed_ms)}</td>
             <td class="figure">{milliseconds(Math.max(0, option.left_ms))}</td>
-            <td class="why"><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span></div></td>
+            <td class="why"><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.limit && <small class="lift" title={worth(option.limit)}>Lifted by {option.limit.lifted_by}.</small>}</div></td>
           </tr>
         ))}
       </tbody>

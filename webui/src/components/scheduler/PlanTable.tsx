@@ -1,6 +1,8 @@
 // The plan in force: what each camera is told to send, and why.
 
 import { isKnown, milliseconds, rate } from '../../format'
+import { type ExecutorPrice, priceText } from '../../limits'
+import { usePolled } from '../../polling'
 import { hashOf } from '../../route'
 import type { Box, Camera } from '../../types'
 
@@ -9,7 +11,10 @@ interface PlanTableProps {
   planner: Box['planner']
 }
 
+const PERIOD_MS = 3_000
+
 export function PlanTable({ cameras, planner }: PlanTableProps) {
+  const { answer } = usePolled<{ prices: readonly ExecutorPrice[] }>('v1/plan', PERIOD_MS)
   const planned = cameras
     .filter(({ connected, advice }) => connected && advice)
     .sort((a, b) => BY_NAME.compare(a.id, b.id))
@@ -45,6 +50,11 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
             ))}
           </tbody>
         </table>
+      )}
+      {answer && answer.prices.length > 0 && (
+        <ul class="prices" data-testid="prices">
+          {answer.prices.map((price) => <li key={price.executors[0]}>{priceText(price)}.</li>)}
+        </ul>
       )}
       {planner && planner.groups.length > 0 && (
         <ul class="apart" data-testid="apart">

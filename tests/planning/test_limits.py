@@ -1,0 +1,101 @@
+"""The constraint that binds a camera: its price, and that lifting it really helps."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from edgebox.domain.models import LatencyProfile
+from edgebox.domain.plans import Assignment, CameraSnapshot, Limit, Plan, PlanningSnapshot, Resource
+from edgebox.planning.planner import plan
+from tests.planning.scene import link, seen, snapshot
+from tests.planning.test_plans_by_brute_force import boxes
+from tests.scheduling.scene import FAMILY, MS, camera
+
+ACCURACY = {variant.name: variant.accuracy for variant in FAMILY}
+
+
+def planned(of: PlanningSnapshot) -> Plan:
+    return plan(of, random.Random(1), 10_000)
+
+
+def only(of: CameraSnapshot) -> tuple[Assignment, Limit | None]:
+    [given_] = planned(snapshot([of])).assignments.values()
+    return given_, given_.limit
+
+
+def test_more_of_the_uplink_lifts_a_limit_of_the_uplink() -> None:
+    before, limit = only(seen(camera("gate", 500, 10), link(2)))
+    assert limit is not None
+    assert limit.resource is Resource.UPLINK
+    after, _ = only(seen(camera("gate", 500, 10), link(2 + (limit.missing + 1) / 1e6)))
+    gained = (ACCURACY[after.variant] - ACCURACY[before.variant]) * 10
+    assert gained == pytest.approx(limit.gain)
+    almost, _ = only(seen(camera("gate", 500, 10), link(2 + 0.9 * limit.missing / 1e6)))
+    assert almost.variant == before.variant
+
+
+def test_a_later_deadline_lifts_a_limit_of_the_deadline() -> None:
+    before, limit = only(seen(camera("gate", 100, 5)))
+    assert limit is not None
+    assert limit.resource is Resource.DEADLINE
+    assert limit.lifted_by == f"a deadline of {100 + -(-limit.missing // MS):.0f} ms"
+    slo_ns = 100 * MS + int(limit.missing)
+    after, _ = only(seen(replace(camera("gate", 100, 5), slo_ns=slo_ns)))
+    assert (ACCURACY[after.variant] - ACCURACY[before.variant]) * 5 == pytest.approx(limit.gain)
+
+
+def faster(of: PlanningSnapshot, share: float) -> PlanningSnapshot:
+    """Return a box that has so much more time: its batches take that much less."""
+
+    def profile(each: LatencyProfile) -> LatencyProfile:
+        rows = each.quantiles_ns.items()
+        times = {size: tuple(round(ns / (1 + share)) for ns in row) for size, row in rows}
+        return replace(each, quantiles_ns=times)
+
+    profiles = {e: {n: profile(p) for n, p in held.items()} for e, held in of.profiles.items()}
+    return replace(of, profiles=profiles)
+
+
+def test_more_time_lifts_a_limit_of_the_executors_and_the_price_says_what_that_brings() -> None:
+    of = snapshot([seen(camera(f"gate-{at}", 1000, 10)) for at in range(3)])
+    before = planned(of)
+    limits = [a.limit for a in before.assignments.values() if a.limit is not None]
+    assert limits
+    assert {limit.resource for limit in limits} == {Resource.EXECUTORS}
+    [price] = before.prices
+    assert price.executors == tuple(of.profiles)
+    assert price.price == max(limit.price for limit in limits)
+    assert price.cameras == len(limits)
+    least = min(limit.missing for limit in limits)
+
+    def value(by: Plan) -> float:
+        return sum(ACCURACY[a.variant] * a.rate_hz for a in by.assignments.values())
+
+    # The planned share may be used; so much more of it is what is missing.
+    after = planned(faster(of, least / (before.utilisation - least) + 0.01))
+    assert value(after) > value(before)
+
+
+@settings(max_examples=60, deadline=None)
+@given(boxes(8))
+def test_every_limit_has_a_price_and_a_way_to_lift_it(of: PlanningSnapshot) -> None:
+    answer = planned(of)
+    for given_ in answer.assignments.values():
+        limit = given_.limit
+        if limit is None:
+            continue
+        assert limit.missing > 0
+        assert limit.gain >= 0
+        assert limit.price >= 0
+        assert limit.lifted_by
+        if limit.resource is Resource.UPLINK:
+            assert "uplink carries" in given_.reason
+        if limit.resource is Resource.EXECUTORS:
+            assert "share" in given_.reason or "to itself" in given_.reason
+    on = [executor for price in answer.prices for executor in price.executors]
+    assert len(on) == len(set(on))
+    bound = [a.limit for a in answer.assignments.values() if a.limit is not None]
+    time = [limit for limit in bound if limit.resource is Resource.EXECUTORS]
+    assert sum(price.cameras for price in answer.prices) == len(time)

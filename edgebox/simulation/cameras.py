@@ -26,6 +26,7 @@ from edgebox.link.bandwidth import (
 )
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
+from edgebox.link.sites import SiteEstimates
 from edgebox.link.transit import SEGMENT_BYTES, FrameArrival, TransitEstimator
 from edgebox.simulation.senders import KnownLink, SenderFactory, SenderKind, make_sender
 from edgebox.simulation.sites import FairLink, Queueing, SimulatedSite
@@ -149,6 +150,7 @@ class CameraEnd:
         transit: TransitFactory | None = None,
         *,
         uplink: Uplink | None = None,
+        sites: SiteEstimates | None = None,
     ) -> None:
         """Connect a camera.
 
@@ -159,6 +161,7 @@ class CameraEnd:
             estimate: what both ends believe of the link; None: edgebox's estimate.
             transit: what places frames on the box's clock; None: edgebox's own.
             uplink: of its site; None: it has its own.
+            sites: of the box's estimates of uplinks that cameras share; None: of this camera alone.
         """
         make_estimate = estimate or estimated(Rule.CAUTIOUS)
         camera = spec.camera
@@ -178,7 +181,10 @@ class CameraEnd:
         self._surplus = rng.gauss(0.0, 1.0)
         self._advised: VariantName | None = None
         self._captured_ns: dict[int, int] = {}
-        self._transit = (transit or TransitEstimator)(make_estimate(camera, self.link))
+        estimate_at_box = (sites or SiteEstimates()).join(
+            camera.id, camera.site, lambda: make_estimate(camera, self.link)
+        )
+        self._transit = (transit or TransitEstimator)(estimate_at_box)
         opens_ns, back_ns = spec.opens_ns, spec.opens_ns + spec.rtt_ns
         if spec.clock is CameraClock.EXCHANGED:
             # The camera's clock is the box's, and its links are alike in both directions.

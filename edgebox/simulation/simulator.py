@@ -21,6 +21,7 @@ from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import ShapedLink
+from edgebox.link.sites import SiteEstimates
 from edgebox.link.transit import FrameArrival
 from edgebox.planning.planner import Planner
 from edgebox.scheduling.batch_times import BatchTimes
@@ -139,6 +140,7 @@ class Simulator:
         self.report = Report()
         self._scheduler = scheduler
         self._links: dict[CameraId, ShapedLink] = {}
+        self._sites = SiteEstimates()
         self._uplinks = {
             spec.site: _shared_uplink(spec.site) for spec in cameras if spec.site is not None
         }
@@ -335,6 +337,7 @@ class Simulator:
             parameters.estimate,
             parameters.transit,
             uplink=None if spec.site is None else self._uplinks[spec.site],
+            sites=self._sites,
         )
         self._links[spec.camera.id] = end.link
         self._tell(CameraOpened(spec.camera))
@@ -353,6 +356,7 @@ class Simulator:
     def _close(self, end: CameraEnd) -> None:
         self._lose(end, DEPARTED)
         end.connected = False
+        self._sites.leave(end.spec.camera.id)
         self._tell(CameraClosed(end.spec.camera.id))
 
     def _lose(self, end: CameraEnd, reason: str) -> None:

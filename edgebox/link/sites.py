@@ -42,20 +42,26 @@ class SharedEstimate:
 class SiteEstimates:
     """The estimates of all sites with a camera that is connected."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[], LinkEstimate]) -> None:
+        """Know nothing; `make` makes an estimate of an uplink of which nothing is known."""
+        self._make = make
         self._shared: dict[SiteId, LinkEstimate] = {}
         self._site_of: dict[CameraId, SiteId] = {}
 
     def join(
-        self, camera: CameraId, site: SiteId | None, make: Callable[[], LinkEstimate]
+        self,
+        camera: CameraId,
+        site: SiteId | None,
+        make: Callable[[], LinkEstimate] | None = None,
     ) -> LinkEstimate:
         """Return the estimate of a camera's uplink.
 
         Args:
             camera: the camera; it leaves the site it was of before.
             site: whose uplink it uses; None: its own.
-            make: makes an estimate of an uplink of which nothing is known.
+            make: makes the estimate, if this camera needs one of another kind.
         """
+        make = make or self._make
         self.leave(camera)
         if site is None:
             return make()

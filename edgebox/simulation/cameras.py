@@ -181,7 +181,7 @@ class CameraEnd:
         self._surplus = rng.gauss(0.0, 1.0)
         self._advised: VariantName | None = None
         self._captured_ns: dict[int, int] = {}
-        estimate_at_box = (sites or SiteEstimates()).join(
+        estimate_at_box = (sites or SiteEstimates(BandwidthEstimate)).join(
             camera.id, camera.site, lambda: make_estimate(camera, self.link)
         )
         self._transit = (transit or TransitEstimator)(estimate_at_box)

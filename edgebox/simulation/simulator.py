@@ -19,6 +19,7 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.link.bandwidth import BandwidthEstimate
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import ShapedLink
 from edgebox.link.sites import SiteEstimates
@@ -140,7 +141,7 @@ class Simulator:
         self.report = Report()
         self._scheduler = scheduler
         self._links: dict[CameraId, ShapedLink] = {}
-        self._sites = SiteEstimates()
+        self._sites = SiteEstimates(BandwidthEstimate)
         self._uplinks = {
             spec.site: _shared_uplink(spec.site) for spec in cameras if spec.site is not None
         }

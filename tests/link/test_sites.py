@@ -121,28 +121,28 @@ def test_frames_that_share_a_link_do_not_make_it_look_slow() -> None:
 
 
 def test_cameras_of_a_site_share_an_estimate_and_others_do_not() -> None:
-    sites = SiteEstimates()
+    sites = SiteEstimates(BandwidthEstimate)
     yard = SiteId("yard")
-    gate = sites.join(CameraId("gate"), yard, BandwidthEstimate)
-    door = sites.join(CameraId("door"), yard, BandwidthEstimate)
-    alone = sites.join(CameraId("alone"), None, BandwidthEstimate)
+    gate = sites.join(CameraId("gate"), yard)
+    door = sites.join(CameraId("door"), yard)
+    alone = sites.join(CameraId("alone"), None)
     gate.add(10_000, 0, 10 * MS)
     assert door.bps(20 * MS) == gate.bps(20 * MS) == pytest.approx(8e6)
     assert door.newest() == (80_000, 10 * MS)
     assert alone.bps(20 * MS) is None
     sites.leave(CameraId("gate"))
-    again = sites.join(CameraId("gate"), yard, BandwidthEstimate)
+    again = sites.join(CameraId("gate"), yard)
     assert again.bps(20 * MS) == pytest.approx(8e6)  # the other one had stayed
     for camera in ("gate", "door"):
         sites.leave(CameraId(camera))
-    assert sites.join(CameraId("gate"), yard, BandwidthEstimate).bps(20 * MS) is None
+    assert sites.join(CameraId("gate"), yard).bps(20 * MS) is None
 
 
 def test_a_camera_that_left_is_waited_for_no_more() -> None:
-    sites = SiteEstimates()
+    sites = SiteEstimates(BandwidthEstimate)
     yard = SiteId("yard")
-    gate = sites.join(CameraId("gate"), yard, BandwidthEstimate)
-    door = sites.join(CameraId("door"), yard, BandwidthEstimate)
+    gate = sites.join(CameraId("gate"), yard)
+    door = sites.join(CameraId("door"), yard)
     for at in range(10):
         gate.add(25_000, at * 100 * MS, at * 100 * MS + 20 * MS)
         door.add(25_000, at * 100 * MS, at * 100 * MS + 40 * MS)

@@ -20,12 +20,12 @@ from edgebox.domain.models import Variant
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.link.bandwidth import (
-    BUSY_MIN_NS,
     WINDOW_NS,
     BytesPerPixel,
     LinkEstimate,
     message_bytes,
 )
+from edgebox.link.samples import BUSY_MIN_NS
 from edgebox.link.sender import Decision, Send, send_sizes
 from edgebox.planning.budgets import budget
 from edgebox.planning.mapping_annealing import annealed_mapping

@@ -40,7 +40,7 @@ from edgebox.outgoing.outgoing import Outgoing
 from edgebox.planning.admission import refusal
 from edgebox.planning.planner import plan
 from edgebox.replacements import Replacements
-from edgebox.runtime.box import Admission, Box, BoxEvent
+from edgebox.runtime.box import Admission, Box
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.cameras import CameraRecord
 from edgebox.runtime.chronicle import Chronicle
@@ -55,6 +55,7 @@ from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
 from edgebox.runtime.remembering import Remembering
 from edgebox.runtime.rollup import Rollup
+from edgebox.runtime.shown import BoxEvent
 from edgebox.scheduling.events import ExecutorStarted, LearningRestored, TellDrift, VariantsOffered
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
@@ -361,6 +362,7 @@ class App:
                     "height_px": camera.height_px,
                     "min_accuracy": camera.min_accuracy,
                     "min_rate_hz": camera.min_rate_hz,
+                    "site": camera.site,
                     "agent": record.agent,
                 },
             )

@@ -131,6 +131,7 @@ def _finite(text: str) -> float:
 @click.option(
     "--min-rate-hz", default=0.0, show_default=True, help="Fewer frames per second are of no use."
 )
+@click.option("--site", default=None, help="Name of the uplink that it shares with other cameras.")
 @click.option("--loop/--no-loop", default=True, show_default=True, help="Start files over.")
 @click.option(
     "--frames",
@@ -153,6 +154,7 @@ def camera(
     family: str | None,
     min_accuracy: float,
     min_rate_hz: float,
+    site: str | None,
     loop: bool,
     frames_file: Path | None,
     as_json: bool,
@@ -180,6 +182,7 @@ def camera(
                 family=family,
                 min_accuracy=min_accuracy,
                 min_rate_hz=min_rate_hz,
+                site=site,
                 link=shaped,
                 on_frame_end=on_frame_end,
                 on_remark=None if live else lambda remark: click.echo(remark, err=True),

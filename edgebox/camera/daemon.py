@@ -89,6 +89,7 @@ class Camera:
         family: the model family; None: the box's default.
         min_accuracy: run no variant below this accuracy.
         min_rate_hz: fewer frames per second than this are of no use.
+        site: a name for the uplink that it shares with other cameras; None: it has its own.
         link: sends no faster than this trace; None: as fast as the network goes.
         size_px: of pushed frames, (width, height); sources know theirs.
         on_result: called with each result, in the event loop.
@@ -113,6 +114,7 @@ class Camera:
         family: str | None = None,
         min_accuracy: float = 0.0,
         min_rate_hz: float = 0.0,
+        site: str | None = None,
         link: BandwidthTrace | None = None,
         size_px: tuple[int, int] | None = None,
         on_result: Callable[[Result], None] | None = None,
@@ -140,6 +142,7 @@ class Camera:
             family=family,
             min_accuracy=min_accuracy,
             min_rate_hz=min_rate_hz,
+            site=site,
             agent=f"edgebox-camera/{__version__}",
         )
         decode_from_camera(self.hello.encode())  # refuses what the box would refuse

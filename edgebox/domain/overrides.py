@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from edgebox.domain.requests import Camera
+from edgebox.domain.requests import Camera, SiteId
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,7 @@ class Overrides:
     """At most so many frames per second; a camera that asks for fewer sends fewer."""
     app: str | None = None
     min_accuracy: float | None = None
+    site: SiteId | None = None
 
     def applied_to(self, asked: Camera) -> Camera:
         """Return what is in force for a camera that asks for this."""
@@ -28,6 +29,8 @@ class Overrides:
             camera = replace(camera, app=self.app)
         if self.min_accuracy is not None:
             camera = replace(camera, min_accuracy=self.min_accuracy)
+        if self.site is not None:
+            camera = replace(camera, site=self.site)
         return camera
 
 

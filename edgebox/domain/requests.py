@@ -10,6 +10,8 @@ from edgebox.domain.models import FamilyName, VariantName
 CameraId = NewType("CameraId", str)
 RequestId = NewType("RequestId", int)
 BatchId = NewType("BatchId", int)
+SiteId = NewType("SiteId", str)
+"""Of cameras that share one uplink."""
 
 
 class Outcome(StrEnum):
@@ -66,6 +68,8 @@ class Camera:
     """Fewer frames per second than this are of no use to it."""
     steps: tuple[Step, ...] = ()
     """Later deadlines, counted like `slo_ns` from the capture: rising, their worth falling."""
+    site: SiteId | None = None
+    """The cameras of one site share one uplink; None: it has its own, as far as is known."""
 
     def steps_after(self, deadline_ns: int) -> tuple[Step, ...]:
         """Return the later deadlines of a frame whose first is at this instant."""

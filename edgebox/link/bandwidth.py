@@ -21,10 +21,11 @@ often, later answers are the same. O(window) per question, and per frame at most
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
 from typing import Protocol
+
+from edgebox.link.samples import BUSY_MIN_NS, Sample, Samples
 
 WINDOW_NS = 1_000_000_000
 STALE_NS = 10_000_000_000
@@ -34,8 +35,6 @@ SAMPLES_MIN = 3
 """At a low rate the window reaches back to this many samples, as long as they are not stale."""
 NOISE_NS = 3_000_000
 """How late a thread or a loop wakes up on a busy machine, now and then."""
-BUSY_MIN_NS = 100_000
-"""The shortest transmission believed: it bounds the estimate for tiny frames."""
 OVERHEAD_BYTES = 660
 """Of a JPEG's tables, the frame's header and WebSocket framing: what pixels do not explain."""
 REFERENCE_PX = 256 * 256
@@ -64,8 +63,13 @@ class Rule(StrEnum):
 class LinkEstimate(Protocol):
     """What tells how much an uplink carries."""
 
-    def add(self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0) -> None:
+    def add(
+        self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0, camera: str = ""
+    ) -> None:
         """Learn from one frame that has arrived whole."""
+
+    def forget(self, camera: str) -> None:
+        """Wait no more for frames of a camera that has left."""
 
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
         """Return the estimate; None when nothing is known (any more)."""
@@ -77,15 +81,8 @@ class LinkEstimate(Protocol):
         """Return the bits of the last frame and how long, in ns, they took; None: not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    arrival_ns: int
-    bits: int
-    busy_ns: int
-
-
 class BandwidthEstimate:
-    """The throughput of one uplink, from the frames it carried."""
+    """The throughput of one uplink, from the frames it carried, of one camera or of several."""
 
     def __init__(
         self,
@@ -96,7 +93,9 @@ class BandwidthEstimate:
         self._rule = rule
         self._window_ns = window_ns
         self._noise_ns = noise_ns
-        self._samples: deque[_Sample] = deque()
+        self._sampling = Samples(window_ns)
+        self._samples: deque[Sample] = deque()
+        self._newest: tuple[int, int] | None = None
         self._base_ns = 0
         self._believed = 0.0
         """Bits per ns that the next frames are compared with, as of `_believed_ns`."""
@@ -104,7 +103,9 @@ class BandwidthEstimate:
         self._worst: deque[list[float]] = deque(maxlen=STEADY_SECONDS)
         """Of each second: its number, and the least share of what was believed that a frame got."""
 
-    def add(self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0) -> None:
+    def add(
+        self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0, camera: str = ""
+    ) -> None:
         """Learn from one frame that has arrived whole.
 
         Args:
@@ -113,27 +114,30 @@ class BandwidthEstimate:
             arrival_ns: when its last byte was there; frames arrive in order.
             base_ns: what even an empty message takes: half the least round trip if
                 `arrival_ns` is the arrival at the box, all of it if it is the ack's.
+            camera: whose frame it is, where several share the uplink.
         """
         self._base_ns = base_ns
-        busy_ns = arrival_ns - base_ns - sent_ns
-        if self._samples:
-            # A frame sent before its predecessor was through had to wait for it.
-            busy_ns = min(busy_ns, arrival_ns - self._samples[-1].arrival_ns)
-        sample = _Sample(arrival_ns, size_bytes * 8, max(busy_ns, BUSY_MIN_NS))
-        self._compare(sample)
-        self._samples.append(sample)
-        while self._samples[0].arrival_ns <= arrival_ns - STALE_NS:
+        settled, busy_ns = self._sampling.add(camera, size_bytes, sent_ns, arrival_ns, base_ns)
+        self._newest = size_bytes * 8, busy_ns
+        for sample in settled:
+            self._compare(sample)
+        self._samples += settled
+        while self._samples and self._samples[0].end_ns <= arrival_ns - STALE_NS:
             self._samples.popleft()
         if self._believed_ns is None or arrival_ns - self._believed_ns >= LOOK_NS:
             self._believed = self._bits_per_ns(arrival_ns) or 0.0
             self._believed_ns = arrival_ns
 
-    def _compare(self, sample: _Sample) -> None:
+    def forget(self, camera: str) -> None:
+        """Wait no more for frames of a camera that has left."""
+        self._sampling.forget(camera)
+
+    def _compare(self, sample: Sample) -> None:
         """Note what share of the estimate before it a frame got."""
         if self._believed <= 0:
             return
         share = sample.bits / self._forgiven(sample.busy_ns) / self._believed
-        second = sample.arrival_ns // 1_000_000_000
+        second = sample.end_ns // 1_000_000_000
         if not self._worst or self._worst[-1][0] != second:
             self._worst.append([second, share])
         self._worst[-1][1] = min(share, self._worst[-1][1])
@@ -175,33 +179,37 @@ class BandwidthEstimate:
             return None
         if self._rule is not Rule.CAUTIOUS:
             return self._plain(recent)
-        mean = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
-        last = self._samples[-1]
-        return min(mean, last.bits / self._forgiven(last.busy_ns))
+        bits_per_ns = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
+        if self._samples:
+            last = self._samples[-1]
+            bits_per_ns = min(bits_per_ns, last.bits / self._forgiven(last.busy_ns))
+        for sample in self._sampling.open():
+            at_most = self._sampling.at_most_bits(sample) / self._forgiven(sample.busy_ns)
+            bits_per_ns = min(bits_per_ns, at_most)
+        return bits_per_ns
 
-    def _recent(self, now_ns: int) -> list[_Sample]:
+    def _recent(self, now_ns: int) -> list[Sample]:
         """Return the samples of the window, newest first; at a low rate some that are older."""
         # What is older than the window is kept for links that fall silent, and may be ten times
         # as much.
-        newest_first = reversed(self._samples)
+        samples = self._samples or self._sampling.open()
+        newest_first = reversed(samples)
         horizon_ns = now_ns - self._window_ns
-        recent = list(takewhile(lambda s: s.arrival_ns > horizon_ns, newest_first))
+        recent = list(takewhile(lambda s: s.end_ns > horizon_ns, newest_first))
         if len(recent) >= SAMPLES_MIN:
             return recent
-        few = list(self._samples)[: -SAMPLES_MIN - 1 : -1]
-        return [s for s in few if s.arrival_ns > now_ns - STALE_NS]
+        few = list(samples)[: -SAMPLES_MIN - 1 : -1]
+        return [s for s in few if s.end_ns > now_ns - STALE_NS]
 
     def newest(self) -> tuple[int, int] | None:
         """Return the bits of the last frame and how long, in ns, they took; None: not known."""
-        if not self._samples:
-            return None
-        return self._samples[-1].bits, self._samples[-1].busy_ns
+        return self._newest
 
-    def _plain(self, recent: Sequence[_Sample]) -> float:
+    def _plain(self, recent: Sequence[Sample]) -> float:
         """Apply a rule without guards to the samples of the window, in bits per ns."""
         match self._rule:
             case Rule.LAST:
-                return self._samples[-1].bits / self._samples[-1].busy_ns
+                return recent[0].bits / recent[0].busy_ns
             case Rule.LEAST:
                 return min(s.bits / s.busy_ns for s in recent)
         return len(recent) / sum(s.busy_ns / s.bits for s in recent)

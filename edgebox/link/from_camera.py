@@ -114,6 +114,8 @@ class Hello:
     family: str | None = None
     min_accuracy: float = 0.0
     min_rate_hz: float = 0.0
+    site: str | None = None
+    """Of cameras that share its uplink."""
     agent: str = ""
     later: LaterDeadlines = ()
     """On the wire all deadlines are in `slo_ms`."""
@@ -157,6 +159,7 @@ class Hello:
             family=read.text("family", "", length_min=1) or None,
             min_accuracy=read.number("min_accuracy", 0, 1, 0.0),
             min_rate_hz=_least_rate(read, rate_hz),
+            site=_site(read, fields),
             agent=read.text("agent", "", length_max=128),
             later=deadlines[1],
         )
@@ -178,6 +181,12 @@ def _deadlines(read: FieldReader, fields: dict[str, object]) -> tuple[float, Lat
     except InvalidInputError as error:
         read.errors.append(str(error))
         return SLO_MS, ()
+
+
+def _site(read: FieldReader, fields: dict[str, object]) -> str | None:
+    if fields.get("site") is None:
+        return None
+    return read.text("site", pattern=NAME_PATTERN, expected=NAME_WANTED)
 
 
 def _least_rate(read: FieldReader, rate_hz: float) -> float:

@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from edgebox.domain.overrides import Overrides
+from edgebox.domain.requests import SiteId
 from edgebox.link.fields import FieldReader
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 
-NAMES = ("slo_ms", "rate_hz", "app", "min_accuracy")
+NAMES = ("slo_ms", "rate_hz", "app", "min_accuracy", "site")
 RATE_MIN_HZ = 0.01
 """Slower is no camera any more; disconnect it."""
 _FIELDS = {"slo_ms": "slo_ns"} | {name: name for name in NAMES[1:]}
@@ -35,6 +36,8 @@ def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
         changes["app"] = read.text("app", pattern=NAME_PATTERN, expected=NAME_WANTED)
     if "min_accuracy" in given:
         changes["min_accuracy"] = read.number("min_accuracy", 0, 1)
+    if "site" in given:
+        changes["site"] = SiteId(read.text("site", pattern=NAME_PATTERN, expected=NAME_WANTED))
     read.finish()
     return replace(before, **changes)
 
@@ -46,4 +49,5 @@ def written(overrides: Overrides) -> dict[str, float | str | None]:
         "rate_hz": overrides.rate_hz,
         "app": overrides.app,
         "min_accuracy": overrides.min_accuracy,
+        "site": overrides.site,
     }

@@ -88,7 +88,7 @@ class ShapedLink:
 
     def mean_bps(self, from_ns: int, until_ns: int) -> float:
         """Return what the link could carry between two instants, per second."""
-        bits = self._bits_until(until_ns) - self._bits_until(from_ns)
+        bits = self.bits_until(until_ns) - self.bits_until(from_ns)
         return bits / (until_ns - from_ns) * 1e9
 
     def free_ns(self, now_ns: int) -> int:
@@ -102,29 +102,31 @@ class ShapedLink:
         """
         start_ns = self.free_ns(now_ns)
         if now_ns > self._free_ns:
-            self._through = self._bits_until(now_ns)
+            self._through = self.bits_until(now_ns)
         # Counted on from the last bit itself, not from its instant, which is rounded up: on a
         # link that pauses a nanosecond too late may be a pause too late.
         self._through += size_bytes * 8
-        self._free_ns = max(start_ns, self._instant_of(self._through))
+        self._free_ns = max(start_ns, self.instant_of(self._through))
         return self._free_ns
 
     def left_but_for_ns(self, behind_bytes: int) -> int:
         """Return when all that was handed over but its last bytes has left."""
-        return self._instant_of(max(0.0, self._through - behind_bytes * 8))
+        return self.instant_of(max(0.0, self._through - behind_bytes * 8))
 
     def behind_bytes(self, at_ns: int) -> int:
         """Return how much of what was handed over has not left at an instant."""
-        return max(0, math.ceil((self._through - self._bits_until(at_ns)) / 8))
+        return max(0, math.ceil((self._through - self.bits_until(at_ns)) / 8))
 
-    def _bits_until(self, at_ns: int) -> float:
+    def bits_until(self, at_ns: int) -> float:
+        """Return what the link could have carried from its origin to an instant."""
         periods, within_ns = divmod(at_ns - self._origin_ns, self._trace.period_ns)
         step = bisect_right(self._trace.starts_ns, within_ns) - 1
         into_step_ns = within_ns - self._trace.starts_ns[step]
         carried = self._bits_before[step] + self._trace.rates_bps[step] * into_step_ns / 1e9
         return periods * self._bits_before[-1] + carried
 
-    def _instant_of(self, bits: float) -> int:
+    def instant_of(self, bits: float) -> int:
+        """Return when the link could have carried so much since its origin."""
         periods, left = divmod(bits, self._bits_before[-1])
         # The first step by whose end the bits are through; steps without rate add nothing.
         step = max(0, bisect_right(self._bits_before, left) - 1)

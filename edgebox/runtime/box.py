@@ -9,7 +9,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, Rule
+from edgebox.link.sites import SiteEstimates
 from edgebox.link.transit import TransitEstimator
 from edgebox.runtime.availability import unserved_because
 from edgebox.runtime.cameras import CameraRecord, Session
@@ -39,6 +39,7 @@ from edgebox.runtime.refusals import (
     UnavailableError,
 )
 from edgebox.runtime.repeats import NOTICES_PER_MINUTE, Repeats
+from edgebox.runtime.shown import BoxEvent, ShownFrame
 from edgebox.scheduling.events import (
     Advise,
     CameraChanged,
@@ -72,25 +73,6 @@ Admission = Callable[[PlanningSnapshot, Camera], str | None]
 """Says whom a new camera would take its service; None: nobody. Pure, runs in a thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoxEvent:
-    """Something a person would want to know."""
-
-    at_ms: int
-    level: Level
-    camera: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownFrame:
-    """The latest answered frame of a camera, for viewers."""
-
-    number: int
-    frame: FrameAtBox
-    answer: Answer
-
-
 class Box:
     """What the web side talks to."""
 
@@ -119,7 +101,7 @@ class Box:
         """
         self.name = name
         self.version = version
-        self._bandwidth = bandwidth
+        self._sites = SiteEstimates(lambda: BandwidthEstimate(rule=bandwidth))
         self.families: dict[FamilyName, Family] = {}
         self.default_family = FamilyName("")
         self.cameras: dict[CameraId, CameraRecord] = {}
@@ -298,7 +280,7 @@ class Box:
             session,
             overrides=overrides,
             opened_ns=self.driver.clock_ns(),
-            link=TransitEstimator(BandwidthEstimate(rule=self._bandwidth)),
+            link=TransitEstimator(self._sites.join(camera.id, overrides.applied_to(camera).site)),
         )
         self.cameras[camera.id] = record
         self.driver.feed(CameraOpened(record.camera))
@@ -318,7 +300,10 @@ class Box:
         record = self.cameras.get(camera)
         if record is None:
             return
+        site = record.camera.site
         record.override(overrides)
+        if record.camera.site != site and record.connected:
+            record.link.bandwidth = self._sites.join(camera, record.camera.site)
         if record.session is not None and record.advice is not None:
             self.driver.feed(CameraChanged(record.camera))
             record.session.advised(record.advice)
@@ -354,6 +339,7 @@ class Box:
         address, record.session = record.session.address, None
         record.left_ns = self.driver.clock_ns()
         record.left_because = why
+        self._sites.leave(record.camera.id)
         self.driver.feed(CameraClosed(record.camera.id))
         self.note_from(address, "info", f"{record.camera.id} left: {why}", record.camera.id)
 

@@ -4,13 +4,13 @@ Lives on the event loop; knows nothing of sockets: a session (web/) feeds it wha
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from edgebox.domain.models import VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import Camera
+from edgebox.domain.requests import Camera, SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ
 from edgebox.link.messages import FrameHeader
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
@@ -60,6 +60,8 @@ class CameraRecord:
     session: Session | None
     overrides: Overrides = NOTHING_SET
     opened_ns: int = 0
+    inferred: SiteId | None = None
+    """The site that it was found to be of; it counts if none is declared."""
     first_frame_ns: int | None = None
     """When its first frame had arrived."""
     advice: Advice | None = None
@@ -83,7 +85,8 @@ class CameraRecord:
     def override(self, overrides: Overrides) -> None:
         """Put settings of the box into force, from the next frame on."""
         self.overrides = overrides
-        self.camera = overrides.applied_to(self.asked)
+        camera = overrides.applied_to(self.asked)
+        self.camera = replace(camera, site=camera.site or self.inferred)
 
     @property
     def slo_ms(self) -> float | None:

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.models import QUANTILES, VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, LinkState, Request, RequestId
@@ -25,8 +26,10 @@ from edgebox.link.bandwidth import (
 )
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
+from edgebox.link.sites import SiteEstimates
 from edgebox.link.transit import SEGMENT_BYTES, FrameArrival, TransitEstimator
 from edgebox.simulation.senders import KnownLink, SenderFactory, SenderKind, make_sender
+from edgebox.simulation.sites import FairLink, Queueing, SimulatedSite
 
 MEMORY = 0.8
 """How much of a picture's surplus weight the next one shares: scenes change slowly."""
@@ -69,6 +72,7 @@ class SimulatedCamera:
 
     camera: Camera
     trace: BandwidthTrace
+    """Of its own link; of a camera of a site, the site's counts."""
     rtt_ns: int = 2_000_000
     weight: PictureBytes = PictureBytes()
     opens_ns: int = 0
@@ -85,6 +89,13 @@ class SimulatedCamera:
     work: tuple[float, ...] = ()
     """How much work its pictures are, in units of the profile's: the `QUANTILES`, each picture's
     own drawn from them; none: as much as the profile's."""
+    site: SimulatedSite | None = None
+    """Whose uplink it shares; None: it has its own. `camera.site` says whether it tells the box."""
+
+    def __post_init__(self) -> None:
+        fair = self.site is not None and self.site.queueing is Queueing.FAIR
+        if fair and self.clock is not CameraClock.EXCHANGED:
+            raise InvalidInputError("cameras of a site with fair queueing must exchange clocks")
 
 
 def estimated(rule: Rule) -> EstimateFactory:
@@ -105,13 +116,26 @@ class Sending:
     send: Send
     captured_ns: int
     sent_ns: int
-    arrival: FrameArrival
+    size_bytes: int
+    late_ns: int
+    """How much later than it is there it is noticed."""
+    arrival: FrameArrival | None
+    """None: not known before it happens."""
     advised: VariantName | None
 
     @property
     def frame(self) -> int:
         """The camera's own number of it."""
         return self.send.frame
+
+
+@dataclass(frozen=True, slots=True)
+class Uplink:
+    """What carries the frames of one camera, or of all cameras of a site."""
+
+    link: ShapedLink
+    fair: FairLink | None = None
+    """What shares it out fairly; None: first in, first out."""
 
 
 class CameraEnd:
@@ -124,6 +148,9 @@ class CameraEnd:
         sender: SenderFactory | None = None,
         estimate: EstimateFactory | None = None,
         transit: TransitFactory | None = None,
+        *,
+        uplink: Uplink | None = None,
+        sites: SiteEstimates | None = None,
     ) -> None:
         """Connect a camera.
 
@@ -133,23 +160,31 @@ class CameraEnd:
             sender: what decides at the camera; None: edgebox's window.
             estimate: what both ends believe of the link; None: edgebox's estimate.
             transit: what places frames on the box's clock; None: edgebox's own.
+            uplink: of its site; None: it has its own.
+            sites: of the box's estimates of uplinks that cameras share; None: of this camera alone.
         """
         make_estimate = estimate or estimated(Rule.CAUTIOUS)
         camera = spec.camera
         self.spec = spec
         self.connected = True
-        self.link = ShapedLink(spec.trace, spec.opens_ns - spec.trace_start_ns)
+        own = Uplink(ShapedLink(spec.trace, spec.opens_ns - spec.trace_start_ns))
+        self.uplink = own if uplink is None else uplink
+        self.link = self.uplink.link
         self.sender = (sender or make_sender(SenderKind.WINDOW))(
             camera, make_estimate(camera, self.link)
         )
         self.flying: dict[int, Sending] = {}
         self._rng = rng
         self._last_arrival_ns = 0
+        self._left_ns = 0
         self._encoder_free_ns = 0
         self._surplus = rng.gauss(0.0, 1.0)
         self._advised: VariantName | None = None
         self._captured_ns: dict[int, int] = {}
-        self._transit = (transit or TransitEstimator)(make_estimate(camera, self.link))
+        estimate_at_box = (sites or SiteEstimates(BandwidthEstimate)).join(
+            camera.id, camera.site, lambda: make_estimate(camera, self.link)
+        )
+        self._transit = (transit or TransitEstimator)(estimate_at_box)
         opens_ns, back_ns = spec.opens_ns, spec.opens_ns + spec.rtt_ns
         if spec.clock is CameraClock.EXCHANGED:
             # The camera's clock is the box's, and its links are alike in both directions.
@@ -186,19 +221,34 @@ class CameraEnd:
         return self._encoder_free_ns
 
     def send(self, send: Send, request: RequestId, now_ns: int) -> Sending:
-        """Hand a frame to the link; the sending has the instant of its arrival."""
+        """Hand a frame to the link; the sending has its arrival, if that is known already."""
         pixels = send.width_px * send.height_px
         weight = self.spec.weight
         usual = weight.median_bytes(pixels)
         size_bytes = OVERHEAD_BYTES + round(usual * math.exp(weight.spread * self._surplus))
-        sent_ns = self.link.free_ns(now_ns)
+        # A socket takes the next message when the one before it has left.
+        sent_ns = max(now_ns, self._left_ns)
+        if self.uplink.fair is not None:
+            sent_ns = self.uplink.fair.hand_over(
+                now_ns, self.spec.camera.id, send.frame, size_bytes
+            )
+        else:
+            self._left_ns = self.link.leaves_ns(now_ns, size_bytes)
         self.sender.encoded(send.frame, size_bytes, pixels, sent_ns)
         captured_ns = self._captured_ns.pop(send.frame)
+        late_ns = round(self._rng.random() * self.spec.jitter_ns)
+        fair = self.uplink.fair is not None
+        arrival = None if fair else self._arrival(size_bytes, self._left_ns + late_ns)
         sending = Sending(
-            request, send, captured_ns, sent_ns, self._arrival(size_bytes, now_ns), self._advised
+            request, send, captured_ns, sent_ns, size_bytes, late_ns, arrival, self._advised
         )
         self.flying[send.frame] = sending
         return sending
+
+    def left(self, frame: int, left_ns: int) -> tuple[Sending, FrameArrival]:
+        """Return a frame whose last byte has left, and its arrival."""
+        sending = self.flying[frame]
+        return sending, self._arrival(sending.size_bytes, left_ns + sending.late_ns)
 
     def draw_work(self) -> float:
         """Return how much work a picture is, in units of the profile's."""
@@ -206,11 +256,10 @@ class CameraEnd:
             return 1.0
         return float(np.interp(self._rng.random(), QUANTILES, self.spec.work))
 
-    def _arrival(self, size_bytes: int, now_ns: int) -> FrameArrival:
-        """Hand a message to the link; return when the box will see its bytes."""
+    def _arrival(self, size_bytes: int, left_ns: int) -> FrameArrival:
+        """Return when the box sees the bytes of a message; `left_ns`: with the lateness drawn."""
         half_ns = self.spec.rtt_ns // 2
-        noticed_ns = self.link.leaves_ns(now_ns, size_bytes) + half_ns
-        noticed_ns += round(self._rng.random() * self.spec.jitter_ns)
+        noticed_ns = left_ns + half_ns
         # One connection delivers in order, and a loop reads one message at a time.
         before_ns = self._last_arrival_ns
         arrival_ns = self._last_arrival_ns = max(noticed_ns, before_ns + 1)
@@ -225,10 +274,10 @@ class CameraEnd:
         first_bytes = min(max(read_bytes, segment_bytes), size_bytes)
         return FrameArrival(size_bytes, arrival_ns, first_ns, first_bytes, arrival_ns)
 
-    def arrived(self, sending: Sending) -> tuple[Request, LinkState | None]:
+    def arrived(self, sending: Sending, arrival: FrameArrival) -> tuple[Request, LinkState | None]:
         """Return the frame as the box sees it, and of the link what the core should hear."""
         del self.flying[sending.frame]
-        camera, send, arrival = self.spec.camera, sending.send, sending.arrival
+        camera, send = self.spec.camera, sending.send
         stamps_ns = sending.captured_ns, sending.sent_ns
         if self.spec.clock is CameraClock.NONE:
             stamps_ns = 0, 0

@@ -16,7 +16,7 @@ from edgebox.domain.models import (
     Variant,
     VariantName,
 )
-from edgebox.domain.requests import Camera, CameraId
+from edgebox.domain.requests import Camera, CameraId, SiteId
 from edgebox.link.bandwidth import SIZE_EXPONENT, Rule
 from edgebox.link.shaping import MADE_UP, TRACE_FORMATS, BandwidthTrace, parse_trace
 from edgebox.planning.parameters import PlanningParameters
@@ -24,6 +24,7 @@ from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policies import POLICIES
 from edgebox.simulation.cameras import CameraClock, PictureBytes, SimulatedCamera
 from edgebox.simulation.senders import SenderKind
+from edgebox.simulation.sites import Queueing, SimulatedSite
 from edgebox.simulation.tables import Table, parse_toml
 
 MS = 1_000_000
@@ -115,7 +116,10 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
     if not entries:
         raise top.wrong("cameras", "there must be at least one [[cameras]]")
     rng = random.Random(seed)
-    cameras = [camera for entry in entries for camera in _cameras(entry, families, rng, read)]
+    sites = _sites(top, rng, read)
+    cameras = [
+        camera for entry in entries for camera in _cameras(entry, families, sites, rng, read)
+    ]
     seen: set[CameraId] = set()
     for camera in cameras:
         if camera.camera.id in seen:
@@ -286,18 +290,84 @@ def _profiles(
     return tuple(out)
 
 
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A site, and whether its cameras tell the box of it."""
+
+    site: SimulatedSite
+    declared: bool
+
+
+def _sites(top: Table, rng: random.Random, read: ReadFile) -> dict[str, _Site]:
+    sites: dict[str, _Site] = {}
+    for entry in top.tables("sites"):
+        name, trace, start_s = entry.text("name"), _trace(entry, read), _trace_start_s(entry)
+        if name in sites:
+            raise entry.wrong("name", f"there are two sites named {name!r}")
+        start_ns = rng.random() * trace.period_ns if start_s is None else start_s * S
+        queueing = Queueing(entry.choice("queueing", tuple(Queueing), Queueing.FIFO))
+        site = SimulatedSite(SiteId(name), trace, queueing, round(start_ns))
+        sites[name] = _Site(site, declared=entry.flag("declared", default=True))
+        entry.finish()
+    return sites
+
+
+def _site(entry: Table, sites: Mapping[str, _Site]) -> _Site | None:
+    if "site" not in entry:
+        return None
+    name = entry.text("site")
+    if name not in sites:
+        raise entry.wrong("site", f"there is no site named {name!r}")
+    return sites[name]
+
+
 def _cameras(
-    entry: Table, families: Sequence[FamilyName] | None, rng: random.Random, read: ReadFile
+    entry: Table,
+    families: Sequence[FamilyName] | None,
+    sites: Mapping[str, _Site],
+    rng: random.Random,
+    read: ReadFile,
 ) -> list[SimulatedCamera]:
-    name, count = entry.text("name"), entry.whole("count", 1, low=1, high=10_000)
+    template = _camera(entry, families, _site(entry, sites), read)
+    name, count = template.camera.id, entry.whole("count", 1, low=1, high=10_000)
+    apart_ns = round(entry.number("joins_apart_s", 0.0, high=86_400) * S)
+    phase_ms = entry.number("phase_ms", -1.0, low=-1, high=60_000)
+    start_s = _trace_start_s(entry) if template.site is None else 0.0
+    entry.finish()
+    made = []
+    for at in range(count):
+        drawn_phase, drawn_start = rng.random(), rng.random()
+        drawn_phase_ns = drawn_phase * S / template.camera.rate_hz
+        own_id = CameraId(name if count == 1 else f"{name}-{at + 1}")
+        made.append(
+            replace(
+                template,
+                camera=replace(template.camera, id=own_id),
+                opens_ns=template.opens_ns + at * apart_ns,
+                phase_ns=round(drawn_phase_ns if phase_ms < 0 else phase_ms * MS),
+                trace_start_ns=round(
+                    drawn_start * template.trace.period_ns if start_s is None else start_s * S
+                ),
+            )
+        )
+    return made
+
+
+def _camera(
+    entry: Table, families: Sequence[FamilyName] | None, of: _Site | None, read: ReadFile
+) -> SimulatedCamera:
+    """Return the camera that all of an entry's are like."""
     family = entry.text("family", families[0] if families and len(families) == 1 else None)
     if families is not None and family not in families:
         raise entry.wrong("family", f"there is no variant of a family named {family!r}")
     width_px = entry.whole("width_px", 1280, low=16, high=65_536)
     rate_hz = entry.number("rate_hz", above=True, high=1000)
+    clock = CameraClock(entry.choice("clock", tuple(CameraClock), CameraClock.EXCHANGED))
+    if of and of.site.queueing is Queueing.FAIR and clock is not CameraClock.EXCHANGED:
+        raise entry.wrong("clock", f"must be {CameraClock.EXCHANGED} on a link shared fairly")
     template = SimulatedCamera(
         Camera(
-            CameraId(name),
+            CameraId(entry.text("name")),
             entry.text("app", "default"),
             FamilyName(family),
             round(entry.number("slo_ms", above=True, high=600_000) * MS),
@@ -306,8 +376,9 @@ def _cameras(
             entry.whole("height_px", 720, low=16, high=65_536),
             entry.number("min_accuracy", 0.0, high=1),
             entry.number("min_rate_hz", 0.0, high=rate_hz),
+            site=of.site.name if of and of.declared else None,
         ),
-        _trace(entry, read),
+        _trace(entry, read) if of is None else of.site.trace,
         rtt_ns=_ns(entry, "rtt_ms", 2 * MS),
         jitter_ns=_ns(entry, "jitter_ms", 0),
         weight=PictureBytes(
@@ -317,34 +388,16 @@ def _cameras(
         ),
         opens_ns=round(entry.number("joins_s", 0.0, high=86_400) * S),
         encode_ns=_range_ns(entry, "encode_ms", (0, 0)),
-        clock=CameraClock(entry.choice("clock", tuple(CameraClock), CameraClock.EXCHANGED)),
+        clock=clock,
         work=_work(entry),
+        site=of.site if of else None,
     )
     if "leaves_s" in entry:
         leaves_ns = round(entry.number("leaves_s", above=True, high=86_400) * S)
         if leaves_ns <= template.opens_ns:
             raise entry.wrong("leaves_s", "must be after joins_s")
         template = replace(template, closes_ns=leaves_ns)
-    apart_ns = round(entry.number("joins_apart_s", 0.0, high=86_400) * S)
-    phase_ms = entry.number("phase_ms", -1.0, low=-1, high=60_000)
-    start_s = _trace_start_s(entry)
-    entry.finish()
-    made = []
-    for at in range(count):
-        camera_id = CameraId(name if count == 1 else f"{name}-{at + 1}")
-        drawn_phase, drawn_start = rng.random(), rng.random()
-        made.append(
-            replace(
-                template,
-                camera=replace(template.camera, id=camera_id),
-                opens_ns=template.opens_ns + at * apart_ns,
-                phase_ns=round(drawn_phase * S / rate_hz if phase_ms < 0 else phase_ms * MS),
-                trace_start_ns=round(
-                    drawn_start * template.trace.period_ns if start_s is None else start_s * S
-                ),
-            )
-        )
-    return made
+    return template
 
 
 def _work(entry: Table) -> tuple[float, ...]:

@@ -117,8 +117,13 @@ class KnownLink:
         self._link = link
         self._horizon_ns = horizon_ns
 
-    def add(self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0) -> None:
+    def add(
+        self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0, camera: str = ""
+    ) -> None:
         """Learn nothing: all is known."""
+
+    def forget(self, camera: str) -> None:
+        """Forget nothing."""
 
     def steadiness(self) -> float | None:
         """It is never less."""

@@ -19,8 +19,11 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.link.bandwidth import BandwidthEstimate
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import ShapedLink
+from edgebox.link.sites import SiteEstimates
+from edgebox.link.transit import FrameArrival
 from edgebox.planning.planner import Planner
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.events import (
@@ -55,9 +58,11 @@ from edgebox.simulation.cameras import (
     Sending,
     SimulatedCamera,
     TransitFactory,
+    Uplink,
 )
 from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, Step, Unsent
 from edgebox.simulation.senders import SenderFactory, knowing
+from edgebox.simulation.sites import FairLink, Queueing, SimulatedSite
 
 ASKS_AGAIN_NS = 15_000_000_000
 """So long a refused camera waits: the longest wait of the camera daemon."""
@@ -136,6 +141,10 @@ class Simulator:
         self.report = Report()
         self._scheduler = scheduler
         self._links: dict[CameraId, ShapedLink] = {}
+        self._sites = SiteEstimates(BandwidthEstimate)
+        self._uplinks = {
+            spec.site: _shared_uplink(spec.site) for spec in cameras if spec.site is not None
+        }
         ahead_ns = parameters.known_ahead_ns
         self._planner = knowing(planner, self._links, ahead_ns) if ahead_ns else planner
         runs_by = {**profiles, **(taken or {})}
@@ -328,6 +337,8 @@ class Simulator:
             parameters.sender,
             parameters.estimate,
             parameters.transit,
+            uplink=None if spec.site is None else self._uplinks[spec.site],
+            sites=self._sites,
         )
         self._links[spec.camera.id] = end.link
         self._tell(CameraOpened(spec.camera))
@@ -346,6 +357,7 @@ class Simulator:
     def _close(self, end: CameraEnd) -> None:
         self._lose(end, DEPARTED)
         end.connected = False
+        self._sites.leave(end.spec.camera.id)
         self._tell(CameraClosed(end.spec.camera.id))
 
     def _lose(self, end: CameraEnd, reason: str) -> None:
@@ -380,14 +392,36 @@ class Simulator:
     def _send(self, end: CameraEnd, send: Send) -> None:
         if end.connected:
             sending = end.send(send, RequestId(next(self._request_ids)), self._now_ns)
-            self._at(sending.arrival.arrival_ns, lambda: self._arrive(end, sending))
+            if sending.arrival is not None:
+                self._arrive_at(end, sending, sending.arrival)
+            elif end.uplink.fair is not None:
+                self._watch(end.uplink.fair)
 
-    def _arrive(self, end: CameraEnd, sending: Sending) -> None:
+    def _watch(self, link: FairLink) -> None:
+        """Look at a link that is shared fairly when its next frame has left, as it is now."""
+        at_ns = link.next_ns()
+        if at_ns is not None:
+            self._at(at_ns, lambda: self._left(link))
+
+    def _left(self, link: FairLink) -> None:
+        # A frame that was handed over since makes the next one leave later: that is watched too.
+        left = link.left(self._now_ns)
+        for camera, frame, left_ns in left:
+            end = self._ends[camera]
+            if frame in end.flying:
+                self._arrive_at(end, *end.left(frame, left_ns))
+        if left:
+            self._watch(link)
+
+    def _arrive_at(self, end: CameraEnd, sending: Sending, arrival: FrameArrival) -> None:
+        self._at(arrival.arrival_ns, lambda: self._arrive(end, sending, arrival))
+
+    def _arrive(self, end: CameraEnd, sending: Sending, arrival: FrameArrival) -> None:
         if not end.connected:
             return
         rtt_ns = end.spec.rtt_ns
         self.report.unsent[end.spec.camera.id] -= 1
-        request, link = end.arrived(sending)
+        request, link = end.arrived(sending, arrival)
         self._alive[request.id] = request, sending.captured_ns
         if end.spec.work:
             self._work[request.id] = end.draw_work()
@@ -402,3 +436,8 @@ class Simulator:
     def _acknowledged(self, end: CameraEnd, frame: int, rtt_ns: int) -> None:
         if end.connected:
             self._obey(end, end.sender.acknowledged(frame, self._now_ns, rtt_ns))
+
+
+def _shared_uplink(site: SimulatedSite) -> Uplink:
+    link = ShapedLink(site.trace, -site.trace_start_ns)
+    return Uplink(link, FairLink(link) if site.queueing is Queueing.FAIR else None)

@@ -106,6 +106,18 @@ class Table:
             raise self.wrong(key, "must be a text that is not empty", value)
         return value
 
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Return true or false.
+
+        Raises:
+            InvalidInputError: it is neither.
+        """
+        value = self._values.get(key, default)
+        self._read.add(key)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "must be true or false", value)
+        return value
+
     def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
         """Return one of some texts.
 

@@ -142,7 +142,16 @@ def _asked(live: CameraRecord | None, stored: StoredCamera | None) -> dict[str, 
     slo_ms, later = hello.get("slo_ms"), []
     if isinstance(slo_ms, list):  # several deadlines, as `written_steps` writes them
         slo_ms, later = slo_ms[0][0], slo_ms[1:]
-    names = ("app", "family", "rate_hz", "min_rate_hz", "min_accuracy", "width_px", "height_px")
+    names = (
+        "app",
+        "family",
+        "rate_hz",
+        "min_rate_hz",
+        "min_accuracy",
+        "width_px",
+        "height_px",
+        "site",
+    )
     return {**{name: hello.get(name) for name in names}, "slo_ms": slo_ms, "later": later}
 
 
@@ -157,6 +166,7 @@ def _wishes(camera: Camera) -> dict[str, Any]:
         "min_accuracy": camera.min_accuracy,
         "width_px": camera.width_px,
         "height_px": camera.height_px,
+        "site": camera.site,
     }
 
 
@@ -182,6 +192,10 @@ _FIELDS: dict[str, JsonSchema] = {
     "min_accuracy": described(
         nullable({"type": "number", "minimum": 0, "maximum": 1}),
         "Run no variant below this accuracy",
+    ),
+    "site": described(
+        nullable({"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$"}),
+        "A name for the uplink that it shares with other cameras",
     ),
 }
 _OVERRIDES = Schema("Overrides", record(**_FIELDS))
@@ -209,10 +223,11 @@ _CAMERA = Schema(
                 family=nullable(TEXT),
                 **{name: nullable(of) for name, of in _WISHES.items() if name != "later"},
                 later=LATER,
+                site=nullable(TEXT),
             ),
         ),
         overrides=_OVERRIDES,
-        in_force=nullable(Schema("InForce", record(family=TEXT, **_WISHES))),
+        in_force=nullable(Schema("InForce", record(family=TEXT, **_WISHES, site=nullable(TEXT)))),
         state=nullable(CAMERA_STATE),
     ),
 )

@@ -10,7 +10,7 @@ import orjson
 
 from edgebox.domain.models import ExecutorId, VariantName
 from edgebox.domain.plans import Group
-from edgebox.domain.requests import CameraId
+from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.deadlines import to_later
 from edgebox.runtime.box import Box
 from edgebox.runtime.cameras import HISTORY_S, CameraRecord
@@ -308,6 +308,7 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
         "first_frame_s": _first_frame_s(record),
         "agent": record.agent,
         "address": record.session.address if record.session else None,
+        "site": None if camera.site is None else _site(record, camera.site),
         "slo_ms": round(camera.slo_ns / 1e6, 1),
         "later": to_later(camera.steps),
         "rate_hz": camera.rate_hz,
@@ -330,6 +331,10 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
             [round((at_ns - now_ns) / 1e9, 1), width] for at_ns, width in record.width_history
         ],
     }
+
+
+def _site(record: CameraRecord, site: SiteId) -> dict[str, Any]:
+    return {"name": site, "inferred": site == record.inferred}
 
 
 def _left(record: CameraRecord, left_ns: int, now_ns: int) -> dict[str, Any]:

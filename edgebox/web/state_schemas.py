@@ -59,6 +59,7 @@ CAMERA_STATE = Schema(
         left=nullable(record(at_ms=COUNT, why=TEXT)),
         agent=TEXT,
         address=nullable(TEXT),
+        site=nullable(record(name=TEXT, inferred=BOOLEAN)),
         slo_ms=NUMBER,
         later=LATER,
         rate_hz=NUMBER,

@@ -15,7 +15,7 @@ from edgebox.config import LimitParameters
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.models import FamilyName
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import Camera, CameraId
+from edgebox.domain.requests import Camera, CameraId, SiteId
 from edgebox.inference.family import Family
 from edgebox.link.deadlines import to_steps
 from edgebox.link.messages import (
@@ -244,6 +244,7 @@ class CameraSession:
             min_accuracy=hello.min_accuracy,
             min_rate_hz=hello.min_rate_hz,
             steps=to_steps(hello.later),
+            site=None if hello.site is None else SiteId(hello.site),
         )
         try:
             self._record = await box.open_camera(camera, hello.agent, hello.instance, self)

@@ -59,7 +59,7 @@ async def test_a_lower_rate_holds_at_once_and_null_takes_it_back(app: App) -> No
     async with streaming(app, "gate", rate_hz=20.0) as camera:
         document = await change(app, rate_hz=4)
         assert document["overrides"] == {
-            "slo_ms": None, "rate_hz": 4, "app": None, "min_accuracy": None,
+            "slo_ms": None, "rate_hz": 4, "app": None, "min_accuracy": None, "site": None,
         }  # fmt: skip
         assert (document["asked"]["rate_hz"], document["in_force"]["rate_hz"]) == (20, 4)
         assert app.box.driver.scheduler.advice[GATE].rate_hz <= 4
@@ -115,6 +115,33 @@ async def test_the_wire_says_the_deadline_in_force(app: App) -> None:
         await change(app, slo_ms=None)
         assert (await camera.wait_for(AdviceMessage)).slo_ms is None
         await camera.result(await camera.frame())
+
+
+async def test_cameras_of_a_site_share_what_is_believed_of_their_uplink(app: App) -> None:
+    async with (
+        streaming(app, "gate", site="yard"),
+        streaming(app, "door", site="yard"),
+        streaming(app, "roof"),
+    ):
+        gate, door, roof = (app.box.cameras[CameraId(name)] for name in ("gate", "door", "roof"))
+        now_ns = app.box.driver.clock_ns()
+        assert gate.link.bandwidth.bps(now_ns) == door.link.bandwidth.bps(now_ns) is not None
+        assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
+        document = await change(app)
+        assert document["in_force"]["site"] == document["asked"]["site"] == "yard"
+        assert document["state"]["site"] == {"name": "yard", "inferred": False}
+        await change(app, site="gate")
+        roofs_ns = app.box.driver.clock_ns()
+        assert gate.camera.site == "gate"
+        await until(lambda: gate.link.bandwidth.newest() is not None, "frames of its own uplink")
+        door_bps = door.link.bandwidth.bps(roofs_ns)
+        assert door_bps is not None
+        assert roof.camera.site is None
+        assert gate.link.bandwidth.newest() != door.link.bandwidth.newest()
+        await change(app, site=None)
+        assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
+    status, found = await ask(app, "PATCH", "/v1/cameras/gate", json={"site": "a b"})
+    assert status == 400, found
 
 
 async def test_settings_hold_after_reconnecting_and_after_a_restart(database: Path) -> None:

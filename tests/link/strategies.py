@@ -109,6 +109,7 @@ hellos = st.builds(
     family=st.none() | filled,
     min_accuracy=st.floats(0, 1),
     min_rate_hz=st.just(0.0) | st.floats(0, 0.001),
+    site=st.none() | names,
     agent=printable,
 ) | st.floats(1, 50_000).flatmap(
     lambda ms: st.builds(Hello, names, sides, sides, slo_ms=st.just(ms), later=later_than(ms))

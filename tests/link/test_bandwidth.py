@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.link.bandwidth import (
-    BUSY_MIN_NS,
     NOISE_NS,
     SAMPLES_MIN,
     STALE_NS,
@@ -18,6 +17,7 @@ from edgebox.link.bandwidth import (
     Rule,
     message_bytes,
 )
+from edgebox.link.samples import BUSY_MIN_NS
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 
 S = 1_000_000_000

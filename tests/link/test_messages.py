@@ -156,7 +156,7 @@ def test_the_smallest_hello_takes_the_defaults_of_the_table() -> None:
     hello = decode_from_camera(
         '{"type":"hello","versions":[1,2],"camera":"a","width_px":1,"height_px":1,"new":[]}'
     )
-    assert hello == Hello("a", 1, 1, (1, 2), None, 300.0, 10.0, "default", None, 0.0, 0.0, "")
+    assert hello == Hello("a", 1, 1, (1, 2), None, 300.0, 10.0, "default", None, 0.0, 0.0, None, "")
     assert isinstance(hello, Hello)
     assert hello.common_version() == 1
 

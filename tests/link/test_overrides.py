@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.overrides import NOTHING_SET, Overrides
-from edgebox.domain.requests import Step
+from edgebox.domain.requests import SiteId, Step
 from edgebox.link.overrides import NAMES, changed, written
 from tests.link.strategies import json_values, names
 from tests.scheduling.scene import MS, camera
@@ -19,6 +19,7 @@ overrides = st.builds(
     rate_hz=st.none() | st.floats(0.01, 1000),
     app=st.none() | names,
     min_accuracy=st.none() | st.floats(0, 1),
+    site=st.none() | names.map(SiteId),
 )
 
 
@@ -46,6 +47,7 @@ def test_only_what_is_set_wins_over_the_hello(some: Overrides) -> None:
     assert got.min_rate_hz <= got.rate_hz
     assert got.app == (some.app or asked.app)
     assert got.min_accuracy == (0.3 if some.min_accuracy is None else some.min_accuracy)
+    assert got.site == some.site
     untouched = ("id", "family", "width_px", "height_px")
     assert all(getattr(got, name) == getattr(asked, name) for name in untouched)
 
@@ -68,7 +70,7 @@ def test_every_mistake_is_named() -> None:
         'settings.rate_hz must be a number from 0.01 to 1000, not "fast"',
         "settings.app must be 1 to 64 letters",
         "settings.min_accuracy must be a number from 0 to 1, not 2",
-        "settings.family is not known; there are slo_ms, rate_hz, app, min_accuracy",
+        "settings.family is not known; there are slo_ms, rate_hz, app, min_accuracy, site",
     ):
         assert part in told
 

@@ -66,6 +66,8 @@ export interface Camera {
   first_frame_s: number | null
   agent: string | null
   address: string | null
+  /** Whose cameras share its uplink, and whether the box found that out; null: it has its own. */
+  site: { name: string; inferred: boolean } | null
   slo_ms: number
   /** Deadlines after that one: ms, and what an answer by it is worth. */
   later: ReadonlyArray<readonly [number, number]>

@@ -8,6 +8,7 @@ export interface Overrides {
   rate_hz: number | null
   app: string | null
   min_accuracy: number | null
+  site: string | null
 }
 
 export type Field = keyof Overrides
@@ -40,6 +41,7 @@ export const FIELDS: readonly FieldWords[] = [
   { field: 'rate_hz', name: 'Rate', unit: 'frames/s', hint: 'At most so many; a camera that asks for fewer sends fewer', numeric: true },
   { field: 'min_accuracy', name: 'Minimum accuracy', unit: 'mAP', hint: '0 to 1: no variant below it is used', numeric: true },
   { field: 'app', name: 'Application', unit: '', hint: 'Whose requests its frames count as', numeric: false },
+  { field: 'site', name: 'Site', unit: '', hint: 'A name for the uplink that it shares with other cameras', numeric: false },
 ]
 
 /** What was typed and not yet saved. */

@@ -81,7 +81,8 @@ export function Headline({ camera, window_s }: Pick<CameraTileProps, 'camera' | 
 }
 
 export function origin(camera: Camera): string {
-  return [camera.app === 'default' ? null : camera.app, camera.address].filter(Boolean).join(' · ')
+  const app = camera.app === 'default' ? null : camera.app
+  return [app, camera.address, camera.site && `${camera.site.inferred ? 'shared uplink' : 'site'} ${camera.site.name}`].filter(Boolean).join(' · ')
 }
 
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */

@@ -1,0 +1,147 @@
+"""Decides what time of an uplink carried what: one sample of its throughput after the other.
+
+The uplink may carry the frames of several cameras, in whatever order. It is work conserving: while
+any frame is on its way, it is busy. So its throughput is what it carried over the time in which
+any frame was under way. What one frame got is less than that, as it waits for those of others, or
+shares the link with them. Therefore frames under way at once make one sample, at most one frame of
+each camera: of one camera alone, each frame is a sample.
+
+When a frame arrives, others may be under way of which nothing is known before they arrive. Until
+then the sample is *open*: it says how much the link carried at least. It is settled once every
+camera that may have had a frame under way has a frame in it or has delivered one that was sent
+later. A camera may have had one if by its last frames the next was due before the sample's end.
+
+Where one sample ends and the next begins without a pause, frames may be partly carried in the one
+and count in the other. That evens out over a second.
+
+Instants are those at the receiver, where a frame's first bit is `base_ns` after it was sent. So a
+`base_ns` that is measured anew moves no sample before it, and cameras of one site, whose ways are
+nearly the same, compare.
+
+Pure: the instants come in as arguments. O(cameras) per frame, for one camera O(1).
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+BUSY_MIN_NS = 100_000
+"""The shortest transmission believed: it bounds the estimate for tiny frames."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """A stretch of time in which the link was busy, and what it carried."""
+
+    start_ns: int
+    end_ns: int
+    bits: int
+    cameras: frozenset[str]
+
+    @property
+    def busy_ns(self) -> int:
+        """How long it was busy, at least `BUSY_MIN_NS`."""
+        return max(self.end_ns - self.start_ns, BUSY_MIN_NS)
+
+
+@dataclass(slots=True)
+class _Last:
+    """The last frame of a camera."""
+
+    sent_ns: int
+    arrival_ns: int
+    bits: int
+    gap_ns: int | None = None
+    """By which it was sent later than the one before it."""
+
+    def next_is_due(self, at_ns: int) -> bool:
+        """Say whether the next frame may have been sent by an instant."""
+        return self.gap_ns is None or self.sent_ns + self.gap_ns < at_ns
+
+
+class Samples:
+    """The samples of one uplink."""
+
+    def __init__(self, active_ns: int) -> None:
+        """Know nothing; a camera without a frame for `active_ns` is waited for no more."""
+        self._active_ns = active_ns
+        self._open: deque[Sample] = deque()
+        """Oldest first; each may still become part of another."""
+        self._last: dict[str, _Last] = {}
+        self._end_ns: int | None = None
+        """Of the newest sample."""
+        self._settled_end_ns: int | None = None
+
+    def add(
+        self, camera: str, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int
+    ) -> tuple[list[Sample], int]:
+        """Learn from a frame; return the samples it settles, and how long the link took for it.
+
+        Args:
+            camera: whose frame it is; its frames arrive in order.
+            size_bytes: of the whole message.
+            sent_ns: when it was handed to the link, on the clock of `arrival_ns`.
+            arrival_ns: when its last byte was there.
+            base_ns: what even an empty message takes.
+        """
+        bits, begun_ns = size_bytes * 8, sent_ns + base_ns
+        start_ns = begun_ns if self._end_ns is None else max(begun_ns, self._end_ns)
+        busy_ns = max(arrival_ns - start_ns, BUSY_MIN_NS)
+        sample = Sample(begun_ns, arrival_ns, bits, frozenset((camera,)))
+        while self._open and self._overlap(self._open[-1], sample):
+            _join(sample, self._open.pop())
+        before_ns = self._open[-1].end_ns if self._open else self._settled_end_ns
+        if before_ns is not None:
+            sample.start_ns = max(sample.start_ns, before_ns)
+        self._open.append(sample)
+        self._end_ns = sample.end_ns
+        self._remember(camera, begun_ns, arrival_ns, bits)
+        settled = []
+        while self._open and not self._may_have_carried(self._open[0]):
+            settled.append(self._open.popleft())
+            self._settled_end_ns = settled[-1].end_ns
+        return settled, busy_ns
+
+    def forget(self, camera: str) -> None:
+        """Wait no more for frames of a camera that has left."""
+        self._last.pop(camera, None)
+
+    def open(self) -> tuple[Sample, ...]:
+        """Return the samples that are not settled, oldest first."""
+        return tuple(self._open)
+
+    def at_most_bits(self, sample: Sample) -> int:
+        """Return what the link may have carried in an open sample.
+
+        Of frames that are not known yet it cannot have carried more than of those that are, if it
+        is shared fairly, and nothing if what comes first goes first.
+        """
+        unknown = (min(last.bits, sample.bits) for last in self._may_have_carried(sample))
+        return sample.bits + sum(unknown)
+
+    @staticmethod
+    def _overlap(earlier: Sample, sample: Sample) -> bool:
+        return earlier.end_ns > sample.start_ns and not earlier.cameras & sample.cameras
+
+    def _remember(self, camera: str, sent_ns: int, arrival_ns: int, bits: int) -> None:
+        before = self._last.get(camera)
+        gap_ns = None if before is None else sent_ns - before.sent_ns
+        self._last[camera] = _Last(sent_ns, arrival_ns, bits, gap_ns)
+
+    def _may_have_carried(self, sample: Sample) -> list[_Last]:
+        """Return the cameras of which the link may have carried what is not known yet."""
+        horizon_ns = sample.end_ns - self._active_ns
+        return [
+            last
+            for camera, last in self._last.items()
+            if camera not in sample.cameras
+            and horizon_ns < last.arrival_ns <= sample.end_ns
+            and last.next_is_due(sample.end_ns)
+        ]
+
+
+def _join(sample: Sample, earlier: Sample) -> None:
+    """Make an earlier sample part of one that was under way at the same time."""
+    sample.start_ns = min(sample.start_ns, earlier.start_ns)
+    sample.end_ns = max(sample.end_ns, earlier.end_ns)
+    sample.bits += earlier.bits
+    sample.cameras |= earlier.cameras

@@ -1,0 +1,154 @@
+"""One estimate for cameras that share an uplink, against links whose rate is known."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.requests import CameraId, SiteId
+from edgebox.link.bandwidth import NOISE_NS, BandwidthEstimate
+from edgebox.link.shaping import BandwidthTrace, ShapedLink
+from edgebox.link.sites import SiteEstimates
+from edgebox.simulation.sites import FairLink, Queueing
+
+MS = 1_000_000
+S = 1000 * MS
+BASE_NS = 3 * MS
+
+Frame = tuple[int, str, int]
+"""When it is handed over, by whom, and its bytes."""
+
+
+def carried(
+    trace: BandwidthTrace, queueing: Queueing, frames: Sequence[Frame]
+) -> list[tuple[int, str, int, int]]:
+    """Return (arrival, camera, bytes, sent) of frames, in the order of their arrivals."""
+    link = ShapedLink(trace, 0)
+    if queueing is Queueing.FIFO:
+        return [
+            (link.leaves_ns(sent_ns, size_bytes) + BASE_NS, who, size_bytes, sent_ns)
+            for sent_ns, who, size_bytes in frames
+        ]
+    fair, left = FairLink(link), dict[int, int]()
+    for number, (sent_ns, who, size_bytes) in enumerate(frames):
+        fair.hand_over(sent_ns, CameraId(who), number, size_bytes)
+        left.update((frame, at_ns) for _, frame, at_ns in fair.left(sent_ns))
+    left.update((frame, at_ns) for _, frame, at_ns in fair.left(10**15))
+    passages = [
+        (left[at] + BASE_NS, who, size_bytes, sent_ns)
+        for at, (sent_ns, who, size_bytes) in enumerate(frames)
+    ]
+    return sorted(passages)
+
+
+def streams(
+    phases_ms: Sequence[float], size_bytes: int, rate_hz: float, seconds: float
+) -> list[Frame]:
+    """Return the frames of cameras of one rate, each from its own instant on."""
+    frames = [
+        (round((phase_ms / 1e3 + number / rate_hz) * S), f"c{at}", size_bytes)
+        for at, phase_ms in enumerate(phases_ms)
+        for number in range(round(seconds * rate_hz))
+    ]
+    return sorted(frames)
+
+
+phases = st.lists(st.floats(0, 66), min_size=1, max_size=6)
+
+
+@given(
+    queueing=st.sampled_from(Queueing),
+    mbps=st.floats(2, 50),
+    filled=st.floats(0.2, 0.9),
+    phases_ms=phases,
+)
+def test_on_a_constant_link_it_is_the_whole_links_rate_whoever_overlaps(
+    queueing: Queueing, mbps: float, filled: float, phases_ms: list[float]
+) -> None:
+    size_bytes = round(mbps * 1e6 / 8 * filled / 15 / len(phases_ms))
+    frames = streams(phases_ms, size_bytes, 15, 6)
+    estimate = BandwidthEstimate(noise_ns=0)
+    for arrival_ns, who, size, sent_ns in carried(BandwidthTrace.constant(mbps), queueing, frames):
+        estimate.add(size, sent_ns, arrival_ns, BASE_NS, who)
+        if arrival_ns > S:
+            assert estimate.bps(arrival_ns) == pytest.approx(mbps * 1e6, rel=0.01)
+    assert estimate.steadiness() == pytest.approx(1, abs=0.01)
+
+
+@given(
+    queueing=st.sampled_from(Queueing),
+    phases_ms=phases,
+    factor=st.floats(0.1, 0.7),
+)
+def test_it_follows_a_step_down_within_a_round_of_its_cameras(
+    queueing: Queueing, phases_ms: list[float], factor: float
+) -> None:
+    trace = BandwidthTrace((0, 2 * S), (20e6, 20e6 * factor), 100 * S)
+    # As much as fills half of what is left.
+    size_bytes = round(20e6 * factor / 8 / 15 / len(phases_ms) / 2)
+    estimate = BandwidthEstimate()
+    wholly_after: set[str] = set()
+    busy_ns = size_bytes * 8 / (20e6 * factor) * 1e9
+    forgiven = busy_ns / max(busy_ns - NOISE_NS, busy_ns / 10)
+    for arrival_ns, who, size, sent_ns in carried(
+        trace, queueing, streams(phases_ms, size_bytes, 15, 3)
+    ):
+        estimate.add(size, sent_ns, arrival_ns, BASE_NS, who)
+        if sent_ns >= 2 * S:
+            if len(wholly_after) == len(phases_ms):
+                believed = estimate.bps(arrival_ns)
+                assert believed is not None
+                assert believed <= 20e6 * factor * forgiven * 1.01
+            wholly_after.add(who)
+    assert len(wholly_after) == len(phases_ms)
+
+
+def test_frames_that_share_a_link_do_not_make_it_look_slow() -> None:
+    frames = streams((0, 0, 1, 2), 20_000, 15, 4)
+    own, shared = BandwidthEstimate(), BandwidthEstimate()
+    for arrival_ns, who, size, sent_ns in carried(
+        BandwidthTrace.constant(20), Queueing.FAIR, frames
+    ):
+        shared.add(size, sent_ns, arrival_ns, BASE_NS, who)
+        if who == "c0":
+            own.add(size, sent_ns, arrival_ns, BASE_NS)
+    of_own, of_shared = own.bps(4 * S), shared.bps(4 * S)
+    assert of_own is not None
+    assert of_shared is not None
+    assert of_own < 8e6
+    assert of_shared == pytest.approx(20e6, rel=0.01)
+
+
+def test_cameras_of_a_site_share_an_estimate_and_others_do_not() -> None:
+    sites = SiteEstimates(BandwidthEstimate)
+    yard = SiteId("yard")
+    gate = sites.join(CameraId("gate"), yard)
+    door = sites.join(CameraId("door"), yard)
+    alone = sites.join(CameraId("alone"), None)
+    gate.add(10_000, 0, 10 * MS)
+    assert door.bps(20 * MS) == gate.bps(20 * MS) == pytest.approx(8e6)
+    assert door.newest() == (80_000, 10 * MS)
+    assert alone.bps(20 * MS) is None
+    sites.leave(CameraId("gate"))
+    again = sites.join(CameraId("gate"), yard)
+    assert again.bps(20 * MS) == pytest.approx(8e6)  # the other one had stayed
+    for camera in ("gate", "door"):
+        sites.leave(CameraId(camera))
+    assert sites.join(CameraId("gate"), yard).bps(20 * MS) is None
+
+
+def test_a_camera_that_left_is_waited_for_no_more() -> None:
+    sites = SiteEstimates(BandwidthEstimate)
+    yard = SiteId("yard")
+    gate = sites.join(CameraId("gate"), yard)
+    door = sites.join(CameraId("door"), yard)
+    for at in range(10):
+        gate.add(25_000, at * 100 * MS, at * 100 * MS + 20 * MS)
+        door.add(25_000, at * 100 * MS, at * 100 * MS + 40 * MS)
+    assert gate.bps(S) == pytest.approx(10e6)
+    sites.leave(CameraId("door"))
+    gate.add(25_000, S, S + 100 * MS)
+    believed = gate.bps(S + 100 * MS)
+    assert believed is not None
+    assert believed <= 25_000 * 8 / (100 * MS - NOISE_NS) * 1e9 * 1.001

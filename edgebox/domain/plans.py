@@ -109,6 +109,22 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class UplinkShare:
+    """What the other cameras of a site leave of its uplink to one of them."""
+
+    cameras: int
+    """How many share it, this one among them."""
+    others_bits: float
+    """One frame of each other camera: what a frame may have to wait for, or share the link with."""
+    others_bps: float
+    """What the others send."""
+    frame_bits_max: float
+    """The largest frame that is planned for this camera."""
+    rate_hz_max: float
+    """The highest rate that is planned for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class CameraSnapshot:
     """All that planning may know about one camera."""
 
@@ -120,6 +136,8 @@ class CameraSnapshot:
     surplus_ns: int | None = None
     """How much longer than planned its frames take in bad cases, apart from their link and from
     waiting for others; None: not known."""
+    share: UplinkShare | None = None
+    """Its part of an uplink that it shares, once that is planned; None: the uplink is its own."""
 
 
 @dataclass(frozen=True, slots=True)

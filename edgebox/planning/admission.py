@@ -16,6 +16,7 @@ from edgebox.planning.disjoint import part_of
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import Reasons
+from edgebox.planning.uplinks import with_uplink_shares
 
 
 def refusal(
@@ -38,8 +39,8 @@ def refusal(
     *others, coming = told.snapshot.cameras
 
     def with_cameras(*cameras: CameraSnapshot) -> Allocation | None:
-        some = replace(told, snapshot=replace(told.snapshot, cameras=cameras))
-        return optimise(some, iterations_max, parameters)
+        some = with_uplink_shares(replace(told.snapshot, cameras=cameras), parameters)
+        return optimise(replace(told, snapshot=some), iterations_max, parameters)
 
     before = with_cameras(*others)
     if before is None or not before.served:

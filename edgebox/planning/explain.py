@@ -25,6 +25,7 @@ from edgebox.planning.options import (
 )
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import Reason, Reasons, ms_up, size_text
+from edgebox.planning.uplinks import with_uplink_shares
 
 Verdict = Literal[
     "chosen", "smaller", "shared", "alone", "not_yet", "inaccurate", "no_gain", "covered"
@@ -80,6 +81,7 @@ def explanation(
     family = next((s.camera.family for s in snapshot.cameras if s.camera.id == camera), None)
     if family is None:
         return None
+    snapshot = with_uplink_shares(snapshot, parameters)
     told = by_application(part_of(snapshot, family))
     snapshot = told.snapshot
     allocation = optimise(told, iterations_max, parameters)

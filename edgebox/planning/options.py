@@ -110,7 +110,7 @@ def all_options(
 ) -> list[CameraOptions]:
     """Find what each camera could be given; those without a loaded variant are left out."""
     families = {c.camera.family for c in snapshot.cameras}
-    rising = {family: _rising(family, snapshot.variants, timing) for family in families}
+    rising = {family: rising_family(family, snapshot.variants, timing) for family in families}
     return [
         _options_of(c, rising[c.camera.family], snapshot, timing, parameters, dedicated=dedicated)
         for c in snapshot.cameras
@@ -144,7 +144,7 @@ def camera_options(
     dedicated: bool = False,
 ) -> CameraOptions | None:
     """Find what a camera could be given; None: no variant of its family is loaded."""
-    family = _rising(camera.camera.family, snapshot.variants, timing)
+    family = rising_family(camera.camera.family, snapshot.variants, timing)
     if not family:
         return None
     return _options_of(camera, family, snapshot, timing, parameters, dedicated=dedicated)
@@ -169,10 +169,10 @@ def _options_of(
     least_hz = least_rate(camera.camera, parameters)
     rungs = tuple(
         option_of(camera, variant, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
-        for variant in _sensible(camera, family)
+        for variant in sensible_variants(camera, family)
     )
-    current_px = _current_pixels(camera, family)
-    held = current_px is not None and _held(camera, snapshot.taken_ns, parameters)
+    current_px = current_pixels(camera, family)
+    held = current_px is not None and is_held(camera, snapshot.taken_ns, parameters)
     links = camera.link
     if links.bandwidth_bps is not None:
         links = replace(links, bandwidth_bps=links.bandwidth_bps / parameters.link_upgrade)
@@ -199,12 +199,12 @@ def least_rate(camera: Camera, parameters: PlanningParameters) -> float:
     return min(camera.rate_hz, max(parameters.rate_min_hz, camera.min_rate_hz))
 
 
-def _held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters) -> bool:
+def is_held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters) -> bool:
     lowered_ns = camera.lowered_ns
     return lowered_ns is not None and taken_ns - lowered_ns < parameters.raise_after_ns
 
 
-def _rising(
+def rising_family(
     family: FamilyName, variants: Sequence[Variant], timing: Mapping[VariantName, BatchTimes]
 ) -> list[Variant]:
     """Return the loaded variants of a family, without those that are larger but no better."""
@@ -217,7 +217,7 @@ def _rising(
     return rising
 
 
-def _sensible(camera: CameraSnapshot, family: Sequence[Variant]) -> list[Variant]:
+def sensible_variants(camera: CameraSnapshot, family: Sequence[Variant]) -> list[Variant]:
     """Return what is accurate enough, up to the first that covers the camera's own picture."""
     sensible = []
     for variant in family:
@@ -238,7 +238,7 @@ def option_of(
     dedicated: bool = False,
 ) -> Option:
     """Return what one loaded variant would be for a camera, sensible or not."""
-    of = budget(camera.camera, camera.link, variant, fixed_ns, parameters)
+    of = budget(camera.camera, camera.link, variant, fixed_ns, parameters, share=camera.share)
     single_ns = timing[variant.name].single_ns
     reserve_ns = _reserve_ns(camera, of, single_ns) if dedicated else None
     return Option(variant, of, single_ns, camera.camera.rate_hz, reserve_ns)
@@ -254,7 +254,8 @@ def _reserve_ns(camera: CameraSnapshot, of: Budget, single_ns: int) -> int:
     link = camera.link
     if not link.bandwidth_bps or not link.steadiness or camera.surplus_ns is None:
         return single_ns
-    transmission_ns = of.frame_bits / link.bandwidth_bps * 1e9
+    others_bits = camera.share.others_bits if camera.share else 0.0
+    transmission_ns = (of.frame_bits + others_bits) / link.bandwidth_bps * 1e9
     bad_second_ns = round(transmission_ns * (1 / link.steadiness - 1))
     return min(single_ns, bad_second_ns + camera.surplus_ns)
 
@@ -271,11 +272,11 @@ def _holds(
     parameters: PlanningParameters,
 ) -> bool:
     fixed_ns += parameters.latency_upgrade_ns
-    left = budget(camera.camera, weaker, level.variant, fixed_ns, parameters)
+    left = budget(camera.camera, weaker, level.variant, fixed_ns, parameters, share=camera.share)
     return _carried(camera, replace(level, budget=left))
 
 
-def _current_pixels(camera: CameraSnapshot, family: Sequence[Variant]) -> int | None:
+def current_pixels(camera: CameraSnapshot, family: Sequence[Variant]) -> int | None:
     now = camera.current
     return next((v.pixels for v in family if now is not None and v.name == now.variant), None)
 

@@ -14,6 +14,7 @@ from edgebox.planning.disjoint import parts, together
 from edgebox.planning.optimisation import optimise
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.reasons import Reasons
+from edgebox.planning.uplinks import with_uplink_shares
 
 DEFAULTS = PlanningParameters()
 
@@ -43,6 +44,7 @@ def plan(
     Returns:
         An assignment for each camera whose family has a loaded variant.
     """
+    snapshot = with_uplink_shares(snapshot, parameters)
     separate = [(part, _plan_part(part, iterations_max, parameters)) for part in parts(snapshot)]
     return separate[0][1] if len(separate) == 1 else together(snapshot, separate)
 

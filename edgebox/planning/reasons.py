@@ -182,6 +182,7 @@ class Reasons:
             compute_ns=option.needed_ns + margin_ns,
             fixed_ns=self._fixed_ns,
             parameters=self._parameters,
+            share=of.snapshot.share,
         )
         if needed_bps is None or not margin_ns:
             return needed_bps

@@ -1,0 +1,239 @@
+"""Decides how the cameras of a site divide the uplink that they share. Pure.
+
+All cameras of a site count as one queue: a frame is through no later than one frame of each of them
+together, whether the link sends them one after the other or all at once. With f_i for the bits of a
+frame, r_i for the rates and B for the bandwidth, that is T = (f_1 + ... + f_n) / B. Every camera's
+compute budget loses T, and f_1 r_1 + ... + f_n r_n is at most the share of B that may be filled. So
+the uplink is a resource that large frames take from everybody, and a size is worth its accuracy
+times rate per bit. From the smallest sizes up, the step that brings most per bit is taken as long
+as all of the site can still be in time (as if the executors were theirs alone).
+
+What is in force stays unless the new division is clearly better, and a step above what a camera has
+asks for a reserve of bandwidth and time, as on an uplink of its own. Where not even the smallest
+sizes fit, the highest rates come down to a common ceiling.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+
+from edgebox.domain.models import Variant, VariantName
+from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot, UplinkShare
+from edgebox.domain.requests import SiteId
+from edgebox.planning.budgets import share_of
+from edgebox.planning.capacity import BatchTimes, batch_times
+from edgebox.planning.options import (
+    Option,
+    current_pixels,
+    is_held,
+    least_rate,
+    option_of,
+    rising_family,
+    round_rate,
+    sensible_variants,
+)
+from edgebox.planning.parameters import PlanningParameters
+
+_ROUNDING = 1 + 1e-9
+"""Sums of floats in another order are not a larger frame."""
+
+
+def with_uplink_shares(
+    snapshot: PlanningSnapshot, parameters: PlanningParameters
+) -> PlanningSnapshot:
+    """Return a snapshot in which cameras of a site have their shares of its uplink.
+
+    O(n^2 V) for n cameras of a site and V variants.
+    """
+    sites: dict[SiteId, list[int]] = {}
+    for at, seen in enumerate(snapshot.cameras):
+        if seen.camera.site is not None:
+            sites.setdefault(seen.camera.site, []).append(at)
+    if not any(len(members) > 1 for members in sites.values()):
+        return snapshot
+    timing = batch_times(snapshot, parameters.quantile)
+    cameras = list(snapshot.cameras)
+    for members in sites.values():
+        for at, share in zip(members, _shares(members, snapshot, timing, parameters), strict=True):
+            cameras[at] = replace(cameras[at], share=share)
+    return replace(snapshot, cameras=tuple(cameras))
+
+
+def _shares(
+    members: Sequence[int],
+    snapshot: PlanningSnapshot,
+    timing: Mapping[VariantName, BatchTimes],
+    parameters: PlanningParameters,
+) -> list[UplinkShare | None]:
+    """Return the shares of a site's cameras; None: no variant of its family is loaded."""
+    found = [_member(snapshot.cameras[at], snapshot, timing, parameters) for at in members]
+    sending = [member for member in found if member is not None]
+    if len(sending) < 2:
+        return [None] * len(members)
+    site = _Site(sending, snapshot, parameters)
+    shares = iter(site.shares())
+    return [None if member is None else next(shares) for member in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A camera of a site, as if it had the executors to itself."""
+
+    snapshot: CameraSnapshot
+    options: tuple[Option, ...]
+    """From the smallest up; the frames' bits rise with them."""
+    current: int
+    """The largest that is no larger than what it has; the last one: it has nothing yet."""
+    new: bool
+    rises: bool
+    """Whether it may be given more than it has."""
+    least_hz: float
+
+
+def _member(
+    camera: CameraSnapshot,
+    snapshot: PlanningSnapshot,
+    timing: Mapping[VariantName, BatchTimes],
+    parameters: PlanningParameters,
+) -> _Member | None:
+    family = rising_family(camera.camera.family, snapshot.variants, timing)
+    if not family:
+        return None
+    dedicated = len(snapshot.cameras) <= len(snapshot.profiles)
+    sensible: Sequence[Variant] = sensible_variants(camera, family) or family[:1]
+    options = tuple(
+        option_of(camera, each, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
+        for each in sensible
+    )
+    has_px = current_pixels(camera, family)
+    held = has_px is not None and is_held(camera, snapshot.taken_ns, parameters)
+    kept = [n for n, o in enumerate(options) if has_px is None or o.variant.pixels <= has_px]
+    return _Member(
+        camera,
+        options,
+        kept[-1] if kept else 0,
+        has_px is None,
+        not held,
+        least_rate(camera.camera, parameters),
+    )
+
+
+class _Site:
+    """The cameras of a site, and what its uplink carries."""
+
+    def __init__(
+        self,
+        members: Sequence[_Member],
+        snapshot: PlanningSnapshot,
+        parameters: PlanningParameters,
+    ) -> None:
+        self._members = members
+        self._parameters = parameters
+        self._fixed_ns = snapshot.fixed_ns + parameters.guard_ns
+        known = [m.snapshot.link for m in members if m.snapshot.link.bandwidth_bps]
+        self._bandwidth_bps = min((of.bandwidth_bps or 0.0 for of in known), default=0.0)
+        self._fill = min((share_of(link, parameters) for link in known), default=0.0)
+        self._rates_hz = [m.snapshot.camera.rate_hz for m in members]
+
+    def shares(self) -> list[UplinkShare]:
+        """Return what each camera has of the uplink."""
+        at = [0] * len(self._members)
+        if self._bandwidth_bps:
+            self._lower_rates()
+            at = self._sizes()
+        bits = [m.options[n].budget.frame_bits for m, n in zip(self._members, at, strict=True)]
+        bps = [of * hz for of, hz in zip(bits, self._rates_hz, strict=True)]
+        all_bits, all_bps = sum(bits), sum(bps)
+        return [
+            UplinkShare(len(self._members), all_bits - own, all_bps - sent, own * _ROUNDING, hz)
+            for own, sent, hz in zip(bits, bps, self._rates_hz, strict=True)
+        ]
+
+    def _lower_rates(self) -> None:
+        """Bring the highest rates down to a common ceiling if the smallest frames do not fit."""
+        smallest = [m.options[0].budget.frame_bits for m in self._members]
+        room_bps = self._fill * self._bandwidth_bps
+        wanted_hz = list(self._rates_hz)
+        if sum(f * hz for f, hz in zip(smallest, wanted_hz, strict=True)) <= room_bps:
+            return
+        # Those who want least keep their rates as long as an equal part of the room suffices.
+        order = sorted(range(len(wanted_hz)), key=lambda at: wanted_hz[at])
+        left_bps, left_bits = room_bps, sum(smallest)
+        for at in order:
+            if wanted_hz[at] * left_bits <= left_bps:
+                left_bps -= wanted_hz[at] * smallest[at]
+                left_bits -= smallest[at]
+                continue
+            ceiling_hz = round_rate(left_bps / left_bits)
+            self._rates_hz = [min(hz, ceiling_hz) for hz in wanted_hz]
+            return
+
+    def _sizes(self) -> list[int]:
+        """Return the sizes of all, as numbers of their options."""
+        smallest = [0] * len(self._members)
+        most = [m.current for m in self._members]
+        kept = self._filled(smallest, most)
+        kept = self._filled(kept, [len(m.options) - 1 for m in self._members])
+        fresh = self._filled(smallest, [len(m.options) - 1 for m in self._members])
+        better = self._value(fresh) > self._parameters.better_by * self._value(kept)
+        return fresh if better else kept
+
+    def _value(self, at: Sequence[int]) -> float:
+        """Return accuracy times rate."""
+        return sum(
+            m.options[n].variant.accuracy * hz
+            for m, n, hz in zip(self._members, at, self._rates_hz, strict=True)
+        )
+
+    def _filled(self, start: Sequence[int], most: Sequence[int]) -> list[int]:
+        """Take steps up, those that bring most per bit first, as long as all are in time."""
+        at = list(start)
+
+        def entry(member: int) -> tuple[float, int] | None:
+            of = self._members[member]
+            if at[member] >= most[member]:
+                return None
+            low, high = of.options[at[member]], of.options[at[member] + 1]
+            gained = (high.variant.accuracy - low.variant.accuracy) * self._rates_hz[member]
+            return -gained / max(1.0, high.budget.frame_bits - low.budget.frame_bits), member
+
+        heap = [each for member in range(len(at)) if (each := entry(member)) is not None]
+        heapify(heap)
+        while heap:
+            _, member = heappop(heap)
+            at[member] += 1
+            if not self._fits(at):
+                at[member] -= 1  # larger frames of anybody fit later no better
+                continue
+            if (after := entry(member)) is not None:
+                heappush(heap, after)
+        return at
+
+    def _fits(self, at: Sequence[int]) -> bool:
+        """Say whether all who could be in time at the smallest sizes are so at these."""
+        parameters = self._parameters
+        raised = False
+        bits = bps = 0.0
+        for of, n, hz in zip(self._members, at, self._rates_hz, strict=True):
+            if n > of.current and not of.new:
+                raised = True
+                if not of.rises:
+                    return False
+            bits += of.options[n].budget.frame_bits
+            bps += of.options[n].budget.frame_bits * hz
+        weaker = parameters.link_upgrade if raised else 1.0
+        bandwidth_bps = self._bandwidth_bps / weaker
+        if bps > self._fill * bandwidth_bps:
+            return False
+        network_ns = bits / bandwidth_bps * 1e9
+        smallest_bits = sum(m.options[0].budget.frame_bits for m in self._members)
+        hopeless_ns = smallest_bits / self._bandwidth_bps * 1e9
+        for of, n in zip(self._members, at, strict=True):
+            rtt_ns = of.snapshot.link.rtt_ns or 0
+            left_ns = of.snapshot.camera.slo_ns - rtt_ns - self._fixed_ns
+            margin_ns = parameters.latency_upgrade_ns if n > of.current and not of.new else 0
+            if of.options[0].needed_ns + hopeless_ns > left_ns:
+                continue  # it is best effort whatever the others send
+            if network_ns + of.options[n].needed_ns + margin_ns > left_ns:
+                return False
+        return True

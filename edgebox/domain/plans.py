@@ -55,13 +55,14 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutorPrice:
-    """What more of some executors' time would bring."""
+class ResourcePrice:
+    """What more of a resource would bring that cameras share."""
 
-    executors: tuple[ExecutorId, ...]
+    resource: Resource
+    of: tuple[str, ...]
+    """The executors, or the site whose uplink it is."""
     price: float
-    """Accuracy times rate, per second, that the best use of one more unit of their time brings;
-    the unit is all their time."""
+    """Accuracy times rate, per second, that the best use of one more unit brings."""
     cameras: int
     """How many cameras would have more if there were more of it."""
 
@@ -104,8 +105,8 @@ class Plan:
     groups: tuple[Group, ...] = ()
     """Executors that work apart, no executor and no variant in two of them; empty: none do, every
     executor serves all variants."""
-    prices: tuple[ExecutorPrice, ...] = ()
-    """Of executors whose time some camera would have more of."""
+    prices: tuple[ResourcePrice, ...] = ()
+    """Of executors' time and uplinks of sites, where some camera would have more of them."""
 
 
 @dataclass(frozen=True, slots=True)

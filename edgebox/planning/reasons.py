@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edgebox.domain.models import ExecutorId, Variant
-from edgebox.domain.plans import ExecutorPrice, Limit, Resource
+from edgebox.domain.plans import Limit, Resource, ResourcePrice
 from edgebox.planning.allocation import Allocation, option_value
 from edgebox.planning.budgets import bandwidth_needed_bps
 from edgebox.planning.options import CameraOptions, Option
@@ -110,7 +110,9 @@ class Reasons:
         needed_bps = self.needed_bps(of, full)
         if needed_bps is not None and needed_bps > bandwidth_bps:
             limit = self._uplink_limit(of, bandwidth_bps, needed_bps, _gain(of, option, full))
-        return Reason(f"the uplink carries {bandwidth_text(bandwidth_bps)}", limit)
+        share, carries = of.snapshot.share, bandwidth_text(bandwidth_bps)
+        whose = f" that {number_text(share.cameras)} cameras share" if share else ""
+        return Reason(f"the uplink{whose} carries {carries}", limit)
 
     def alone(self, of: CameraOptions, above: Option) -> Reason:
         """Say why a camera could not have an option even with the box to itself."""
@@ -170,7 +172,7 @@ class Reasons:
         what = on[0] if len(on) == 1 else f"{len(on)} executors"
         if count == 1:
             return f"one camera has {what} to itself"
-        return f"{_WORDS[count] if count < len(_WORDS) else count} cameras share {what}"
+        return f"{number_text(count)} cameras share {what}"
 
     def needed_bps(self, of: CameraOptions, option: Option) -> float | None:
         """Return the bandwidth that an option needs, margins included; None: none would do."""
@@ -193,17 +195,21 @@ class Reasons:
         above = of.current_px is not None and option.variant.pixels > of.current_px
         return self._parameters.latency_upgrade_ns if above else 0
 
-    def prices(self, limits: Mapping[int, Limit]) -> tuple[ExecutorPrice, ...]:
-        """Return what more of the executors' time would bring, by executors that work together.
+    def prices(self, limits: Mapping[int, Limit]) -> tuple[ResourcePrice, ...]:
+        """Return what more of the resources would bring that several cameras share.
 
         Args:
             limits: the constraints that bind, by the cameras' numbers.
         """
-        found: dict[tuple[ExecutorId, ...], list[float]] = {}
+        found: dict[tuple[Resource, tuple[str, ...]], list[float]] = {}
         for camera, limit in limits.items():
+            seen = self._allocation.cameras[camera].snapshot
             if limit.resource is Resource.EXECUTORS:
-                found.setdefault(self._on(camera), []).append(limit.price)
-        return tuple(ExecutorPrice(on, max(of), len(of)) for on, of in found.items())
+                found.setdefault((limit.resource, self._on(camera)), []).append(limit.price)
+            if limit.resource is Resource.UPLINK and seen.share and seen.camera.site:
+                site = limit.resource, (seen.camera.site,)
+                found.setdefault(site, []).append(limit.price)
+        return tuple(ResourcePrice(*key, max(of), len(of)) for key, of in found.items())
 
     def _on(self, camera: int) -> tuple[ExecutorId, ...]:
         return self._allocation.sharing(camera)[1] or tuple(self._executors)
@@ -236,7 +242,7 @@ class Reasons:
         needed_bps = self.needed_bps(of, least)
         if needed_bps is not None and link.bandwidth_bps is not None:
             limit = self._uplink_limit(of, link.bandwidth_bps, needed_bps, gain)
-            return Reason(_uplink_text(link.bandwidth_bps, size, needed_bps), limit)
+            return Reason(_uplink_text(of, size, needed_bps), limit)
         missing_ns = least.needed_ns - least.budget.compute_ns
         return Reason(
             f"{size} would need {ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave",
@@ -246,7 +252,7 @@ class Reasons:
     def _uplink(self, of: CameraOptions, above: Option, needed_bps: float, gain: float) -> Reason:
         bandwidth_bps = of.snapshot.link.bandwidth_bps or 0.0
         return Reason(
-            _uplink_text(bandwidth_bps, size_text(above.variant), needed_bps),
+            _uplink_text(of, size_text(above.variant), needed_bps),
             self._uplink_limit(of, bandwidth_bps, needed_bps, gain),
         )
 
@@ -255,12 +261,10 @@ class Reasons:
         of: CameraOptions, bandwidth_bps: float, needed_bps: float, gain: float
     ) -> Limit:
         missing_bps = max(1.0, needed_bps - bandwidth_bps)
-        return Limit(
-            Resource.UPLINK,
-            missing_bps,
-            gain,
-            f"an uplink of {of.snapshot.camera.id} that carries {bandwidth_text(needed_bps)}",
-        )
+        camera = of.snapshot.camera
+        whose = camera.site if of.snapshot.share and camera.site else camera.id
+        lifted_by = f"an uplink of {whose} that carries {bandwidth_text(needed_bps)}"
+        return Limit(Resource.UPLINK, missing_bps, gain, lifted_by)
 
     def _time_for(self, camera: int, option: Option) -> Limit | None:
         """Return how much of the executors' time an option lacks; None: it is not that."""
@@ -301,9 +305,19 @@ def _top(of: CameraOptions, option: Option) -> str:
     return f"the largest size of {camera.family}"
 
 
-def _uplink_text(bandwidth_bps: float, size: str, needed_bps: float) -> str:
-    carries, needs = bandwidth_text(bandwidth_bps), bandwidth_text(needed_bps)
-    return f"the uplink carries {carries}; {size} would need {needs}"
+def _uplink_text(of: CameraOptions, size: str, needed_bps: float) -> str:
+    share, carries = of.snapshot.share, bandwidth_text(of.snapshot.link.bandwidth_bps or 0.0)
+    if share is None:
+        return f"the uplink carries {carries}; {size} would need {bandwidth_text(needed_bps)}"
+    return (
+        f"the uplink that {number_text(share.cameras)} cameras share carries {carries}; "
+        f"{size} would need {bandwidth_text(needed_bps)}"
+    )
+
+
+def number_text(count: int) -> str:
+    """Write a number as in a sentence: a word up to twelve."""
+    return _WORDS[count] if count < len(_WORDS) else str(count)
 
 
 def _ms(duration_ns: int) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from edgebox.domain.plans import ExecutorPrice, Limit, Resource
+from edgebox.domain.plans import Limit, Resource, ResourcePrice
 from edgebox.web.schemas import COUNT, NUMBER, TEXT, Schema, array, one_of, record
 
 _UNITS = {
@@ -20,8 +20,9 @@ LIMIT = Schema(
         lifted_by=TEXT,
     ),
 )  # fmt: skip
-EXECUTOR_PRICE = Schema(
-    "ExecutorPrice", record(executors=array(TEXT), price=NUMBER, unit=TEXT, cameras=COUNT)
+RESOURCE_PRICE = Schema(
+    "ResourcePrice",
+    record(resource=one_of(*Resource), of=array(TEXT), price=NUMBER, unit=TEXT, cameras=COUNT),
 )
 
 
@@ -40,11 +41,12 @@ def limit_document(limit: Limit | None) -> dict[str, Any] | None:
     }
 
 
-def price_document(price: ExecutorPrice) -> dict[str, Any]:
-    """Write what more of some executors' time would bring."""
-    unit, factor = _UNITS[Resource.EXECUTORS]
+def price_document(price: ResourcePrice) -> dict[str, Any]:
+    """Write what more of a resource would bring."""
+    unit, factor = _UNITS[price.resource]
     return {
-        "executors": list(price.executors),
+        "resource": price.resource.value,
+        "of": list(price.of),
         "price": round(price.price * factor, 6),
         "unit": unit,
         "cameras": price.cameras,

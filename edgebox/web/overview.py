@@ -8,7 +8,7 @@ from edgebox.domain.errors import StorageError
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.box import Box
 from edgebox.storage.rows import Level
-from edgebox.web.limits import EXECUTOR_PRICE, LIMIT, limit_document, price_document
+from edgebox.web.limits import LIMIT, RESOURCE_PRICE, limit_document, price_document
 from edgebox.web.parameters import Choice, Integer, Text
 from edgebox.web.routes import JSON, Answer, Route, json_response
 from edgebox.web.schemas import (
@@ -104,7 +104,7 @@ _PLAN = Schema(
         utilisation=nullable(NUMBER),
         slowdown=mapping(NUMBER),
         groups=array(GROUP),
-        prices=array(EXECUTOR_PRICE),
+        prices=array(RESOURCE_PRICE),
         assignments=array(_ASSIGNMENT),
     ),
 )

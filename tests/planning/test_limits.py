@@ -65,7 +65,7 @@ def test_more_time_lifts_a_limit_of_the_executors_and_the_price_says_what_that_b
     assert limits
     assert {limit.resource for limit in limits} == {Resource.EXECUTORS}
     [price] = before.prices
-    assert price.executors == tuple(of.profiles)
+    assert (price.resource, price.of) == (Resource.EXECUTORS, tuple(of.profiles))
     assert price.price == max(limit.price for limit in limits)
     assert price.cameras == len(limits)
     least = min(limit.missing for limit in limits)
@@ -94,7 +94,7 @@ def test_every_limit_has_a_price_and_a_way_to_lift_it(of: PlanningSnapshot) -> N
             assert "uplink carries" in given_.reason
         if limit.resource is Resource.EXECUTORS:
             assert "share" in given_.reason or "to itself" in given_.reason
-    on = [executor for price in answer.prices for executor in price.executors]
+    on = [executor for price in answer.prices for executor in price.of]
     assert len(on) == len(set(on))
     bound = [a.limit for a in answer.assignments.values() if a.limit is not None]
     time = [limit for limit in bound if limit.resource is Resource.EXECUTORS]

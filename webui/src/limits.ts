@@ -13,9 +13,11 @@ export interface Limit {
   lifted_by: string
 }
 
-/** What one more unit of some executors' time would bring. */
-export interface ExecutorPrice {
-  executors: readonly string[]
+/** What one more unit of a resource would bring that cameras share. */
+export interface ResourcePrice {
+  resource: 'executors' | 'uplink'
+  /** The executors, or the site whose uplink it is. */
+  of: readonly string[]
   price: number
   unit: string
   cameras: number
@@ -26,11 +28,12 @@ export function worth({ gain, missing, unit, price }: Limit): string {
   return `${number(missing)} ${unit} more would bring ${number(gain)} accuracy × frames/s: ${number(price)} for each ${unit}`
 }
 
-/** Say what more time of some executors would bring. */
-export function priceText({ executors, price, unit, cameras }: ExecutorPrice): string {
+/** Say what more of a resource would bring. */
+export function priceText({ resource, of, price, unit, cameras }: ResourcePrice): string {
   const who = cameras === 1 ? 'one camera' : `${cameras} cameras`
-  const on = executors.length > 3 ? `${executors.length} executors` : executors.join(', ')
-  return `${who} would have more if ${on} had more time: 1 ${unit} would bring up to ${number(price)} accuracy × frames/s`
+  const names = of.length > 3 ? `${of.length} executors` : of.join(', ')
+  const more = resource === 'executors' ? `${names} had more time` : `the uplink of ${names} carried more`
+  return `${who} would have more if ${more}: 1 ${unit} would bring up to ${number(price)} accuracy × frames/s`
 }
 
 /** Write a figure with two digits that count. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { type Limit, priceText, worth } from '../src/limits'
+import { type Limit, priceText, type ResourcePrice, worth } from '../src/limits'
 
 const LIMIT: Limit = { resource: 'uplink', missing: 0.7, unit: 'Mbit/s', gain: 0.9132, price: 1.3046, lifted_by: '' }
 
@@ -14,10 +14,12 @@ test('large and small figures have two digits that count', () => {
 })
 
 test('the price of time names the executors', () => {
-  const price = { executors: ['gpu/0', 'gpu/1'], price: 0.0314, unit: '% of time', cameras: 1 }
+  const price: ResourcePrice = { resource: 'executors', of: ['gpu/0', 'gpu/1'], price: 0.0314, unit: '% of time', cameras: 1 }
   expect(priceText(price)).toBe(
     'one camera would have more if gpu/0, gpu/1 had more time: 1 % of time would bring up to 0.031 accuracy × frames/s',
   )
-  const many = { ...price, executors: ['a', 'b', 'c', 'd'], cameras: 3 }
+  const many = { ...price, of: ['a', 'b', 'c', 'd'], cameras: 3 }
   expect(priceText(many)).toContain('3 cameras would have more if 4 executors had more time')
+  const uplink: ResourcePrice = { resource: 'uplink', of: ['yard'], price: 0.5, unit: 'Mbit/s', cameras: 2 }
+  expect(priceText(uplink)).toContain('if the uplink of yard carried more: 1 Mbit/s would bring')
 })

@@ -1,7 +1,7 @@
 // The plan in force: what each camera is told to send, and why.
 
 import { isKnown, milliseconds, rate } from '../../format'
-import { type ExecutorPrice, priceText } from '../../limits'
+import { type ResourcePrice, priceText } from '../../limits'
 import { usePolled } from '../../polling'
 import { hashOf } from '../../route'
 import type { Box, Camera } from '../../types'
@@ -14,7 +14,7 @@ interface PlanTableProps {
 const PERIOD_MS = 3_000
 
 export function PlanTable({ cameras, planner }: PlanTableProps) {
-  const { answer } = usePolled<{ prices: readonly ExecutorPrice[] }>('v1/plan', PERIOD_MS)
+  const { answer } = usePolled<{ prices: readonly ResourcePrice[] }>('v1/plan', PERIOD_MS)
   const planned = cameras
     .filter(({ connected, advice }) => connected && advice)
     .sort((a, b) => BY_NAME.compare(a.id, b.id))
@@ -53,7 +53,7 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
       )}
       {answer && answer.prices.length > 0 && (
         <ul class="prices" data-testid="prices">
-          {answer.prices.map((price) => <li key={price.executors[0]}>{priceText(price)}.</li>)}
+          {answer.prices.map((price) => <li key={price.of[0]}>{priceText(price)}.</li>)}
         </ul>
       )}
       {planner && planner.groups.length > 0 && (

@@ -150,23 +150,32 @@ class _Site:
         ]
 
     def _lower_rates(self) -> None:
-        """Bring the highest rates down to a common ceiling if the smallest frames do not fit."""
-        smallest = [m.options[0].budget.frame_bits for m in self._members]
-        room_bps = self._fill * self._bandwidth_bps
-        wanted_hz = list(self._rates_hz)
-        if sum(f * hz for f, hz in zip(smallest, wanted_hz, strict=True)) <= room_bps:
-            return
-        # Those who want least keep their rates as long as an equal part of the room suffices.
-        order = sorted(range(len(wanted_hz)), key=lambda at: wanted_hz[at])
-        left_bps, left_bits = room_bps, sum(smallest)
-        for at in order:
-            if wanted_hz[at] * left_bits <= left_bps:
-                left_bps -= wanted_hz[at] * smallest[at]
-                left_bits -= smallest[at]
-                continue
-            ceiling_hz = round_rate(left_bps / left_bits)
-            self._rates_hz = [min(hz, ceiling_hz) for hz in wanted_hz]
-            return
+        """Lower the highest rates to a common ceiling if the smallest frames do not fit.
+
+        Nobody is sent below the least rate that is of use to it: the fewest cameras are crowded out
+        instead, those first that are best effort already, then those that free most.
+        """
+        bits = [m.options[0].budget.frame_bits for m in self._members]
+        wanted_hz, numbers = list(self._rates_hz), range(len(bits))
+        crowded: set[int] = set()
+
+        def frees(at: int) -> tuple[bool, float, int]:
+            now = self._members[at].snapshot.current
+            return now is not None and not now.served, self._members[at].least_hz * bits[at], at
+
+        while True:
+            box_hz = self._parameters.rate_min_hz
+            asked_hz = [min(box_hz, hz) if at in crowded else hz for at, hz in enumerate(wanted_hz)]
+            ceiling_hz = _ceiling(bits, asked_hz, self._fill * self._bandwidth_bps)
+            self._rates_hz = [min(hz, ceiling_hz) for hz in asked_hz]
+            short = [
+                at
+                for at in numbers
+                if at not in crowded and self._members[at].least_hz > self._rates_hz[at]
+            ]
+            if not short:
+                return
+            crowded.add(max(short, key=frees))
 
     def _sizes(self) -> list[int]:
         """Return the sizes of all, as numbers of their options."""
@@ -237,3 +246,17 @@ class _Site:
             if network_ns + of.options[n].needed_ns + margin_ns > left_ns:
                 return False
         return True
+
+
+def _ceiling(bits: Sequence[float], wanted_hz: Sequence[float], room_bps: float) -> float:
+    """Return the highest common rate at which frames fit a link; infinite: all fit as wanted.
+
+    Those who want less keep their rates as long as an equal part of the room suffices.
+    """
+    left_bps, left_bits = room_bps, sum(bits)
+    for at in sorted(range(len(bits)), key=lambda at: wanted_hz[at]):
+        if wanted_hz[at] * left_bits > left_bps:
+            return round_rate(left_bps / left_bits)
+        left_bps -= wanted_hz[at] * bits[at]
+        left_bits -= bits[at]
+    return float("inf")

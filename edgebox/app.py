@@ -69,7 +69,7 @@ from edgebox.workshop import Workshop
 
 _STOP_PATIENCE_S = 3.0
 _COLLECT_MINUTES = 10
-_SWITCH_INTERVAL_S = 0.001
+SWITCH_INTERVAL_S = 0.001
 """How long another Python thread may keep the event loop from running: a fifth of the default."""
 
 
@@ -144,7 +144,7 @@ class App:
             StorageError: the database cannot be used.
             EdgeboxError: the port cannot be listened on.
         """
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         config = self.config
         storage = await Storage.open(
             config.storage.file, limits=config.storage.limits(), without_room=True

@@ -39,7 +39,7 @@ from edgebox.runtime.refusals import (
     UnavailableError,
 )
 from edgebox.runtime.repeats import NOTICES_PER_MINUTE, Repeats
-from edgebox.runtime.shown import BoxEvent, ShownFrame
+from edgebox.runtime.shown import LOG_LEVELS, BoxEvent, ShownFrame
 from edgebox.scheduling.events import (
     Advise,
     CameraChanged,
@@ -51,11 +51,6 @@ from edgebox.storage.rows import Level
 
 _log = logging.getLogger(__name__)
 
-_LOG_LEVELS: dict[Level, int] = {
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
 _FORGET_NS = 600_000_000_000
 _EVENTS_KEPT = 200
 
@@ -172,7 +167,7 @@ class Box:
     def note(self, level: Level, text: str, camera: str | None = None) -> None:
         """Tell people of something: on the page, in the log and in the database."""
         event = BoxEvent(round(time.time() * 1000), level, camera, text)
-        _log.log(_LOG_LEVELS[level], "%s", text)
+        _log.log(LOG_LEVELS[level], "%s", text)
         self.events.append(event)
         self._on_event(event)
 
@@ -280,7 +275,9 @@ class Box:
             session,
             overrides=overrides,
             opened_ns=self.driver.clock_ns(),
-            link=TransitEstimator(self._sites.join(camera.id, overrides.applied_to(camera).site)),
+            link=TransitEstimator(
+                self._sites.join(camera.id, overrides.applied_to(camera).site, session.address)
+            ),
         )
         self.cameras[camera.id] = record
         self.driver.feed(CameraOpened(record.camera))
@@ -303,7 +300,10 @@ class Box:
         site = record.camera.site
         record.override(overrides)
         if record.camera.site != site and record.connected:
-            record.link.bandwidth = self._sites.join(camera, record.camera.site)
+            record.inferred = None
+            record.override(overrides)
+            address = "" if record.session is None else record.session.address
+            record.link.bandwidth = self._sites.join(camera, record.camera.site, address)
         if record.session is not None and record.advice is not None:
             self.driver.feed(CameraChanged(record.camera))
             record.session.advised(record.advice)
@@ -377,6 +377,7 @@ class Box:
         metrics = self.metrics.of(record.camera.id)
         metrics.captured(1 + news.skipped, news.skipped, now_ns)
         metrics.received(arrived.size_bytes, transit.carried)
+        self._note_sites()
         link = record.link.take_news(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
@@ -423,6 +424,18 @@ class Box:
         if not frame.ended:
             metrics.accepted(now_ns)
         return transit.suspicious
+
+    def _note_sites(self) -> None:
+        """Take in whose uplink cameras were found to share, or no more."""
+        for camera, site, uplink in self._sites.take_news():
+            record = self.cameras[camera]
+            record.inferred, record.link.bandwidth = site, uplink
+            record.override(record.overrides)
+            self.driver.feed(CameraChanged(record.camera))
+            found = "no longer shares its uplink" if site is None else "shares the uplink"
+            address = "" if record.session is None else record.session.address
+            text = f"{camera} {found} with others from {address}, as its frames say"
+            self.note_from(address, "info", text, camera)
 
     def submit_picture(
         self,

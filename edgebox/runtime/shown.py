@@ -1,9 +1,16 @@
 """What the running box shows to people: events and live frames. Pure data."""
 
+import logging
 from dataclasses import dataclass
 
 from edgebox.runtime.frames import Answer, FrameAtBox
 from edgebox.storage.rows import Level
+
+LOG_LEVELS: dict[Level, int] = {
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
 
 
 @dataclass(frozen=True, slots=True)

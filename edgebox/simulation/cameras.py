@@ -92,6 +92,14 @@ class SimulatedCamera:
     site: SimulatedSite | None = None
     """Whose uplink it shares; None: it has its own. `camera.site` says whether it tells the box."""
 
+    address: str = ""
+    """Where its connection comes from; empty: from its site, or from itself."""
+
+    @property
+    def from_address(self) -> str:
+        """Where the box sees its connection come from."""
+        return self.address or (self.site.name if self.site else self.camera.id)
+
     def __post_init__(self) -> None:
         fair = self.site is not None and self.site.queueing is Queueing.FAIR
         if fair and self.clock is not CameraClock.EXCHANGED:
@@ -182,7 +190,7 @@ class CameraEnd:
         self._advised: VariantName | None = None
         self._captured_ns: dict[int, int] = {}
         estimate_at_box = (sites or SiteEstimates(BandwidthEstimate)).join(
-            camera.id, camera.site, lambda: make_estimate(camera, self.link)
+            camera.id, camera.site, spec.from_address, lambda: make_estimate(camera, self.link)
         )
         self._transit = (transit or TransitEstimator)(estimate_at_box)
         opens_ns, back_ns = spec.opens_ns, spec.opens_ns + spec.rtt_ns
@@ -191,6 +199,10 @@ class CameraEnd:
             self._transit.pong(opens_ns, opens_ns + spec.rtt_ns // 2, back_ns)
         else:
             self._transit.echoed(opens_ns, back_ns)
+
+    def believe(self, uplink: LinkEstimate) -> None:
+        """Take another estimate of its uplink at the box from now on."""
+        self._transit.bandwidth = uplink
 
     def advised(self, advice: Advice) -> None:
         """Take on new advice."""

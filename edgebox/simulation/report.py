@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
+from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, SiteId
 from edgebox.scheduling.events import Action, Event
 
 
@@ -72,6 +72,8 @@ class Report:
     """How often a camera was turned away at its hello."""
     busy_ns: Counter[ExecutorId] = field(default_factory=Counter)
     plans: int = 0
+    sites: list[tuple[int, CameraId, SiteId | None]] = field(default_factory=list)
+    """(instant, camera, site): whenever it was found out whose uplink a camera shares."""
 
     def outcomes(self) -> Counter[str]:
         """Count endings by outcome, drops by reason; `sender` is what never arrived."""

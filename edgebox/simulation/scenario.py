@@ -391,6 +391,7 @@ def _camera(
         clock=clock,
         work=_work(entry),
         site=of.site if of else None,
+        address=entry.text("address", "") if "address" in entry else "",
     )
     if "leaves_s" in entry:
         leaves_ns = round(entry.number("leaves_s", above=True, high=86_400) * S)

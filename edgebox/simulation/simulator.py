@@ -11,7 +11,7 @@ Pure: randomness comes from the generator that is passed in; the same seed gives
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 
@@ -30,6 +30,7 @@ from edgebox.scheduling.events import (
     Action,
     Advise,
     BatchCompleted,
+    CameraChanged,
     CameraClosed,
     CameraOpened,
     ComputePlan,
@@ -422,6 +423,11 @@ class Simulator:
         rtt_ns = end.spec.rtt_ns
         self.report.unsent[end.spec.camera.id] -= 1
         request, link = end.arrived(sending, arrival)
+        for camera, site, uplink in self._sites.take_news():
+            other = self._ends[camera]
+            other.believe(uplink)
+            self.report.sites.append((self._now_ns, camera, site))
+            self._tell(CameraChanged(replace(other.spec.camera, site=site)))
         self._alive[request.id] = request, sending.captured_ns
         if end.spec.work:
             self._work[request.id] = end.draw_work()

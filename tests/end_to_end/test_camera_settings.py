@@ -12,8 +12,9 @@ import orjson
 import pytest
 
 from edgebox.app import App
-from edgebox.domain.requests import CameraId
+from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.messages import AdviceMessage, Welcome
+from edgebox.link.site_inference import SiteInference
 from edgebox.runtime.replay import replay_file
 from tests.end_to_end.running import (
     SLO_MS,
@@ -142,6 +143,24 @@ async def test_cameras_of_a_site_share_what_is_believed_of_their_uplink(app: App
         assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
     status, found = await ask(app, "PATCH", "/v1/cameras/gate", json={"site": "a b"})
     assert status == 400, found
+
+
+async def test_a_site_that_was_found_is_told_and_shown(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with streaming(app, "gate"), streaming(app, "door"):
+        found = dict.fromkeys((GATE, CameraId("door")), SiteId("(127.0.0.1)"))
+        news: list[dict[CameraId, SiteId]] = [found]
+        monkeypatch.setattr(SiteInference, "take_news", lambda of: news.pop() if news else {})
+        gate, door = (app.box.cameras[camera] for camera in found)
+        await until(lambda: gate.camera.site == "(127.0.0.1)", "a frame")
+        document = (await get_json(app, "/v1/cameras/gate"))[1]
+        assert document["state"]["site"] == {"name": "(127.0.0.1)", "inferred": True}
+        assert (document["asked"]["site"], document["in_force"]["site"]) == (None, "(127.0.0.1)")
+        assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
+        assert any("door shares the uplink" in event.text for event in app.box.events)
+        await change(app, site="own")
+        assert (gate.camera.site, gate.inferred) == ("own", None)
 
 
 async def test_settings_hold_after_reconnecting_and_after_a_restart(database: Path) -> None:

@@ -238,3 +238,13 @@ def test_cameras_of_a_site_carry_no_more_than_its_link_does(queueing: Queueing) 
             span_s = (came[end][0] - came[start][0]) / 1e9
             assert bits[end + 1] - bits[start + 1] <= 3e6 * span_s + under_way
     assert {name for _, name, _ in came} == {"c0", "c1", "c2"}
+
+
+@pytest.mark.parametrize("queueing", Queueing)
+def test_the_box_finds_out_who_shares_an_uplink_and_who_does_not(queueing: Queueing) -> None:
+    site = f'made_up = "lte"\nqueueing = "{queueing}"\ndeclared = false'
+    shared = site_scenario(site=site, cameras=3, seconds=40)
+    found = {camera for _, camera, of in run_scenario(shared).sites if of == "(yard)"}
+    assert found == {"c0", "c1", "c2"}
+    apart = tuple(replace(spec, site=None, address="proxy") for spec in shared.cameras)
+    assert run_scenario(replace(shared, cameras=apart)).sites == []

@@ -10,7 +10,10 @@ FACTOR_LIMITS = (1 / 8, 64.0)
 
 @dataclass(frozen=True, slots=True)
 class LearnedWork:
-    """How much work one application's requests are on a variant; 1: its profile's median."""
+    """How much work one application's requests are on a variant; 1: its profile's median.
+
+    Below 0, down to -1: less than any work, by that share of what all requests take in the profile.
+    """
 
     variant: VariantName
     app: str

@@ -87,7 +87,7 @@ def profile(
         ModelError: a batch failed, or the executor was closed meanwhile.
     """
     limits = limits or ProfilingLimits()
-    started = time.monotonic()
+    started_s = time.monotonic()
     points: list[_Point] = []
     candidates = tuple(batch_sizes)
     for done, variant in enumerate(sorted(variants, key=lambda v: v.pixels)):
@@ -96,16 +96,7 @@ def profile(
         # Per picture, larger inputs gain less from batching: what did not pay here will not there.
         candidates = candidates[: len(worthwhile)]
         points += worthwhile
-    samples_ns: list[list[int]] = [[] for _ in points]
-    shuffled = random.Random(0)
-    for done in range(_ROUNDS_MAX):
-        spent = (time.monotonic() - started) / limits.budget_s
-        if done >= _ROUNDS_MIN and spent >= 1.0:
-            break
-        progress(0.3 + 0.7 * min(1.0, max(spent, done / _ROUNDS_MAX)))
-        for at in shuffled.sample(range(len(points)), len(points)):
-            samples_ns[at].append(_run_ns(executor, points[at]))
-    progress(1.0)
+    samples_ns = _in_rounds(executor, points, limits, started_s, progress)
     rows: dict[VariantName, dict[int, tuple[int, ...]]] = {variant.name: {} for variant in variants}
     for point, times_ns in zip(points, samples_ns, strict=True):
         kept = without_hiccups(times_ns)
@@ -117,6 +108,27 @@ def profile(
         alike.setdefault(None if networks is None else networks[name], []).append(of_variant)
     lifted = [each for group in alike.values() for each in monotone(group, pixels)]
     return sorted(lifted, key=lambda each: pixels[each.variant])
+
+
+def _in_rounds(
+    executor: Executor,
+    points: Sequence[_Point],
+    limits: ProfilingLimits,
+    started_s: float,
+    progress: Progress,
+) -> list[list[int]]:
+    """Return what each point takes, in ns, until the budget that counts from the start is spent."""
+    samples_ns: list[list[int]] = [[] for _ in points]
+    shuffled = random.Random(0)
+    for done in range(_ROUNDS_MAX):
+        spent = (time.monotonic() - started_s) / limits.budget_s
+        if done >= _ROUNDS_MIN and spent >= 1.0:
+            break
+        progress(0.3 + 0.7 * min(1.0, max(spent, done / _ROUNDS_MAX)))
+        for at in shuffled.sample(range(len(points)), len(points)):
+            samples_ns[at].append(_run_ns(executor, points[at]))
+    progress(1.0)
+    return samples_ns
 
 
 def without_hiccups(samples_ns: Sequence[int]) -> list[int]:

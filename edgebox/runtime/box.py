@@ -381,21 +381,7 @@ class Box:
         link = record.link.take_news(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
-        width_px, height_px = picture_px or (header.width_px, header.height_px)
-        request = Request(
-            id=driver.next_request_id(),
-            camera=record.camera.id,
-            app=record.camera.app,
-            captured_ns=transit.captured_ns,
-            arrival_ns=now_ns,
-            deadline_ns=transit.compute_deadline_ns,
-            width_px=width_px,
-            height_px=height_px,
-            size_bytes=arrived.size_bytes,
-            steps=record.camera.steps_after(transit.compute_deadline_ns),
-            advised=news.advised,
-            sent_ns=transit.sent_ns,
-        )
+        request = record.request(driver.next_request_id(), arrived, news, now_ns)
 
         def ended(frame: FrameAtBox, ending: Ending) -> None:
             metrics.ended(ending, driver.clock_ns())

@@ -10,10 +10,11 @@ from typing import Protocol
 from edgebox.domain.models import VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import Camera, SiteId
+from edgebox.domain.requests import Camera, Request, RequestId, SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ
 from edgebox.link.messages import FrameHeader
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
+from edgebox.runtime.frames import ArrivedFrame
 
 HISTORY_S = 60
 _SECOND_NS = 1_000_000_000
@@ -125,6 +126,27 @@ class CameraRecord:
         self._received += 1
         skipped = self.skipped_news(header.captured_total - self._received, arrival.arrival_ns)
         return FrameNews(transit, skipped, self._advised_at(transit.sent_ns - transit.return_ns))
+
+    def request(
+        self, request_id: RequestId, arrived: ArrivedFrame, news: FrameNews, now_ns: int
+    ) -> Request:
+        """Return what the box is asked for by a frame that has arrived now."""
+        header, transit, camera = arrived.header, news.transit, self.camera
+        width_px, height_px = arrived.picture_px or (header.width_px, header.height_px)
+        return Request(
+            id=request_id,
+            camera=camera.id,
+            app=camera.app,
+            captured_ns=transit.captured_ns,
+            arrival_ns=now_ns,
+            deadline_ns=transit.compute_deadline_ns,
+            width_px=width_px,
+            height_px=height_px,
+            size_bytes=arrived.size_bytes,
+            steps=camera.steps_after(transit.compute_deadline_ns),
+            advised=news.advised,
+            sent_ns=transit.sent_ns,
+        )
 
     def _advised_at(self, at_ns: int) -> VariantName | None:
         """Return what had left for the camera by this instant; before the welcome: the first."""

@@ -7,7 +7,7 @@ takes l alone. Here the time of a padded size k is
 
 where work is relative (1 is what the profile's median request needs, on any executor), `slope[k]`
 comes from the profile, so it need not be linear in k, and `fixed` and `pace` follow the served
-batches.
+batches. Work below 0, down to -1, is less than the fixed part: by that share of it, at each size.
 """
 
 import math
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgebox.domain.models import QUANTILES, LatencyProfile
-from edgebox.scheduling.distributions import values_from_quantiles
+from edgebox.scheduling.distributions import Floats, values_from_quantiles
 
 FIXED_SHARE_MAX = 0.9995
 """Of a single request's time; with all of it fixed there would be no work to speak of."""
@@ -80,16 +80,18 @@ class BatchTimes:
         Held against the profile itself: the pace is that of the last seconds, and follows a mix
         that has changed as well as a machine that has. What it makes up for would be missing.
         """
+        if took_ns < self.profile_fixed_ns:
+            return max(-1.0, took_ns / self.profile_fixed_ns - 1)
         return self.longest_work(self.sizes[0], took_ns)
 
     def longest_work(self, size: int, took_ns: float) -> float:
-        """Return how much work the longest member of a batch of a profiled size was."""
+        """Return how much work the longest member of a batch of a profiled size was, 0 at least."""
         slope_ns = float(self.profile_slope_ns[self.sizes.index(size)])
         return max(0.0, took_ns - self.profile_fixed_ns) / slope_ns
 
     def batch_ns(self, at: int, work: float) -> float:
         """Return the time of the `at`-th size whose longest member is this much work."""
-        return self.fixed_ns + float(self.slope_ns[at]) * work
+        return _time_ns(self.fixed_ns, float(self.slope_ns[at]), work)
 
     def profiled_ns(self, size: int, work: float) -> float:
         """Return the time of a batch whose longest member is this much work, by the profile.
@@ -101,7 +103,17 @@ class BatchTimes:
             work: of the longest member.
         """
         at = bisect_left(self.sizes, size)
-        return self.profile_fixed_ns + float(self.profile_slope_ns[at]) * work
+        return _time_ns(self.profile_fixed_ns, float(self.profile_slope_ns[at]), work)
+
+    def profiled_each_ns(self, work: Floats) -> Floats:
+        """Return `profiled_ns` of each of the profiled sizes, for amounts of work of its own.
+
+        Args:
+            work: (sizes, n)
+        """
+        more_ns = self.profile_slope_ns[:, None] * np.maximum(work, 0.0)
+        times_ns: Floats = self.profile_fixed_ns * (1 + np.minimum(work, 0.0)) + more_ns
+        return times_ns
 
     def served(self, size: int, work: float, took_ns: float, now_ns: int) -> None:
         """Learn from a batch: least squares, pulled to the profile, recent batches foremost.
@@ -146,6 +158,10 @@ class BatchTimes:
         self.fixed_ns = max(0.0, self.profile_fixed_ns + off_ns)
         self.pace = min(max(1 + pace, PACE_LIMITS[0]), PACE_LIMITS[1])
         self.slope_ns = self.profile_slope_ns * self.pace
+
+
+def _time_ns(fixed_ns: float, slope_ns: float, work: float) -> float:
+    return fixed_ns + slope_ns * work if work >= 0 else fixed_ns * (1 + work)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ Why profiles are multiplied and not measured anew: docs/decisions/0010-residency
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
@@ -297,14 +297,18 @@ class Corrections:
 
         What it had learnt looks like long requests as soon as its slowdown is gone. If other
         requests explain the batches, what was learnt holds; so does what was learnt of
-        applications of which nothing was known before: they may always have been long.
+        applications of which nothing was known before: they may always have been long, unless
+        their batches outside the spell say otherwise.
         """
         ran = {}
         for variant, watched in self._watched[executor].items():
             times = self._learning.times(executor, variant)
-            seen = _known_before(watched, spell)
-            if times is not None and seen:
-                ran[variant] = Ran(seen, times.profile_fixed_ns, times.profile_slope_ns)
+            if times is None or not watched.seen:
+                continue
+            seen = [each for each, _ in watched.seen]
+            every = Ran(seen, times.profile_fixed_ns, times.profile_slope_ns)
+            if telling := _telling(watched, every, spell):
+                ran[variant] = replace(every, batches=telling)
         if not ran:
             return
         slow: set[str] = set()
@@ -321,6 +325,8 @@ class Corrections:
             # One that is newer may have been slow already.
             before = watched.reference if watched.known_ns <= spell.since_ns else None
             self._learning.undo(executor, variant, of, spell.since_ns, before)
+            if before is None:
+                watched.begin_anew()  # a reference of what is forgotten now
 
     def restore(self, factors: Mapping[tuple[ExecutorId, VariantName], float]) -> None:
         """Believe factors that held before a restart, of those not there when they come."""
@@ -352,16 +358,31 @@ class Corrections:
             watched.begin_anew()
 
 
-def _known_before(watched: _Watched, spell: Spell) -> list[Seen]:
-    """Return a variant's batches of a spell that were held against what was learnt before it."""
-    reference = watched.reference
-    if reference is None or watched.known_ns > spell.since_ns:
-        return []
-    return [
-        seen
-        for seen, ended_ns in watched.seen
-        if spell.since_ns <= ended_ns <= spell.until_ns and reference.believed[seen.app]
-    ]
+def _telling(watched: _Watched, ran: Ran, spell: Spell) -> list[Seen]:
+    """Return a variant's batches of a spell that tell whether the executor was slow.
+
+    They were held against what was learnt before it. Of an application of which nothing was learnt
+    that is the profile, and it may always have been long: whether the profile holds for it, its
+    batches outside the spell tell.
+    """
+    reference, earlier = watched.reference, watched.known_ns <= spell.since_ns
+    assert reference is not None
+    within = [spell.since_ns <= ended_ns <= spell.until_ns for _, ended_ns in watched.seen]
+    inside, outside = (
+        [seen for seen, is_within in zip(ran.batches, within, strict=True) if is_within is side]
+        for side in (True, False)
+    )
+    profiled: frozenset[int] = frozenset()
+    if inside and outside and not all(reference.believed):
+        found = attribute(replace(ran, batches=outside))
+        profiled = frozenset() if found.shifted else found.agreeing
+
+    def tells(app: int) -> bool:
+        if reference.believed[app]:
+            return earlier
+        return app in profiled and (earlier or reference.samples[app] == 0)
+
+    return [seen for seen in inside if tells(seen.app)]
 
 
 def _ratio(watch: Watch, of_another: Drifted) -> float | None:

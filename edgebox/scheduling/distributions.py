@@ -3,10 +3,11 @@
 Pure. A window forgets what no longer holds: samples that are old, and at once all those that newer
 ones contradict (`regime`); Orloj (section 3.2) resets its memory every once in a while.
 
-Samples are of any unit of time or work, not below 0. A batch runs at the pace of its
-longest member, so what counts is the maximum of k draws: for independent draws its CDF is the
-product of theirs. Source: Orloj (arXiv 2209.00159), section 4.2. Its equation 8, a sum over all
-subsets of a batch, is the derivative of that product; the product takes k multiplications.
+Samples are of any unit of time or work. One below 0, down to -1, is a request that takes less than
+any work would (`batch_times`): it counts as 0 but where `signed` is asked for. A batch runs at the
+pace of its longest member, so what counts is the maximum of k draws: for independent draws its CDF
+is the product of theirs. Source: Orloj (arXiv 2209.00159), section 4.2. Its equation 8, a sum over
+all subsets of a batch, is the derivative of that product; the product takes k multiplications.
 """
 
 import math
@@ -35,7 +36,7 @@ _PRIOR_SAMPLES = 64
 
 
 class EmpiricalDistribution:
-    """The last `window` samples of a quantity that is not below 0; its prior until there are some.
+    """The last `window` samples of a quantity; its prior until there are some.
 
     Adding costs O(log window) comparisons and, rarely, a test of whether the samples still belong
     together; nothing is approximated by bins.
@@ -62,6 +63,7 @@ class EmpiricalDistribution:
         self._horizon_ns = horizon_ns
         self._added = 0
         self._values: Floats | None = None
+        self._signed: Floats | None = None
         self._sampled: Floats | None = None
         self._inferred: Floats | None = None
         self._inferred_ns = 0
@@ -88,7 +90,7 @@ class EmpiricalDistribution:
             since_ns = now_ns - self._horizon_ns
             while len(self._recent) > SAMPLES_ENOUGH and self._taken_ns[0] < since_ns:
                 self._forget_oldest()
-        self._values = self._sampled = None
+        self._values = self._signed = self._sampled = None
         self._added += 1
         if self._added % regime.TEST_EVERY == 0:
             self._test()
@@ -115,7 +117,7 @@ class EmpiricalDistribution:
         """Forget the samples of before an instant."""
         while self._taken_ns and self._taken_ns[0] < since_ns:
             self._forget_oldest()
-        self._values = self._sampled = None
+        self._values = self._signed = self._sampled = None
 
     def undo(self, source: str, since_ns: int, before: Sequence[float]) -> None:
         """Forget a source's samples since an instant, and put back what they had overthrown.
@@ -135,24 +137,24 @@ class EmpiricalDistribution:
         self._recent = deque(value for _, value, _ in kept)
         self._sources = deque(of for _, _, of in kept)
         self._ordered = sorted(self._recent)
-        self._values = self._sampled = self._inferred = None
+        self._values = self._signed = self._sampled = self._inferred = None
 
     def rescale(self, source: str, since_ns: int, factor: float) -> None:
         """Multiply a source's samples since an instant, and what was inferred, by a factor."""
         told = zip(self._recent, self._taken_ns, self._sources, strict=True)
         self._recent = deque(
-            value * factor if taken_ns >= since_ns and of == source else value
+            _multiplied(value, factor) if taken_ns >= since_ns and of == source else value
             for value, taken_ns, of in told
         )
         self._ordered = sorted(self._recent)
-        self._values = self._sampled = None
+        self._values = self._signed = self._sampled = None
         if self._inferred is not None:
             self._inferred = self._inferred * factor
 
     def believe(self, prior: Sequence[float]) -> None:
         """Believe something else beforehand; what was measured stays."""
         self._prior = sorted(value for value in prior if _usable(value))
-        self._values = None
+        self._values = self._signed = None
 
     def infer(self, values: Floats | None, seen_ns: int = 0) -> None:
         """Believe these equally likely values, rising, instead of the samples; None: the samples.
@@ -185,7 +187,7 @@ class EmpiricalDistribution:
     def sampled_values(self) -> Floats:
         """The samples, rising: (n,) float64."""
         if self._sampled is None:
-            self._sampled = np.array(self._ordered, dtype=np.float64)
+            self._sampled = np.maximum(np.array(self._ordered, dtype=np.float64), 0.0)
         return self._sampled
 
     @property
@@ -206,8 +208,18 @@ class EmpiricalDistribution:
         if len(self._ordered) >= SAMPLES_MIN:
             return self.sampled_values
         if self._values is None:
-            self._values = np.array(sorted(self._prior + self._ordered), dtype=np.float64)
+            self._values = np.maximum(self.signed, 0.0)
         return self._values
+
+    @property
+    def signed(self) -> Floats:
+        """The same, where what is below 0 is told as it is: (n,) float64."""
+        if self._inferred is not None:
+            return self._inferred
+        if self._signed is None:
+            prior = self._prior if len(self._ordered) < SAMPLES_MIN else []
+            self._signed = np.array(sorted(prior + self._ordered), dtype=np.float64)
+        return self._signed
 
     def cdf(self, at: Floats) -> Floats:
         """Return the share of values not above each point."""
@@ -217,16 +229,20 @@ class EmpiricalDistribution:
 
     def quantile(self, q: float) -> float:
         """Return the least value that a share of at least `q` does not exceed."""
-        values = self.values
+        return max(0.0, self.signed_quantile(q))
+
+    def signed_quantile(self, q: float) -> float:
+        """Return the same of `signed`."""
+        values = self.signed
         return float(values[min(len(values) - 1, max(0, math.ceil(q * len(values) - 1e-9) - 1))])
 
     def sampled_quantile(self, q: float) -> float:
         """Return the same of the samples alone, of which there must be some."""
         return float(self._ordered[max(0, math.ceil(q * len(self._ordered) - 1e-9) - 1)])
 
-    def quantiles(self, q: Floats) -> Floats:
-        """Return `quantile` of each."""
-        values = self.values
+    def signed_quantiles(self, q: Floats) -> Floats:
+        """Return `signed_quantile` of each."""
+        values = self.signed
         places = np.ceil(q * len(values) - 1e-9).astype(np.intp) - 1
         found: Floats = values[np.clip(places, 0, len(values) - 1)]
         return found
@@ -246,13 +262,17 @@ class EmpiricalDistribution:
         return float(self.values[-1])
 
     @property
-    def least(self) -> float:
-        """The least of the values."""
-        return float(self.values[0])
+    def signed_least(self) -> float:
+        """The least of `signed`."""
+        return float(self.signed[0])
 
 
 def _usable(sample: float) -> bool:
-    return math.isfinite(sample) and sample >= 0
+    return math.isfinite(sample) and sample >= -1
+
+
+def _multiplied(sample: float, factor: float) -> float:
+    return sample * factor if sample >= 0 else min(0.0, (1 + sample) * factor - 1)
 
 
 def cdf_of_max(members: Iterable[tuple[EmpiricalDistribution, int]], at: Floats) -> Floats:

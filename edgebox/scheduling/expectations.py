@@ -218,9 +218,9 @@ class Expectations:
         work = self._believed(variant, app)
         if work is not None:
             quantiles = (parameters.low_quantile, 0.5, parameters.high_quantile)
-            usual = work.quantile(0.5)
+            usual = work.signed_quantile(0.5)
             low, median, high = (
-                self._quickest_ns(variant, work.quantile(q), usual) for q in quantiles
+                self._quickest_ns(variant, work.signed_quantile(q), usual) for q in quantiles
             )
             return Alone(low, median, high)
         return self._doubted(row, variant, app)
@@ -230,7 +230,7 @@ class Expectations:
         seen = self._learning.distribution(variant, app)
         if seen is not None and seen.samples:
             q = self._latencies.parameters.low_quantile
-            low = min(low, self._quickest_ns(variant, seen.quantile(q)))
+            low = min(low, self._quickest_ns(variant, seen.signed_quantile(q)))
             median = min(median, low)
         return Alone(low, median, high)
 
@@ -260,8 +260,7 @@ class Expectations:
         times = self._learning.known_times(base.executor, variant)
         if work is None or times is None:
             return base
-        longest = work.quantiles(_of_longest(times.sizes))
-        learned_ns = times.profile_fixed_ns + times.profile_slope_ns[:, None] * longest
+        learned_ns = times.profiled_each_ns(work.signed_quantiles(_of_longest(times.sizes)))
         profiled_ns = np.array([base.quantiles_ns[size] for size in times.sizes])
         # At each quantile apart: a machine that is slow now and then is so in the tail only.
         longer = np.maximum(1.0, learned_ns / np.maximum(1, profiled_ns))

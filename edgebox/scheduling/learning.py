@@ -334,7 +334,7 @@ class Learning:
         distribution = self.distribution(variant, name)
         if distribution is None:
             distribution = EmpiricalDistribution(self._of(variant).prior)
-        work = distribution.quantile(self._latencies.parameters.high_quantile)
+        work = distribution.signed_quantile(self._latencies.parameters.high_quantile)
         return Known(distribution.samples, distribution.newest_ns, times.batch_ns(0, work))
 
     def expected_ns(

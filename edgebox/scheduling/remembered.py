@@ -46,7 +46,7 @@ def work_of(learning: Learning, now_ns: int) -> list[LearnedWork]:
     """Return what is worth keeping: of each application that is known, at most so many samples."""
     kept = []
     for variant, app, distribution in learning.known_distributions():
-        values = distribution.values
+        values = distribution.signed
         if distribution.samples >= SAMPLES_MIN:
             count = min(SAMPLES_ENOUGH, len(values))
             at = ((np.arange(count) + 0.5) * len(values) / count).astype(np.intp)

@@ -95,7 +95,7 @@ class WorkTable:
     """(G,): one by the distance to the next node; 0 where there is none."""
     ranked: Sequence[EmpiricalDistribution]
     least: Floats
-    """(J,)"""
+    """(J,): below 0 where an application takes less than any work would."""
     _longest: dict[tuple[int, ...], "Longest"] = field(default_factory=dict)
     _thresholds: dict[tuple[int, ...], Floats] = field(default_factory=dict)
 
@@ -179,7 +179,7 @@ def tabulate(distributions: Sequence[EmpiricalDistribution]) -> WorkTable:
         node_of=np.clip(node_of, 0, len(nodes) - 2),
         per_width=np.append(per_width, 0.0).astype(np.float32),
         ranked=ranked,
-        least=np.array([d.least for d in ranked]),
+        least=np.array([d.signed_least for d in ranked]),
     )
 
 

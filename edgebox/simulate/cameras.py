@@ -4,6 +4,7 @@ Imports what the command needs when it runs; plots need the extra `plot`.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +66,7 @@ def cameras(
         if read.hardware is None:
             read = replace(read, hardware=asyncio.run(_stored(config_file)))
             _check_families(scenario, read)
-        report = run_scenario(read)
+        report = run_scenario(read, planning_clock_ns=time.thread_time_ns)
         if draw is not None:
             draw(report)
     found = {"scenario": str(scenario), **figures(report, read)}

@@ -33,6 +33,7 @@ def run_scenario(
     memory: Sequence[MemoryLimited] = (),
     throttling: Callable[[int], float] | None = None,
     hangs: Callable[[Infer, int], bool] | None = None,
+    planning_clock_ns: Callable[[], int] | None = None,
     keep_journal: bool = False,
 ) -> Report:
     """Run a scenario to its end.
@@ -45,6 +46,7 @@ def run_scenario(
         memory: of executors that do not hold all weights.
         throttling: how much slower than usual all executors are at an instant.
         hangs: says of a batch and the instant of its start whether it never comes back.
+        planning_clock_ns: the CPU time that has passed, for scenarios that measure planning.
         keep_journal: whether to note each call of the Scheduler.
 
     Raises:
@@ -53,6 +55,8 @@ def run_scenario(
     hardware, policy, costs = scenario.hardware, scenario.policy, scenario.costs
     if hardware is None:
         raise InvalidInputError("the scenario's variants and executors are not known")
+    if costs.planning_measured and planning_clock_ns is None:
+        raise InvalidInputError("there is no clock to measure planning by; give planning_ms")
     perfect = policy.bandwidth == PERFECT
     scheduler = Scheduler(
         scenario.scheduling, make_policy(policy.batching, random.Random(scenario.seed))
@@ -71,6 +75,7 @@ def run_scenario(
             overhead_ns=costs.overhead_ns,
             timer_early_ns=costs.timer_early_ns,
             planning_ns=costs.planning_ns,
+            planning_clock_ns=planning_clock_ns if costs.planning_measured else None,
             slowdown={
                 executor: costs.slowdown * hardware.slowdown.get(executor, 1.0)
                 for executor in hardware.profiles

@@ -53,7 +53,10 @@ class BoxCosts:
 
     prepare_ns: tuple[int, int] = (1 * MS, 4 * MS)
     overhead_ns: int = 300_000
-    planning_ns: int = 5 * MS
+    planning_ns: int | None = None
+    """What a plan takes; None: as long as plans of so many cameras take on the machine measured."""
+    planning_measured: bool = False
+    """Whether a plan takes what it really takes here and now: no two runs are alike then."""
     timer_early_ns: int = 500_000
     slowdown: float = 1.0
     """How much slower all executors really are than they are told to be, beside their own."""
@@ -183,10 +186,15 @@ def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters, boo
 
 def _costs(table: Table) -> BoxCosts:
     plain = BoxCosts()
+    measured = table.is_text("planning_ms")
+    if measured:
+        table.choice("planning_ms", ("measured",))
+    planned = "planning_ms" in table and not measured
     costs = BoxCosts(
         _range_ns(table, "prepare_ms", plain.prepare_ns),
         _ns(table, "overhead_ms", plain.overhead_ns),
-        _ns(table, "planning_ms", plain.planning_ns),
+        _ns(table, "planning_ms", 0) if planned else None,
+        measured,
         _ns(table, "timer_early_ms", plain.timer_early_ns),
         table.number("slowdown", plain.slowdown, low=0.01, high=1000),
     )

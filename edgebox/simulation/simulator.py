@@ -65,6 +65,8 @@ from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, Step
 from edgebox.simulation.senders import SenderFactory, knowing
 from edgebox.simulation.sites import FairLink, Queueing, SimulatedSite
 
+PLANNING_NS = 2_000_000, 400_000
+"""What a plan takes, and what each camera adds: `python -m benchmarks.planning`, rounded up."""
 ASKS_AGAIN_NS = 15_000_000_000
 """So long a refused camera waits: the longest wait of the camera daemon."""
 
@@ -79,7 +81,10 @@ class SimulationParameters:
     """From the end of a batch to the core's knowing it."""
     timer_early_ns: int = 500_000
     """How early a timer may fire."""
-    planning_ns: int = 5_000_000
+    planning_ns: int | None = None
+    """What a plan takes; None: `PLANNING_NS`, by the number of cameras."""
+    planning_clock_ns: Callable[[], int] | None = None
+    """The CPU time so far, where a plan shall take what it really takes; None: it shall not."""
     iterations_max: int = 1_000
     slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
     """How much slower than their profiles executors really are; 1 where not named."""
@@ -258,10 +263,19 @@ class Simulator:
             case Advise():
                 self._advise(action)
             case ComputePlan():
-                rng, limit = self._rng, self._parameters.iterations_max
-                plan = self._planner(action.snapshot, rng, limit)
-                self.report.plans += 1
-                self._tell_at(self._now_ns + self._parameters.planning_ns, PlanComputed(plan))
+                self._plan(action.snapshot)
+
+    def _plan(self, snapshot: PlanningSnapshot) -> None:
+        parameters, fixed_ns = self._parameters, PLANNING_NS[0]
+        clock_ns = parameters.planning_clock_ns or (lambda: 0)
+        began_ns = clock_ns()
+        plan = self._planner(snapshot, self._rng, parameters.iterations_max)
+        took_ns = clock_ns() - began_ns
+        if parameters.planning_clock_ns is None:
+            took_ns = fixed_ns + PLANNING_NS[1] * len(snapshot.cameras)
+            took_ns = took_ns if parameters.planning_ns is None else parameters.planning_ns
+        self.report.plans += 1
+        self._tell_at(self._now_ns + max(1, took_ns), PlanComputed(plan))
 
     def _infer(self, infer: Infer) -> None:
         took_ns = self._draw_ns(infer, infer.requests)

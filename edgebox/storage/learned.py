@@ -97,8 +97,7 @@ class LearnedRows:
         work = np.frombuffer(blob, "<f4").astype(np.float64)
         if not 1 <= len(work) <= VALUES_MAX or not np.isfinite(work).all():
             raise ValueError(f"{len(work)} values, or one that is no number")
-        # Some requests may seem to take no time, by noise; not all of an application's.
-        if work[0] < 0 or not 0 < work[-1] <= WORK_MAX or (np.diff(work) < 0).any():
+        if not -1 <= work[0] <= work[-1] <= WORK_MAX or (np.diff(work) < 0).any():
             raise ValueError("values out of range or out of order")
         age_ns = self._age_ns(at_ms)
         return LearnedWork(VariantName(variant), name_of(app), tuple(work.tolist()), age_ns)

@@ -70,6 +70,14 @@ def test_addresses_that_have_gone_are_forgotten(peers: Peers, clock: Clock) -> N
     assert not peers._seen_ns
 
 
+def test_the_end_of_a_minute_makes_no_room_within_an_hour(peers: Peers, clock: Clock) -> None:
+    fill(peers)
+    clock.now_ns += 60 * S
+    peers.end_minute()
+    with pytest.raises(BoxFullError):
+        peers.named(HERE, name(99))
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

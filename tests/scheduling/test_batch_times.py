@@ -39,6 +39,18 @@ def test_dynamic_work_is_told_from_what_is_fixed(
     assert times.batch_ns(SIZES.index(size), work) == pytest.approx(expected_ns, rel=0.02)
 
 
+@given(st.floats(0, 50), st.floats(0, 1), st.floats(0, 300))
+def test_whatever_one_takes_is_what_it_is_expected_to_take(
+    c0_ms: float, c1: float, took_ms: float
+) -> None:
+    times = BatchTimes(linear(1 + c0_ms, c1, [100.0] * len(QUANTILES)))
+    work = times.work_of(took_ms * MS)
+    assert times.profiled_ns(1, work) == pytest.approx(took_ms * MS, abs=1)
+    each_ns = times.profiled_each_ns(np.full((len(SIZES), 1), work))
+    assert each_ns[:, 0].tolist() == [times.profiled_ns(size, work) for size in SIZES]
+    assert sorted(each_ns[:, 0]) == each_ns[:, 0].tolist(), "a larger batch takes no less"
+
+
 def test_noise_on_the_whole_time_is_not_taken_for_work() -> None:
     spread = (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0)
     rows = {k: tuple(round((40 + k) * s * MS) for s in spread) for k in SIZES}

@@ -32,9 +32,9 @@ def of(values: list[float]) -> EmpiricalDistribution:
 def test_the_window_holds_the_last_usable_samples(samples: list[float], window: int) -> None:
     distribution = EmpiricalDistribution([1.0], window)
     taken = [sample for sample in samples if distribution.add(sample)]
-    assert taken == [s for s in samples if math.isfinite(s) and s >= 0]
+    assert taken == [s for s in samples if math.isfinite(s) and s >= -1]
     assert distribution.samples == min(len(taken), window)
-    kept = sorted(taken[-window:])
+    kept = sorted(max(0.0, sample) for sample in taken[-window:])
     if len(kept) < SAMPLES_MIN:
         kept = sorted([1.0, *kept])
     assert distribution.values.tolist() == kept
@@ -107,6 +107,20 @@ def test_the_maximum_of_a_mixed_batch_is_what_sampling_finds() -> None:
     assert mean_of_max(members) == pytest.approx(maxima.mean(), rel=0.01)
     alone = rng.choice(long, (40_000, 16)).max(axis=1)
     assert of(list(long)).quantile_of_max(16, 0.5) == pytest.approx(np.median(alone), rel=0.02)
+
+
+def test_what_is_less_than_any_work_counts_as_none_and_is_told_apart() -> None:
+    learnt = EmpiricalDistribution()
+    for sample in [-0.8] * 10 + [0.0] * 10 + [2.0] * 10:
+        learnt.add(sample, 0, "slow")
+    assert learnt.values.tolist() == learnt.sampled_values.tolist() == [0.0] * 20 + [2.0] * 10
+    assert (learnt.quantile(0.1), learnt.signed_quantile(0.1), learnt.signed_least) == (
+        0,
+        -0.8,
+        -0.8,
+    )
+    learnt.rescale("slow", 0, 2.0)
+    assert learnt.signed.tolist() == pytest.approx([-0.6] * 10 + [0.0] * 10 + [4.0] * 10)
 
 
 def test_values_from_quantiles_have_those_quantiles() -> None:

@@ -260,10 +260,16 @@ def test_queries_have_no_side_effects() -> None:
 
 
 @pytest.mark.parametrize("policy", ["edf", "adaptive"])
-def test_what_was_admitted_is_not_lost_while_it_waits(policy: str) -> None:
+@pytest.mark.parametrize(
+    "rows",
+    [{1: row(100), 2: row(200)}, {1: (100 * MS,) * 9, 2: (104 * MS,) * 9}],
+    ids=["all work", "hardly any work"],
+)
+def test_what_was_admitted_is_not_lost_while_it_waits(
+    policy: str, rows: dict[int, tuple[int, ...]]
+) -> None:
     """A tenth of the profile's 100 ms, 60 ms left: it waits behind another, and is answered."""
     parameters = SchedulerParameters(first_pixels_max=LARGE, sample_share=0)
-    rows = {1: row(100), 2: row(200)}
     box = Bench(
         [LatencyProfile(SLOW, CPU, rows)], parameters, make_policy(policy, random.Random(0))
     )

@@ -3,6 +3,7 @@
 import pytest
 
 from edgebox.domain.learned import Learned, LearnedDrift, LearnedWork
+from edgebox.domain.models import LatencyProfile
 from edgebox.runtime.entries import read_entry, write_entry
 from edgebox.scheduling.events import (
     ExecutorStarted,
@@ -40,6 +41,19 @@ def test_a_restarted_box_knows_what_it_knew() -> None:
     assert usual_ms(again.scheduler) == 40
     again(LearningRestored(Learned(tuple(kept))), 5)
     assert usual_ms(again.scheduler) == pytest.approx(4, rel=0.02)
+
+
+def test_what_is_quicker_than_the_fixed_part_of_its_profile_is_remembered() -> None:
+    def box() -> Bench:
+        flat = {size: (ms * MS,) * 9 for size, ms in ((1, 40), (2, 42))}
+        return Bench([LatencyProfile(name(608), CPU, flat)])
+
+    before = box()
+    for _ in range(200):
+        before(RequestSampled(CPU, name(608), "short", 4 * MS), 1)
+    again = box()
+    again(LearningRestored(Learned(tuple(work_of(before.scheduler.learning, 2 * MS)))), 5)
+    assert usual_ms(again.scheduler) == usual_ms(before.scheduler) == pytest.approx(4)
 
 
 @pytest.mark.parametrize(("days", "left"), [(0, 100), (1, 50), (2, 25), (8, 0)])

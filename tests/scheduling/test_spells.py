@@ -76,6 +76,48 @@ def test_an_application_that_nobody_knew_may_always_have_been_long() -> None:
     assert distribution.samples == 15
 
 
+def test_what_a_new_application_takes_is_kept_where_its_other_batches_agree_with_it() -> None:
+    bench = Bench()
+    bench.times.learning.app(name(256), "b")  # a request of it waits
+    bench.run(256, "a", 4, batches=15)
+    assert bench.slowdown > 1, "it looks like a slow machine"
+    bench.run(256, "b", batches=64)
+    bench.run(256, "a", 4)
+    bench.run(256, "b", batches=64)
+    assert bench.slowdown == 1
+    distribution = bench.times.learning.distribution(name(256), "a")
+    assert distribution is not None
+    assert distribution.samples == 16
+
+
+@pytest.mark.parametrize("waited", [0, 20])
+def test_a_box_that_starts_on_a_busy_machine_learns_what_requests_take_afterwards(
+    waited: int,
+) -> None:
+    bench = Bench()
+    bench.run(608, "a", 2, batches=waited)  # the other variant's reference begins in the spell
+    bench.run(256, "a", 2, batches=18)
+    assert bench.slowdown == pytest.approx(2, rel=0.1)
+    bench.run(256, "a", batches=96)
+    assert bench.slowdown == 1
+    assert bench.learned_ms(256, "a") == usual(256)
+
+
+def test_the_next_spell_is_noticed_by_what_was_known_before_the_last() -> None:
+    bench = Bench()
+    for _ in range(100):
+        bench.run(256, "a")
+        bench.run(608, "a")
+    for _ in range(60):
+        bench.run(256, "a", 2)
+        bench.run(608, "a", 2)
+    bench.run(608, "new", 2)  # from here on its batches are held against what was learned so far
+    bench.run(256, "a", batches=128)
+    assert bench.slowdown == 1
+    bench.run(608, "a", 2, batches=8)
+    assert bench.slowdown == pytest.approx(2, rel=0.1)
+
+
 def test_an_application_that_was_longer_meanwhile_is_so() -> None:
     bench = Bench()
     for _ in range(400):

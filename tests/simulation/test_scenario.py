@@ -7,6 +7,7 @@ import pytest
 from benchmarks.adaptation import FOLDER, SETTINGS, scenario_files
 from edgebox.domain.errors import InvalidInputError
 from edgebox.link.shaping import BandwidthTrace, lte_trace
+from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
 from edgebox.simulation.senders import SenderKind
 from tests.simulation.scenes import gate, scenario_text
@@ -89,6 +90,20 @@ slowdown = 1.5
     assert scenario.costs.prepare_ns == (MS, 2 * MS)
     assert scenario.refuses
     assert scenario.costs.slowdown == 1.5
+
+
+def test_planning_takes_what_is_told_or_what_is_measured() -> None:
+    assert parse(with_camera("mbps = 4")).costs.planning_ns is None
+    told = parse(with_camera("mbps = 4", top="duration_s = 1\n[box]\nplanning_ms = 3"))
+    assert (told.costs.planning_ns, told.costs.planning_measured) == (3 * MS, False)
+    top = 'duration_s = 1\n[box]\nplanning_ms = "measured"'
+    measured = parse(with_camera("mbps = 4", top=top))
+    assert (measured.costs.planning_ns, measured.costs.planning_measured) == (None, True)
+    with pytest.raises(InvalidInputError, match="no clock"):
+        run_scenario(measured)
+    assert run_scenario(measured, planning_clock_ns=lambda: 0).captured.total() > 0
+    with pytest.raises(InvalidInputError, match="planning_ms"):
+        parse(with_camera("mbps = 4", top=top.replace("measured", "guessed")))
 
 
 def test_traces_come_from_files_in_three_formats_or_are_made_up() -> None:

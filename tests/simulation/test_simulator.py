@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,13 @@ from edgebox.domain.requests import CameraId
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.planning.planner import plan
 from edgebox.scheduling.edf import EarliestDeadlineFirst
-from edgebox.scheduling.events import Advise, Sample, SampleCompleted
+from edgebox.scheduling.events import (
+    Advise,
+    ComputePlan,
+    PlanComputed,
+    Sample,
+    SampleCompleted,
+)
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
@@ -230,3 +237,26 @@ def test_overload_drops_early_and_still_answers_what_there_is_time_for(
     assert counts["late"] < 0.3 * counts["on_time"]
     assert counts["on_time"] > 0.75 * 10 * capacity_hz
     assert counts["on_time"] + counts["late"] > 0.9 * 10 * capacity_hz
+
+
+@pytest.mark.parametrize(
+    ("parameters", "took_ns"),
+    [
+        (SimulationParameters(), 2_000_000 + 3 * 400_000),
+        (SimulationParameters(planning_ns=7_000_000), 7_000_000),
+        (SimulationParameters(planning_clock_ns=count(0, 9_000_000).__next__), 9_000_000),
+    ],
+)
+def test_a_plan_is_charged_by_cameras_or_as_told_or_as_the_clock_says(
+    parameters: SimulationParameters, took_ns: int
+) -> None:
+    report, _ = simulated([gate(at) for at in range(3)], 3, parameters=parameters)
+    asked_ns, took = None, []
+    for step in report.journal:
+        if isinstance(step.event, PlanComputed) and asked_ns is not None:
+            took.append(step.now_ns - asked_ns)
+            asked_ns = None
+        if any(isinstance(action, ComputePlan) for action in step.actions):
+            asked_ns = step.now_ns
+    assert took
+    assert took[-1] == took_ns

@@ -68,6 +68,13 @@ async def test_what_is_learned_anew_replaces_the_old(storage: Storage, clock: Wa
     assert await storage.learned.load_drifts({(CPU, V256): "box"}) == [drift(2.0)]
 
 
+async def test_an_application_that_is_hardly_any_work_is_kept(storage: Storage) -> None:
+    quick = work("gate", -0.75, -0.5, 0.0)
+    storage.learned.record_work("street 1", quick)
+    await storage.flush()
+    assert await storage.learned.load_work({V256: "street 1"}) == [quick]
+
+
 async def test_drift_that_is_over_leaves_no_row(storage: Storage) -> None:
     storage.learned.record_drift("box", drift(1.5))
     storage.learned.record_drift("box", drift(1.0))
@@ -108,8 +115,8 @@ async def test_only_so_many_rows_are_kept_the_newest(
 
 @pytest.mark.parametrize(
     "blob",
-    [b"", b"abc", "text", 7, bytes(4 * 1_001), packed(math.nan), packed(1, math.nan, 2), packed(-1),
-     packed(-1, 1), packed(0), packed(1, 1.1e3), packed(1, 0.5)],
+    [b"", b"abc", "text", 7, bytes(4 * 1_001), packed(math.nan), packed(1, math.nan, 2),
+     packed(-1.1), packed(-2, 1), packed(1, 1.1e3), packed(1, 0.5)],
 )  # fmt: skip
 async def test_a_damaged_row_is_ignored_and_told_once(
     tmp_path: Path, blob: object, caplog: pytest.LogCaptureFixture

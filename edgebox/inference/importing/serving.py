@@ -75,6 +75,24 @@ def served_model(
     del graph.value_info[:]
     graph.node.extend(nodes)
     graph.initializer.extend(ops.constants)
+    _describe(graph, pictures, results, batch, fixed_px)
+    model.ir_version = max(model.ir_version, _IR_VERSION_MIN)
+    if half and not halve(graph, before, before + own, _floats(model)):
+        raise ModelError(
+            f"{original.source.path}: nothing in it could be computed in half precision; it may "
+            "have been exported so: leave --precision out"
+        )
+    return model
+
+
+def _describe(
+    graph: GraphProto,
+    pictures: str,
+    results: list[str],
+    batch: int | None,
+    fixed_px: tuple[int, int] | None,
+) -> None:
+    """Say what goes in and what comes out: boxes, scores and labels of what was found."""
     width, height = fixed_px or ("width", "height")
     first = batch or "batch"
     dims = [first, height, width, 3]
@@ -83,13 +101,6 @@ def served_model(
     scores = helper.make_tensor_value_info(results[1], TensorProto.FLOAT, [first, "found"])
     labels = helper.make_tensor_value_info(results[2], TensorProto.INT64, [first, "found"])
     graph.output.extend((boxes, scores, labels))
-    model.ir_version = max(model.ir_version, _IR_VERSION_MIN)
-    if half and not halve(graph, before, before + own, _floats(model)):
-        raise ModelError(
-            f"{original.source.path}: nothing in it could be computed in half precision; it may "
-            "have been exported so: leave --precision out"
-        )
-    return model
 
 
 def _floats(model: ModelProto) -> set[str]:

@@ -1,0 +1,171 @@
+"""What the supervisor does about each order, and what the core and people are told of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from typing import Any, cast
+
+import pytest
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.models import ExecutorId
+from edgebox.inference.executor import Executor, NullExecutor
+from edgebox.runtime.loading import Loader, Loads
+from edgebox.runtime.supervisor import Opener, Reopened, Supervisor
+from edgebox.scheduling.events import (
+    Abandon,
+    ExecutorStarted,
+    GiveUp,
+    LossCause,
+    MemoryLimited,
+    Open,
+    OpenFailed,
+)
+from tests.scheduling.scene import CPU, MEDIAN_MS, name, profile
+
+PROFILES = tuple(profile(px) for px in MEDIAN_MS)
+LIMITED = MemoryLimited(CPU, 30, (), ())
+TOOK_NS = 7
+
+
+class Counted(NullExecutor):
+    """Counts how often it was left behind."""
+
+    def __init__(self) -> None:
+        super().__init__(CPU)
+        self.abandoned = 0
+
+    def abandon(self) -> None:
+        self.abandoned += 1
+        super().abandon()
+
+
+@dataclass
+class Told:
+    """A supervisor of one executor, and all that it says; the loop is the test."""
+
+    opener: Opener | None = None
+    said: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.now_ns = 0
+        self.old = Counted()
+        self.executors: dict[ExecutorId, Executor] = {CPU: self.old}
+        self.supervisor = Supervisor(
+            self.executors,
+            cast(Loads, self),
+            self.calls.put,
+            opener=self.opener,
+            feed=self.said.append,
+            left_behind=lambda executor: self.said.append(("left behind", executor)),
+            give_up=lambda: self.said.append("given up"),
+            not_opened=lambda executor: self.said.append(("not opened", executor)),
+            told=lambda level, text: self.said.append((level, text)),
+            clock_ns=self.clock_ns,
+        )
+
+    def clock_ns(self) -> int:
+        """Each look takes a while."""
+        self.now_ns += TOOK_NS
+        return self.now_ns
+
+    def use(self, executor: ExecutorId, loader: Loader) -> None:
+        """Stand for `Loads`."""
+        self.said.append(("loads with", executor, loader))
+
+    def open(self) -> None:
+        """Have it opened, and take in on the loop what came of that."""
+        self.supervisor.carry_out(Open(CPU))
+        self.calls.get(timeout=60)()
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        (
+            Abandon(CPU, LossCause.HUNG, name(416), 1_500_000_000),
+            f"a batch of {name(416)} did not come back within 1.5 s",
+        ),
+        (
+            Abandon(CPU, LossCause.HUNG, None, 0),
+            "what it did beside batches does not come back",
+        ),
+        (
+            Abandon(CPU, LossCause.FAILING, name(416), 0),
+            f"3 batches in a row failed, the last of {name(416)} (out of memory)",
+        ),
+        (
+            Abandon(CPU, LossCause.LOADING, None, 60_000_000_000),
+            "weights that it was to load did not come within 60 s",
+        ),
+        (
+            Abandon(CPU, LossCause.OPENING, None, 60_000_000_000, wedged=True),
+            "opening it anew did not come back within 60 s; its device needs another process",
+        ),
+    ],
+)
+def test_a_lost_executor_is_left_behind_and_people_are_told_why(order: Abandon, text: str) -> None:
+    told = Told()
+    told.supervisor.failed(CPU, "out of memory")
+    told.supervisor.carry_out(order)
+    wedged = "; it is wedged and is not opened anew" if order.wedged else ""
+    assert told.said == [
+        ("left behind", CPU),
+        ("error", f"cpu/0 is lost: {text}{wedged}"),
+        *([("not opened", CPU)] if order.wedged else []),
+    ]
+    assert told.supervisor.last_losses == {CPU: text}
+    assert told.supervisor.last_errors[CPU].text == text
+    # While it is being opened, its thread was left behind when it was lost.
+    assert told.old.abandoned == (order.cause is not LossCause.OPENING)
+
+
+def test_one_that_is_opened_takes_the_place_before_the_core_orders_anything() -> None:
+    new, loader = Counted(), cast(Loader, object())
+    found = Reopened(new, PROFILES, LIMITED, loader, ("face does not run on it any more",))
+    told = Told(lambda _: replace(found, on_use=lambda: told.said.append("use")))
+    told.open()
+    assert told.executors == {CPU: new}
+    assert told.said == [
+        ("loads with", CPU, loader),
+        "use",
+        ("info", f"cpu/0 is back: {new.device}"),
+        ("error", "face does not run on it any more"),
+        ExecutorStarted(CPU, PROFILES, TOOK_NS),
+        LIMITED,
+    ]
+
+
+def test_one_without_a_limit_of_memory_loads_nothing() -> None:
+    told = Told(lambda _: Reopened(Counted(), PROFILES))
+    told.open()
+    assert [type(said) for said in told.said] == [tuple, ExecutorStarted]
+
+
+@pytest.mark.parametrize(
+    ("opener", "text"),
+    [(None, "there is nobody to open it anew"), (ModelError("no"), "no"), (KeyError("x"), "'x'")],
+)
+def test_one_that_cannot_be_opened_is_told_to_everybody(
+    opener: Exception | None, text: str
+) -> None:
+    def fails(executor: ExecutorId) -> Reopened:
+        assert opener is not None
+        raise opener
+
+    told = Told(None if opener is None else fails)
+    told.open()
+    assert told.said == [
+        ("warning", f"cpu/0 cannot be opened anew: {text}"),
+        OpenFailed(CPU),
+        ("not opened", CPU),
+    ]
+    assert told.supervisor.last_errors[CPU].text == text
+    assert told.executors == {CPU: told.old}
+
+
+def test_the_end_of_all_hope_is_passed_on() -> None:
+    told = Told()
+    told.supervisor.carry_out(GiveUp())
+    assert told.said == ["given up"]

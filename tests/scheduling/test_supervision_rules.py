@@ -1,0 +1,173 @@
+"""The rules of supervision at their edges: what is counted, forgotten, and told too late."""
+
+import pytest
+
+from edgebox.scheduling.events import (
+    Abandon,
+    BatchCompleted,
+    BatchFailed,
+    CameraOpened,
+    ExecutorHung,
+    ExecutorStarted,
+    GiveUp,
+    Load,
+    LossCause,
+    MemoryLimited,
+    Open,
+    OpenFailed,
+    ShutdownRequested,
+)
+from edgebox.scheduling.supervision import (
+    FAILURES_MAX,
+    LIMIT_DOUBLINGS_MAX,
+    OPEN_FACTOR,
+    OPEN_LIMIT_NS,
+    OPENINGS_MAX,
+    ExecutorState,
+)
+from tests.scheduling.scene import CPU, MS, camera
+from tests.scheduling.test_residency import STOCK, plan_of, weights
+from tests.scheduling.test_supervision import (
+    OTHER,
+    PROFILES,
+    Box,
+    Loading,
+    hang,
+    told,
+)
+
+
+def open_anew(box: Box, at_ms: float) -> float:
+    """Wait until it is opened, and have that succeed; return when."""
+    while box.state() is ExecutorState.WAITING:
+        at_ms, _ = box.wake()
+    box(ExecutorStarted(CPU, PROFILES), at_ms)
+    return at_ms
+
+
+def test_one_that_is_said_to_hang_while_it_is_away_is_trusted_when_it_is_back() -> None:
+    box = Box()
+    box(ExecutorHung(CPU), 1)
+    box(ExecutorHung(CPU), 2)
+    box(ExecutorStarted(CPU, PROFILES), 3)
+    assert box.state() is ExecutorState.UP
+    assert box.scheduler.supervised[CPU].losses == {LossCause.HUNG: 1}
+
+
+def test_one_that_somebody_says_hangs_is_no_evidence_against_its_batch() -> None:
+    box = Box()
+    box.begin(0)
+    abandoned = [a for a in box(ExecutorHung(CPU), 500) if isinstance(a, Abandon)]
+    assert abandoned == [Abandon(CPU, LossCause.HUNG, None, 0)]
+    assert not box.scheduler.supervised[CPU].doublings
+
+
+@pytest.mark.parametrize("wedged", [False, True])
+def test_an_opening_that_nobody_waits_for_may_fail(wedged: bool) -> None:
+    box = Box(CPU, OTHER)
+    now_ms = 1.0
+    if wedged:
+        now_ms, _, _ = hang(box, 0)
+        now_ms, _ = box.wake()
+    before = box.state()
+    assert before is (ExecutorState.WEDGED if wedged else ExecutorState.UP)
+    assert told(box(OpenFailed(CPU), now_ms + 1)) == []
+    assert box.state() is before
+
+
+def test_a_batch_that_comes_back_does_not_help_one_whose_opening_hangs() -> None:
+    box = Box(CPU, OTHER)
+    _, _, batch = hang(box, 0)
+    now_ms, _ = box.wake()
+    box(BatchFailed(CPU, batch), now_ms + 1)
+    assert not box.scheduler.supervised[CPU].abandoned
+    assert box.state() is ExecutorState.WEDGED
+
+
+def test_openings_that_failed_before_it_was_back_are_forgotten() -> None:
+    box, now_ms = Box(), 1.0
+    box(ExecutorHung(CPU), now_ms)
+    for _ in range(OPENINGS_MAX - 1):
+        box(OpenFailed(CPU), now_ms)
+        now_ms, _ = box.wake()
+    box(ExecutorStarted(CPU, PROFILES), now_ms)
+    box(ExecutorHung(CPU), now_ms + 1)
+    now_ms, actions = box.wake()
+    assert actions == [Open(CPU)]
+    assert told(box(OpenFailed(CPU), now_ms)) == []
+
+
+def test_one_that_took_long_to_open_has_as_much_more_time_the_next_time() -> None:
+    box = Box()
+    took_ns = 2 * OPEN_LIMIT_NS // OPEN_FACTOR
+    box(ExecutorStarted(CPU, PROFILES, opened_ns=took_ns), 0)
+    box(ExecutorHung(CPU), 1)
+    at_ms, actions = box.wake()
+    assert (at_ms - 1) * MS == 2 * OPEN_LIMIT_NS
+    assert actions == [
+        Abandon(CPU, LossCause.OPENING, None, 2 * OPEN_LIMIT_NS, wedged=True),
+        GiveUp(),
+    ]
+
+
+def test_a_limit_doubles_only_so_often() -> None:
+    box, now_ms = Box(), 0.0
+    for turn in range(LIMIT_DOUBLINGS_MAX + 3):
+        began_ms = now_ms
+        now_ms, _, batch = hang(box, began_ms)
+        assert now_ms - began_ms == 1000 << min(turn, LIMIT_DOUBLINGS_MAX)
+        box(BatchFailed(CPU, batch), now_ms)  # else it is wedged
+        now_ms = open_anew(box, now_ms) + 1
+
+
+def test_failures_before_a_loss_are_not_held_against_what_comes_back() -> None:
+    box = Box()
+    for at in range(FAILURES_MAX):
+        box.fail(at)
+    box(ExecutorStarted(CPU, PROFILES), 10)
+    box.fail(11)
+    assert box.state() is ExecutorState.UP
+
+
+def test_a_variant_that_ran_well_before_it_failed_excuses_nothing() -> None:
+    box = Box()
+    infer = box.begin(0)
+    box(BatchCompleted(CPU, infer.batch, 20 * MS), 20)
+    for at in range(FAILURES_MAX):
+        box.fail(30 + at)
+    assert box.state() is ExecutorState.OPENING
+
+
+def test_the_second_wake_up_that_comes_late_is_no_excuse() -> None:
+    box = Box()
+    box.begin(0)
+    assert told(box(None, 30_000)) == []
+    assert Open(CPU) in told(box(None, 90_000))
+
+
+def test_a_box_that_stops_waits_for_no_load() -> None:
+    box = Loading()
+    box.start_loading(0)
+    box(ShutdownRequested(), 1)
+    assert box.scheduler.next_wakeup_ns() is None
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_box_that_stops_waits_for_no_opening(failed: bool) -> None:
+    box = Box()
+    box(ExecutorHung(CPU), 1)
+    if failed:
+        box(OpenFailed(CPU), 2)
+    assert box.state() is (ExecutorState.WAITING if failed else ExecutorState.OPENING)
+    box(ShutdownRequested(), 3)
+    assert box.scheduler.next_wakeup_ns() is None
+
+
+def test_a_load_that_is_ordered_as_its_executor_is_lost_is_not_waited_for() -> None:
+    box = Loading()
+    box(CameraOpened(camera()), 0)
+    box(MemoryLimited(CPU, 30, STOCK, (weights(128), weights(416))), 0)
+    box.begin(0)
+    actions = box(plan_of(608), 1000)
+    assert {Load, Abandon} <= {type(action) for action in actions}
+    assert box.scheduler.supervised[CPU].load is None

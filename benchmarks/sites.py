@@ -2,8 +2,10 @@
 
 Four cameras (150 ms, 15 frames/s, the hardware of `benchmarks.adaptation`) of one site, whose link
 is constant, made up, or a trace file (`--traces`), in one queue and shared fairly; and the same
-cameras with a quarter of that link each, which is what sharing should come to. Each is five minutes
-of one seed each, because it matters when cameras of one period take their pictures.
+cameras with a quarter of that link each, which is what sharing should come to. Cameras behind a
+proxy have such a quarter each, too, from another moment of the trace, and one address: the box has
+to find out that they share nothing. Each is five minutes of one seed each, because it matters when
+cameras of one period take their pictures.
 """
 
 import json
@@ -34,7 +36,9 @@ SETTING = "4-cameras-150-ms-15-hz"
 SEEDS = (1, 2, 3, 4, 5)
 SITE = SiteId("site")
 SEPARATE = "separate"
-KINDS = (SEPARATE, *(str(queueing) for queueing in Queueing))
+PROXY = "proxy"
+SHARED = tuple(str(queueing) for queueing in Queueing)
+KINDS = (SEPARATE, *SHARED, PROXY)
 KNOWN = {"declared": True, "undeclared": False}
 """Whether cameras tell the box that they share a link."""
 
@@ -75,12 +79,18 @@ def scenario_of(link: SharedLink, kind: str, seed: int, *, declared: bool) -> Sc
     """Return the setting behind a link, which begins elsewhere in its trace with each seed."""
     scenario = read_scenario(FOLDER / f"{SETTING}.toml", seed)
     start_ns = round(random.Random(seed).random() * link.trace.period_ns)
+    part = share(link.trace, len(scenario.cameras))
     if kind == SEPARATE:
-        part = share(link.trace, len(scenario.cameras))
         cameras = [
             # The trace of a camera of its own counts from when it connects.
             replace(spec, trace=part, trace_start_ns=start_ns + spec.opens_ns)
             for spec in scenario.cameras
+        ]
+    elif kind == PROXY:
+        spread_ns = link.trace.period_ns // len(scenario.cameras)
+        cameras = [
+            replace(spec, trace=part, trace_start_ns=start_ns + at * spread_ns, address=PROXY)
+            for at, spec in enumerate(scenario.cameras)
         ]
     else:
         site = SimulatedSite(SITE, link.trace, Queueing(kind), start_ns)
@@ -110,11 +120,21 @@ def size_changes(report: Report, scenario: Scenario) -> int:
     )
 
 
+def first_found_s(report: Report) -> list[float]:
+    """Return when each camera was first found to share its uplink, of those that were."""
+    first: dict[str, float] = {}
+    for at_ns, camera, site in report.sites:
+        if site is not None:
+            first.setdefault(camera, at_ns / 1e9)
+    return list(first.values())
+
+
 def measure(link: SharedLink, kind: str, known: str, seeds: Sequence[int]) -> dict[str, Any]:
     """Run one case with every seed and return its figures."""
     captured = missed = changes = resized = 0
     accuracy = minutes = 0.0
     worst, dropped = 0.0, defaultdict[str, int](int)
+    found_s: list[float] = []
     for seed in seeds:
         scenario = scenario_of(link, kind, seed, declared=KNOWN[known])
         report = run_scenario(scenario)
@@ -124,6 +144,7 @@ def measure(link: SharedLink, kind: str, known: str, seeds: Sequence[int]) -> di
         missed += frames - found["on_time"]
         worst = max(worst, found["miss_rate"])
         accuracy += found["accuracy"] * frames
+        found_s += first_found_s(report)
         changes += sum(report.changes.values())
         resized += size_changes(report, scenario)
         minutes += scenario.duration_ns / 60e9 * len(scenario.cameras)
@@ -132,7 +153,9 @@ def measure(link: SharedLink, kind: str, known: str, seeds: Sequence[int]) -> di
     return {
         "link": link.name,
         "kind": kind,
-        "known": known if kind != SEPARATE else "",
+        "known": known if kind in SHARED else "",
+        "found": len(found_s),
+        "found_s": round(sum(found_s) / len(found_s), 1) if found_s else None,
         "seeds": len(seeds),
         "captured": captured,
         "miss_rate": round(missed / captured, 6),
@@ -169,7 +192,7 @@ def main(
         if link.name not in wanted:
             continue
         for kind in kinds.split(","):
-            for told in known.split(",")[: 1 if kind == SEPARATE else None]:
+            for told in known.split(",")[: None if kind in SHARED else 1]:
                 rows.append(measure(link, kind, told, [int(seed) for seed in seeds.split(",")]))
                 if not as_json:
                     click.echo(_line(rows[-1]))
@@ -189,7 +212,7 @@ def _line(row: Mapping[str, Any]) -> str:
         f"{row['link']:16} {row['kind']:9} {row['known']:11} misses {row['miss_rate']:8.3%} "
         f"(worst {row['worst_miss_rate']:.2%})  accuracy {row['accuracy']:.4f}  variants "
         f"{row['changes_per_camera_minute']:5.1f}/min  sizes {row['sizes_per_camera_minute']:6.1f}"
-        f"/min  {row['missed']}"
+        f"/min  found {row['found']} at {row['found_s']} s  {row['missed']}"
     )
 
 

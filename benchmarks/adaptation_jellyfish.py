@@ -1,7 +1,7 @@
 """Owns Jellyfish itself for benchmarks.adaptation: its client, its estimate, its planner.
 
 Each executor is a worker with one variant, found by dynamic programming and simulated annealing
-(`planning/mapping_annealing`, problem P1); a camera's budget is what the network leaves of its
+(`jellyfish/annealing`, problem P1); a camera's budget is what the network leaves of its
 deadline, with no reserves. The client measures each request by its size and its smoothed round
 trip, in which waiting behind earlier frames counts; the planner takes the harmonic mean of what
 the client said over the last second (section 6). What the text leaves open is as in the system
@@ -16,6 +16,7 @@ import random
 from collections import deque
 from dataclasses import dataclass, replace
 
+from benchmarks.jellyfish.annealing import annealed_mapping
 from edgebox.domain.models import Variant
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId
@@ -28,7 +29,6 @@ from edgebox.link.bandwidth import (
 from edgebox.link.samples import BUSY_MIN_NS
 from edgebox.link.sender import Decision, Send, send_sizes
 from edgebox.planning.budgets import budget
-from edgebox.planning.mapping_annealing import annealed_mapping
 from edgebox.planning.mapping_problem import (
     Mapping,
     MappingCamera,

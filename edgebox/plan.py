@@ -3,9 +3,8 @@
 Imports what a command needs when it runs.
 """
 
-import random
 import time
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,6 @@ from edgebox.domain.errors import InvalidInputError
 if TYPE_CHECKING:
     from edgebox.planning.mapping_problem import Mapping, MappingProblem
 
-_LAST_STEP = 0.95
-"""Share of the budget after which no step is begun: the last one takes time, too."""
-
 
 @click.group()
 def plan() -> None:
@@ -28,34 +24,21 @@ def plan() -> None:
 
 @plan.command()
 @click.argument("instance", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--solver",
-    type=click.Choice(["fast", "annealing", "exact"]),
-    default="fast",
-    show_default=True,
-    help="edgebox's own, Jellyfish's, or every way there is (few cameras).",
-)
-@click.option(
-    "--budget-ms",
-    type=click.FloatRange(0, 3_600_000),
-    help="How long it may search; exact has no limit.  [default: fast 40; annealing none]",
-)
-@click.option("--seed", default=1, show_default=True, help="Of all chance.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def adaptation(
-    *, instance: Path, solver: str, budget_ms: float | None, seed: int, as_json: bool
-) -> None:
-    """Map the cameras of INSTANCE.json to workers: most cameras, then most accuracy times rate."""
+def adaptation(*, instance: Path, as_json: bool) -> None:
+    """Map the cameras of INSTANCE.json to workers: most cameras, then most accuracy times rate.
+
+    Every worker runs one variant, by the search that a box's planner uses for that case.
+    """
     from edgebox.planning.mapping_file import mapping_document
+    from edgebox.planning.mapping_plan import planned_mapping
 
     with clear_errors("plan adaptation"):
         problem = read_problem(instance)
-        solve = _solver(solver, seed)
-        if solver != "exact":
-            # The first use of numpy in a process is slow; a box plans again and again.
-            solve(problem, 0.001)
+        # The first use of numpy in a process is slow; a box plans again and again.
+        planned_mapping(replace(problem, cameras=problem.cameras[:1]))
         started_ns = time.perf_counter_ns()
-        mapping = solve(problem, budget_ms)
+        mapping = planned_mapping(problem)
         solve_ms = (time.perf_counter_ns() - started_ns) / 1e6
     if as_json:
         print_json({**mapping_document(problem, mapping), "solve_ms": round(solve_ms, 3)})
@@ -78,32 +61,6 @@ def read_problem(path: Path) -> "MappingProblem":
     except OSError as error:
         raise InvalidInputError(f"{path}: cannot be read: {error.strerror}") from None
     return parse_problem(text, str(path))
-
-
-def _solver(name: str, seed: int) -> "Callable[[MappingProblem, float | None], Mapping]":
-    from edgebox.planning.mapping_annealing import annealed_mapping
-    from edgebox.planning.mapping_exact import exact_mapping
-    from edgebox.planning.mapping_fast import fast_mapping
-
-    def fast(problem: "MappingProblem", budget_ms: float | None) -> "Mapping":
-        stop = _after(40.0 if budget_ms is None else budget_ms)
-        return fast_mapping(problem, random.Random(seed), should_stop=stop)
-
-    def annealing(problem: "MappingProblem", budget_ms: float | None) -> "Mapping":
-        return annealed_mapping(problem, random.Random(seed), should_stop=_after(budget_ms))
-
-    def exact(problem: "MappingProblem", budget_ms: float | None) -> "Mapping":
-        return exact_mapping(problem)
-
-    return {"fast": fast, "annealing": annealing, "exact": exact}[name]
-
-
-def _after(budget_ms: float | None) -> Callable[[], bool]:
-    """Return what says that a time from now is up; None: it never is."""
-    if budget_ms is None:
-        return lambda: False
-    end_ns = time.perf_counter_ns() + budget_ms * _LAST_STEP * 1e6
-    return lambda: time.perf_counter_ns() >= end_ns
 
 
 def _print_mapping(problem: "MappingProblem", mapping: "Mapping", solve_ms: float) -> None:

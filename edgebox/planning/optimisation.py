@@ -71,9 +71,7 @@ def allocate(
     in_force: list[Allocation] = []
     own = best_dedicated(dedicated, len(pool.executors), parameters)
     if own is not None:
-        new.append(own)
-        if any(of.snapshot.current is not None for of in dedicated):
-            in_force.append(own)  # nobody's option depends on the others'
+        in_force.append(own)  # nobody's option depends on the others'
     if batching_pays(pool.together):
         found, kept = _in_cycles(cameras, dedicated, pool, parameters)
         new += [found] if found is not None else []
@@ -81,6 +79,9 @@ def allocate(
     found, kept = _side_by_side(cameras, pool, parameters, iterations_max)
     new.append(found)
     in_force += [kept] if kept is not None else []
+    new += in_force
+    if all(of.snapshot.current is None for of in cameras):
+        in_force = []  # nobody has anything yet
     return _better(new, in_force, parameters)
 
 

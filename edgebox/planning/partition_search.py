@@ -31,6 +31,7 @@ from edgebox.planning.option_table import Floats, option_table
 from edgebox.planning.options import CameraOptions
 from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part
+from edgebox.planning.uniform_parts import uniform_parts
 
 _CUTS_MAX = 13
 _NEAR_MAX = 24
@@ -71,17 +72,30 @@ def best_partition(
         parameters: the tunables.
     """
     search = _Search(cameras, dedicated, pool, parameters)
-    found = [each for order in _orders(cameras) if (each := search.in_order(order)) is not None]
-    if not found:
+    orders = _orders(cameras)
+    found = [each for order in orders if (each := search.in_order(order)) is not None]
+    divisions = [max(found, key=lambda each: each.value).parts] if found else []
+    if len(pool.executors) > 1:
+        uniform = uniform_parts(
+            cameras, dedicated, pool, parameters, table=search.table, orders=orders
+        )
+        divisions += [] if uniform is None else [uniform]
+    if not divisions:
         return None
-    best = max(found, key=lambda each: each.value)
-    parts = [*best.parts]
-    for at in range(len(parts)):
-        others = frozenset(v for each in (*parts[:at], *parts[at + 1 :]) for v in each.variants)
-        parts[at] = _filled(parts[at], others, parameters)
-    if len(parts) > 1:
-        return PartitionedAllocation(cameras, dedicated, parts, pool)
-    return parts[0].allocation
+    filled = [_all_filled(parts, parameters) for parts in divisions]
+    best = max(filled, key=lambda parts: sum(map(search.value_of, parts)))
+    if len(best) > 1:
+        return PartitionedAllocation(cameras, dedicated, best, pool)
+    return best[0].allocation
+
+
+def _all_filled(parts: Sequence[Part], parameters: PlanningParameters) -> tuple[Part, ...]:
+    """Let single cameras rise in each group, without the variants of the others."""
+    out = [*parts]
+    for at in range(len(out)):
+        others = frozenset(v for each in (*out[:at], *out[at + 1 :]) for v in each.variants)
+        out[at] = _filled(out[at], others, parameters)
+    return tuple(out)
 
 
 def _filled(part: Part, excluded: frozenset[VariantName], parameters: PlanningParameters) -> Part:
@@ -155,9 +169,10 @@ class _Search:
         self.utilisation_max = parameters.turn_share * share
 
     def value_of(self, part: Part) -> float:
-        """Return what a group is worth whose cameras have an executor each.
+        """Return what a group is worth.
 
-        Service comes first: a camera that is in time only there counts more than all accuracy.
+        Service comes first: a camera that is in time only with an executor to itself counts more
+        than all accuracy.
         """
         gained = part.allocation.service
         for at in part.members:

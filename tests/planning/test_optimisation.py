@@ -120,6 +120,16 @@ def test_the_best_of_every_discipline_is_taken_by_service_and_then_by_value(
             assert best[1] * (P.better_by if kept else 1.0) >= value - 1e-9
 
 
+def test_new_cameras_have_nothing_that_could_be_kept() -> None:
+    """A plan that is better by less than `better_by` is taken: nobody is moved by it."""
+    drawn: list[Drawn] = [
+        (slo_ms, hz, mbps, 0.0, 0.0, None)
+        for slo_ms, hz, mbps in ((150, 5, 3.0), (60, 60, 8.0), (60, 60, 8.0))
+    ]
+    of = box(drawn, 2, 0.9)
+    assert optimised(of).accuracy_rate == max(each.accuracy_rate for each in one_by_one(of))
+
+
 @settings(max_examples=60, deadline=None)
 @given(boxes)
 def test_what_is_in_force_wins_against_what_is_hardly_better(of: PlanningSnapshot) -> None:

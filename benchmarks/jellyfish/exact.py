@@ -4,9 +4,9 @@ from functools import cache
 
 import numpy as np
 
+from benchmarks.jellyfish.table import Floats, Ints, MappingTable
 from edgebox.domain.errors import InvalidInputError
 from edgebox.planning.mapping_problem import Mapping, MappingProblem
-from edgebox.planning.mapping_table import Floats, Ints, MappingTable
 
 CAMERAS_MAX = 16
 _HALF = 8
@@ -54,8 +54,8 @@ class _Subsets:
 
     def __init__(self, table: MappingTable, cameras: Ints, workers: int) -> None:
         self._n = len(cameras)
-        self._single = subset_values(table, cameras, cameras[:0])
-        self._best: dict[int, Floats] = {1: best_within(self._single)}
+        self._single = _subset_values(table, cameras)
+        self._best: dict[int, Floats] = {1: _best_within(self._single)}
         self._prepare((workers + 1) // 2)
         self._prepare(workers // 2)
 
@@ -94,8 +94,8 @@ class _Subsets:
         return (high[:, None] | low).ravel()
 
 
-def subset_values(table: MappingTable, cameras: Ints, beside: Ints) -> Floats:
-    """Return (2^n,): what each subset of some cameras is worth on a worker that has others, too.
+def _subset_values(table: MappingTable, cameras: Ints) -> Floats:
+    """Return (2^n,): what each subset of some cameras is worth on a worker.
 
     Bit i of an entry's place stands for the i-th camera.
     """
@@ -103,9 +103,8 @@ def subset_values(table: MappingTable, cameras: Ints, beside: Ints) -> Floats:
     tolerance = np.empty((1 << n, table.tolerance.shape[1]), np.int16)
     load = np.empty(1 << n, np.int64)
     count = np.empty(1 << n, np.int64)
-    tolerance[0] = table.tolerance[beside].min(axis=0, initial=np.iinfo(np.int16).max)
-    load[0] = table.units[beside].sum()
-    count[0] = len(beside)
+    tolerance[0] = np.iinfo(np.int16).max
+    load[0] = count[0] = 0
     for bit, camera in enumerate(cameras.tolist()):
         without, having = slice(0, 1 << bit), slice(1 << bit, 2 << bit)
         np.minimum(tolerance[without], table.tolerance[camera], out=tolerance[having])
@@ -114,7 +113,7 @@ def subset_values(table: MappingTable, cameras: Ints, beside: Ints) -> Floats:
     return table.values(tolerance, load, count)
 
 
-def best_within(values: Floats) -> Floats:
+def _best_within(values: Floats) -> Floats:
     """Return (2^n,): of each set the value of its best subset."""
     best = values.copy()
     bit = 1

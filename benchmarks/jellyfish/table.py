@@ -89,17 +89,6 @@ class MappingTable:
         worth += self.each * count
         return worth
 
-    def value(self, cameras: Ints) -> float:
-        """Return what one set of cameras is worth; 0 for none."""
-        if not len(cameras):
-            return 0.0
-        tolerance = self.tolerance[cameras].min(axis=0)
-        return float(self.values(tolerance, self.units[cameras].sum(), len(cameras)))
-
-    def worth(self, count: int, load: int, accuracy: float) -> float:
-        """Return what so many cameras of that total rate are worth at an accuracy."""
-        return self.each * count + load * accuracy / RATE_UNITS_PER_HZ
-
     def choice(self, cameras: Ints) -> int:
         """Return the variant on which one feasible set of cameras is served, by its column."""
         cls = self._capacities.searchsorted(self.units[cameras].sum())

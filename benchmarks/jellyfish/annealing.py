@@ -1,20 +1,20 @@
 """Decides the mapping as Jellyfish does: annealed variants, each filled in turn. Pure.
 
 Source: Jellyfish, sections 4.2 and 4.3, Algorithms 1 and 2, with the paper's parameters. It is the
-reference that `mapping_fast` is measured against. Where the paper leaves things open: the first
+reference that the planner is measured against. Where the paper leaves things open: the first
 mode ends when all cameras are mapped or the temperature is down; the second then starts at the full
 temperature; if not all cameras can be mapped, it is never entered, as in the paper.
 """
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from edgebox.planning.mapping_fill import packed
+from benchmarks.jellyfish.table import Ints, MappingTable
+from edgebox.planning.filling import column_units, fullest
 from edgebox.planning.mapping_problem import Mapping, MappingProblem
-from edgebox.planning.mapping_table import Ints, MappingTable
 
 TEMPERATURE, TEMPERATURE_MIN, COOLING = 0.0125, 0.0005, 0.99
 
@@ -112,3 +112,30 @@ class _Annealing:
 
     def _accepts(self, gain: float, temperature: float) -> bool:
         return gain >= 0 or self._rng.random() < math.exp(gain / temperature)
+
+
+def packed(
+    table: MappingTable,
+    cameras: Ints,
+    variants: Sequence[int],
+    rng: random.Random | None = None,
+) -> list[Ints]:
+    """Return groups: workers made as full as possible, one after the other, on given variants.
+
+    Args:
+        table: what cameras tolerate; its columns are the variants.
+        cameras: those to choose from.
+        variants: one for each worker, in the order in which they are filled.
+        rng: chooses among equally full ways; None: those that tolerate most.
+    """
+    step = column_units(table.units, max(of[-1].capacity for of in table.configurations))
+    rates = -(-table.units // step)
+    total = int(rates.sum()) * step
+    groups = []
+    for variant in variants:
+        capacity = np.array([0, *(c.capacity for c in table.configurations[variant])])
+        limits = (np.minimum(capacity, total) // step)[table.tolerance[cameras, variant]]
+        chosen = fullest(rates[cameras].tolist(), limits.tolist(), rng)
+        groups.append(cameras[chosen])
+        cameras = np.delete(cameras, chosen)
+    return groups

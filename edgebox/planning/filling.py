@@ -1,4 +1,4 @@
-"""Decides how full a worker can be made: the largest rate one variant can be given. Pure.
+"""Decides how full an executor can be made: the largest rate one variant can be given. Pure.
 
 Source: Jellyfish, section 4.2, Algorithm 1 (client-DNN mapping) and its figure 8. Edgebox keeps
 each row of the paper's table of reachable rates as the bits of one integer.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgebox.planning.mapping_table import Ints, MappingTable
+from edgebox.planning.option_table import Ints
 
 _COLUMNS_MAX = 4096
 
@@ -47,40 +47,17 @@ def fullest(
     return chosen
 
 
-def packed(
-    table: MappingTable,
-    cameras: Ints,
-    variants: Sequence[int],
-    rng: random.Random | None = None,
-) -> list[Ints]:
-    """Return groups: workers made as full as possible, one after the other, on given variants.
-
-    Args:
-        table: what cameras tolerate; its columns are the variants.
-        cameras: those to choose from.
-        variants: one for each worker, in the order in which they are filled.
-        rng: chooses among equally full ways; None: those that tolerate most.
-    """
-    step = column_units(table)
-    rates = -(-table.units // step)
-    total = int(rates.sum()) * step
-    groups = []
-    for variant in variants:
-        capacity = np.array([0, *(c.capacity for c in table.configurations[variant])])
-        limits = (np.minimum(capacity, total) // step)[table.tolerance[cameras, variant]]
-        chosen = fullest(rates[cameras].tolist(), limits.tolist(), rng)
-        groups.append(cameras[chosen])
-        cameras = np.delete(cameras, chosen)
-    return groups
-
-
-def column_units(table: MappingTable, columns_max: int = _COLUMNS_MAX) -> int:
+def column_units(units: Ints, capacity: int, columns_max: int = _COLUMNS_MAX) -> int:
     """Return how many rate units one column of the table of reachable rates stands for.
 
     The greatest that divides all rates, unless that makes more than `columns_max` columns: then
     rates are rounded up to columns, and what is found is feasible, but perhaps not the fullest.
+
+    Args:
+        units: the rates, each above 0.
+        capacity: the most that is to be filled.
+        columns_max: the most columns of the table.
     """
-    highest = max(of[-1].capacity for of in table.configurations)
-    capacity = min(highest, int(table.units.sum()))
-    exact = int(np.gcd.reduce(table.units))
+    capacity = min(capacity, int(units.sum()))
+    exact = int(np.gcd.reduce(units, initial=0)) or 1
     return exact if capacity // exact < columns_max else -(-capacity // columns_max)

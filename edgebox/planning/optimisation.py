@@ -73,8 +73,8 @@ def allocate(
     if own is not None:
         in_force.append(own)  # nobody's option depends on the others'
     if batching_pays(pool.together):
-        found, kept = _in_cycles(cameras, dedicated, pool, parameters)
-        new += [found] if found is not None else []
+        some, kept = _in_cycles(cameras, dedicated, pool, parameters)
+        new += some
         in_force += [kept] if kept is not None else []
     found, kept = _side_by_side(cameras, pool, parameters, iterations_max)
     new.append(found)
@@ -107,17 +107,19 @@ def _in_cycles(
     dedicated: Sequence[CameraOptions],
     pool: ExecutorPool,
     parameters: PlanningParameters,
-) -> tuple[Allocation | None, Allocation | None]:
-    """Return the best new allocation, and that in force; None: it is infeasible."""
-    found = best_partition(cameras, dedicated, pool, parameters)
-    if found is None:
+) -> tuple[list[Allocation], Allocation | None]:
+    """Return the best new allocations, and that in force; None: it is infeasible."""
+    found = [best_partition(cameras, dedicated, pool, parameters)]
+    if found[0] is None or found[0].groups:
+        # What serves all only if the executors are divided may be worse than to give somebody up.
         feasible = cycle_feasible(pool.together, parameters)
         some = Minimum(cameras, parameters).best(feasible, feasible)
-        if some is None:
-            return None, None
-        cameras, dedicated = some, ()
-        found = best_partition(cameras, dedicated, pool, parameters)
-    return found, kept_partition(cameras, dedicated, pool, parameters)
+        if some is not None and some != list(cameras):
+            found.append(best_partition(some, (), pool, parameters))
+            if found[0] is None:
+                cameras, dedicated = some, ()
+    new = [each for each in found if each is not None]
+    return new, kept_partition(cameras, dedicated, pool, parameters) if new else None
 
 
 def _side_by_side(

@@ -162,7 +162,7 @@ class SharedAllocation(Allocation):
             slack_ns = min(self.slack_ns, option.slack_ns)
             over_ns = max(self.longest_ns, option.single_ns) - slack_ns
             who = camera
-            if self.slack_ns <= option.slack_ns:
+            if self.slack_ns <= option.slack_ns and any(c.served for c in self.cameras):
                 who = self._tightest
             return Violation(who=who, over_ns=over_ns)
         limit = parameters.utilisation_max

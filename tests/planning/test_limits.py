@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from edgebox.domain.models import LatencyProfile
 from edgebox.domain.plans import Assignment, CameraSnapshot, Limit, Plan, PlanningSnapshot, Resource
+from edgebox.domain.requests import CameraId
 from edgebox.planning.planner import plan
 from tests.planning.scene import link, seen, snapshot
 from tests.planning.test_plans_by_brute_force import boxes
@@ -99,3 +100,12 @@ def test_every_limit_has_a_price_and_a_way_to_lift_it(of: PlanningSnapshot) -> N
     bound = [a.limit for a in answer.assignments.values() if a.limit is not None]
     time = [limit for limit in bound if limit.resource is Resource.EXECUTORS]
     assert sum(price.cameras for price in answer.prices) == len(time)
+
+
+def test_where_nobody_is_served_the_plan_still_says_why() -> None:
+    """Nobody's frames would be late by a camera's larger batch: all are best effort."""
+    wants = camera("gate", 1000, 60, min_rate_hz=60, min_accuracy=0.5)
+    of = snapshot([seen(replace(wants, id=CameraId(f"gate-{at}"))) for at in range(3)], slowdown=3)
+    answer = planned(of)
+    assert not any(a.served for a in answer.assignments.values())
+    assert all("too many for 60 Hz" in a.reason for a in answer.assignments.values())

@@ -27,7 +27,7 @@ class Resource(StrEnum):
     """What there is too little of for a camera to have more."""
 
     UPLINK = "uplink"
-    """The camera's own, in bit/s."""
+    """The camera's own, or that of its site, in bit/s."""
     DEADLINE = "deadline"
     """Time until its results are due, in ns: not even an idle box would do."""
     WAITING = "waiting"

@@ -5,11 +5,11 @@ others, never run each other's frames: to plan them as one pool would count one'
 the other's cameras, and a box of two such executors as full when each is half busy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from edgebox.domain.models import ExecutorId, FamilyName
-from edgebox.domain.plans import Plan, PlanningSnapshot
+from edgebox.domain.plans import Plan, PlanningSnapshot, Resource, ResourcePrice
 
 
 def parts(snapshot: PlanningSnapshot) -> list[PlanningSnapshot]:
@@ -57,8 +57,21 @@ def together(snapshot: PlanningSnapshot, plans: Sequence[tuple[PlanningSnapshot,
         {camera: assignments[camera] for camera in order if camera in assignments},
         busy / sum(len(part.profiles) for part, _ in plans),
         tuple(group for _, plan in plans for group in plan.groups),
-        tuple(price for _, plan in plans for price in plan.prices),
+        _prices(plan for _, plan in plans),
     )
+
+
+def _prices(plans: Iterable[Plan]) -> tuple[ResourcePrice, ...]:
+    """Return the prices of all parts; the uplink of a site may be in several."""
+    found: dict[tuple[Resource, tuple[str, ...]], ResourcePrice] = {}
+    for price in (price for plan in plans for price in plan.prices):
+        key = price.resource, price.of
+        if (other := found.get(key)) is not None:
+            count = other.cameras + price.cameras
+            found[key] = ResourcePrice(*key, max(other.price, price.price), count)
+        else:
+            found[key] = price
+    return tuple(found.values())
 
 
 def _part(

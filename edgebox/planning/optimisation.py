@@ -128,7 +128,7 @@ def _side_by_side(
     parameters: PlanningParameters,
     iterations_max: int,
 ) -> tuple[Allocation, Allocation | None]:
-    """Return the best new allocation, and that in force, repaired; None: it is the same."""
+    """Return the best new allocation, and that in force, repaired; None: none is feasible."""
     timing = pool.together
     feasible = shared_feasible(timing, parameters)
     spare = shared_feasible(timing, parameters, parameters.upgrade_share)

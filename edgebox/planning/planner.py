@@ -1,8 +1,8 @@
 """Decides what every camera shall send and run on: a pure function of a snapshot.
 
-Each camera gets the most accurate variant that its link, its SLO and the shared executors
-allow; where they do not suffice for all, the cameras step down together. Executors may be given
-variants of their own (`partition.py`). Limits: one variant per camera.
+Each camera gets one variant, such that all of them together are worth most (`optimisation.py`) of
+what their links, their deadlines and the shared executors allow. Cameras of a site divide their
+uplink first (`uplinks.py`).
 """
 
 import random

@@ -27,10 +27,10 @@ def shared_allocations(
     parameters: PlanningParameters,
     iterations_max: int,
 ) -> list[SharedAllocation]:
-    """Return the plan in force, repaired, and the best new one; none: the smallest do not fit.
+    """Return the best new plan and, where cameras may rise, that in force, repaired.
 
-    The plan in force may use all the time that may be planned; whoever rises above what it has
-    must leave some over.
+    None at all: the smallest sizes do not fit. The plan in force may use all the time that may be
+    planned; whoever rises above what it has must leave some over.
 
     Args:
         cameras: what each could be given; at least one.

@@ -92,7 +92,13 @@ class Reasons:
         above = next((r for r in of.rungs if r.variant.pixels > option.variant.pixels), None)
         if above is None:
             return Reason(f"{size}: {_top(of, option)}")
-        why = self.shared(camera, above) if above in of.options else self.alone(of, above)
+        if above in of.options:
+            why = self.shared(camera, above)
+        elif of.snapshot.share is None and self._within_reach(of, above):
+            text = f"{self.sharing(camera)}, too many for {size_text(above.variant)}"
+            why = Reason(text, self._time_for(camera, above))
+        else:
+            why = self.alone(of, above)
         return Reason(f"{size}: {why.text}", why.limit)
 
     def _slowed(self, camera: int, option: Option) -> Reason:
@@ -128,13 +134,23 @@ class Reasons:
             hold_s = self._parameters.raise_after_ns / 1e9
             return Reason(f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first")
         if needed_bps is not None:
-            return self._uplink(of, above, needed_bps, gain)
+            carries = bandwidth_text(link.bandwidth_bps)
+            return Reason(
+                f"the uplink carries {carries}; {size} would take it from its other cameras"
+            )
         missing_ns = above.needed_ns + self.margin_ns(of, above) - above.budget.compute_ns
         return Reason(
             f"the largest that fits {_ms(camera.slo_ns)} ms; "
             f"{size} would need {ms_up(missing_ns)} ms more",
             _deadline_limit(of, missing_ns, gain),
         )
+
+    def _within_reach(self, of: CameraOptions, above: Option) -> bool:
+        """Say whether a camera could have an option if there were no others."""
+        bandwidth_bps, needed_bps = of.snapshot.link.bandwidth_bps, self.needed_bps(of, above)
+        if bandwidth_bps is None or needed_bps is None or of.held:
+            return False
+        return needed_bps <= bandwidth_bps
 
     def shared(self, camera: int, above: Option) -> Reason:
         """Say why a camera could not have an option beside the others."""
@@ -232,17 +248,16 @@ class Reasons:
             of = replace(of, snapshot=replace(of.snapshot, camera=least_camera))
         gain = least.variant.accuracy * of.snapshot.camera.rate_hz
         if least.fits and least.budget.rate_hz >= of.least_hz:
-            waits_ns = float(least.single_ns)
-            limit = Limit(
-                Resource.WAITING, waits_ns, gain, f"a later deadline of {camera.id}, or an executor"
-            )
-            return Reason(
-                f"frames of {size} would wait too long behind those of other cameras", limit
-            )
+            lifted_by = f"a later deadline of {camera.id}, or one more executor"
+            waits = Limit(Resource.WAITING, float(least.single_ns), gain, lifted_by)
+            text = f"frames of {size} would wait too long behind those of other cameras"
+            return Reason(text, waits)
         needed_bps = self.needed_bps(of, least)
         if needed_bps is not None and link.bandwidth_bps is not None:
             limit = self._uplink_limit(of, link.bandwidth_bps, needed_bps, gain)
             return Reason(_uplink_text(of, size, needed_bps), limit)
+        if link.bandwidth_bps is None and least.fits:
+            return Reason(f"the link is not measured yet; {size} must wait for that")
         missing_ns = least.needed_ns - least.budget.compute_ns
         return Reason(
             f"{size} would need {ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave",
@@ -259,8 +274,10 @@ class Reasons:
     @staticmethod
     def _uplink_limit(
         of: CameraOptions, bandwidth_bps: float, needed_bps: float, gain: float
-    ) -> Limit:
-        missing_bps = max(1.0, needed_bps - bandwidth_bps)
+    ) -> Limit | None:
+        missing_bps = needed_bps - bandwidth_bps
+        if missing_bps <= 0:
+            return None  # it is not the uplink
         camera = of.snapshot.camera
         whose = camera.site if of.snapshot.share and camera.site else camera.id
         lifted_by = f"an uplink of {whose} that carries {bandwidth_text(needed_bps)}"
@@ -291,11 +308,11 @@ def _gain(of: CameraOptions, has: Option, above: Option) -> float:
     return max(0.0, option_value(of, above, 1.0) - option_value(of, has, 1.0))
 
 
-def _deadline_limit(of: CameraOptions, missing_ns: int, gain: float) -> Limit:
-    slo_ns = of.snapshot.camera.slo_ns + max(1, missing_ns)
-    return Limit(
-        Resource.DEADLINE, float(max(1, missing_ns)), gain, f"a deadline of {ms_up(slo_ns)} ms"
-    )
+def _deadline_limit(of: CameraOptions, missing_ns: int, gain: float) -> Limit | None:
+    if missing_ns <= 0:
+        return None  # it is not the deadline
+    slo_ns = of.snapshot.camera.slo_ns + missing_ns
+    return Limit(Resource.DEADLINE, float(missing_ns), gain, f"a deadline of {ms_up(slo_ns)} ms")
 
 
 def _top(of: CameraOptions, option: Option) -> str:

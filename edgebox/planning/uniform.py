@@ -1,15 +1,15 @@
 """Decides which variant each executor runs, where each runs one only, and for which cameras. Pure.
 
 The refinement of `partition_search`, whose cuts are few, for several executors; and problem P1 of
-Jellyfish (`mapping`), where an executor has one variant by definition. Once every executor has its
-variant, only the fill is left: a camera may be served where its budget bears the batches, and what
+Jellyfish (`mapping_plan`), where an executor has one variant by definition. Once every executor has
+its variant, only the fill is left: a camera may be served where its budget bears the batches, and what
 it asks of an executor is its rate, whatever the variant. So variants are filled one after the
 other, the largest first, each with as much rate as it can take (`filling`).
 
 The first variants come from dynamic programming: orders of the cameras are cut into intervals, each
 for one variant on so many executors. Then variants are stepped up and down, one at a time and one
-up for another down, and everything is filled anew, as long as anything is gained. Jellyfish anneals
-over the same steps, from the smallest variants on.
+up for another down, and everything is filled anew, until two rounds in a row gain nothing.
+Jellyfish anneals over the same steps, from the smallest variants on.
 """
 
 from collections.abc import Iterator, Sequence

@@ -17,11 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
-from edgebox.domain.models import Variant, VariantName
+from edgebox.domain.models import FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot, UplinkShare
 from edgebox.domain.requests import SiteId
 from edgebox.planning.budgets import share_of
 from edgebox.planning.capacity import BatchTimes, batch_times
+from edgebox.planning.disjoint import parts
 from edgebox.planning.options import (
     Option,
     current_pixels,
@@ -52,27 +53,36 @@ def with_uplink_shares(
     if not any(len(members) > 1 for members in sites.values()):
         return snapshot
     timing = batch_times(snapshot, parameters.quantile)
+    roomy = {
+        seen.camera.family
+        for part in parts(snapshot)
+        if len(part.cameras) <= len(part.profiles)
+        for seen in part.cameras
+    }
     cameras = list(snapshot.cameras)
+
+    def family_of(at: int) -> FamilyName:
+        return cameras[at].camera.family
+
     for members in sites.values():
-        for at, share in zip(members, _shares(members, snapshot, timing, parameters), strict=True):
+        found = [
+            _member(cameras[at], snapshot, timing, parameters, dedicated=family_of(at) in roomy)
+            for at in members
+        ]
+        for at, share in zip(members, _shares(found, snapshot, parameters), strict=True):
             cameras[at] = replace(cameras[at], share=share)
     return replace(snapshot, cameras=tuple(cameras))
 
 
 def _shares(
-    members: Sequence[int],
-    snapshot: PlanningSnapshot,
-    timing: Mapping[VariantName, BatchTimes],
-    parameters: PlanningParameters,
+    members: Sequence["_Member | None"], snapshot: PlanningSnapshot, parameters: PlanningParameters
 ) -> list[UplinkShare | None]:
     """Return the shares of a site's cameras; None: no variant of its family is loaded."""
-    found = [_member(snapshot.cameras[at], snapshot, timing, parameters) for at in members]
-    sending = [member for member in found if member is not None]
+    sending = [member for member in members if member is not None]
     if len(sending) < 2:
         return [None] * len(members)
-    site = _Site(sending, snapshot, parameters)
-    shares = iter(site.shares())
-    return [None if member is None else next(shares) for member in found]
+    shares = iter(_Site(sending, snapshot, parameters).shares())
+    return [None if member is None else next(shares) for member in members]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +105,12 @@ def _member(
     snapshot: PlanningSnapshot,
     timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
+    *,
+    dedicated: bool,
 ) -> _Member | None:
     family = rising_family(camera.camera.family, snapshot.variants, timing)
     if not family:
         return None
-    dedicated = len(snapshot.cameras) <= len(snapshot.profiles)
     sensible: Sequence[Variant] = sensible_variants(camera, family) or family[:1]
     options = tuple(
         option_of(camera, each, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
@@ -130,10 +141,22 @@ class _Site:
         self._members = members
         self._parameters = parameters
         self._fixed_ns = snapshot.fixed_ns + parameters.guard_ns
-        known = [m.snapshot.link for m in members if m.snapshot.link.bandwidth_bps]
+        known = [m.snapshot.link for m in members if m.snapshot.link.bandwidth_bps is not None]
         self._bandwidth_bps = min((of.bandwidth_bps or 0.0 for of in known), default=0.0)
         self._fill = min((share_of(link, parameters) for link in known), default=0.0)
         self._rates_hz = [m.snapshot.camera.rate_hz for m in members]
+        smallest_bits = sum(m.options[0].budget.frame_bits for m in members)
+        self._hopeless = [
+            not self._bandwidth_bps
+            or m.options[0].needed_ns + smallest_bits / self._bandwidth_bps * 1e9 > self._left_ns(m)
+            for m in members
+        ]
+        """Whose frames are late even at everybody's smallest sizes: best effort, and small."""
+
+    def _left_ns(self, member: _Member) -> int:
+        """Return what the deadline leaves for the link and the batches."""
+        of = member.snapshot
+        return of.camera.slo_ns - (of.link.rtt_ns or 0) - self._fixed_ns
 
     def shares(self) -> list[UplinkShare]:
         """Return what each camera has of the uplink."""
@@ -200,7 +223,7 @@ class _Site:
 
         def entry(member: int) -> tuple[float, int] | None:
             of = self._members[member]
-            if at[member] >= most[member]:
+            if self._hopeless[member] or at[member] >= most[member]:
                 return None
             low, high = of.options[at[member]], of.options[at[member] + 1]
             gained = (high.variant.accuracy - low.variant.accuracy) * self._rates_hz[member]
@@ -235,15 +258,10 @@ class _Site:
         if bps > self._fill * bandwidth_bps:
             return False
         network_ns = bits / bandwidth_bps * 1e9
-        smallest_bits = sum(m.options[0].budget.frame_bits for m in self._members)
-        hopeless_ns = smallest_bits / self._bandwidth_bps * 1e9
-        for of, n in zip(self._members, at, strict=True):
-            rtt_ns = of.snapshot.link.rtt_ns or 0
-            left_ns = of.snapshot.camera.slo_ns - rtt_ns - self._fixed_ns
+        for of, n, hopeless in zip(self._members, at, self._hopeless, strict=True):
             margin_ns = parameters.latency_upgrade_ns if n > of.current and not of.new else 0
-            if of.options[0].needed_ns + hopeless_ns > left_ns:
-                continue  # it is best effort whatever the others send
-            if network_ns + of.options[n].needed_ns + margin_ns > left_ns:
+            needed_ns = network_ns + of.options[n].needed_ns + margin_ns
+            if not hopeless and needed_ns > self._left_ns(of):
                 return False
         return True
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.pictures import send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, LinkState
+from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.events import Advise, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
@@ -79,6 +79,8 @@ class Adaptation:
         self._in_snapshot: dict[CameraId, Camera] | None = None
         self._wanted = False
         self._broke = False
+        self._site_links: dict[SiteId, LinkState] = {}
+        """What was told last of the uplink of each site, by any of its cameras."""
         self._due_ns = 0
         self._planned_ns = 0
         self._took_ns = 0
@@ -136,6 +138,8 @@ class Adaptation:
         if (connected := self.cameras.get(camera)) is None:
             return
         connected.link = link
+        if connected.camera.site is not None:
+            self._site_links[connected.camera.site] = link
         if connected.planned_bps is not None and link.bandwidth_bps is not None:
             enough_bps = (1 - self._parameters.link_break) * connected.planned_bps
             self._broke = self._broke or link.bandwidth_bps < enough_bps
@@ -238,16 +242,27 @@ class Adaptation:
         self._planned_ns = now_ns
         self._due_ns = now_ns + self._parameters.planning_interval_ns
         self._in_snapshot = {camera: c.camera for camera, c in self.cameras.items()}
+        sites = {connected.camera.site for connected in self.cameras.values()}
+        self._site_links = {site: of for site, of in self._site_links.items() if site in sites}
         for connected in self.cameras.values():
-            connected.planned_bps = connected.link.bandwidth_bps
+            connected.planned_bps = self._link_of(connected).bandwidth_bps
         return ComputePlan(self.snapshot(now_ns))
+
+    def _link_of(self, connected: ConnectedCamera) -> LinkState:
+        """Return a camera's link; of a site's, what was told last of any of its cameras."""
+        newest = self._site_links.get(connected.camera.site) if connected.camera.site else None
+        if newest is None:
+            return connected.link
+        return replace(
+            connected.link, bandwidth_bps=newest.bandwidth_bps, steadiness=newest.steadiness
+        )
 
     def snapshot(self, now_ns: int) -> PlanningSnapshot:
         """Return all that planning may know now."""
         return PlanningSnapshot(
             taken_ns=now_ns,
             cameras=tuple(
-                CameraSnapshot(c.camera, c.link, c.assignment, c.lowered_ns, c.surplus_ns)
+                CameraSnapshot(c.camera, self._link_of(c), c.assignment, c.lowered_ns, c.surplus_ns)
                 for c in self.cameras.values()
             ),
             variants=self._ladders.offered,
@@ -282,7 +297,7 @@ class Adaptation:
     ) -> list[Advise]:
         camera, old = connected.camera, connected.advice
         width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
-        bandwidth_bps = connected.link.bandwidth_bps
+        bandwidth_bps = self._link_of(connected).bandwidth_bps
         advice = Advice(
             variant=variant.name,
             width_px=width_px,

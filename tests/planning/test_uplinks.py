@@ -6,9 +6,11 @@ from dataclasses import replace
 from itertools import product
 from statistics import fmean
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgebox.domain.models import ExecutorId, FamilyName, VariantName
 from edgebox.domain.plans import CameraSnapshot, Plan, PlanningSnapshot, Resource
 from edgebox.domain.requests import SiteId
 from edgebox.planning.admission import refusal
@@ -207,3 +209,86 @@ def test_a_newcomer_that_would_take_the_uplink_of_others_is_refused() -> None:
     newcomer = replace(camera("new", 1000, 15), site=SITE, min_rate_hz=15.0)
     assert "would no longer be served" in (refusal(of, newcomer, P) or "")
     assert refusal(of, replace(newcomer, site=None), P) is None
+
+
+def two_parts(near: int, far: int, mbps: float) -> PlanningSnapshot:
+    """Return a site whose cameras are in two parts of a box: other families, other executors."""
+    of = box([(100, 15.0, None)] * (near + far), mbps)
+    other = FamilyName("yards")
+    yards = [replace(v, name=VariantName(f"yard-{v.width_px}"), family=other) for v in of.variants]
+    [(executor, profiles)] = of.profiles.items()
+    beside = ExecutorId("cpu/9")
+    held = {
+        VariantName(name_.replace("street", "yard")): replace(
+            p, variant=VariantName(name_.replace("street", "yard")), executor=beside
+        )
+        for name_, p in profiles.items()
+    }
+    cameras = [
+        c if at < near else replace(c, camera=replace(c.camera, family=other))
+        for at, c in enumerate(of.cameras)
+    ]
+    return replace(
+        of,
+        cameras=tuple(cameras),
+        variants=(*of.variants, *yards),
+        profiles={executor: profiles, beside: held},
+        slowdown={executor: 0.05, beside: 0.05},
+    )
+
+
+def test_a_site_in_two_parts_of_a_box_has_one_uplink_and_one_price() -> None:
+    of = two_parts(2, 2, 8)
+    answer = planned(of)
+    sizes = [int(a.variant.split("-")[1]) for a in answer.assignments.values()]
+    assert in_time(box([(100, 15.0, None)] * 4, 8), sizes, [15.0] * 4)
+    uplinks = [p for p in answer.prices if p.resource is Resource.UPLINK]
+    assert len(uplinks) == 1
+
+
+def test_a_newcomer_is_judged_by_whom_it_takes_the_uplink_from_in_other_parts() -> None:
+    def needs_all(c: CameraSnapshot) -> CameraSnapshot:
+        return replace(c, camera=replace(c.camera, min_rate_hz=15.0, slo_ns=1000 * MS))
+
+    bits = frame_bits(picky(1, 1).cameras[0], 128)
+    of = two_parts(1, 2, 3.01 * bits * 15 / P.link_share / 1e6)
+    of = replace(of, cameras=tuple(map(needs_all, of.cameras)))
+    assert all(a.served for a in planned(of).assignments.values())
+    newcomer = replace(camera("new", 1000, 15), site=SITE, min_rate_hz=15.0)
+    assert "would no longer be served" in (refusal(of, newcomer, P) or "")
+
+
+def test_who_cannot_be_in_time_takes_no_more_of_the_uplink_than_its_smallest_frames() -> None:
+    of = box([(12, 15.0, None), (200, 15.0, None)], 4)
+    shared = with_uplink_shares(of, P).cameras
+    least = frame_bits(of.cameras[0], 128)
+    assert shared[0].share is not None
+    assert shared[0].share.frame_bits_max == pytest.approx(least)
+    alone = px_of(planned(box([(200, 15.0, None)], 4)))
+    assert px_of(planned(of))[1] >= alone[0] / 2
+
+
+def test_other_parts_of_a_box_do_not_change_what_a_site_can_have() -> None:
+    of = box([(60, 15.0, None)] * 2, 8)
+    crowded = two_parts(2, 1, 8)
+    lonely = replace(crowded.cameras[2], camera=replace(crowded.cameras[2].camera, site=None))
+    near = [replace(c, camera=replace(c.camera, slo_ns=60 * MS)) for c in crowded.cameras[:2]]
+    both = replace(crowded, cameras=(*near, lonely))
+    assert px_of(planned(of)) == [
+        int(a.variant.split("-")[1]) for a in list(planned(both).assignments.values())[:2]
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(cameras, st.sampled_from([0.2, 1.0, 4.0, 12.0, 40.0]))
+def test_no_price_is_made_of_a_rounding_error(drawn: list[Drawn], mbps: float) -> None:
+    for slowdown in (0.05, 1.0):
+        of = replace(box(drawn, mbps), slowdown=dict.fromkeys(box(drawn, mbps).profiles, slowdown))
+        for given_ in planned(of).assignments.values():
+            limit = given_.limit
+            if limit is None:
+                continue
+            if limit.resource is Resource.UPLINK:
+                assert limit.missing > 100
+            if limit.resource is Resource.DEADLINE:
+                assert limit.missing > 1

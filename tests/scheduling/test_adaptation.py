@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.plans import Advice, Assignment, Plan
-from edgebox.domain.requests import CameraId, LinkState, RequestId
+from edgebox.domain.requests import CameraId, LinkState, RequestId, SiteId
 from edgebox.scheduling.adaptation import FIRST_REASON, SURPLUS_WINDOW, two_digits
 from edgebox.scheduling.calibration import ALL_SLOWER
 from edgebox.scheduling.events import (
@@ -360,3 +360,21 @@ def test_a_frame_that_could_not_be_answered_says_that_nothing_is_sure() -> None:
         at_ms += 100
     [asked] = snapshots(bench(PlanFailed(), at_ms))
     assert asked.snapshot.cameras[0].surplus_ns is None
+
+
+def test_cameras_of_a_site_are_planned_by_what_was_told_last_of_any_of_them() -> None:
+    bench = Bench()
+    site = SiteId("yard")
+    for of in ("a", "b"):
+        bench(CameraOpened(replace(camera(of), site=site)), 0)
+    bench(CameraOpened(camera("c")), 0)
+
+    def told(of: str, mbps: float, at_ns: int) -> None:
+        link = LinkState(mbps * 1e6, 2 * MS, None, None, 0.9)
+        bench(LinkMeasured(CameraId(of), link), at_ns)
+
+    told("a", 1, 1 * MS)  # and then it falls silent
+    told("b", 20, 2 * MS)
+    told("c", 5, 3 * MS)
+    seen = {c.camera.id: c.link.bandwidth_bps for c in bench.scheduler.snapshot(4 * MS).cameras}
+    assert seen == {"a": 20e6, "b": 20e6, "c": 5e6}

@@ -53,7 +53,7 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
       )}
       {answer && answer.prices.length > 0 && (
         <ul class="prices" data-testid="prices">
-          {answer.prices.map((price) => <li key={price.of[0]}>{priceText(price)}.</li>)}
+          {answer.prices.map((price) => <li key={`${price.resource} ${price.of.join(' ')}`}>{priceText(price)}.</li>)}
         </ul>
       )}
       {planner && planner.groups.length > 0 && (

@@ -2,8 +2,8 @@
 
 The refinement of `partition_search`, whose cuts are few, for several executors; and problem P1 of
 Jellyfish (`mapping_plan`), where an executor has one variant by definition. Once every executor has
-its variant, only the fill is left: a camera may be served where its budget bears the batches, and what
-it asks of an executor is its rate, whatever the variant. So variants are filled one after the
+its variant, only the fill is left: a camera may be served where its budget bears the batches, and
+what it asks of an executor is its rate, whatever the variant. So variants are filled one after the
 other, the largest first, each with as much rate as it can take (`filling`).
 
 The first variants come from dynamic programming: orders of the cameras are cut into intervals, each

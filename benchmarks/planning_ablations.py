@@ -34,7 +34,7 @@ CHANGES: tuple[tuple[ModuleType, str, tuple[Any, ...]], ...] = (
     (partition_search, "_CUTS_MAX", (4, 8, 24)),
     (partition_search, "_NEAR_MAX", (0, 48)),
     (partition_search, "_TESTED_MAX", (1, 5, 200)),
-    (partition_search, "_FILL_TESTS_MAX", (0, 40, 2000)),
+    (partition_search, "_FILL_TESTS_MAX", (0, 240, 2000)),
     (partition_search, "_ROUNDS_MAX", (1, 10, 300)),
     (partition_search, "_SERVICE_VALUE", (1.0, 100.0)),
     (capacity, "_GAIN", (0.5, 0.95)),

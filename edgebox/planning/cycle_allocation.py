@@ -93,10 +93,21 @@ class CycleAllocation(Allocation):
         self, camera: int, option: Option, parameters: PlanningParameters
     ) -> Violation | None:
         """Return the constraint that forbids to give a camera an option; None: none does."""
+        demand, upgrade = self._changed(camera, option)
+        return self._violation(demand, upgrade, parameters, (camera, option))
+
+    def allows(self, camera: int, option: Option, parameters: PlanningParameters) -> bool:
+        """Say whether a camera may be given an option; what `violation` says, but sooner."""
+        demand, upgrade = self._changed(camera, option)
+        return cycle_feasible(demand, self._timing, parameters, upgrade)
+
+    def _changed(
+        self, camera: int, option: Option
+    ) -> tuple[dict[VariantName, VariantDemand], bool]:
+        """Return what is demanded if a camera has an option, and whether anybody is raised then."""
         of, has = self.cameras[camera], self.chosen_of(camera)
         raised = self._raised - raises(of, has) + raises(of, option)
-        demand = self._demand_with(camera, option)
-        return self._violation(demand, raised > 0, parameters, (camera, option))
+        return self._demand_with(camera, option), raised > 0
 
     def _demand_with(self, camera: int, option: Option) -> dict[VariantName, VariantDemand]:
         """Return what the cameras demand if this one has that option."""

@@ -38,7 +38,7 @@ _NEAR_MAX = 24
 """Cuts are moved nearer to the best ones as long as that makes no more of them than this."""
 _TESTED_MAX = 40
 """So many candidates of one group are tested exactly."""
-_FILL_TESTS_MAX = 240
+_FILL_TESTS_MAX = 80
 """So many single steps up are tested at the end."""
 _SERVICE_VALUE = 10.0
 """The service of one camera counts so many times the accuracy times rate of all."""
@@ -122,7 +122,7 @@ def _filled(part: Part, excluded: frozenset[VariantName], parameters: PlanningPa
                 if tests <= 0 or name in excluded or (name not in used and to != has + 1):
                     continue
                 tests -= 1
-                if allocation.violation(camera, options[to], parameters) is None:
+                if allocation.allows(camera, options[to], parameters):
                     allocation.rise(camera, to)
                     risen = True
                     break

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.bandwidth import NOISE_NS, BandwidthEstimate
+from edgebox.link.samples import OPEN_MAX, Samples
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.link.sites import SiteEstimates
 from edgebox.simulation.sites import FairLink, Queueing
@@ -152,3 +153,47 @@ def test_a_camera_that_left_is_waited_for_no_more() -> None:
     believed = gate.bps(S + 100 * MS)
     assert believed is not None
     assert believed <= 25_000 * 8 / (100 * MS - NOISE_NS) * 1e9 * 1.001
+
+
+def test_a_camera_that_is_silent_is_waited_for_no_longer_than_the_window() -> None:
+    estimate, size_bytes = BandwidthEstimate(), 50_000
+    took_ns = 20 * MS  # at 20 Mbit/s
+    for at in range(5):
+        sent_ns = at * 100 * MS
+        estimate.add(size_bytes, sent_ns, sent_ns + took_ns, 0, "silent")
+        estimate.add(size_bytes, sent_ns, sent_ns + 2 * took_ns, 0, "door")
+    estimate.add(25_000, 500 * MS, 700 * MS, 0, "door")
+    for at in range(30):
+        sent_ns = S + at * 100 * MS
+        estimate.add(size_bytes, sent_ns, sent_ns + took_ns, 0, "door")
+    assert estimate.bps(sent_ns + took_ns) == pytest.approx(20e6, rel=0.01)
+
+
+@given(
+    silent=st.integers(1, 3),
+    frames=st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=5, max_size=60),
+)
+def test_open_samples_are_no_older_than_the_window(
+    silent: int, frames: list[tuple[int, int]]
+) -> None:
+    """However many cameras fall silent."""
+    samples, now_ns = Samples(S), 0
+    for at in range(silent):
+        samples.add(f"c{at}", 10_000, 0, MS, 0)
+    for pause_ms, took_ms in frames:
+        now_ns += pause_ms * MS
+        samples.add("door", 10_000, now_ns, now_ns + took_ms * MS, 0)
+        now_ns += took_ms * MS
+        assert all(sample.end_ns > now_ns - S for sample in samples.open())
+
+
+def test_only_so_many_samples_are_open_however_many_frames_come() -> None:
+    samples = Samples(S)
+    samples.add("b", 100, 0, 100_000, 0)
+    count, settled = 0, 0
+    for at in range(1, 3 * OPEN_MAX):
+        done, _ = samples.add("a", 100, at * 200_000, at * 200_000 + 100_000, 0)
+        settled += len(done)
+        count = max(count, len(samples.open()))
+    assert count == OPEN_MAX
+    assert settled

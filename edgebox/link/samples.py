@@ -23,6 +23,7 @@ Pure: the instants come in as arguments. O(cameras) per frame, for one camera O(
 """
 
 from collections import deque
+from copy import copy
 from dataclasses import dataclass
 
 BUSY_MIN_NS = 100_000
@@ -113,6 +114,13 @@ class Samples:
     def forget(self, camera: str) -> None:
         """Wait no more for frames of a camera that has left."""
         self._last.pop(camera, None)
+
+    def copy_for(self, camera: str) -> "Samples":
+        """Return a copy that waits for frames of one camera only."""
+        copied = copy(self)
+        copied._open = self._open.copy()
+        copied._last = {name: last for name, last in self._last.items() if name == camera}
+        return copied
 
     def open(self) -> tuple[Sample, ...]:
         """Return the samples that are not settled, oldest first."""

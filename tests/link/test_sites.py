@@ -1,5 +1,6 @@
 """One estimate for cameras that share an uplink, against links whose rate is known."""
 
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -197,3 +198,57 @@ def test_only_so_many_samples_are_open_however_many_frames_come() -> None:
         count = max(count, len(samples.open()))
     assert count == OPEN_MAX
     assert settled
+
+
+def test_a_site_that_is_formed_knows_what_its_cameras_frames_say_together() -> None:
+    """Apart, each camera seemed to have half of the link."""
+    sites, yard = SiteEstimates(BandwidthEstimate), SiteId("yard")
+    names = ("gate", "door")
+    apart = [sites.join(CameraId(name), None) for name in names]
+    for at in range(30):
+        sent_ns = at * 100 * MS
+        for estimate in apart:
+            estimate.add(25_000, sent_ns, sent_ns + 20 * MS)
+    end_ns = sent_ns + 20 * MS
+    assert [round((each.bps(end_ns) or 0) / 1e6) for each in apart] == [10, 10]
+    together = [sites.join(CameraId(name), yard) for name in names]
+    for member in together:
+        assert member.bps(end_ns) == pytest.approx(20e6, rel=0.01)
+    for member in together:
+        member.add(25_000, end_ns + 100 * MS, end_ns + 120 * MS)
+    assert together[0].newest() == together[1].newest()
+    assert together[0].bps(end_ns + 120 * MS) == pytest.approx(20e6, rel=0.01)
+
+
+def test_a_camera_that_leaves_its_site_begins_with_what_the_site_knew() -> None:
+    sites, yard = SiteEstimates(BandwidthEstimate), SiteId("yard")
+    gate, door = (sites.join(CameraId(name), yard) for name in ("gate", "door"))
+    for at in range(100):
+        sent_ns = at * 100 * MS
+        gate.add(25_000, sent_ns, sent_ns + 20 * MS)
+        door.add(25_000, sent_ns, sent_ns + 20 * MS)
+    end_ns = sent_ns + 20 * MS
+    alone = sites.join(CameraId("gate"), None)
+    assert alone.bps(end_ns) == door.bps(end_ns) == pytest.approx(20e6, rel=0.01)
+    assert alone.steadiness() == door.steadiness() == pytest.approx(1)
+    believed = door.bps(end_ns + 200 * MS)
+    alone.add(25_000, end_ns, end_ns + 200 * MS)
+    assert alone.bps(end_ns + 200 * MS) == pytest.approx(1e6, rel=0.1)
+    assert door.bps(end_ns + 200 * MS) == believed
+
+
+def test_cameras_whose_site_is_found_out_stay_measured() -> None:
+    sites, scene = SiteEstimates(BandwidthEstimate), streams((0, 3), 70_000, 15, 60)
+    estimates = {name: sites.join(CameraId(name), None, "198.51.100.7") for name in ("c0", "c1")}
+    rng = random.Random(1)
+    frames = [(at, who, round(size * rng.uniform(0.5, 1.1))) for at, who, size in scene]
+    found = False
+    for arrival_ns, who, size, sent_ns in carried(
+        BandwidthTrace.constant(20), Queueing.FIFO, frames
+    ):
+        estimates[who].add(size, sent_ns, arrival_ns, BASE_NS)
+        for camera, site, estimate in sites.take_news():
+            found |= site is not None
+            estimates[camera] = estimate
+            assert estimate.bps(arrival_ns) == pytest.approx(20e6, rel=0.05)
+    assert found

@@ -21,9 +21,10 @@ often, later answers are the same. O(window) per question, and per frame at most
 
 from collections import deque
 from collections.abc import Sequence
+from copy import copy
 from enum import StrEnum
 from itertools import takewhile
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from edgebox.link.samples import BUSY_MIN_NS, Sample, Samples
 
@@ -60,6 +61,16 @@ class Rule(StrEnum):
     """The least sample."""
 
 
+class CarriedFrame(NamedTuple):
+    """A frame that has arrived whole, as `LinkEstimate.add` takes it; sorts by arrival."""
+
+    arrival_ns: int
+    camera: str
+    size_bytes: int
+    sent_ns: int
+    base_ns: int
+
+
 class LinkEstimate(Protocol):
     """What tells how much an uplink carries."""
 
@@ -80,6 +91,12 @@ class LinkEstimate(Protocol):
     def newest(self) -> tuple[int, int] | None:
         """Return the bits of the last frame and how long, in ns, they took; None: not known."""
 
+    def frames(self) -> Sequence[CarriedFrame]:
+        """Return the frames that the estimate rests on, oldest first."""
+
+    def copy_for(self, camera: str) -> "LinkEstimate":
+        """Return a copy that learns apart from this one, from frames of one camera."""
+
 
 class BandwidthEstimate:
     """The throughput of one uplink, from the frames it carried, of one camera or of several."""
@@ -95,6 +112,8 @@ class BandwidthEstimate:
         self._noise_ns = noise_ns
         self._sampling = Samples(window_ns)
         self._samples: deque[Sample] = deque()
+        self._frames: deque[CarriedFrame] = deque()
+        """Of the window before the newest, and at least `SAMPLES_MIN`."""
         self._newest: tuple[int, int] | None = None
         self._base_ns = 0
         self._believed = 0.0
@@ -119,6 +138,12 @@ class BandwidthEstimate:
         self._base_ns = base_ns
         settled, busy_ns = self._sampling.add(camera, size_bytes, sent_ns, arrival_ns, base_ns)
         self._newest = size_bytes * 8, busy_ns
+        self._frames.append(CarriedFrame(arrival_ns, camera, size_bytes, sent_ns, base_ns))
+        while (
+            len(self._frames) > SAMPLES_MIN
+            and self._frames[0].arrival_ns <= arrival_ns - self._window_ns
+        ):
+            self._frames.popleft()
         for sample in settled:
             self._compare(sample)
         self._samples += settled
@@ -131,6 +156,19 @@ class BandwidthEstimate:
     def forget(self, camera: str) -> None:
         """Wait no more for frames of a camera that has left."""
         self._sampling.forget(camera)
+
+    def frames(self) -> Sequence[CarriedFrame]:
+        """Return the frames that the estimate rests on, oldest first."""
+        return tuple(self._frames)
+
+    def copy_for(self, camera: str) -> "BandwidthEstimate":
+        """Return a copy that learns apart from this one, from frames of one camera."""
+        copied = copy(self)
+        copied._sampling = self._sampling.copy_for(camera)
+        copied._samples = self._samples.copy()
+        copied._frames = self._frames.copy()
+        copied._worst = deque((list(second) for second in self._worst), STEADY_SECONDS)
+        return copied
 
     def _compare(self, sample: Sample) -> None:
         """Note what share of the estimate before it a frame got."""

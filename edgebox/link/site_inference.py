@@ -149,10 +149,6 @@ class SiteInference:
         while of.pending and of.pending[0].end_ns <= end_ns - SETTLED_NS:
             self._judge(of, of.pending.popleft(), address)
 
-    def site(self, camera: CameraId) -> SiteId | None:
-        """Return the site of a camera, named after its address; None: it shares with nobody."""
-        return self._site_of.get(camera)
-
     def take_news(self) -> dict[CameraId, SiteId | None]:
         """Return whose site is another than when this was last asked."""
         news, self._news = self._news, {}

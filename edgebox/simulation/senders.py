@@ -6,14 +6,14 @@ reference that shows what not knowing costs. Pure: instants come in as arguments
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Protocol
 
 from edgebox.domain.plans import Advice, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId
-from edgebox.link.bandwidth import BytesPerPixel, LinkEstimate, message_bytes
+from edgebox.link.bandwidth import BytesPerPixel, CarriedFrame, LinkEstimate, message_bytes
 from edgebox.link.sender import Decision, Send, SenderWindow, send_sizes
 from edgebox.link.shaping import ShapedLink
 from edgebox.planning.planner import Planner
@@ -132,6 +132,14 @@ class KnownLink:
     def newest(self) -> tuple[int, int] | None:
         """Nothing was learnt from frames."""
         return None
+
+    def frames(self) -> Sequence[CarriedFrame]:
+        """It rests on none."""
+        return ()
+
+    def copy_for(self, camera: str) -> "KnownLink":
+        """Return itself, as it never changes."""
+        return self
 
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
         """Return the mean rate of what is to come, at least 1."""

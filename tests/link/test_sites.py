@@ -1,5 +1,6 @@
 """One estimate for cameras that share an uplink, against links whose rate is known."""
 
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.bandwidth import NOISE_NS, BandwidthEstimate
+from edgebox.link.samples import OPEN_MAX, Samples
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.link.sites import SiteEstimates
 from edgebox.simulation.sites import FairLink, Queueing
@@ -152,3 +154,101 @@ def test_a_camera_that_left_is_waited_for_no_more() -> None:
     believed = gate.bps(S + 100 * MS)
     assert believed is not None
     assert believed <= 25_000 * 8 / (100 * MS - NOISE_NS) * 1e9 * 1.001
+
+
+def test_a_camera_that_is_silent_is_waited_for_no_longer_than_the_window() -> None:
+    estimate, size_bytes = BandwidthEstimate(), 50_000
+    took_ns = 20 * MS  # at 20 Mbit/s
+    for at in range(5):
+        sent_ns = at * 100 * MS
+        estimate.add(size_bytes, sent_ns, sent_ns + took_ns, 0, "silent")
+        estimate.add(size_bytes, sent_ns, sent_ns + 2 * took_ns, 0, "door")
+    estimate.add(25_000, 500 * MS, 700 * MS, 0, "door")
+    for at in range(30):
+        sent_ns = S + at * 100 * MS
+        estimate.add(size_bytes, sent_ns, sent_ns + took_ns, 0, "door")
+    assert estimate.bps(sent_ns + took_ns) == pytest.approx(20e6, rel=0.01)
+
+
+@given(
+    silent=st.integers(1, 3),
+    frames=st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=5, max_size=60),
+)
+def test_open_samples_are_no_older_than_the_window(
+    silent: int, frames: list[tuple[int, int]]
+) -> None:
+    """However many cameras fall silent."""
+    samples, now_ns = Samples(S), 0
+    for at in range(silent):
+        samples.add(f"c{at}", 10_000, 0, MS, 0)
+    for pause_ms, took_ms in frames:
+        now_ns += pause_ms * MS
+        samples.add("door", 10_000, now_ns, now_ns + took_ms * MS, 0)
+        now_ns += took_ms * MS
+        assert all(sample.end_ns > now_ns - S for sample in samples.open())
+
+
+def test_only_so_many_samples_are_open_however_many_frames_come() -> None:
+    samples = Samples(S)
+    samples.add("b", 100, 0, 100_000, 0)
+    count, settled = 0, 0
+    for at in range(1, 3 * OPEN_MAX):
+        done, _ = samples.add("a", 100, at * 200_000, at * 200_000 + 100_000, 0)
+        settled += len(done)
+        count = max(count, len(samples.open()))
+    assert count == OPEN_MAX
+    assert settled
+
+
+def test_a_site_that_is_formed_knows_what_its_cameras_frames_say_together() -> None:
+    """Apart, each camera seemed to have half of the link."""
+    sites, yard = SiteEstimates(BandwidthEstimate), SiteId("yard")
+    names = ("gate", "door")
+    apart = [sites.join(CameraId(name), None) for name in names]
+    for at in range(30):
+        sent_ns = at * 100 * MS
+        for estimate in apart:
+            estimate.add(25_000, sent_ns, sent_ns + 20 * MS)
+    end_ns = sent_ns + 20 * MS
+    assert [round((each.bps(end_ns) or 0) / 1e6) for each in apart] == [10, 10]
+    together = [sites.join(CameraId(name), yard) for name in names]
+    for member in together:
+        assert member.bps(end_ns) == pytest.approx(20e6, rel=0.01)
+    for member in together:
+        member.add(25_000, end_ns + 100 * MS, end_ns + 120 * MS)
+    assert together[0].newest() == together[1].newest()
+    assert together[0].bps(end_ns + 120 * MS) == pytest.approx(20e6, rel=0.01)
+
+
+def test_a_camera_that_leaves_its_site_begins_with_what_the_site_knew() -> None:
+    sites, yard = SiteEstimates(BandwidthEstimate), SiteId("yard")
+    gate, door = (sites.join(CameraId(name), yard) for name in ("gate", "door"))
+    for at in range(100):
+        sent_ns = at * 100 * MS
+        gate.add(25_000, sent_ns, sent_ns + 20 * MS)
+        door.add(25_000, sent_ns, sent_ns + 20 * MS)
+    end_ns = sent_ns + 20 * MS
+    alone = sites.join(CameraId("gate"), None)
+    assert alone.bps(end_ns) == door.bps(end_ns) == pytest.approx(20e6, rel=0.01)
+    assert alone.steadiness() == door.steadiness() == pytest.approx(1)
+    believed = door.bps(end_ns + 200 * MS)
+    alone.add(25_000, end_ns, end_ns + 200 * MS)
+    assert alone.bps(end_ns + 200 * MS) == pytest.approx(1e6, rel=0.1)
+    assert door.bps(end_ns + 200 * MS) == believed
+
+
+def test_cameras_whose_site_is_found_out_stay_measured() -> None:
+    sites, scene = SiteEstimates(BandwidthEstimate), streams((0, 3), 70_000, 15, 60)
+    estimates = {name: sites.join(CameraId(name), None, "198.51.100.7") for name in ("c0", "c1")}
+    rng = random.Random(1)
+    frames = [(at, who, round(size * rng.uniform(0.5, 1.1))) for at, who, size in scene]
+    found = False
+    for arrival_ns, who, size, sent_ns in carried(
+        BandwidthTrace.constant(20), Queueing.FIFO, frames
+    ):
+        estimates[who].add(size, sent_ns, arrival_ns, BASE_NS)
+        for camera, site, estimate in sites.take_news():
+            found |= site is not None
+            estimates[camera] = estimate
+            assert estimate.bps(arrival_ns) == pytest.approx(20e6, rel=0.05)
+    assert found

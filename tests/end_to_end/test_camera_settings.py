@@ -134,11 +134,14 @@ async def test_cameras_of_a_site_share_what_is_believed_of_their_uplink(app: App
         await change(app, site="gate")
         roofs_ns = app.box.driver.clock_ns()
         assert gate.camera.site == "gate"
-        await until(lambda: gate.link.bandwidth.newest() is not None, "frames of its own uplink")
+        assert gate.link.bandwidth.bps(roofs_ns) is not None  # it takes its own frames along
+        await until(
+            lambda: gate.link.bandwidth.newest() != door.link.bandwidth.newest(),
+            "frames of its own uplink",
+        )
         door_bps = door.link.bandwidth.bps(roofs_ns)
         assert door_bps is not None
         assert roof.camera.site is None
-        assert gate.link.bandwidth.newest() != door.link.bandwidth.newest()
         await change(app, site=None)
         assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
     status, found = await ask(app, "PATCH", "/v1/cameras/gate", json={"site": "a b"})

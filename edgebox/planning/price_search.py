@@ -6,7 +6,7 @@ price is raised until the time suffices (a Lagrangian relaxation), and what it l
 filled with single steps. O(V (I n V)) for V longest batches and I halvings of the price.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -29,8 +29,10 @@ def shared_allocations(
 ) -> list[SharedAllocation]:
     """Return the best new plan and, where cameras may rise, that in force, repaired.
 
-    None at all: the smallest sizes do not fit. The plan in force may use all the time that may be
-    planned; whoever rises above what it has must leave some over.
+    Steps that bring most for their time may leave no room for one that brings more than all of
+    them, so the sizes are also filled in the order of what steps bring, from the smallest up: the
+    two orders of the knapsack problem. The plan in force may use all the time that may be planned;
+    whoever rises above what it has must leave some over. None at all: the smallest do not fit.
 
     Args:
         cameras: what each could be given; at least one.
@@ -51,7 +53,12 @@ def shared_allocations(
     if rising:
         kept = np.where(_above(cameras, table), -np.inf, table.value)
         found.append(search.best(parameters.utilisation_max, kept))
-    return [_filled(each, parameters, iterations_max) for each in found]
+    best = _filled(found[0], parameters, iterations_max, _gain_per_ns)
+    least = SharedAllocation(cameras, [0] * len(cameras), timing)
+    by_gain = _filled(least, parameters, iterations_max, _gain)
+    if by_gain.value(parameters.better_by) > best.value(parameters.better_by):
+        best = by_gain
+    return [best, *(_filled(of, parameters, iterations_max, _gain_per_ns) for of in found[1:])]
 
 
 def _above(cameras: Sequence[CameraOptions], table: OptionTable) -> Floats:
@@ -142,7 +149,10 @@ class _Search:
 
 
 def _filled(
-    allocation: SharedAllocation, parameters: PlanningParameters, iterations_max: int
+    allocation: SharedAllocation,
+    parameters: PlanningParameters,
+    iterations_max: int,
+    by: Callable[[Option, Option], float],
 ) -> SharedAllocation:
     """Take every single step up that fits, the most worthwhile first, until none does."""
 
@@ -151,7 +161,7 @@ def _filled(
         if at + 1 >= len(of.options):
             return None
         has = of.options[at]
-        return -_gain_per_ns(has, of.options[at + 1]), has.variant.accuracy, camera
+        return -by(has, of.options[at + 1]), has.variant.accuracy, camera
 
     heap = [e for camera in range(len(allocation.cameras)) if (e := entry(camera)) is not None]
     heapify(heap)
@@ -184,3 +194,8 @@ def _filled(
 def _gain_per_ns(low: Option, high: Option) -> float:
     """Return the accuracy that a step brings per nanosecond; the rate cancels out."""
     return (high.variant.accuracy - low.variant.accuracy) / max(1, high.single_ns - low.single_ns)
+
+
+def _gain(low: Option, high: Option) -> float:
+    """Return the accuracy times rate that a step brings."""
+    return high.variant.accuracy * high.rate_hz - low.variant.accuracy * low.rate_hz

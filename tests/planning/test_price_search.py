@@ -120,6 +120,15 @@ def test_the_search_is_close_to_the_best_of_all_options(
     assert reached >= (RATIO_GAIN if gain else RATIO) * best
 
 
+def test_one_large_step_is_taken_instead_of_small_ones_that_leave_it_no_room() -> None:
+    """5 Hz at 256 px bring as much for their time as 60 Hz at 256 px, but leave these no room."""
+    of = [seen(camera("slow", 1000, 5)), seen(camera("fast", 300, 60))]
+    cameras, pool = options_of(snapshot(of))
+    [best, *_] = searched(cameras, pool)
+    assert [o.variant.name for o in best.chosen] == [name(128), name(256)]
+    assert best.accuracy_rate == best_of_all(cameras, pool, P.utilisation_max)
+
+
 def test_on_average_hardly_anything_is_missed() -> None:
     rng = random.Random(1)
     ratios = []

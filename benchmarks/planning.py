@@ -112,14 +112,18 @@ def plan_ms(cameras: int, executors: int, factor: float, seeds: Sequence[int]) -
     return median(took_ms)
 
 
+def _planned(of: PlanningSnapshot) -> Plan:
+    return plan(of, random.Random(1), ITERATIONS)
+
+
 @contextmanager
-def in_a_thread(of: PlanningSnapshot) -> Iterator[Callable[[], int]]:
-    """Plan without a pause in a thread of this process; what is given counts the plans."""
+def without_a_pause(compute: Callable[[], object]) -> Iterator[Callable[[], int]]:
+    """Have a thread of this process compute plans; what is given counts them."""
     stopping, count = threading.Event(), [0]
 
     def work() -> None:
         while not stopping.is_set():
-            plan(of, random.Random(1), ITERATIONS)
+            compute()
             count[0] += 1
 
     thread = threading.Thread(target=work)
@@ -131,28 +135,21 @@ def in_a_thread(of: PlanningSnapshot) -> Iterator[Callable[[], int]]:
         thread.join()
 
 
-def _planned(of: PlanningSnapshot) -> Plan:
-    return plan(of, random.Random(1), ITERATIONS)
+@contextmanager
+def in_a_thread(of: PlanningSnapshot) -> Iterator[Callable[[], int]]:
+    """Plan in a thread of this process."""
+    with without_a_pause(lambda: _planned(of)) as plans:
+        yield plans
 
 
 @contextmanager
 def in_a_process(of: PlanningSnapshot) -> Iterator[Callable[[], int]]:
-    """Plan without a pause in another process; a thread of this one hands over and takes back."""
-    stopping, count = threading.Event(), [0]
-
-    def work() -> None:
-        with ProcessPoolExecutor(1) as pool:
-            while not stopping.is_set():
-                pool.submit(_planned, of).result()
-                count[0] += 1
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield lambda: count[0]
-    finally:
-        stopping.set()
-        thread.join()
+    """Plan in another process; a thread of this one hands over and takes back."""
+    with (
+        ProcessPoolExecutor(1) as pool,
+        without_a_pause(lambda: pool.submit(_planned, of).result()) as plans,
+    ):
+        yield plans
 
 
 @contextmanager

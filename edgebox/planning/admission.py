@@ -41,10 +41,9 @@ def refusal(
         whole = with_uplink_shares(replace(snapshot, cameras=cameras), parameters)
         own = part_of(whole, newcomer.family)
         mine = _planned(own, iterations_max, parameters)
-        if newcomer.site is None:
-            return mine, [mine] if mine is not None else []
-        every = (_planned(part, iterations_max, parameters) for part in parts(whole))
-        return mine, [each for each in every if each is not None]
+        others = [] if newcomer.site is None else [p for p in parts(whole) if p != own]
+        found = (mine, *(_planned(part, iterations_max, parameters) for part in others))
+        return mine, [each for each in found if each is not None]
 
     _, all_before = with_cameras(*residents)
     served = {camera for each in all_before for camera in each.served()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from edgebox.domain.models import ExecutorId, Variant
 from edgebox.domain.plans import Limit, Resource, ResourcePrice
-from edgebox.planning.allocation import Allocation, option_value
+from edgebox.planning.allocation import Allocation, option_value, raises
 from edgebox.planning.budgets import bandwidth_needed_bps
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.parameters import PlanningParameters
@@ -116,9 +116,7 @@ class Reasons:
         needed_bps = self.needed_bps(of, full)
         if needed_bps is not None and needed_bps > bandwidth_bps:
             limit = self._uplink_limit(of, bandwidth_bps, needed_bps, _gain(of, option, full))
-        share, carries = of.snapshot.share, bandwidth_text(bandwidth_bps)
-        whose = f" that {number_text(share.cameras)} cameras share" if share else ""
-        return Reason(f"the uplink{whose} carries {carries}", limit)
+        return Reason(_carries_text(of), limit)
 
     def alone(self, of: CameraOptions, above: Option) -> Reason:
         """Say why a camera could not have an option even with the box to itself."""
@@ -184,8 +182,7 @@ class Reasons:
     def sharing(self, camera: int) -> str:
         """Say how many cameras share what."""
         count, _ = self._allocation.sharing(camera)
-        on = self._on(camera)
-        what = on[0] if len(on) == 1 else f"{len(on)} executors"
+        what = _executors_text(self._on(camera))
         if count == 1:
             return f"one camera has {what} to itself"
         return f"{number_text(count)} cameras share {what}"
@@ -208,8 +205,7 @@ class Reasons:
 
     def margin_ns(self, of: CameraOptions, option: Option) -> int:
         """Return the time that must be left over at an option: an upgrade asks for some."""
-        above = of.current_px is not None and option.variant.pixels > of.current_px
-        return self._parameters.latency_upgrade_ns if above else 0
+        return self._parameters.latency_upgrade_ns if raises(of, option) else 0
 
     def prices(self, limits: Mapping[int, Limit]) -> tuple[ResourcePrice, ...]:
         """Return what more of the resources would bring that several cameras share.
@@ -293,8 +289,7 @@ class Reasons:
         return self._time_limit(camera, max(0.01, refused.missing_share), gain)
 
     def _time_limit(self, camera: int, missing: float, gain: float) -> Limit:
-        on = self._on(camera)
-        what = on[0] if len(on) == 1 else f"{len(on)} executors"
+        what = _executors_text(self._on(camera))
         return Limit(
             Resource.EXECUTORS,
             missing,
@@ -323,13 +318,17 @@ def _top(of: CameraOptions, option: Option) -> str:
 
 
 def _uplink_text(of: CameraOptions, size: str, needed_bps: float) -> str:
-    share, carries = of.snapshot.share, bandwidth_text(of.snapshot.link.bandwidth_bps or 0.0)
-    if share is None:
-        return f"the uplink carries {carries}; {size} would need {bandwidth_text(needed_bps)}"
-    return (
-        f"the uplink that {number_text(share.cameras)} cameras share carries {carries}; "
-        f"{size} would need {bandwidth_text(needed_bps)}"
-    )
+    return f"{_carries_text(of)}; {size} would need {bandwidth_text(needed_bps)}"
+
+
+def _carries_text(of: CameraOptions) -> str:
+    share, bandwidth_bps = of.snapshot.share, of.snapshot.link.bandwidth_bps or 0.0
+    whose = f" that {number_text(share.cameras)} cameras share" if share else ""
+    return f"the uplink{whose} carries {bandwidth_text(bandwidth_bps)}"
+
+
+def _executors_text(on: Sequence[ExecutorId]) -> str:
+    return on[0] if len(on) == 1 else f"{len(on)} executors"
 
 
 def number_text(count: int) -> str:

@@ -266,14 +266,14 @@ class Simulator:
                 self._plan(action.snapshot)
 
     def _plan(self, snapshot: PlanningSnapshot) -> None:
-        parameters, fixed_ns = self._parameters, PLANNING_NS[0]
-        clock_ns = parameters.planning_clock_ns or (lambda: 0)
-        began_ns = clock_ns()
+        parameters = self._parameters
+        clock_ns, took_ns = parameters.planning_clock_ns, parameters.planning_ns
+        if took_ns is None:
+            took_ns = PLANNING_NS[0] + PLANNING_NS[1] * len(snapshot.cameras)
+        began_ns = clock_ns() if clock_ns is not None else 0
         plan = self._planner(snapshot, self._rng, parameters.iterations_max)
-        took_ns = clock_ns() - began_ns
-        if parameters.planning_clock_ns is None:
-            took_ns = fixed_ns + PLANNING_NS[1] * len(snapshot.cameras)
-            took_ns = took_ns if parameters.planning_ns is None else parameters.planning_ns
+        if clock_ns is not None:
+            took_ns = clock_ns() - began_ns
         self.report.plans += 1
         self._tell_at(self._now_ns + max(1, took_ns), PlanComputed(plan))
 

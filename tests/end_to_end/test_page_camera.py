@@ -251,6 +251,8 @@ async def test_stills_and_results_are_taken_home(
         assert probe(plain.read_bytes())[0] <= 640
         boxed = await downloaded(page, "Snapshot with boxes", tmp_path)
         assert probe(boxed.read_bytes()) == (640, 360)
+        two_or_more = re.compile(r"the last ([2-9]|\d\d)")
+        await expect(page.get_by_test_id("results-count")).to_contain_text(two_or_more)
         kept = json.loads((await downloaded(page, "Download JSON", tmp_path)).read_bytes())
         assert kept["camera"] == "gate"
         assert kept["results"][0]["frame"] > kept["results"][-1]["frame"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import FamilyName, Judgement, Variant, VariantName
+from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
 from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import DECODERS
 from edgebox.vision.letterbox import Fit
@@ -130,7 +130,7 @@ class Family:
     """The only batch size the graphs take; None: any."""
     keep_all: bool = False
     """Offer every variant, whatever was found out about it."""
-    judgements: Mapping[VariantName, Judgement] = field(default_factory=dict)
+    judgements: Mapping[VariantName, AccuracyReport] = field(default_factory=dict)
     """What `edgebox profile` found out on this box; variants carry that accuracy."""
 
     @property
@@ -154,7 +154,7 @@ class Family:
         found = self.judgements.get(name)
         return "" if found is None else found.set_aside
 
-    def judged(self, judgements: Mapping[VariantName, Judgement]) -> "Family":
+    def judged(self, judgements: Mapping[VariantName, AccuracyReport]) -> "Family":
         """Return this family with what was found out about its variants."""
         known = {v.name: judgements[v.name] for v in self.variants if v.name in judgements}
         return replace(

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from edgebox.domain.models import Variant
-from edgebox.domain.pictures import send_size
+from edgebox.domain.model_family import Variant
+from edgebox.domain.picture_size import send_size
 from edgebox.domain.plans import Limit, PlanningSnapshot
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
@@ -23,7 +23,7 @@ from edgebox.planning.options import (
     camera_options,
     option_of,
 )
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import Reason, Reasons, ms_up, size_text
 from edgebox.planning.uplinks import with_uplink_shares
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from edgebox.domain.errors import InvariantViolation
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.scheduling.ledger import Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler

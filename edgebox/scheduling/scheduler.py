@@ -16,22 +16,22 @@ the books (an unknown id, a batch that no longer runs) are stale news and are ig
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
-from edgebox.scheduling.admission import Admission
+from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
 from edgebox.scheduling.events import Action, Drop, Event, Infer, Prepare
 from edgebox.scheduling.execution_times import ExecutionTimes
-from edgebox.scheduling.homes import Barred, Homes
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import Ledger, LiveRequest, Stage
-from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import Batch, BatchingPolicy
+from edgebox.scheduling.request_admission import Admission
 from edgebox.scheduling.residency import Memory, Residency
 from edgebox.scheduling.sampling import Sampling
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervision import Supervised, Supervision
 from edgebox.scheduling.trials import Trials
 
@@ -47,7 +47,7 @@ class Scheduler:
         self._times = times = ExecutionTimes(parameters)
         self._trials = Trials(parameters, times.expectations)
         self._ladders = Ladders(times.latencies)
-        self._homes = Homes(times.latencies, times.expectations)
+        self._homes = ExecutorAffinity(times.latencies, times.expectations)
         self._adaptation = Adaptation(parameters, self._ladders, self._homes, times)
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
@@ -304,7 +304,7 @@ class Scheduler:
 
     # Cameras and plans
 
-    def _camera_opened(self, event: events.CameraOpened) -> None:
+    def _camera_opened(self, event: events.CameraConnected) -> None:
         if event.camera.id in self._adaptation.cameras:
             self._leave(event.camera.id)
         self._out += self._adaptation.open(event.camera, self._now_ns)
@@ -355,7 +355,7 @@ class Scheduler:
         self._times.executor_stopped(executor, self._now_ns)
         self._residency.executor_stopped(executor)
 
-    def _variants_offered(self, event: events.VariantsOffered) -> None:
+    def _variants_offered(self, event: events.VariantsAvailable) -> None:
         self._ladders.offer(event.variants)
         self._times.expectations.offer(event.variants)
         self._sampling.offered(event.variants)
@@ -436,8 +436,8 @@ class Scheduler:
             if executor not in self._ledger.running and executor != self._sampling.executor
         ]
 
-    def _start(self, executor: ExecutorId, barred: Barred) -> None:
-        batch = self._policy.next_batch(executor, self._now_ns, barred)
+    def _start(self, executor: ExecutorId, excluded: Excluded) -> None:
+        batch = self._policy.next_batch(executor, self._now_ns, excluded)
         if batch is not None:
             self._infer(executor, batch)
 
@@ -481,9 +481,9 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.LinkMeasured: lambda scheduler, event: scheduler._adaptation.link_measured(
         event.camera, event.link
     ),
-    events.CameraOpened: Scheduler._camera_opened,
+    events.CameraConnected: Scheduler._camera_opened,
     events.CameraChanged: Scheduler._camera_changed,
-    events.CameraClosed: lambda scheduler, event: scheduler._leave(event.camera),
+    events.CameraDisconnected: lambda scheduler, event: scheduler._leave(event.camera),
     events.PlanComputed: Scheduler._plan_computed,
     events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,
@@ -492,7 +492,7 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.ExecutorHung: lambda scheduler, event: None,
     events.OpenFailed: lambda scheduler, event: None,
     events.LoadReturned: lambda scheduler, event: None,
-    events.VariantsOffered: Scheduler._variants_offered,
+    events.VariantsAvailable: Scheduler._variants_offered,
     events.MemoryLimited: Scheduler._memory_limited,
     events.WeightsLoaded: Scheduler._load_ended,
     events.LoadFailed: Scheduler._load_ended,

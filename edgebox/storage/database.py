@@ -15,11 +15,11 @@ from typing import Any, Self
 import orjson
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.models import (
+from edgebox.domain.model_family import (
     QUANTILES,
+    AccuracyReport,
     ExecutorId,
     FamilyName,
-    Judgement,
     LatencyProfile,
     VariantName,
 )
@@ -34,7 +34,7 @@ from edgebox.storage.connecting import (
 )
 from edgebox.storage.damage import name_of, object_of, sound
 from edgebox.storage.history import History
-from edgebox.storage.learned import LearnedRows
+from edgebox.storage.learned_times import LearnedRows
 from edgebox.storage.retention import (
     EVENTS_MAX,
     EVENTS_SLACK,
@@ -190,7 +190,7 @@ class Storage:
             )  # fmt: skip
 
     def save_judgements(
-        self, family: FamilyName, content: str, judgements: Mapping[VariantName, Judgement]
+        self, family: FamilyName, content: str, judgements: Mapping[VariantName, AccuracyReport]
     ) -> None:
         """Replace what is known about a family's variants; `content` is its files' checksum."""
         self._writer.record("DELETE FROM judgements WHERE family = ?", family)
@@ -283,7 +283,7 @@ class Storage:
 
     async def load_judgements(
         self, family: FamilyName, content: str
-    ) -> dict[VariantName, Judgement]:
+    ) -> dict[VariantName, AccuracyReport]:
         """Return what is known about a family's variants, if its files are still the same."""
         rows = await self._rows(
             "SELECT variant, kind, accuracy, error, source, pictures, measured_at_ms, set_aside,"
@@ -397,11 +397,11 @@ def _camera(row: Sequence[Any]) -> CameraRecord:
     )
 
 
-def _judgement(row: Sequence[Any]) -> tuple[VariantName, Judgement]:
+def _judgement(row: Sequence[Any]) -> tuple[VariantName, AccuracyReport]:
     variant, kind, accuracy, error, source, pictures, measured_at_ms, set_aside, details = row
     if not 0 <= accuracy <= 1 or not 0 <= error <= 1:
         raise ValueError(f"accuracy {accuracy!r} +- {error!r}")
-    return VariantName(variant), Judgement(
+    return VariantName(variant), AccuracyReport(
         kind=kind,
         accuracy=accuracy,
         error=error,

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from edgebox.domain.models import QUANTILES, ExecutorId, Judgement, VariantName
+from edgebox.domain.model_family import QUANTILES, AccuracyReport, ExecutorId, VariantName
 from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
 from edgebox.scheduling.supervision import ExecutorState
@@ -24,10 +24,10 @@ from edgebox.web.schemas import (
     one_of,
     record,
 )
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 
-async def _models(site: Site, request: web.Request) -> web.Response:
+async def _models(site: WebContext, request: web.Request) -> web.Response:
     box = site.box
     cameras = Counter(
         each.advice.variant for each in box.cameras.values() if each.connected and each.advice
@@ -68,7 +68,7 @@ def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str
     }
 
 
-def _judgement(found: Judgement | None) -> dict[str, Any] | None:
+def _judgement(found: AccuracyReport | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
@@ -103,7 +103,7 @@ def _profiles(box: Box, variant: VariantName) -> dict[str, dict[str, list[float]
 
 
 _JUDGEMENT = Schema(
-    "Judgement",
+    "AccuracyReport",
     record(
         kind=one_of("mAP", "F1"),
         standard_error=NUMBER,

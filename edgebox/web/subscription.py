@@ -16,8 +16,8 @@ import orjson
 
 from edgebox.domain.requests import CameraId, Outcome
 from edgebox.link.fields import FieldReader, shown
-from edgebox.web.documents import SCORE_MIN
-from edgebox.web.forms import FORMS, Form
+from edgebox.web.detection_documents import SCORE_MIN
+from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat
 
 WAITING_MAX = 64
 RATE_MIN_HZ = 0.001
@@ -42,7 +42,7 @@ class Filter:
     outcomes: tuple[str, ...] = (Outcome.ON_TIME.value, Outcome.LATE.value)
     max_hz: float | None = None
     """Results per second and camera; None: all."""
-    form: Form = "native"
+    form: ResultFormat = "native"
     empty: bool = True
     """Also results on which nothing is found, or nothing is left."""
 
@@ -96,12 +96,12 @@ def _outcomes(read: FieldReader) -> tuple[str, ...]:
     return asked
 
 
-def _form(read: FieldReader) -> Form:
+def _form(read: FieldReader) -> ResultFormat:
     text = read.text("form", "native")
-    for form in FORMS:
+    for form in RESULT_FORMATS:
         if form == text:
             return form
-    read.errors.append(f"{read.where}.form must be {', '.join(FORMS)}, not {shown(text)}")
+    read.errors.append(f"{read.where}.form must be {', '.join(RESULT_FORMATS)}, not {shown(text)}")
     return "native"
 
 

@@ -9,16 +9,16 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from edgebox.app import App
-from edgebox.config import load
-from edgebox.domain.models import VariantName
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.media.jpeg import encode
-from edgebox.media.scene import Scene
 from edgebox.runtime.box import ONE_SHOT_CAMERA
 from edgebox.runtime.frames import Answer
-from edgebox.scheduling.events import CameraClosed
+from edgebox.scene.street_camera import Scene
+from edgebox.scheduling.events import CameraDisconnected
 from tests.conftest import settings
 from tests.end_to_end.running import (
     get_json,
@@ -281,5 +281,5 @@ async def test_a_camera_that_leaves_takes_no_requests_of_programs_along(
         app="http",
         on_end=lambda _, ending: ended.set_result(ending),
     )
-    app.box.driver.feed(CameraClosed(CameraId("http")))
+    app.box.driver.feed(CameraDisconnected(CameraId("http")))
     assert isinstance(await ended, Answer)

@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 from jsonschema import Draft202012Validator
 
-from edgebox.app import App
-from edgebox.web.forms import FORMS
+from edgebox.app.composition import App
+from edgebox.web.result_formats import RESULT_FORMATS
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import (
@@ -151,7 +151,7 @@ async def test_answers_have_the_documented_fields_and_no_others(telling: App) ->
         await until_ended(app)
         for path in GET_PATHS:
             check(templated(path), "get", (await get_json(app, path))[1])
-        for form in FORMS:
+        for form in RESULT_FORMATS:
             query = {"deadline_ms": 30_000, "score_min": 0, "form": form}
             check("/v1/infer", "post", (await post(app, JPEG, query))[1])
     tested = {*map(templated, GET_PATHS)}

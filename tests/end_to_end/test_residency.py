@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from edgebox.app import App
-from edgebox.config import load
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import FamilyName, Judgement, VariantName
+from edgebox.domain.model_family import AccuracyReport, FamilyName, VariantName
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.zoo import bundled_folders, load_zoo
@@ -154,7 +154,7 @@ async def test_what_is_set_aside_takes_no_memory_but_is_listed(
     folder = family_of_files(tmp_path / "gate", "gate")
     family = load_zoo([folder]).family("gate")
     smallest = VariantName("gate-128")
-    aside = Judgement(
+    aside = AccuracyReport(
         "F1", 0.25, 0.01, "yard.mp4", 500, 7, "gate-256 is no slower", {"recall": 0.5}
     )
     storage = await Storage.open(database)

@@ -12,12 +12,12 @@ import aiohttp
 import orjson
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
-from edgebox.media.scene import Scene
 from edgebox.media.sources import PictureSource
-from edgebox.runtime.cameras import CameraRecord
-from edgebox.runtime.frames import Ending, FrameAtBox
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.frames import FrameResult, PendingFrame
+from edgebox.scene.street_camera import Scene
 from edgebox.web.feed import SUBSCRIBERS_MAX
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import running, streaming, unharmed_bystander, until
@@ -158,9 +158,9 @@ async def test_the_pace_is_thinned_without_counting_as_skipped(app: App) -> None
 
 
 async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: App) -> None:
-    heard: list[tuple[CameraRecord, FrameAtBox, Ending]] = []
+    heard: list[tuple[CameraRecord, PendingFrame, FrameResult]] = []
 
-    def hear(record: CameraRecord, frame: FrameAtBox, ending: Ending) -> None:
+    def hear(record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
         heard.append((record, frame, ending))
 
     async with (

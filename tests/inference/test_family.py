@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import Judgement, VariantName
+from edgebox.domain.model_family import AccuracyReport, VariantName
 from edgebox.inference.family import read_manifest
 
 MANIFEST = f"""
@@ -144,7 +144,7 @@ def test_judgements_are_taken_for_known_variants_and_end_the_guess(tmp_path: Pat
     text = MANIFEST.replace("accuracy = 0.4\n", "accuracy = 0.4\naccuracy_assumed = true\n")
     family = read_manifest(written(tmp_path, text))
     small, large = (variant.name for variant in family.variants)
-    found = Judgement("F1", 0.7, 0.01, "gate.mp4", 300, 1, "another is as good")
+    found = AccuracyReport("F1", 0.7, 0.01, "gate.mp4", 300, 1, "another is as good")
     judged = family.judged({large: found, VariantName("gone-32"): found})
     assert [variant.accuracy for variant in judged.variants] == [1.0, 0.7]
     assert family.accuracy_assumed == {large}

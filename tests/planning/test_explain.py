@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.planning.explain import Explanation, explanation
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import link, seen, snapshot
 from tests.planning.test_plans_by_brute_force import boxes
 from tests.scheduling.scene import FAMILY, MS, camera
@@ -132,7 +132,7 @@ def test_a_camera_that_was_lowered_a_moment_ago_waits() -> None:
     of = weighed(snapshot([lowered]))
     assert verdicts(of)[FAMILY[1].name] == "not_yet"
     assert "lowered a moment ago" in of.options[1].why
-    rested = replace(snapshot([lowered]), taken_ns=P.raise_after_ns)
+    rested = replace(snapshot([lowered]), taken_ns=P.upgrade_hold_ns)
     assert verdicts(weighed(rested))[FAMILY[1].name] != "not_yet"
 
 

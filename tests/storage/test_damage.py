@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.models import ExecutorId, FamilyName, Judgement, VariantName
+from edgebox.domain.model_family import AccuracyReport, ExecutorId, FamilyName, VariantName
 from edgebox.storage.database import Storage
 from tests.scheduling.scene import profile
 
@@ -72,7 +72,7 @@ async def test_damaged_interference_is_measured_again(
 async def test_a_damaged_judgement_is_nobodys(
     storage: Storage, tmp_path: Path, column: str, value: object
 ) -> None:
-    good = Judgement("mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {})
+    good = AccuracyReport("mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {})
     storage.save_judgements(STREET, "a1", {SMALL: good, LARGE: good})
     await storage.flush()
     damage(tmp_path, f"UPDATE judgements SET {column} = ? WHERE variant = ?", value, SMALL)

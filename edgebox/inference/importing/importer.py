@@ -28,14 +28,6 @@ from edgebox.inference.importing.labels import decoding_for, labels_for
 from edgebox.inference.importing.layouts import Layout, Preprocessing
 from edgebox.inference.importing.matching import Match
 from edgebox.inference.importing.original import Original
-from edgebox.inference.importing.proving import (
-    SizePx,
-    Subject,
-    check_batch_axis,
-    check_served,
-    open_served,
-    times_slower,
-)
 from edgebox.inference.importing.reading import cells_of
 from edgebox.inference.importing.recognition import (
     Candidate,
@@ -45,9 +37,17 @@ from edgebox.inference.importing.recognition import (
     trial_size_px,
 )
 from edgebox.inference.importing.serving import served_model, written
+from edgebox.inference.importing.verification import (
+    SizePx,
+    Subject,
+    check_batch_axis,
+    check_served,
+    open_served,
+    times_slower,
+)
 from edgebox.inference.importing.writing import Rows
 from edgebox.inference.zoo import load_family
-from edgebox.media.scene import Scene
+from edgebox.scene.street_camera import Scene
 from edgebox.vision.detections import Detections
 
 SIZES_PX: tuple[SizePx, ...] = ((320, 320), (416, 416), (512, 512), (640, 640))
@@ -68,7 +68,7 @@ Asking = Callable[[Path, Sequence[Candidate]], Layout | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ImportOptions:
     """What the caller asks for; all of it may be left out."""
 
     name: str | None = None
@@ -116,7 +116,7 @@ class _Proven:
 def import_family(
     paths: Sequence[Path],
     models: Path,
-    wishes: Wishes,
+    wishes: ImportOptions,
     *,
     taken: Sequence[str] = (),
     ask: Asking | None = None,
@@ -156,7 +156,7 @@ def import_family(
     )
 
 
-def _prove(path: Path, wishes: Wishes, ask: Asking | None, progress: Progress) -> _Proven:
+def _prove(path: Path, wishes: ImportOptions, ask: Asking | None, progress: Progress) -> _Proven:
     """Recognise one file, rewrite it, and compare it with itself at every size."""
     progress("reading", 0.0)
     original = Original(read_source(path))
@@ -222,7 +222,7 @@ def _streets() -> tuple[NDArray[np.uint8], ...]:
 def _recognised(
     original: Original,
     pictures: Sequence[NDArray[np.uint8]],
-    wishes: Wishes,
+    wishes: ImportOptions,
     names: Sequence[str] | None,
     ask: Asking | None,
 ) -> tuple[Candidate, str]:

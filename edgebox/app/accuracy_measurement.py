@@ -21,7 +21,7 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
 from edgebox.inference.accuracy.coco_files import find_annotations, read_coco
-from edgebox.inference.accuracy.evaluation import Judge, ReferenceModelEvaluator, judgements
+from edgebox.inference.accuracy.evaluation import Judge, ReferenceModelEvaluator, accuracy_reports
 from edgebox.inference.accuracy.inference_run import (
     Fetch,
     Frame,
@@ -69,7 +69,7 @@ class Assessment:
     family: Family
     judge: Judge
     interrupted: bool
-    judgements: dict[VariantName, AccuracyReport]
+    accuracy_reports: dict[VariantName, AccuracyReport]
     profiles: tuple[LatencyProfile, ...]
     remarks: tuple[str, ...]
 
@@ -217,7 +217,9 @@ def assess(
         executor.close()
     measured = judge.measured(lambda share: progress("judging", share))
     took_ns = {p.variant: {p.executor: p.quantile_ns(p.batch_sizes[0], 0.5)} for p in profiles}
-    found = judgements(judge, family.variants, measured, took_ns, _now_ms(), keep_all=keep_all)
+    found = accuracy_reports(
+        judge, family.variants, measured, took_ns, _now_ms(), keep_all=keep_all
+    )
     if not interrupted:
         asyncio.run(_remember(config, family, found))
     remarks = (*judge.remarks, *_problems(judge))
@@ -229,7 +231,7 @@ async def _remember(
 ) -> None:
     storage = await Storage.open(config.storage.file)
     try:
-        storage.save_judgements(family.name, family.sha256, found)
+        storage.save_accuracy_reports(family.name, family.sha256, found)
     finally:
         await storage.close()
 

@@ -118,7 +118,7 @@ class App:
         """What people were last told of the database."""
         self._chronicle: Chronicle | None = None
         self._remembering: Remembering | None = None
-        self._workshop: ModelJobs | None = None
+        self._model_jobs: ModelJobs | None = None
         self._stand_ins: StandIns | None = None
 
     @property
@@ -181,11 +181,11 @@ class App:
                 self._box.note("warning", f"what was set for {known.camera} is damaged: {error}")
         self._tell_not_kept()
         states = StateCache(self._box, self.lag)
-        self._workshop = ModelJobs(config, self._box, storage)
+        self._model_jobs = ModelJobs(config, self._box, storage)
         feed = Feed(self._box)
         self._server = Server(
             WebContext(
-                self._box, config, storage, self.lag, self.journal, states, feed, self._workshop
+                self._box, config, storage, self.lag, self.journal, states, feed, self._model_jobs
             )
         )
         await self._server.start(config.server.host, config.server.port)
@@ -435,9 +435,9 @@ class App:
         """Answer what runs, say goodbye to cameras, and close everything. Idempotent."""
         if self._box is not None:
             self._box.not_ready_because = "stopping"
-        if self._workshop is not None:
-            await self._workshop.jobs.stop()
-            self._workshop = None
+        if self._model_jobs is not None:
+            await self._model_jobs.jobs.stop()
+            self._model_jobs = None
         if self._stand_ins is not None:
             await self._stand_ins.stop()
             self._stand_ins = None

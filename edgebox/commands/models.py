@@ -115,7 +115,7 @@ def import_models(
 
         overrides = {"inference.profile_s": profile_s} if profile_s >= 1 else {}
         config = load(config_file, overrides)
-        wishes = ImportOptions(
+        import_options = ImportOptions(
             name=name,
             labels=None if labels is None else read_labels(labels),
             sizes_px=None if sizes is None else parse_sizes(sizes),
@@ -130,7 +130,7 @@ def import_models(
             imported = import_family(
                 files,
                 config.inference.models_folder,
-                wishes,
+                import_options,
                 taken=[family.name for family in there],
                 ask=None if as_json or not sys.stdin.isatty() else _ask,
                 progress=progress,
@@ -215,8 +215,8 @@ def _variant_documents(
             "height_px": variant.height_px,
             "file": family.files[variant.name].path.name,
             "accuracy": (None if variant.name in family.accuracy_assumed else variant.accuracy),
-            "set_aside": family.set_aside(variant.name),
-            "judgement": _judgement_document(family.judgements.get(variant.name)),
+            "dominated": family.dominated(variant.name),
+            "accuracy_report": _judgement_document(family.accuracy_reports.get(variant.name)),
         }
         timed = [profile for profile in profiles if profile.variant == variant.name]
         if timed:
@@ -354,7 +354,7 @@ def _print_family(document: dict[str, Any]) -> None:
 def _print_variants(document: dict[str, Any]) -> None:
     """Print a family's variants as a table and, where their times are known, as a plot."""
     variants = document["variants"]
-    judged = next((row["judgement"] for row in variants if row["judgement"]), None)
+    judged = next((row["accuracy_report"] for row in variants if row["accuracy_report"]), None)
     kind = judged["kind"] if judged else "mAP"
     rows = [
         (
@@ -362,11 +362,11 @@ def _print_variants(document: dict[str, Any]) -> None:
             f"{row['width_px']} x {row['height_px']}",
             _accuracy_cell(row),
             f"{_single_ms(row):.1f}" if "p50_ms" in row else "",
-            "set aside" if row["set_aside"] else "",
+            "set aside" if row["dominated"] else "",
         )
         for row in variants
     ]
-    columns = 5 if any(row["set_aside"] for row in variants) else 4
+    columns = 5 if any(row["dominated"] for row in variants) else 4
     headings = ("variant", "px", kind, "p50 ms", "note")[:columns]
     out.print(table("", headings, [row[:columns] for row in rows]))
     if judged:
@@ -376,11 +376,11 @@ def _print_variants(document: dict[str, Any]) -> None:
             markup=False,
         )
     for row in variants:
-        if row["set_aside"]:
+        if row["dominated"]:
             offered = ", offered all the same (keep_all)" if document["keep_all"] else ""
-            out.print(f"  {row['name']}: {row['set_aside']}{offered}", markup=False)
+            out.print(f"  {row['name']}: {row['dominated']}{offered}", markup=False)
     points = [
-        (_single_ms(row), row["accuracy"], "x" if row["set_aside"] else "●")
+        (_single_ms(row), row["accuracy"], "x" if row["dominated"] else "●")
         for row in variants
         if "p50_ms" in row and row["accuracy"] is not None
     ]
@@ -392,7 +392,9 @@ def _print_variants(document: dict[str, Any]) -> None:
 def _accuracy_cell(row: dict[str, Any]) -> str:
     if row["accuracy"] is None:
         return "not measured"
-    error = f" ± {2 * row['judgement']['standard_error']:.3f}" if row["judgement"] else ""
+    error = (
+        f" ± {2 * row['accuracy_report']['standard_error']:.3f}" if row["accuracy_report"] else ""
+    )
     return f"{row['accuracy']:.3f}{error}"
 
 

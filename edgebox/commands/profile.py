@@ -148,10 +148,10 @@ def _document(found: "Assessment", kept: bool) -> dict[str, Any]:
                 "accuracy": round(each.accuracy, 4),
                 "standard_error": round(each.error, 4),
                 "p50_ms": round(took[name] / 1e6, 2),
-                "set_aside": each.set_aside,
+                "dominated": each.dominated,
                 **{key: round(value, 4) for key, value in each.details.items()},
             }
-            for name, each in found.judgements.items()
+            for name, each in found.accuracy_reports.items()
         ],
     }
 
@@ -166,7 +166,7 @@ def _print(found: "Assessment", kept: bool) -> None:
             f"{row['accuracy']:.3f} ± {2 * row['standard_error']:.3f}",
             *(f"{row[key]:.3f}" if key in row else "-" for key in shown),
             f"{row['p50_ms']:.1f}",
-            "set aside" if row["set_aside"] else "",
+            "set aside" if row["dominated"] else "",
         )
         for row in document["variants"]
     ]
@@ -174,8 +174,8 @@ def _print(found: "Assessment", kept: bool) -> None:
     title = f"{kind} on {document['pictures']} pictures of {document['source']}"
     out.print(table(title, ("variant", found.judge.kind, *shown, "p50 ms", ""), rows))
     for row in document["variants"]:
-        if row["set_aside"]:
-            out.print(f"{row['name']} is set aside: {row['set_aside']}", markup=False)
+        if row["dominated"]:
+            out.print(f"{row['name']} is set aside: {row['dominated']}", markup=False)
     for remark in found.remarks:
         out.print(f"note: {remark}", markup=False, soft_wrap=True)
     if found.interrupted:

@@ -66,7 +66,7 @@ class AccuracyReport:
     """What the pictures were: a data set, a video, a camera."""
     pictures: int
     measured_at_ms: int
-    set_aside: str = ""
+    dominated: str = ""
     """Why it is not offered to the planner; empty: it is."""
     details: Mapping[str, float] = field(default_factory=dict)
     """Further figures: mAP50, mAP75, small, medium, large; precision and recall for F1."""

@@ -1,4 +1,4 @@
-"""What a happening is: news of a camera or the box that programs outside want. Pure data."""
+"""What a notification is: news of a camera or the box that programs outside want. Pure data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -162,11 +162,11 @@ class NotificationDispatcher:
     def _tell(self, happened: list[Notification]) -> None:
         box = self._box
         assert box is not None
-        for happening in happened:
+        for notification in happened:
             self._events += 1
-            ago_ms = (time.monotonic_ns() - happening.at_ns) // 1_000_000
+            ago_ms = (time.monotonic_ns() - notification.at_ns) // 1_000_000
             event = written(
-                happening,
+                notification,
                 f"evt_{self._run_id}_{self._events}",
                 box.name,
                 time.time_ns() // 1_000_000 - ago_ms,

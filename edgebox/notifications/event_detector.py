@@ -1,7 +1,7 @@
 """Decides which events happen: detections that come and go, cameras, deadlines.
 
 Told of every answered frame and, about twice a second, of what the box counts. Instants come in,
-happenings go out. Pure: no clock, no I/O.
+notifications go out. Pure: no clock, no I/O.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -71,7 +71,10 @@ class MqttBroker:
 
     def put(self, event: Event) -> None:
         """Let an event go out; that the box comes and goes `availability` tells."""
-        if event.happening.kind not in (NotificationType.BOX_ONLINE, NotificationType.BOX_OFFLINE):
+        if event.notification.kind not in (
+            NotificationType.BOX_ONLINE,
+            NotificationType.BOX_OFFLINE,
+        ):
             self._queue.put(event)
 
     def retain(self, topic: str, payload: str | bytes) -> None:
@@ -186,7 +189,7 @@ class MqttBroker:
                 await self._tell_states(client)
                 event = self._queue.head()
                 if event is not None:
-                    camera = event.happening.camera
+                    camera = event.notification.camera
                     topic = self.topics.box_event if camera is None else self.topics.event(camera)
                     await client.publish(topic, event.body, qos=1)
                     self._queue.done(sent=True)

@@ -9,31 +9,31 @@ from edgebox.domain.notifications import Notification
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A happening with its name, as destinations get it."""
+    """A notification with its name, as destinations get it."""
 
     id: str
     """Unique among all boxes and starts: an event that comes twice is told by it."""
-    happening: Notification
+    notification: Notification
     body: bytes
 
 
-def written(happening: Notification, event_id: str, box: str, at_ms: int) -> Event:
-    """Write down a happening.
+def written(notification: Notification, event_id: str, box: str, at_ms: int) -> Event:
+    """Write down a notification.
 
     Args:
-        happening: what happened.
+        notification: what happened.
         event_id: unique.
         box: what people call this box.
         at_ms: when it happened, Unix milliseconds.
     """
     document: dict[str, object] = {
         "id": event_id,
-        "type": happening.kind.value,
+        "type": notification.kind.value,
         "at_ms": at_ms,
         "box_name": box,
     }
-    if happening.camera is not None:
-        document["camera"] = happening.camera
-    if happening.label is not None:
-        document["label"] = happening.label
-    return Event(event_id, happening, orjson.dumps(document | dict(happening.details)))
+    if notification.camera is not None:
+        document["camera"] = notification.camera
+    if notification.label is not None:
+        document["label"] = notification.label
+    return Event(event_id, notification, orjson.dumps(document | dict(notification.details)))

@@ -59,16 +59,18 @@ class Webhook:
 
     def put(self, event: Event) -> None:
         """Let an event go out if this address wants its kind."""
-        if self._wants(event.happening):
+        if self._wants(event.notification):
             self._queue.put(event)
 
-    def _wants(self, happening: Notification) -> bool:
+    def _wants(self, notification: Notification) -> bool:
         wanted = self._parameters
-        if wanted.events and happening.kind not in wanted.events:
+        if wanted.events and notification.kind not in wanted.events:
             return False
-        if happening.camera is not None and not matches(happening.camera, wanted.cameras):
+        if notification.camera is not None and not matches(notification.camera, wanted.cameras):
             return False
-        return happening.label is None or not wanted.classes or happening.label in wanted.classes
+        return (
+            notification.label is None or not wanted.classes or notification.label in wanted.classes
+        )
 
     async def stop(self, patience_s: float) -> None:
         """Send what waits if that works at once, and end."""
@@ -109,7 +111,7 @@ class Webhook:
                 self._queue.done(sent=False)
                 return
             self._health.failed(why)
-            age_s = time.monotonic() - event.happening.at_ns / 1e9
+            age_s = time.monotonic() - event.notification.at_ns / 1e9
             if age_s > self._parameters.give_up_s:
                 self._health.lost("expired", f"it waited for {age_s:.0f} s: {why}")
                 self._queue.done(sent=False)

@@ -64,12 +64,12 @@ class Adaptation:
         self,
         parameters: SchedulerParameters,
         ladders: Ladders,
-        homes: ExecutorAffinity,
+        affinity: ExecutorAffinity,
         times: ExecutionTimes,
     ) -> None:
         self._parameters = parameters
         self._ladders = ladders
-        self._homes = homes
+        self._affinity = affinity
         self._latencies = times.latencies
         self._calibration = times.calibration
         self._expectations = times.expectations
@@ -197,7 +197,7 @@ class Adaptation:
     def planned(self, plan: Plan, now_ns: int) -> list[Advise]:
         """Put a plan into force; what it says of cameras that changed meanwhile is void."""
         asked, self._in_snapshot = self._in_snapshot, None
-        self._homes.planned(plan.groups)
+        self._affinity.planned(plan.groups)
         if asked is not None:
             self._took_ns = now_ns - self._planned_ns
         out: list[Advise] = []
@@ -271,7 +271,7 @@ class Adaptation:
             profiles=self._profiles,
             slowdown=self._latencies.slowdowns,
             fixed_ns=self._calibration.fixed_ns,
-            groups=self._homes.groups,
+            groups=self._affinity.groups,
             others=self._others,
             applications=self._expectations.learned(
                 (c.camera.app for c in self.cameras.values()), self._profiles

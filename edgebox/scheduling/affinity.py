@@ -53,7 +53,7 @@ class ExecutorAffinity:
             for executor, group in self._group_of.items()
         }
 
-    def foreign(self, executor: ExecutorId) -> Excluded:
+    def non_affine(self, executor: ExecutorId) -> Excluded:
         """Return the variants whose home is elsewhere."""
         return self._foreign.get(executor, NONE)
 
@@ -81,15 +81,15 @@ class ExecutorAffinity:
             executor: it was asked for a batch of its own already, as were all idle ones.
             ready: how many requests wait for each variant, by application.
         """
-        foreign = self.foreign(executor)
-        if not any(ready.get(variant) for variant in foreign):
+        non_affine = self.non_affine(executor)
+        if not any(ready.get(variant) for variant in non_affine):
             return None
         own = self._group_of[executor]
         if any(ready.get(variant) for variant in own.variants):
             return None
         lent_ns = own.steal_budget_ns - self._latencies.overhead_ns(executor)
         return frozenset(
-            v for v in foreign if self._takes_ns(executor, v, ready.get(v, {})) > lent_ns
+            v for v in non_affine if self._takes_ns(executor, v, ready.get(v, {})) > lent_ns
         )
 
     def _takes_ns(

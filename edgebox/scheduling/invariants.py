@@ -73,7 +73,9 @@ def _check_running(scheduler: Scheduler) -> None:
             _require(0 < len(batch.infer.requests) <= size, "a batch is empty or overfull")
         for member in batch.infer.requests:
             runs_on = ledger.live[member].variant
-            _require(runs_on == batch.infer.variant, f"request {member} runs on a foreign variant")
+            _require(
+                runs_on == batch.infer.variant, f"request {member} runs on a non_affine variant"
+            )
 
 
 def _check_sampling(scheduler: Scheduler) -> None:

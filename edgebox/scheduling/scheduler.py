@@ -47,8 +47,8 @@ class Scheduler:
         self._times = times = ExecutionTimes(parameters)
         self._trials = Trials(parameters, times.expectations)
         self._ladders = Ladders(times.latencies)
-        self._homes = ExecutorAffinity(times.latencies, times.expectations)
-        self._adaptation = Adaptation(parameters, self._ladders, self._homes, times)
+        self._affinity = ExecutorAffinity(times.latencies, times.expectations)
+        self._adaptation = Adaptation(parameters, self._ladders, self._affinity, times)
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
         )
@@ -172,7 +172,7 @@ class Scheduler:
     @property
     def groups(self) -> tuple[Group, ...]:
         """Executors that work apart, by the plan in force; empty: none do."""
-        return self._homes.groups
+        return self._affinity.groups
 
     def snapshot(self, now_ns: int) -> PlanningSnapshot:
         """Return what planning may know now, for questions beside its plans."""
@@ -327,10 +327,10 @@ class Scheduler:
         self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
         if self._residency.memories and not self._stopping:
             in_use = self._ledger.variants | self._sampling.variants
-            cameras = self._homes.shares(self._residency.memories, self._adaptation.wanted)
+            cameras = self._affinity.shares(self._residency.memories, self._adaptation.wanted)
             self._out += self._residency.planned(cameras, in_use, self._now_ns)
             self._ladders.refresh()
-            self._homes.refresh()
+            self._affinity.refresh()
 
     # Resources
 
@@ -363,7 +363,7 @@ class Scheduler:
 
     def _resources_changed(self) -> None:
         self._ladders.refresh()
-        self._homes.refresh()
+        self._affinity.refresh()
         profiles = {executor: self._times.latencies.known(executor) for executor in self._executors}
         self._out.extend(self._adaptation.resources_changed(profiles, self._now_ns))
 
@@ -409,10 +409,10 @@ class Scheduler:
         if not self._ledger.waiting:
             return
         for executor in self._idle():
-            self._start(executor, self._homes.foreign(executor))
-        if self._homes.groups:
+            self._start(executor, self._affinity.non_affine(executor))
+        if self._affinity.groups:
             for executor in self._idle():
-                unsafe = self._homes.unsafe(executor, self._ledger.ready)
+                unsafe = self._affinity.unsafe(executor, self._ledger.ready)
                 if unsafe is not None:
                     self._start(executor, unsafe)
         self._try()
@@ -424,7 +424,7 @@ class Scheduler:
             return
         for executor in self._idle():
             row = self._times.latencies.row(executor, live.variant)
-            if row is not None and live.variant not in self._homes.foreign(executor):
+            if row is not None and live.variant not in self._affinity.non_affine(executor):
                 self._trials.started(BatchId(self._next_batch), self._now_ns)
                 self._infer(executor, Batch(live.variant, (live.request.id,), row.sizes[0]))
                 return

@@ -189,18 +189,21 @@ class Storage:
                 fingerprint, executor, variant, neighbours, interference, now_ms,
             )  # fmt: skip
 
-    def save_judgements(
-        self, family: FamilyName, content: str, judgements: Mapping[VariantName, AccuracyReport]
+    def save_accuracy_reports(
+        self,
+        family: FamilyName,
+        content: str,
+        accuracy_reports: Mapping[VariantName, AccuracyReport],
     ) -> None:
         """Replace what is known about a family's variants; `content` is its files' checksum."""
-        self._writer.record("DELETE FROM judgements WHERE family = ?", family)
-        for variant, found in judgements.items():
+        self._writer.record("DELETE FROM accuracy_reports WHERE family = ?", family)
+        for variant, found in accuracy_reports.items():
             self._writer.record(
-                "INSERT INTO judgements (family, variant, content, kind, accuracy, error, source,"
-                " pictures, measured_at_ms, set_aside, details)"
+                "INSERT INTO accuracy_reports (family, variant, content, kind, accuracy, error,"
+                " source, pictures, measured_at_ms, dominated, details)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 family, variant, content, found.kind, found.accuracy, found.error, found.source,
-                found.pictures, found.measured_at_ms, found.set_aside, _json(found.details),
+                found.pictures, found.measured_at_ms, found.dominated, _json(found.details),
             )  # fmt: skip
 
     def record_camera(self, camera: CameraId, hello: dict[str, Any]) -> None:
@@ -281,16 +284,16 @@ class Storage:
         )
         return await self.load_profiles(rows[0][0]) if rows else []
 
-    async def load_judgements(
+    async def load_accuracy_reports(
         self, family: FamilyName, content: str
     ) -> dict[VariantName, AccuracyReport]:
         """Return what is known about a family's variants, if its files are still the same."""
         rows = await self._rows(
-            "SELECT variant, kind, accuracy, error, source, pictures, measured_at_ms, set_aside,"
-            " details FROM judgements WHERE family = ? AND content = ?",
+            "SELECT variant, kind, accuracy, error, source, pictures, measured_at_ms, dominated,"
+            " details FROM accuracy_reports WHERE family = ? AND content = ?",
             family, content,
         )  # fmt: skip
-        return dict(sound(rows, _judgement, "judgements of variants", 0))
+        return dict(sound(rows, _accuracy_report, "accuracy reports of variants", 0))
 
     async def cameras(self) -> list[CameraRecord]:
         """Return every camera the box has met, the last seen first."""
@@ -397,8 +400,8 @@ def _camera(row: Sequence[Any]) -> CameraRecord:
     )
 
 
-def _judgement(row: Sequence[Any]) -> tuple[VariantName, AccuracyReport]:
-    variant, kind, accuracy, error, source, pictures, measured_at_ms, set_aside, details = row
+def _accuracy_report(row: Sequence[Any]) -> tuple[VariantName, AccuracyReport]:
+    variant, kind, accuracy, error, source, pictures, measured_at_ms, dominated, details = row
     if not 0 <= accuracy <= 1 or not 0 <= error <= 1:
         raise ValueError(f"accuracy {accuracy!r} +- {error!r}")
     return VariantName(variant), AccuracyReport(
@@ -408,7 +411,7 @@ def _judgement(row: Sequence[Any]) -> tuple[VariantName, AccuracyReport]:
         source=source,
         pictures=pictures,
         measured_at_ms=measured_at_ms,
-        set_aside=set_aside,
+        dominated=dominated,
         details=object_of(details),
     )
 

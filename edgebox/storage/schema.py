@@ -170,6 +170,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (fingerprint, executor, variant)
         ) WITHOUT ROWID""",
     ),
+    (
+        "ALTER TABLE judgements RENAME TO accuracy_reports",
+        "ALTER TABLE accuracy_reports RENAME COLUMN set_aside TO dominated",
+    ),
 )
 
 

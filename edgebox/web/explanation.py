@@ -1,4 +1,4 @@
-"""GET /v1/cameras/{id}/considered: what the planner weighs for one camera. docs/http-api.md."""
+"""GET /v1/cameras/{id}/explanation: what the planner weighs for one camera. docs/http-api.md."""
 
 import asyncio
 from typing import Any, get_args
@@ -70,7 +70,7 @@ _OPTION = Schema(
 ROUTES = (
     Route(
         method="GET",
-        path="/v1/cameras/{id}/considered",
+        path="/v1/cameras/{id}/explanation",
         answer=_considered,
         summary="Every size the planner considers for a camera, and its verdict",
         parameters=(_ID,),

@@ -94,7 +94,7 @@ class Feed:
             if not subscription.wants(camera.id, outcome, now_ns):
                 continue
             asked = subscription.filter
-            key = (asked.form, asked.classes, asked.score_min, asked.empty)
+            key = (asked.result_format, asked.classes, asked.score_min, asked.empty)
             if key not in written:
                 written[key] = self._written(camera, frame, ending, asked, now_ns)
             message = written[key]
@@ -128,7 +128,7 @@ class Feed:
         document["variant"] = ending.variant
         document["timing_ms"] = timing_ms(ending.timing)
         size_px = (frame.source_width_px, frame.source_height_px)
-        document |= in_form(asked.form, found, labels, size_px, image_id=frame.number)
+        document |= in_form(asked.result_format, found, labels, size_px, image_id=frame.number)
         return orjson.dumps(document)
 
 

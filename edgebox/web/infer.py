@@ -51,10 +51,10 @@ _BOXES = Choice(
     "boxes",
     ("xyxy", "xywh"),
     None,
-    "Two corners, the default, or the first and width and height; only for form=native",
+    "Two corners, the default, or the first and width and height; only for format=native",
 )
 _FORM = Choice(
-    "form", RESULT_FORMATS, RESULT_FORMATS[0], "In whose words: ours, COCO's, or supervision's"
+    "format", RESULT_FORMATS, RESULT_FORMATS[0], "In whose words: ours, COCO's, or supervision's"
 )
 _IMAGE_ID = Integer("image_id", 0, 2**53 - 1, 0, "What COCO's form calls the picture")
 
@@ -63,7 +63,7 @@ async def _infer(site: WebContext, request: web.Request) -> web.Response:
     box = site.box
     deadline_ms = _DEADLINE.read(request)
     score_min = _SCORE_MIN.read(request)
-    form, boxes = _forms(request)
+    result_format, boxes = _forms(request)
     image_id = _IMAGE_ID.read(request)
     family = _family(box, request)
     app = _APP.read(request) or ONE_SHOT_APP
@@ -80,12 +80,12 @@ async def _infer(site: WebContext, request: web.Request) -> web.Response:
         "timing_ms": timing_ms(found.timing),
     }
     told = found.detections.above(score_min)
-    document = in_form(form, told, family.labels, picture_px, image_id=image_id)
-    if form == "coco":
+    document = in_form(result_format, told, family.labels, picture_px, image_id=image_id)
+    if result_format == "coco":
         document |= {"categories": coco_categories(family.labels), "info": about}
     else:
         document |= about
-    if form == "native" and boxes == "xywh":
+    if result_format == "native" and boxes == "xywh":
         document["detections"] = answer_detections(told, family.labels, boxes, score_min)
     return json_response(document)
 
@@ -94,13 +94,13 @@ def _forms(request: web.Request) -> tuple[ResultFormat, BoxForm]:
     """Return whose words the answer is in, and how its boxes are written.
 
     Raises:
-        InvalidInputError: no such form, or boxes for one that has its own.
+        InvalidInputError: no such result_format, or boxes for one that has its own.
     """
-    form = cast(ResultFormat, _FORM.read(request))
+    result_format = cast(ResultFormat, _FORM.read(request))
     boxes = cast(BoxForm | None, _BOXES.read(request))
-    if form != "native" and boxes is not None:
-        raise InvalidInputError(f"boxes is for form=native; {form} has boxes of its own")
-    return form, boxes or "xyxy"
+    if result_format != "native" and boxes is not None:
+        raise InvalidInputError(f"boxes is for format=native; {result_format} has boxes of its own")
+    return result_format, boxes or "xyxy"
 
 
 def _family(box: Box, request: web.Request) -> Family:

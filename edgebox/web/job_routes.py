@@ -52,12 +52,12 @@ _LICENCE = Text("licence", "Its licence; what the file says of it if not given")
 
 
 async def _jobs(site: WebContext, request: web.Request) -> web.Response:
-    return json_response({"jobs": [_document(job) for job in site.workshop.jobs.all]})
+    return json_response({"jobs": [_document(job) for job in site.model_jobs.jobs.all]})
 
 
 async def _job(site: WebContext, request: web.Request) -> web.Response:
     number = _ID.read(request)
-    for job in site.workshop.jobs.all:
+    for job in site.model_jobs.jobs.all:
         if str(job.id) == number:
             return json_response(_document(job))
     raise UnknownNameError(f"there is no job {number!r}; GET /v1/jobs lists those there are")
@@ -70,7 +70,7 @@ async def _measure(site: WebContext, request: web.Request) -> web.Response:
         raise UnknownNameError(
             f"no model family {name!r}; there are {', '.join(site.box.families)}"
         )
-    return json_response(_document(site.workshop.measure(family)), 202)
+    return json_response(_document(site.model_jobs.measure(family)), 202)
 
 
 async def _import(site: WebContext, request: web.Request) -> web.Response:
@@ -85,7 +85,7 @@ async def _import(site: WebContext, request: web.Request) -> web.Response:
         layout=_LAYOUT.read(request),
         licence=licence,
     )
-    return json_response(_document(await site.workshop.import_model(upload)), 202)
+    return json_response(_document(await site.model_jobs.import_model(upload)), 202)
 
 
 async def _chunks(request: web.Request, most: int) -> AsyncIterator[bytes]:

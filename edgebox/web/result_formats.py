@@ -18,7 +18,7 @@ RESULT_FORMATS: tuple[ResultFormat, ...] = ("native", "coco", "supervision")
 
 
 def in_form(
-    form: ResultFormat,
+    result_format: ResultFormat,
     found: Detections,
     labels: tuple[str, ...],
     size_px: tuple[int, int],
@@ -28,19 +28,19 @@ def in_form(
     """Return the fields that say what was found, best first.
 
     Args:
-        form: whose words.
+        result_format: whose words.
         found: everything that is to be told.
         labels: names of the labels, by number.
         size_px: (width, height) of the picture that the boxes are on.
         image_id: what COCO's form calls the picture.
     """
     width_px, height_px = size_px
-    if form == "coco":
+    if result_format == "coco":
         return {
             "images": [{"id": image_id, "width": width_px, "height": height_px}],
             "annotations": _coco_annotations(found, labels, image_id),
         }
-    if form == "supervision":
+    if result_format == "supervision":
         return {
             "image": {"width": width_px, "height": height_px},
             "predictions": _predictions(found, labels),

@@ -47,7 +47,7 @@ _MAX_HZ = Number(
     "max_hz", RATE_MIN_HZ, RATE_MAX_HZ, None, "At most so many results a second and camera"
 )
 _FORM = Choice(
-    "form", RESULT_FORMATS, RESULT_FORMATS[0], "In whose words: ours, COCO's, or supervision's"
+    "format", RESULT_FORMATS, RESULT_FORMATS[0], "In whose words: ours, COCO's, or supervision's"
 )
 _EMPTY = Choice("empty", ("true", "false"), "true", "Also results on which nothing is left")
 
@@ -81,7 +81,7 @@ def _wanted(request: web.Request) -> Filter:
         "classes": list(_CLASSES.read(request)),
         "score_min": _SCORE_MIN.read(request),
         "outcomes": list(_OUTCOMES.read(request)),
-        "form": _FORM.read(request),
+        "format": _FORM.read(request),
         "empty": _EMPTY.read(request) == "true",
     }
     max_hz = _MAX_HZ.read(request)

@@ -109,6 +109,6 @@ class WebContext:
     journal: Journal
     states: StateCache
     feed: Feed
-    workshop: ModelJobs
+    model_jobs: ModelJobs
     connections: set[Connection] = field(default_factory=set)
     """Open WebSockets and streams of events; a route adds its own, and takes it away at its end."""

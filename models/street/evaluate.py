@@ -1,4 +1,4 @@
-"""Owns the judgement of an exported detector on held-out scenes, one input size at a time.
+"""Owns the accuracy_report of an exported detector on held-out scenes, one input size at a time.
 
 The path is a camera's: render 1280x720, shrink to the canvas, JPEG, decode, infer.
 """

@@ -36,11 +36,11 @@ async def test_new_times_of_an_executor_that_was_lost_do_not_bring_it_back() -> 
     bench = Bench(ManualExecutor(), opener=opener)
     old, new = profile(416), profile(416).scaled(2)
     box = SimpleNamespace(driver=bench.driver, profiles={CPU: {old.variant: old}})
-    workshop = ModelJobs(load(None, {}), cast(Box, box), cast(Storage, None))
+    model_jobs = ModelJobs(load(None, {}), cast(Box, box), cast(Storage, None))
     bench.driver.feed(ExecutorHung(CPU))
     of = bench.driver.scheduler.supervised[CPU]
     assert of.state is ExecutorState.OPENING
-    await workshop._use(CPU, [new])
+    await model_jobs._use(CPU, [new])
     assert of.state is ExecutorState.OPENING
     assert box.profiles[CPU][new.variant] == new, "it is opened with them"
     go_on.set()

@@ -12,7 +12,8 @@ import aiohttp
 import pytest
 from PIL import Image
 
-from edgebox.app.composition import App, accuracy_measurement
+from edgebox.app import accuracy_measurement
+from edgebox.app.composition import App
 from edgebox.app.startup import family_folders
 from edgebox.commands.console import scatter
 from edgebox.config.config_file import load
@@ -81,8 +82,8 @@ async def test_map_is_measured_kept_listed_and_served(
     listed = (await edgebox(tmp_path, "models", "list", "--json", *flags)).json()
     for row in listed["families"][0]["variants"]:
         assert round(row["accuracy"], 4) == by_name[row["name"]]["accuracy"]
-        assert row["judgement"]["kind"] == "mAP"
-        assert row["judgement"]["mAP50"] == by_name[row["name"]]["mAP50"]
+        assert row["accuracy_report"]["kind"] == "mAP"
+        assert row["accuracy_report"]["mAP50"] == by_name[row["name"]]["mAP50"]
         assert row["p50_ms"]["1"] == by_name[row["name"]]["p50_ms"]
     text = (await edgebox(tmp_path, "models", "list", *flags)).out
     assert f"± two standard errors on {SCENES} pictures of {streets.name}" in text
@@ -106,14 +107,14 @@ async def test_what_is_set_aside_is_not_offered(tmp_path: Path, database: Path) 
     await app.stop()
     aside = AccuracyReport("mAP", 0.4, 0.01, "yard", 500, 1, "street-256 is as good")
     storage = await Storage.open(database)
-    storage.save_judgements(family.name, family.sha256, {VariantName("street-608"): aside})
+    storage.save_accuracy_reports(family.name, family.sha256, {VariantName("street-608"): aside})
     await storage.close()
     app = App(load(None, settings(database)))
     await app.start()
     try:
         family = app.box.families[family.name]
         assert family.variants[-1].accuracy == 0.4
-        assert family.set_aside(family.variants[-1].name) == "street-256 is as good"
+        assert family.dominated(family.variants[-1].name) == "street-256 is as good"
         assert family.offered == family.variants[:-1]
         snapshot = app.box.driver.scheduler.snapshot(app.box.driver.clock_ns())
         assert set(snapshot.variants) == set(family.offered)
@@ -157,7 +158,7 @@ async def test_the_first_ctrl_c_gives_what_there_is(
     assert "of 2000 pictures; nothing is kept" in " ".join(ended.out.split())
     assert "street-608" in ended.out
     listed = (await edgebox(tmp_path, "models", "list", "--json", *flags)).json()
-    assert {row["judgement"] is None for row in listed["families"][0]["variants"]} == {True}
+    assert {row["accuracy_report"] is None for row in listed["families"][0]["variants"]} == {True}
 
 
 async def connected(url: str, camera: str) -> None:
@@ -259,7 +260,7 @@ async def test_a_memory_limit_holds_while_accuracy_is_measured(
         judge = AgainstLabels(accuracy_measurement.read_dataset(streets), family)
         return accuracy_measurement.assess(
             config, family, judge, lambda *_: None, lambda: False
-        ).judgements
+        ).accuracy_reports
 
     whole = await asyncio.to_thread(judged)
     assert most == len(SIZES_PX)

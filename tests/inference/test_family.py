@@ -149,9 +149,9 @@ def test_judgements_are_taken_for_known_variants_and_end_the_guess(tmp_path: Pat
     assert [variant.accuracy for variant in judged.variants] == [1.0, 0.7]
     assert family.accuracy_assumed == {large}
     assert not judged.accuracy_assumed
-    assert (judged.set_aside(small), judged.set_aside(large)) == ("", "another is as good")
+    assert (judged.dominated(small), judged.dominated(large)) == ("", "another is as good")
     assert [variant.name for variant in judged.offered] == [small]
     assert judged.sha256 == family.sha256
     kept = read_manifest(written(tmp_path, "keep_all = true\n" + text)).judged({large: found})
     assert kept.offered == kept.variants
-    assert kept.set_aside(large) == "another is as good"
+    assert kept.dominated(large) == "another is as good"

@@ -16,8 +16,10 @@ def test_the_example_of_the_page_is_what_is_written() -> None:
     (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     example = json.loads(text)
     details = {key: example[key] for key in ("count", "score", "box")}
-    happening = Notification(NotificationType.DETECTION, 0, CameraId("gate-2"), "person", details)
-    event = written(happening, example["id"], "edgebox", example["at_ms"])
+    notification = Notification(
+        NotificationType.DETECTION, 0, CameraId("gate-2"), "person", details
+    )
+    event = written(notification, example["id"], "edgebox", example["at_ms"])
     assert list(json.loads(event.body).items()) == list(example.items())
 
 

@@ -24,8 +24,8 @@ Notes = list[tuple[str, str]]
 
 
 def event(number: int, kind: NotificationType = NotificationType.DETECTION, **more: Any) -> Event:
-    happening = Notification(kind, time.monotonic_ns(), **more)
-    return written(happening, f"evt_{number}", "box", 1_790_000_000_000 + number)
+    notification = Notification(kind, time.monotonic_ns(), **more)
+    return written(notification, f"evt_{number}", "box", 1_790_000_000_000 + number)
 
 
 @contextlib.asynccontextmanager

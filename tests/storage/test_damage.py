@@ -73,9 +73,9 @@ async def test_a_damaged_judgement_is_nobodys(
     storage: Storage, tmp_path: Path, column: str, value: object
 ) -> None:
     good = AccuracyReport("mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {})
-    storage.save_judgements(STREET, "a1", {SMALL: good, LARGE: good})
+    storage.save_accuracy_reports(STREET, "a1", {SMALL: good, LARGE: good})
     await storage.flush()
-    damage(tmp_path, f"UPDATE judgements SET {column} = ? WHERE variant = ?", value, SMALL)
+    damage(tmp_path, f"UPDATE accuracy_reports SET {column} = ? WHERE variant = ?", value, SMALL)
     assert await storage.load_judgements(STREET, "a1") == {LARGE: good}
 
 

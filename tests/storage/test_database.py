@@ -76,12 +76,12 @@ async def test_judgements_are_kept_for_the_same_files_only(storage: Storage) -> 
         "mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {"mAP50": 0.8}
     )
     bad = AccuracyReport("F1", 0.2, 0.1, "camera gate-2", 30, 1_790_000_000_001, "no better", {})
-    storage.save_judgements(street, "a1", {small: bad, large: good})
+    storage.save_accuracy_reports(street, "a1", {small: bad, large: good})
     await storage.flush()
     assert await storage.load_judgements(street, "a1") == {small: bad, large: good}
     assert await storage.load_judgements(street, "b2") == {}
     assert await storage.load_judgements(FamilyName("yard"), "a1") == {}
-    storage.save_judgements(street, "b2", {small: good})
+    storage.save_accuracy_reports(street, "b2", {small: good})
     await storage.flush()
     assert await storage.load_judgements(street, "a1") == {}
     assert await storage.load_judgements(street, "b2") == {small: good}

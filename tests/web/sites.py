@@ -23,7 +23,7 @@ def site_of(storage: Storage) -> WebContext:
     )
     lag = LoopLag()
     config = Config()
-    workshop = ModelJobs(config, box, storage)
+    model_jobs = ModelJobs(config, box, storage)
     return WebContext(
-        box, config, storage, lag, Journal(), StateCache(box, lag), Feed(box), workshop
+        box, config, storage, lag, Journal(), StateCache(box, lag), Feed(box), model_jobs
     )

@@ -22,9 +22,9 @@ export interface Variant {
   /** Milliseconds by executor and batch size, one for each of the list's quantiles. */
   profiles: Readonly<Record<string, Readonly<Record<string, readonly number[]>>>>
   /** How its accuracy was measured on this box; null: it is the file's own. */
-  judgement: AccuracyReport | null
+  accuracy_report: AccuracyReport | null
   /** Why no camera is given it; null: it is offered. */
-  set_aside: string | null
+  dominated: string | null
   /** The executors that could run it at once. */
   in_memory: readonly string[]
 }

@@ -19,7 +19,7 @@ from edgebox.domain.model_family import AccuracyReport, ExecutorId, Variant, Var
 from edgebox.inference.accuracy import coco_tool
 from edgebox.inference.accuracy.inference_run import Fetch, Predictions
 from edgebox.inference.accuracy.labelled import Dataset, fitted
-from edgebox.inference.accuracy.pruning import Weighed, set_aside
+from edgebox.inference.accuracy.pruning import Weighed, dominated
 from edgebox.inference.family import Family
 from edgebox.media.sources import read_picture
 from edgebox.vision.average_precision import (
@@ -270,7 +270,7 @@ def _weights(pictures: int) -> NDArray[np.int64]:
     return resamples(np.random.default_rng(_SEED), pictures, RESAMPLES)
 
 
-def judgements(
+def accuracy_reports(
     judge: Judge,
     variants: Sequence[Variant],
     measured: Mapping[VariantName, Measured],
@@ -299,7 +299,7 @@ def judgements(
         )
         for variant in variants
     ]
-    aside = {} if keep_all else set_aside(weighed, judge.pictures)
+    aside = {} if keep_all else dominated(weighed, judge.pictures)
     return {
         name: AccuracyReport(
             kind=judge.kind,
@@ -308,7 +308,7 @@ def judgements(
             source=judge.source,
             pictures=judge.pictures,
             measured_at_ms=now_ms,
-            set_aside=aside.get(name, ""),
+            dominated=aside.get(name, ""),
             details=found.details,
         )
         for name, found in measured.items()

@@ -46,7 +46,7 @@ class Weighed:
         return self.accuracy - other.accuracy + ERRORS * float(differences.std(ddof=1))
 
 
-def set_aside(variants: Sequence[Weighed], pictures: int) -> dict[VariantName, str]:
+def dominated(variants: Sequence[Weighed], pictures: int) -> dict[VariantName, str]:
     """Return the variants not worth keeping, and why.
 
     Of the others each is smaller, faster somewhere, or better than every other that is kept, as

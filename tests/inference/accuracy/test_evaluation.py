@@ -14,7 +14,7 @@ from edgebox.inference.accuracy.evaluation import (
     SCORE_SHOWN,
     AgainstLabels,
     ReferenceModelEvaluator,
-    judgements,
+    accuracy_reports,
 )
 from edgebox.inference.accuracy.inference_run import (
     Fetch,
@@ -157,16 +157,16 @@ def test_judgements_hold_all_that_is_known(street: Family) -> None:
     for number in range(30):
         judge.take(looked(street, number, found((NEAR, 0.9, 1)), found((NEAR, 0.9, 1))))
     took = {name: {ExecutorId("cpu/0"): ms} for name, ms in ((small, 5), (large, 9))}
-    made = judgements(judge, street.variants, judge.measured(nothing), took, 1234)
+    made = accuracy_reports(judge, street.variants, judge.measured(nothing), took, 1234)
     assert (made[large].kind, made[large].source, made[large].pictures) == ("F1", "yard.mp4", 30)
     assert made[large].measured_at_ms == 1234
-    assert made[large].set_aside.startswith("street-128 is no slower")
-    assert made[small].set_aside == ""
+    assert made[large].dominated.startswith("street-128 is no slower")
+    assert made[small].dominated == ""
     judged = street.judged(made)
     assert [variant.accuracy for variant in judged.variants] == [1.0, 1.0]
     assert [variant.name for variant in judged.offered] == [small]
     assert replace(judged, keep_all=True).offered == judged.variants
-    kept = judgements(judge, street.variants, judge.measured(nothing), took, 1, keep_all=True)
+    kept = accuracy_reports(judge, street.variants, judge.measured(nothing), took, 1, keep_all=True)
     assert street.judged(kept).offered == judged.variants
 
 

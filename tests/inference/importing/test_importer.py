@@ -34,10 +34,10 @@ def tiny_of(name: str, **changes: object) -> Tiny:
     return tiny
 
 
-def refused(tmp_path: Path, wishes: ImportOptions, *tinies: Tiny) -> str:
+def refused(tmp_path: Path, import_options: ImportOptions, *tinies: Tiny) -> str:
     paths = [written(tmp_path, tiny, f"t{at}.onnx") for at, tiny in enumerate(tinies)]
     with pytest.raises(ModelError) as caught:
-        import_family(paths, tmp_path / "data" / "models", wishes)
+        import_family(paths, tmp_path / "data" / "models", import_options)
     assert not (tmp_path / "data").exists()
     return str(caught.value)
 
@@ -74,8 +74,8 @@ def test_outputs_nobody_knows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["yolov8", "rfdetr"])
 def test_labels_of_the_wrong_length(tmp_path: Path, name: str) -> None:
-    wishes = ImportOptions(labels=(*LABELS, "boat", "cat"))
-    message = refused(tmp_path, wishes, tiny_of(name))
+    import_options = ImportOptions(labels=(*LABELS, "boat", "cat"))
+    message = refused(tmp_path, import_options, tiny_of(name))
     assert "there are 5 labels, but the model scores 3 classes" in message
 
 
@@ -112,20 +112,20 @@ def test_a_batch_that_is_merged_into_one(tmp_path: Path) -> None:
 
 
 def test_sizes_it_does_not_have(tmp_path: Path) -> None:
-    wishes = ImportOptions(labels=LABELS, sizes_px=((320, 320),))
-    assert "takes 96 x 64 px only" in refused(tmp_path, wishes, tiny_of("yolov8"))
+    import_options = ImportOptions(labels=LABELS, sizes_px=((320, 320),))
+    assert "takes 96 x 64 px only" in refused(tmp_path, import_options, tiny_of("yolov8"))
 
 
 def test_a_size_it_only_says_it_has(tmp_path: Path) -> None:
     # Its rows are those of 96 x 64 px, whatever is put in.
     tiny = tiny_of("yolox", width="w", height="h", metadata={"imgsz": "[64, 96]"})
-    wishes = ImportOptions(labels=LABELS, sizes_px=((96, 64), (320, 320)))
-    assert "gives other outputs at 320 x 320 px" in refused(tmp_path, wishes, tiny)
+    import_options = ImportOptions(labels=LABELS, sizes_px=((96, 64), (320, 320)))
+    assert "gives other outputs at 320 x 320 px" in refused(tmp_path, import_options, tiny)
 
 
 def test_a_layout_it_has_not(tmp_path: Path) -> None:
-    wishes = ImportOptions(labels=LABELS, layout=layout("rfdetr"))
-    message = refused(tmp_path, wishes, tiny_of("yolov8"))
+    import_options = ImportOptions(labels=LABELS, layout=layout("rfdetr"))
+    message = refused(tmp_path, import_options, tiny_of("yolov8"))
     assert "has not the outputs of the layout 'rfdetr'; it has output0 [1, 7, 126]" in message
 
 
@@ -230,8 +230,8 @@ def test_a_classifier_with_free_sides_gets_the_usual_one(tmp_path: Path) -> None
 def test_one_file_with_free_sides_is_several_variants(tmp_path: Path) -> None:
     path = tmp_path / "Street Cam!.onnx"
     path.write_bytes(write(tiny_of("end_to_end", width="w", height="h")))
-    wishes = ImportOptions(labels=LABELS, sizes_px=((96, 64), (128, 128)), licence="MIT")
-    result = import_family([path], tmp_path / "models", wishes)
+    import_options = ImportOptions(labels=LABELS, sizes_px=((96, 64), (128, 128)), licence="MIT")
+    result = import_family([path], tmp_path / "models", import_options)
     family = result.family
     assert result.folder == tmp_path / "models" / "street-cam"
     assert [v.name for v in family.variants] == ["street-cam-96x64", "street-cam-128"]
@@ -274,8 +274,8 @@ def test_a_name_is_given_once(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is a family 'tiny' already"):
         import_family([path], tmp_path / "models", NAMED)
     with pytest.raises(ModelError, match="there is a family 'street' already"):
-        wishes = ImportOptions(name="street", labels=LABELS)
-        import_family([path], tmp_path / "models", wishes, taken=["street"])
+        import_options = ImportOptions(name="street", labels=LABELS)
+        import_family([path], tmp_path / "models", import_options, taken=["street"])
     assert (tmp_path / "models" / "tiny" / "family.toml").read_bytes() == before
 
 

@@ -34,11 +34,11 @@ ALONE = {"rtdetr_imagenet", "hf_deformable"}
 """Layouts that look like another one, which is believed first."""
 
 
-def imported(tmp_path: Path, tiny: Tiny, wishes: ImportOptions) -> Imported:
+def imported(tmp_path: Path, tiny: Tiny, import_options: ImportOptions) -> Imported:
     """Import a tiny model."""
     file = tmp_path / "tiny.onnx"
     file.write_bytes(write(tiny))
-    return import_family([file], tmp_path / "models", wishes)
+    return import_family([file], tmp_path / "models", import_options)
 
 
 def found_by(result: Imported, pictures: tuple[NDArray[np.uint8], ...]) -> list[Detections]:

@@ -144,8 +144,8 @@ def test_one_file_serves_every_size(
     path = tmp_path / "net.onnx"
     path.write_bytes(network(columns, made, sure))
     sizes = ((128, 128), (160, 128), (192, 192))
-    wishes = ImportOptions(labels=LABELS, sizes_px=sizes)
-    family = import_family([path], tmp_path / "models", wishes).family
+    import_options = ImportOptions(labels=LABELS, sizes_px=sizes)
+    family = import_family([path], tmp_path / "models", import_options).family
     assert len(family.model_files) == 1
     assert [(v.width_px, v.height_px) for v in family.variants] == list(sizes)
     executor = OnnxExecutor(ExecutorId("cpu/0"), [family], providers="cpu", cpu_threads=1)

@@ -256,7 +256,8 @@ async def _remembered(
     storage = await Storage.open(file)
     try:
         judged = [
-            each.judged(await storage.load_judgements(each.name, each.sha256)) for each in families
+            each.judged(await storage.load_accuracy_reports(each.name, each.sha256))
+            for each in families
         ]
         newest = [
             found

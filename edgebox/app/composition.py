@@ -312,7 +312,7 @@ class App:
     async def _judged(self, family: Family) -> Family:
         """Return a family with what was found out about its variants on this box."""
         assert self._storage is not None
-        return family.judged(await self._storage.load_judgements(family.name, family.sha256))
+        return family.judged(await self._storage.load_accuracy_reports(family.name, family.sha256))
 
     def _begin_chronicle(
         self, driver: Driver, variants: Mapping[VariantName, Variant]

@@ -216,7 +216,7 @@ def _variant_documents(
             "file": family.files[variant.name].path.name,
             "accuracy": (None if variant.name in family.accuracy_assumed else variant.accuracy),
             "dominated": family.dominated(variant.name),
-            "accuracy_report": _judgement_document(family.accuracy_reports.get(variant.name)),
+            "accuracy_report": _accuracy_report_document(family.accuracy_reports.get(variant.name)),
         }
         timed = [profile for profile in profiles if profile.variant == variant.name]
         if timed:
@@ -228,7 +228,7 @@ def _variant_documents(
     return documents
 
 
-def _judgement_document(found: "AccuracyReport | None") -> dict[str, Any] | None:
+def _accuracy_report_document(found: "AccuracyReport | None") -> dict[str, Any] | None:
     if found is None:
         return None
     return {

@@ -16,7 +16,7 @@ from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.vision.detections import Detections
 from edgebox.web.detection_documents import timing_ms
-from edgebox.web.result_formats import coco_categories, in_form
+from edgebox.web.result_formats import coco_categories, in_format
 from edgebox.web.subscription import Filter, Subscription
 
 SUBSCRIBERS_MAX = 64
@@ -94,7 +94,7 @@ class Feed:
             if not subscription.wants(camera.id, outcome, now_ns):
                 continue
             asked = subscription.filter
-            key = (asked.result_format, asked.classes, asked.score_min, asked.empty)
+            key = (asked.format, asked.classes, asked.score_min, asked.empty)
             if key not in written:
                 written[key] = self._written(camera, frame, ending, asked, now_ns)
             message = written[key]
@@ -128,7 +128,7 @@ class Feed:
         document["variant"] = ending.variant
         document["timing_ms"] = timing_ms(ending.timing)
         size_px = (frame.source_width_px, frame.source_height_px)
-        document |= in_form(asked.result_format, found, labels, size_px, image_id=frame.number)
+        document |= in_format(asked.format, found, labels, size_px, image_id=frame.number)
         return orjson.dumps(document)
 
 

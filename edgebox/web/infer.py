@@ -26,7 +26,7 @@ from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detection
 from edgebox.web.problems import ProblemKind
 from edgebox.web.query_parameters import Choice, Integer, Number, Text
 from edgebox.web.result_format_schemas import COCO_ANSWER, NATIVE_ANSWER, SUPERVISION_ANSWER
-from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat, coco_categories, in_form
+from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat, coco_categories, in_format
 from edgebox.web.routes import Answer, Body, Route, json_response
 from edgebox.web.schemas import any_of
 from edgebox.web.web_context import WebContext
@@ -80,7 +80,7 @@ async def _infer(site: WebContext, request: web.Request) -> web.Response:
         "timing_ms": timing_ms(found.timing),
     }
     told = found.detections.above(score_min)
-    document = in_form(result_format, told, family.labels, picture_px, image_id=image_id)
+    document = in_format(result_format, told, family.labels, picture_px, image_id=image_id)
     if result_format == "coco":
         document |= {"categories": coco_categories(family.labels), "info": about}
     else:

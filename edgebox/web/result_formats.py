@@ -17,7 +17,7 @@ ResultFormat = Literal["native", "coco", "supervision"]
 RESULT_FORMATS: tuple[ResultFormat, ...] = ("native", "coco", "supervision")
 
 
-def in_form(
+def in_format(
     result_format: ResultFormat,
     found: Detections,
     labels: tuple[str, ...],

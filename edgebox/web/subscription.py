@@ -42,7 +42,7 @@ class Filter:
     outcomes: tuple[str, ...] = (Outcome.ON_TIME.value, Outcome.LATE.value)
     max_hz: float | None = None
     """Results per second and camera; None: all."""
-    result_format: ResultFormat = "native"
+    format: ResultFormat = "native"
     empty: bool = True
     """Also results on which nothing is found, or nothing is left."""
 
@@ -66,7 +66,7 @@ class Filter:
             score_min=read.number("score_min", 0, 1, SCORE_MIN),
             outcomes=_outcomes(read),
             max_hz=None if fields.get("max_hz") is None else max_hz,
-            result_format=_form(read),
+            format=_form(read),
             empty=read.flag("empty", True),
         )
         read.finish()

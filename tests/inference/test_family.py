@@ -140,7 +140,7 @@ def test_a_manifest_that_is_no_text(tmp_path: Path) -> None:
         read_manifest(file)
 
 
-def test_judgements_are_taken_for_known_variants_and_end_the_guess(tmp_path: Path) -> None:
+def test_accuracy_reports_are_taken_for_known_variants_and_end_the_guess(tmp_path: Path) -> None:
     text = MANIFEST.replace("accuracy = 0.4\n", "accuracy = 0.4\naccuracy_assumed = true\n")
     family = read_manifest(written(tmp_path, text))
     small, large = (variant.name for variant in family.variants)

@@ -140,7 +140,7 @@ def spoilt(**changed: Any) -> Nodes:
     """Return a written state in which the first SchedulerParameters are changed."""
     nodes = write_state(fresh("edf"))
     for node in nodes:
-        if node[:2] == ["object", "scheduling.parameters.SchedulerParameters"]:
+        if node[:2] == ["object", "scheduling.scheduler_parameters.SchedulerParameters"]:
             node[2].update(changed)
     return nodes
 
@@ -156,8 +156,8 @@ def spoilt(**changed: Any) -> Nodes:
         ([["list", {"a": 1}]], "neither a value nor a reference"),
         ([["pickle", "x"]], "unknown kind, 'pickle'"),
         ([["object", "os.system", {}]], "asks for os.system"),
-        ([["object", "scheduling.state.importlib", {}]], "no part of a scheduler"),
-        ([["object", "scheduling..state.Nodes", {}]], "no part of a scheduler"),
+        ([["object", "scheduling.checkpoint.importlib", {}]], "no part of a scheduler"),
+        ([["object", "scheduling..checkpoint.Nodes", {}]], "no part of a scheduler"),
         ([["object", "scheduling.orbit.Moon", {}]], "does not know"),
         ([["object", "scheduling.edf.Moon", {}]], "does not know"),
         ([["object", "scheduling.edf.EarliestDeadlineFirst", {}]], "not the state of a scheduler"),

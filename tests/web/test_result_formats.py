@@ -9,7 +9,7 @@ from hypothesis import given
 from edgebox.vision.coco import COCO80
 from edgebox.vision.detections import Detections
 from edgebox.web.detection_documents import answer_detections
-from edgebox.web.result_formats import RESULT_FORMATS, coco_categories, coco_ids, in_form
+from edgebox.web.result_formats import RESULT_FORMATS, coco_categories, coco_ids, in_format
 from tests.web.test_detection_documents import LABELS, detections
 
 SIZE_PX = (640, 360)
@@ -22,7 +22,7 @@ def close(one: list[float], other: list[float]) -> bool:
 @given(detections())
 def test_every_form_says_the_same(found: Detections) -> None:
     native, coco, supervision = (
-        orjson.loads(orjson.dumps(in_form(form, found, LABELS, SIZE_PX, image_id=7)))
+        orjson.loads(orjson.dumps(in_format(form, found, LABELS, SIZE_PX, image_id=7)))
         for form in RESULT_FORMATS
     )
     rows: list[dict[str, Any]] = native["detections"]

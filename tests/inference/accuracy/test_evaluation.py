@@ -151,7 +151,7 @@ def test_classifiers_are_not_judged_by_boxes(street: Family) -> None:
         AgainstLabels(dataset([(NEAR, 0)]), replace(street, task="classify"))
 
 
-def test_judgements_hold_all_that_is_known(street: Family) -> None:
+def test_accuracy_reports_hold_all_that_is_known(street: Family) -> None:
     small, large = (variant.name for variant in street.variants)
     judge = ReferenceModelEvaluator(street, "yard.mp4", [], 30)
     for number in range(30):

@@ -102,7 +102,7 @@ function radiusOf({ cameras }: Point): number {
 }
 
 function classOf({ variant, cameras }: Point, pointed: string | null): string {
-  return ['point', cameras > 0 && 'used', variant.set_aside && 'set-aside', pointed === variant.name && 'pointed'].filter(Boolean).join(' ')
+  return ['point', cameras > 0 && 'used', variant.dominated && 'set-aside', pointed === variant.name && 'pointed'].filter(Boolean).join(' ')
 }
 
 function wordsOf({ variant, times, cameras }: Point): string {

@@ -19,8 +19,8 @@ from typing import Any
 import click
 
 from benchmarks.adaptation import FOLDER, MADE_UP, SIZES_PX, accuracy, behind
+from edgebox.commands.simulate_cameras import read_scenario
 from edgebox.planning import allocation, minimum, options, partition_search, uplinks
-from edgebox.simulate.cameras import read_scenario
 from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
@@ -39,14 +39,14 @@ PARAMETERS: tuple[tuple[str, float], ...] = (
     ("utilisation_max", 0.85),
     ("utilisation_upgrade", 0.75),
     ("utilisation_slow", 0.75),
-    ("turn_share", 1.0),
-    ("link_share", 0.95),
-    ("link_share_steady", 0.8),
+    ("cycle_utilisation_max", 1.0),
+    ("uplink_utilisation_max", 0.95),
+    ("uplink_utilisation_max_stable", 0.8),
     ("link_upgrade", 1.0),
     ("latency_upgrade_ns", 0),
-    ("raise_after_ns", 0),
+    ("upgrade_hold_ns", 0),
     ("guard_ns", 0),
-    ("better_by", 1.0),
+    ("hysteresis_ratio", 1.0),
     ("rate_min_hz", 0.2),
     ("bytes_per_pixel", 0.6),
     ("unmeasured_slo_share", 0.9),
@@ -140,7 +140,7 @@ def main(*, as_json: bool, only: str, seeds: int) -> None:
     def note(name: str, value: object, found: dict[str, list[float]]) -> None:
         rows.append({"name": name, "value": value, "found": found})
         if not as_json:
-            click.echo(f"{name:24} {value!s:>14}  {text_of(found)}")
+            click.echo(f"{name:30} {value!s:>14}  {text_of(found)}")
             sys.stdout.flush()
 
     note("as they are", "", measured(of))

@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 from benchmarks.sites import PROXY, SHARED, made_up, measure
-from edgebox.link import samples, site_inference
+from edgebox.link import site_inference, throughput_samples
 from edgebox.link.bandwidth import BandwidthEstimate
 
 CHANGES: tuple[tuple[ModuleType, str, tuple[int, ...]], ...] = (
@@ -84,7 +84,7 @@ def open_samples() -> Iterator[str]:
         frames = frames_of(cameras, rate_hz, mbps)
         for bound in BOUNDS:
             estimate, most, errors = BandwidthEstimate(), 0, [0.0]
-            with changed(samples, "OPEN_MAX", bound):
+            with changed(throughput_samples, "OPEN_MAX", bound):
                 started_ns = time.process_time_ns()
                 for name, sent_ns, arrival_ns in frames:
                     estimate.add(_FRAME_BYTES, sent_ns, arrival_ns, 0, name)

@@ -34,6 +34,7 @@ PLAYED = (
 """Settings of `benchmarks.adaptation`, and their links."""
 PLAYED_ON_CPU = ((4, "lte"), (8, "steps"), (20, "lte"))
 """Cameras, and their links."""
+DURATION_NS = 35_000_000_000
 PARAMETERS: tuple[tuple[str, float], ...] = (
     ("quantile", 0.9),
     ("utilisation_max", 0.85),
@@ -85,13 +86,13 @@ def cpu_scenario(cameras: int, seed: int) -> Scenario:
     """Return cameras on two executors whose batches gain nothing."""
     lines = [
         "duration_s = 65\nwarmup_s = 5",
-        f'[[cameras]]\nname = "camera"\ncount = {cameras}\nslo_ms = 200\nrate_hz = 25',
+        f'[[cameras]]\nname = "camera"\ncount = {cameras}\nslo_ms = 200\nrate_hz = 10',
         "width_px = 608\nheight_px = 608\nbytes_per_pixel = 0.478\nbytes_exponent = 0.176",
         'joins_apart_s = 0.5\ntrace = "traces/steps.txt"\nstep_s = 20\ntrace_start_s = "random"',
         *(f'[[executors]]\nname = "cpu/{at}"' for at in range(2)),
     ]
     for side_px in SIZES_PX[::3]:
-        once_ms = 2 + 2.5 * (side_px / 128) ** 2
+        once_ms = 5 + 6 * (side_px / 128) ** 2
         times = ", ".join(f"{size} = {size * once_ms:.2f}" for size in (1, 2, 4, 8))
         lines.append(
             f'[[variants]]\nname = "square-{side_px}"\nwidth_px = {side_px}\n'
@@ -113,7 +114,8 @@ def measured(of: list[tuple[str, Scenario]], **parameters: Any) -> dict[str, lis
     """Return misses, accuracy and changes by kind."""
     rows: dict[str, list[tuple[float, float, float]]] = {PAYS: [], DOES_NOT: []}
     for kind, scenario in of:
-        played = replace(scenario, planning=replace(scenario.planning, **parameters))
+        planning = replace(scenario.planning, **parameters)
+        played = replace(scenario, planning=planning, duration_ns=DURATION_NS)
         found = figures(run_scenario(played), played)["all"]
         keys = "miss_rate", "accuracy", "changes_per_camera_minute"
         rows[kind].append((found[keys[0]], found[keys[1]], found[keys[2]]))

@@ -50,7 +50,7 @@ async def test_a_camera_is_shown_live_with_what_the_box_decided(
 async def check_numbers(page: Page, app: App) -> None:
     """Insist that the page's counts are the box's, once nothing changes any more."""
     tile = tile_of(page, "gate")
-    await expect(tile.locator(".picture-note")).to_contain_text("Disconnected")
+    await expect(tile.get_by_test_id("picture-note")).to_contain_text("Disconnected")
     state = (await get_json(app, "/v1/state"))[1]
     counts = state["cameras"][0]["counts"]
     dropped = sum(counts["dropped"].values())

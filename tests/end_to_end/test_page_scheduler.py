@@ -120,7 +120,7 @@ async def test_a_click_on_a_batch_stops_and_shows_it(database: Path, browser: Br
         await some_batches(canvas)
         await page.keyboard.press("Space")
         await page.get_by_text("Batches as a table").click()
-        row = page.locator(".batches tbody tr").nth(1)
+        row = page.get_by_test_id("batches").locator("tbody tr").nth(1)
         wanted = await row.locator("button").inner_text()
         texts = await row.inner_text()
         await row.locator("button").click()

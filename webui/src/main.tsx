@@ -1,7 +1,7 @@
 // Starts the page: the socket feeds states to the component tree and frames to the canvases.
 
 import 'uplot/dist/uPlot.min.css'
-import './style.css'
+import './global.css'
 
 import { render } from 'preact'
 

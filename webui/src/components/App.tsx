@@ -1,5 +1,8 @@
 // The frame around every page: header, links between the pages, the page that the address names.
 
+import frame from './frame.module.css'
+import notices from './notices.module.css'
+
 import type { Gallery } from '../gallery'
 import { Overview } from '../pages/Overview'
 import type { Route } from '../route'
@@ -23,13 +26,13 @@ export interface AppProps {
 
 export function App({ connection, state, gallery, feed, onRetry, route }: AppProps) {
   return (
-    <div class={`page ${connection.phase === 'lost' ? 'stale' : ''}`}>
-      <header class="top">
+    <div class={frame.page} data-stale={connection.phase === 'lost' || undefined}>
+      <header class={frame.top}>
         <h1>
           <Logo /> edgebox
         </h1>
         {state && (
-          <p class="top-facts">
+          <p class={frame.topFacts}>
             {state.box.name !== 'edgebox' && <span>{state.box.name}</span>}
             <span>{state.box.version}</span>
           </p>
@@ -41,7 +44,7 @@ export function App({ connection, state, gallery, feed, onRetry, route }: AppPro
       {state ? (
         <Place route={route} state={state} gallery={gallery} feed={feed} />
       ) : (
-        <main class="opening">
+        <main class={notices.opening}>
           <p>{connection.phase === 'lost' ? 'The box does not answer.' : 'Connecting to the box…'}</p>
         </main>
       )}

@@ -1,5 +1,7 @@
 // A page whose code is fetched when it is first opened: the overview need not wait for it.
 
+import notices from './notices.module.css'
+
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 
@@ -22,8 +24,8 @@ export function Lazy<Props extends object>({ load, props }: LazyProps<Props>) {
       gone = true
     }
   }, [load])
-  if (loaded === 'failed') return <p class="opening">This page could not be loaded: the box may have been upgraded. Reload to go on.</p>
-  if (loaded === null) return <p class="opening" aria-busy="true">Loading…</p>
+  if (loaded === 'failed') return <p class={notices.opening}>This page could not be loaded: the box may have been upgraded. Reload to go on.</p>
+  if (loaded === null) return <p class={notices.opening} aria-busy="true">Loading…</p>
   const { component: Component } = loaded
   return <Component {...props} />
 }

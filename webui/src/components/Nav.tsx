@@ -1,5 +1,7 @@
 // The links between the pages.
 
+import frame from './frame.module.css'
+
 import { hashOf, type Route } from '../route'
 
 const PLACES: ReadonlyArray<{ route: Route; name: string }> = [
@@ -13,7 +15,7 @@ const PLACES: ReadonlyArray<{ route: Route; name: string }> = [
 export function Nav({ route }: { route: Route }) {
   const under = route.place === 'camera' ? 'overview' : route.place
   return (
-    <nav class="places" aria-label="Pages">
+    <nav class={frame.pages} aria-label="Pages">
       {PLACES.map(({ route: to, name }) => (
         <a key={to.place} href={hashOf(to)} aria-current={under === to.place ? 'page' : undefined}>
           {name}

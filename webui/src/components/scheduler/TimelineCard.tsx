@@ -1,5 +1,7 @@
 // The timeline: its canvas, what steers it, and what is pointed at.
 
+import styles from './TimelineCard.module.css'
+
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
@@ -105,14 +107,14 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
   useEffect(() => onRequest(request), [request])
 
   return (
-    <section class="timeline card" aria-labelledby="timeline-title" data-paused={frozen !== null}>
+    <section class={`${styles.card} card`} aria-labelledby="timeline-title" data-paused={frozen !== null}>
       <header>
         <h2 id="timeline-title">What ran when</h2>
         <Legend store={shown} box={box} />
-        <div class="timeline-controls" role="group" aria-label="Timeline">
+        <div class={styles.controls} role="group" aria-label="Timeline">
           <button
             type="button"
-            class="pause"
+            class={styles.pause}
             aria-pressed={frozen !== null}
             aria-keyshortcuts="Space"
             onClick={() => (frozen ? resume() : pause())}
@@ -128,7 +130,7 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
           </button>
         </div>
       </header>
-      {shown.failure && <p class="timeline-failure" role="alert">The box has stopped recording this: {shown.failure}</p>}
+      {shown.failure && <p class={styles.failure} role="alert">The box has stopped recording this: {shown.failure}</p>}
       <canvas
         ref={canvas}
         tabIndex={0}
@@ -139,7 +141,7 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
         style={{ height: `${heightOf(executors.length)}px` }}
       />
       <p id="timeline-keys" class="visually-hidden">{KEYS}</p>
-      <div class="timeline-details" tabIndex={0} role="status" aria-live={frozen ? 'polite' : 'off'} data-testid="details">
+      <div class={styles.details} tabIndex={0} role="status" aria-live={frozen ? 'polite' : 'off'} data-testid="details">
         <BatchDetails looked={looked} store={shown} paused={frozen !== null} />
       </div>
       <BatchTable store={shown} stage={stage} paused={frozen !== null} onSelect={select} />

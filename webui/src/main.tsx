@@ -19,7 +19,7 @@ const RELOADED_FOR = 'edgebox.reloaded-for'
 const root = document.getElementById('app')
 if (!root) throw new Error('the page has no #app')
 
-const gallery: Gallery = new Gallery((camera) => socket.watchCamera(camera))
+const gallery: Gallery = new Gallery((wanted) => socket.watchFrames(wanted))
 let connection: Connection = { phase: 'connecting' }
 let state: BoxState | null = null
 let loadedWith: string | null = null

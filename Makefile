@@ -54,8 +54,8 @@ check: $(VENV)/.edgebox-dev
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint pure
 
 # The pure packages, but for what policies and plans achieve over thousands of requests.
-PURE := $(addprefix tests/,domain link planning scheduling simulation vision test_config.py test_plan.py)
-PURE_BUT := $(addprefix --ignore=tests/,simulation/test_batching.py simulation/test_closed_loop.py link/test_sender_in_browser.py)
+PURE := $(addprefix tests/,domain link planning scheduling simulation vision scene config commands/test_plan.py)
+PURE_BUT := $(addprefix --ignore=tests/,simulation/test_batching_simulator.py simulation/test_closed_loop.py link/test_sender_in_browser.py)
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PURE) $(PURE_BUT)
 

@@ -28,9 +28,9 @@ import click
 
 from benchmarks.adaptation_ablations import ABLATIONS, Ablation
 from benchmarks.adaptation_jellyfish import READINGS, Jellyfish
+from edgebox.commands.simulate_cameras import read_scenario
 from edgebox.link.shaping import parse_trace
 from edgebox.planning.planner import plan
-from edgebox.simulate.cameras import read_scenario
 from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import PERFECT, Policy, Scenario
@@ -210,10 +210,10 @@ def measure(setting: str, link: Link, policy: str, seed: int) -> dict[str, Any]:
     if policy == UNRESERVED:
         reckless = replace(
             scenario.planning,
-            link_share=1.0,
+            uplink_utilisation_max=1.0,
             link_upgrade=1.0,
             latency_upgrade_ns=0,
-            raise_after_ns=0,
+            upgrade_hold_ns=0,
         )
         scenario = replace(scenario, planning=reckless)
     if ablation is None:

@@ -12,8 +12,8 @@ from edgebox.domain.plans import Advice, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera
 from edgebox.link.bandwidth import BytesPerPixel, LinkEstimate, message_bytes
 from edgebox.link.sender import Decision, Send, send_sizes
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import Planner, plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.simulation.senders import SenderFactory
 
 FIXED_PX = 352

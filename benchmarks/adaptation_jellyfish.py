@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from benchmarks.jellyfish.annealing import annealed_mapping
-from edgebox.domain.models import Variant
+from edgebox.domain.model_family import Variant
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.link.bandwidth import (
@@ -26,8 +26,8 @@ from edgebox.link.bandwidth import (
     LinkEstimate,
     message_bytes,
 )
-from edgebox.link.samples import BUSY_MIN_NS
 from edgebox.link.sender import Decision, Send, send_sizes
+from edgebox.link.throughput_samples import BUSY_MIN_NS
 from edgebox.planning.budgets import budget
 from edgebox.planning.mapping_problem import (
     Mapping,
@@ -35,8 +35,8 @@ from edgebox.planning.mapping_problem import (
     MappingProblem,
     MappingVariant,
 )
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import Planner
+from edgebox.planning.planner_parameters import PlanningParameters
 
 QUALITY = 85
 
@@ -174,7 +174,7 @@ class Jellyfish:
             parameters: of the box.
             reading: of the paper; None: all of it.
         """
-        self._parameters = replace(parameters, link_share=1.0, guard_ns=0)
+        self._parameters = replace(parameters, uplink_utilisation_max=1.0, guard_ns=0)
         self._reading = reading or Reading()
         self._previous: Mapping | None = None
         self._clients: dict[CameraId, JellyfishClient] = {}

@@ -16,17 +16,21 @@ from unittest import mock
 import click
 import numpy as np
 
-from edgebox.scheduling import adaptive, candidates
+from edgebox.scheduling import adaptive, batch_candidates
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.policies import make_policy
-from edgebox.simulation.batching import BatchingSimulation
+from edgebox.simulation.batching_simulator import BatchingSimulation
 from edgebox.simulation.generation import KINDS, make_workload
 from edgebox.simulation.workload import Workload
 
 LOADS = (0.7, 0.9)
 SLO_MULTIPLES = (1.5, 3.0)
 
-_tops, _members, _scored = candidates._tops, candidates._members, candidates._scored
+_tops, _members, _scored = (
+    batch_candidates._tops,
+    batch_candidates._members,
+    batch_candidates._scored,
+)
 
 
 def _one_class(rank: Any) -> Any:
@@ -47,9 +51,9 @@ def _by_answers(*arguments: Any) -> Any:
 
 ABLATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     "adaptive": (),
-    "no grouping by application": ((candidates, "_tops", _one_class),),
-    "full batches only": ((candidates, "_members", _full_only),),
-    "most answers, whatever the batch takes": ((candidates, "_scored", _by_answers),),
+    "no grouping by application": ((batch_candidates, "_tops", _one_class),),
+    "full batches only": ((batch_candidates, "_members", _full_only),),
+    "most answers, whatever the batch takes": ((batch_candidates, "_scored", _by_answers),),
     "no urgency": ((adaptive, "URGENCY", 0.0),),
 }
 

@@ -27,7 +27,7 @@ import click
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.policy import BatchingPolicy
-from edgebox.simulation.batching import BatchingSimulation
+from edgebox.simulation.batching_simulator import BatchingSimulation
 from edgebox.simulation.clairvoyant import Clairvoyant
 from edgebox.simulation.generation import KINDS, make_workload
 from edgebox.simulation.workload import Workload

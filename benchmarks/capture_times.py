@@ -20,13 +20,13 @@ import click
 import numpy as np
 
 from benchmarks.adaptation import FOLDER, MADE_UP, WARMUP_S, Link, behind, links_of
+from edgebox.commands.simulate_cameras import read_scenario
 from edgebox.link.bandwidth import LinkEstimate
 from edgebox.link.transit import FrameArrival, TransitEstimator
-from edgebox.simulate.cameras import read_scenario
-from edgebox.simulation.cameras import CameraClock
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Report
 from edgebox.simulation.run import run_scenario
+from edgebox.simulation.simulated_cameras import CameraClock
 
 RTT_NS = 20_000_000
 JITTER_NS = 1_000_000

@@ -39,9 +39,9 @@ from benchmarks.dynamic_boxes import (
 )
 from benchmarks.dynamic_cameras import APPLICATIONS, Ends, drawn_steps, make_plan, play
 from benchmarks.dynamic_model import STEPS_MAX, picture, write_family
-from edgebox.config import load
-from edgebox.console import print_json
-from edgebox.domain.models import LatencyProfile
+from edgebox.commands.console import print_json
+from edgebox.config.config_file import load
+from edgebox.domain.model_family import LatencyProfile
 from edgebox.inference.machine import processor_name, usable_cores
 from edgebox.scheduling.policies import POLICIES
 

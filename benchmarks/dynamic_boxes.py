@@ -18,11 +18,11 @@ import numpy as np
 import orjson
 
 from benchmarks.dynamic_model import FAMILY, STEPS_MAX, picture
-from edgebox.config import Config
-from edgebox.domain.models import LatencyProfile
+from edgebox.app.startup import measure_and_store
+from edgebox.config.config_file import Config
+from edgebox.domain.model_family import LatencyProfile
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.zoo import load_family
-from edgebox.measuring import measure_and_store
 from edgebox.media.jpeg import decode
 
 _MEASURED = "measured.sqlite3"

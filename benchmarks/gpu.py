@@ -26,7 +26,7 @@ from rich.table import Table
 
 import edgebox
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.models import QUANTILES, ExecutorId, Variant, quantiles_of
+from edgebox.domain.model_family import QUANTILES, ExecutorId, Variant, quantiles_of
 from edgebox.inference.doctor import Finding, examine, to_json
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family

@@ -19,7 +19,7 @@ import numpy as np
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Storage
 from edgebox.storage.periods import BOX, Period
-from edgebox.web.history import RANGES_MS
+from edgebox.web.history_routes import RANGES_MS
 from tests.storage.made_up import minute, period
 
 T = 1_790_000_000_000 // 86_400_000 * 86_400_000

@@ -35,15 +35,20 @@ import numpy as np
 import uvloop
 
 import edgebox
-from edgebox.app import App
-from edgebox.config import Config, InferenceParameters, LimitParameters, StorageParameters
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile
+from edgebox.app.composition import App
+from edgebox.app.model_jobs import ModelJobs
+from edgebox.config.config_file import (
+    Config,
+    InferenceParameters,
+    LimitParameters,
+    StorageParameters,
+)
+from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile
 from edgebox.inference.executor import NullExecutor
 from edgebox.inference.machine import processor_name, usable_cores
 from edgebox.inference.zoo import bundled_folders, load_zoo
-from edgebox.link.bandwidth import Rule
+from edgebox.link.bandwidth import EstimatorKind
 from edgebox.media.jpeg import encode
-from edgebox.media.scene import Scene
 from edgebox.planning.planner import plan
 from edgebox.runtime.box import Box
 from edgebox.runtime.callbacks import Callbacks
@@ -52,15 +57,15 @@ from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.preparation import CanvasPool
-from edgebox.scheduling.events import ExecutorStarted, VariantsOffered
+from edgebox.scene.street_camera import Scene
+from edgebox.scheduling.events import ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.database import IN_MEMORY, Storage
 from edgebox.web.feed import Feed
 from edgebox.web.server import Server
-from edgebox.web.site import Site
-from edgebox.web.state import StateCache
-from edgebox.workshop import Workshop
+from edgebox.web.state_document import StateCache
+from edgebox.web.web_context import WebContext
 
 CLIENT = Path(__file__).with_name("ingest_client.py")
 FRAME_BYTES = 20_000
@@ -75,7 +80,7 @@ LAG_FACTOR = 3
 BATCH_NS = 200_000
 """What the profiles of the executor that finds nothing say, so that the core forms batches."""
 SWITCH_INTERVAL_S = 0.001
-"""As edgebox/app.py sets it."""
+"""As edgebox/app/composition.py sets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
         name="benchmark",
         version=edgebox.__version__,
         cameras_max=config.limits.cameras_max,
-        bandwidth=Rule(config.planner.bandwidth),
+        bandwidth=EstimatorKind(config.planner.bandwidth),
         on_event=lambda event: None,
         on_camera=lambda record: None,
     )
@@ -158,11 +163,11 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     )
     lag = LoopLag()
     storage = await Storage.open(IN_MEMORY)
-    workshop = Workshop(config, box, storage)
+    model_jobs = ModelJobs(config, box, storage)
     states, feed = StateCache(box, lag), Feed(box)
-    server = Server(Site(box, config, storage, lag, journal, states, feed, workshop))
+    server = Server(WebContext(box, config, storage, lag, journal, states, feed, model_jobs))
     driver.start()
-    driver.feed(VariantsOffered(tuple(variants.values())))
+    driver.feed(VariantsAvailable(tuple(variants.values())))
     driver.feed(ExecutorStarted(executor.id, tuple(profiles.values())))
     box.attach(driver, {executor.id: profiles})
     await server.start("127.0.0.1", 0)

@@ -17,9 +17,14 @@ import click
 
 from edgebox.domain.requests import Outcome
 from edgebox.scheduling.adaptive import DistributionAware
-from edgebox.scheduling.events import TellDrift
-from edgebox.scheduling.parameters import SchedulerParameters
-from edgebox.simulation.batching import PARAMETERS, BatchingReport, BatchingSimulation, Surroundings
+from edgebox.scheduling.events import ReportDrift
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.simulation.batching_simulator import (
+    PARAMETERS,
+    BatchingReport,
+    BatchingSimulation,
+    Surroundings,
+)
 from edgebox.simulation.workload import Job, Model, Workload
 
 SIZES = (1, 2, 4, 8, 16)
@@ -116,18 +121,18 @@ class _Run(BatchingSimulation):
     """A run that keeps what it told of drift."""
 
     def __init__(self, work: Workload, **scene: Any) -> None:
-        self.told: list[TellDrift] = []
+        self.told: list[ReportDrift] = []
         super().__init__(work, **scene)
 
     def _carry_out(self, action: Any, delay_ns: int) -> None:
-        if isinstance(action, TellDrift):
+        if isinstance(action, ReportDrift):
             self.told.append(action)
         super()._carry_out(action, delay_ns)
 
 
 def run(
     scene: Scene, work: Workload, parameters: SchedulerParameters = PARAMETERS
-) -> tuple[BatchingReport, list[TellDrift]]:
+) -> tuple[BatchingReport, list[ReportDrift]]:
     """Run a workload on the scene's machine."""
     changes_ns = work.jobs[-1].at_ms * scene.slower_from * 1e6
 

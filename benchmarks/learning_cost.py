@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 import click
 
-from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.scheduling.attribution import Ran, attribute
 from edgebox.scheduling.censored import Belief, Mixed, infer
 from edgebox.scheduling.drift import WINDOW
 from edgebox.scheduling.execution_times import ExecutionTimes
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 MS = 1_000_000
 EXECUTOR = ExecutorId("cpu/0")

@@ -30,14 +30,14 @@ from benchmarks.links_books import fed, measured, report_of
 from benchmarks.links_network import Loopback, Network, namespaces, why_not
 from benchmarks.links_run import RealRun, Tell, run_for_real, write_config
 from benchmarks.links_tables import points, show, show_summary, summary
-from edgebox.camera.ending import on_end_signals
-from edgebox.config import load
-from edgebox.console import clear_errors, err, print_json, progress_bar
+from edgebox.camera.shutdown import on_end_signals
+from edgebox.commands.console import clear_errors, err, print_json, progress_bar
+from edgebox.commands.simulate_cameras import read_scenario
+from edgebox.commands.stored_profiles import stored_profiles
+from edgebox.config.config_file import load
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
-from edgebox.domain.models import FamilyName
+from edgebox.domain.model_family import FamilyName
 from edgebox.inference.machine import processor_name, usable_cores
-from edgebox.simulate.cameras import read_scenario
-from edgebox.simulate.stored import stored_profiles
 from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Hardware, Scenario

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.links_run import RealRun, counted_until_ns
 from edgebox.camera.accounting import LOST
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.bandwidth import OVERHEAD_BYTES, REFERENCE_PX
 from edgebox.link.shaping import ShapedLink
@@ -26,9 +26,9 @@ from edgebox.scheduling.events import (
     PlanComputed,
     RequestPrepared,
 )
-from edgebox.simulation.cameras import PictureBytes, SimulatedCamera
 from edgebox.simulation.report import UNDELIVERED, Ended, Report, Unsent
 from edgebox.simulation.scenario import Hardware, Scenario
+from edgebox.simulation.simulated_cameras import PictureBytes, SimulatedCamera
 
 Record = Mapping[str, Any]
 """A line of `edgebox camera --frames`."""

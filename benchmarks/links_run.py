@@ -22,14 +22,14 @@ import orjson
 from benchmarks.links_machine import Machine, Usage
 from benchmarks.links_network import Course, Network
 from benchmarks.links_traces import as_csv, begun_at
-from edgebox.config import load
+from edgebox.config.config_file import load
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.entries import JournalEntry
 from edgebox.runtime.recordings import RecordingFile
-from edgebox.simulation.cameras import SimulatedCamera
 from edgebox.simulation.scenario import PERFECT, Scenario
 from edgebox.simulation.senders import SenderKind
+from edgebox.simulation.simulated_cameras import SimulatedCamera
 
 LEAD_S = 5.0
 """From starting a camera's program to its joining; less than it waits for a connection."""
@@ -83,7 +83,8 @@ def write_config(scenario: Scenario, network: Network, folder: Path, profile_s: 
         "[scheduler]", f'batching = "{scenario.policy.batching}"',
         "[planner]", f'bandwidth = "{scenario.policy.bandwidth}"',
         f"interval_ms = {scenario.scheduling.planning_interval_ns // 1_000_000}",
-        f"utilisation_max = {planning.utilisation_max}", f"link_share = {planning.link_share}",
+        f"utilisation_max = {planning.utilisation_max}",
+        f"uplink_utilisation_max = {planning.uplink_utilisation_max}",
         f"rate_min_hz = {planning.rate_min_hz}",
     ]  # fmt: skip
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -95,8 +96,8 @@ def write_config(scenario: Scenario, network: Network, folder: Path, profile_s: 
         or replace(of_box, utilisation_upgrade=planning.utilisation_upgrade) != planning
     ):
         raise InvalidInputError(
-            "planner: a box's configuration has only interval_ms, utilisation_max, link_share and "
-            "rate_min_hz of these keys"
+            "planner: a box's configuration has only interval_ms, utilisation_max, "
+            "uplink_utilisation_max and rate_min_hz of these keys"
         )
     return file
 

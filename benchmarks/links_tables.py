@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from edgebox.console import out, table
+from edgebox.commands.console import out, table
 from edgebox.simulation.figures import PARTS
 
 COLUMNS = {

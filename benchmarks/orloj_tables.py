@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from edgebox.scheduling.policies import make_policy
-from edgebox.simulation.batching import BatchingSimulation
+from edgebox.simulation.batching_simulator import BatchingSimulation
 from edgebox.simulation.generation import KINDS, Component, workload_of
 
 PAPER = Path(__file__).with_name("orloj_paper.csv")

@@ -27,10 +27,10 @@ from onnx import TensorProto, helper, numpy_helper
 from rich.console import Console
 from rich.table import Table
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import SCORE_FLOOR, OnnxExecutor
 from edgebox.inference.importing.files import read_source
-from edgebox.inference.importing.importer import Wishes, import_family
+from edgebox.inference.importing.importer import ImportOptions, import_family
 from edgebox.inference.importing.layouts import Layout, layout_named
 from edgebox.inference.importing.original import Original
 from edgebox.inference.importing.reading import Decoding, cells_of
@@ -40,7 +40,7 @@ from edgebox.inference.importing.writing import Rows
 from edgebox.inference.machine import processor_name
 from edgebox.inference.sessions import CPU, session_options
 from edgebox.inference.tensors import InputTensors
-from edgebox.media.scene import Scene
+from edgebox.scene.street_camera import Scene
 from edgebox.vision.decoding import DECODERS, decode_boxes_scores_labels
 from edgebox.vision.nms import class_aware_nms
 
@@ -154,7 +154,7 @@ def measure_model(path: Path, times: int) -> dict[str, Any]:
     """Import a file, run it in three ways, and compare."""
     with tempfile.TemporaryDirectory() as folder:
         began_s = time.monotonic()
-        imported = import_family([path], Path(folder) / "models", Wishes())
+        imported = import_family([path], Path(folder) / "models", ImportOptions())
         import_s = time.monotonic() - began_s
         family, how = imported.family, imported.candidate.match.layout.preprocessing
         variant = family.variants[-1]

@@ -26,8 +26,8 @@ from typing import Any
 import click
 
 from benchmarks.adaptation import SIZES_PX, accuracy, p99_ms
-from edgebox.app import SWITCH_INTERVAL_S
-from edgebox.domain.models import (
+from edgebox.app.composition import SWITCH_INTERVAL_S
+from edgebox.domain.model_family import (
     QUANTILES,
     ExecutorId,
     FamilyName,

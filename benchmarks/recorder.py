@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.planning.planner import plan
@@ -24,8 +24,8 @@ from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import RequestArrived
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from edgebox.simulation.cameras import SimulatedCamera
-from edgebox.simulation.report import Step
+from edgebox.simulation.report import UtilityStep
+from edgebox.simulation.simulated_cameras import SimulatedCamera
 from edgebox.simulation.simulator import SimulationParameters, Simulator
 
 MS = 1_000_000
@@ -43,7 +43,7 @@ def fresh() -> Scheduler:
     return Scheduler(SchedulerParameters(), EarliestDeadlineFirst())
 
 
-def lived() -> list[Step]:
+def lived() -> list[UtilityStep]:
     """Return what the Scheduler of a busy box is told and orders."""
     variants, profiles = [], []
     for at, px in enumerate(SIZES_PX):
@@ -74,7 +74,7 @@ def lived() -> list[Step]:
     return simulator.run(LIFE_S * 1000 * MS).journal
 
 
-def record(steps: list[Step]) -> tuple[Journal, dict[str, Any]]:
+def record(steps: list[UtilityStep]) -> tuple[Journal, dict[str, Any]]:
     """Record a life; return the journal and what that cost."""
     scheduler, journal = fresh(), Journal()
     journal.attach(scheduler, lambda: 0)

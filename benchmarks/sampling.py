@@ -14,7 +14,7 @@ import click
 
 from edgebox.domain.requests import Outcome
 from edgebox.scheduling.adaptive import DistributionAware
-from edgebox.simulation.batching import BatchingReport, BatchingSimulation
+from edgebox.simulation.batching_simulator import BatchingReport, BatchingSimulation
 from edgebox.simulation.generation import make_workload
 from edgebox.simulation.workload import Job, Workload
 

@@ -17,12 +17,12 @@ from collections import defaultdict
 
 import click
 
-from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
-from edgebox.domain.requests import Camera, CameraId, LinkState, Request, RequestId, Step
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
+from edgebox.domain.requests import Camera, CameraId, LinkState, Request, RequestId, UtilityStep
 from edgebox.planning.planner import plan
 from edgebox.scheduling.events import (
     BatchCompleted,
-    CameraOpened,
+    CameraConnected,
     ComputePlan,
     Event,
     ExecutorStarted,
@@ -32,7 +32,7 @@ from edgebox.scheduling.events import (
     Prepare,
     RequestArrived,
     RequestPrepared,
-    VariantsOffered,
+    VariantsAvailable,
 )
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
@@ -117,13 +117,13 @@ class Bench:
                 for size in (1, 2, 4, 8, 16)
             }
             profiles.append(LatencyProfile(name, EXECUTOR, rows))
-        self.tell(VariantsOffered(tuple(variants)))
+        self.tell(VariantsAvailable(tuple(variants)))
         self.tell(ExecutorStarted(EXECUTOR, tuple(profiles)))
         for at in range(CAMERAS):
             of = CameraId(f"gate-{at}")
             slo_ns = 10_000 * MS + at * MS
             camera = Camera(of, APPS[at % len(APPS)], FamilyName("street"), slo_ns, 30, 1280, 720)
-            self.tell(CameraOpened(camera))
+            self.tell(CameraConnected(camera))
 
     def _arrive(self) -> None:
         deadline_ns = self._now_ns + self._rng.randint(5_000 * MS, 10_000 * MS)
@@ -138,7 +138,7 @@ class Bench:
             width_px=self._rng.choice(SIZES_PX),
             height_px=128,
             size_bytes=20_000,
-            steps=tuple(Step(deadline_ns + 3_000 * MS * at, 1 / (1 + at)) for at in later),
+            steps=tuple(UtilityStep(deadline_ns + 3_000 * MS * at, 1 / (1 + at)) for at in later),
         )
         self._next_id += 1
         self.tell(RequestArrived(request))

@@ -23,14 +23,14 @@ from typing import Any
 import click
 
 from benchmarks.adaptation import FOLDER, MADE_UP, links_of
+from edgebox.commands.simulate_cameras import read_scenario
 from edgebox.domain.requests import SiteId
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
-from edgebox.simulate.cameras import read_scenario
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Report
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario
-from edgebox.simulation.sites import Queueing, SimulatedSite
+from edgebox.simulation.shared_links import Queueing, SimulatedSite
 
 SETTING = "4-cameras-150-ms-15-hz"
 SEEDS = (1, 2, 3, 4, 5)

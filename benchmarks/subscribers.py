@@ -19,12 +19,12 @@ import aiohttp
 import numpy as np
 import uvloop
 
-from edgebox.app import App
-from edgebox.config import load
-from edgebox.domain.models import FamilyName, VariantName
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.requests import Camera, CameraId, Outcome, Request, RequestId
-from edgebox.runtime.cameras import CameraRecord
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox, Timing
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame, Timing
 from edgebox.vision.detections import Detections
 
 COUNTS = (0, 1, 10)
@@ -34,7 +34,7 @@ ROUNDS = 5
 DETECTIONS = 5
 
 
-def ended_frame(number: int, now_ns: int) -> tuple[CameraRecord, FrameAtBox, Ending]:
+def ended_frame(number: int, now_ns: int) -> tuple[CameraRecord, PendingFrame, FrameResult]:
     """Return a frame of a camera that has just been answered."""
     camera = Camera(CameraId("gate"), "default", FamilyName("street"), 300_000_000, 10, 1280, 720)
     request = Request(
@@ -49,7 +49,7 @@ def ended_frame(number: int, now_ns: int) -> tuple[CameraRecord, FrameAtBox, End
     )
     timing = Timing(20_000_000, 3_000_000, 8_000_000, 500_000, 31_500_000, 1)
     answer = Answer(Outcome.ON_TIME, VariantName("street-256"), found, timing, 1.0)
-    frame = FrameAtBox(request, b"", 1280, 720, 0, lambda frame, ending: None, number)
+    frame = PendingFrame(request, b"", 1280, 720, 0, lambda frame, ending: None, number)
     return CameraRecord(camera, "benchmark", None, None), frame, answer
 
 

@@ -15,7 +15,7 @@ def main() -> None:
         # Nothing has begun that would have to be ended. The loop's own handlers follow.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: os._exit(0))
-    from edgebox.cli import main as commands
+    from edgebox.commands.root import main as commands
 
     commands()
 

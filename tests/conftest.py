@@ -11,8 +11,8 @@ from typing import Any
 import hypothesis
 import pytest
 
-from edgebox.app import App
-from edgebox.config import load
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
 from edgebox.storage.database import Storage
 
 PROFILE_S = 1.0

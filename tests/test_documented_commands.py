@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from edgebox.cli import main
+from edgebox.commands.root import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -14,11 +14,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from edgebox.camera.histogram import QUANTILES, bucket
+from edgebox.camera.latency_histogram import QUANTILES, bucket
 from edgebox.camera.records import FrameRecord, HandedOver
-from edgebox.domain.latencies import PARTS
-from edgebox.domain.models import VariantName
-from edgebox.domain.requests import DropReason, Outcome, Step, worth_at
+from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.model_family import VariantName
+from edgebox.domain.requests import DropReason, Outcome, UtilityStep, worth_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
@@ -71,7 +71,7 @@ class Summary:
 class _Open:
     captured_ns: int
     slo_ns: int
-    steps: Sequence[Step]
+    steps: Sequence[UtilityStep]
     handed_over: HandedOver | None = None
     advised: VariantName | None = None
     acked_ns: int | None = None
@@ -93,7 +93,7 @@ class Accounting:
     def __init__(
         self,
         slo_ns: int,
-        steps: Sequence[Step] = (),
+        steps: Sequence[UtilityStep] = (),
         on_end: Callable[[FrameRecord], None] | None = None,
     ) -> None:
         """Start empty.
@@ -140,7 +140,7 @@ class Accounting:
         """The deadline in force after which an answer is worth nothing."""
         return self._steps[-1].by_ns if self._steps else self._slo_ns
 
-    def deadlines(self, slo_ns: int, steps: Sequence[Step]) -> None:
+    def deadlines(self, slo_ns: int, steps: Sequence[UtilityStep]) -> None:
         """Judge the frames that are captured from now on by other deadlines."""
         self._slo_ns = slo_ns
         self._steps = steps

@@ -6,7 +6,7 @@ Instants are nanoseconds of the camera's monotonic clock.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import Outcome
 
 

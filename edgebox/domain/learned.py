@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 
 FACTOR_LIMITS = (1 / 8, 64.0)
 """What drift can be believed to multiply a profile by."""

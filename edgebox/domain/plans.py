@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.requests import Camera, CameraId, LinkState
 
 
@@ -88,7 +88,7 @@ class Group:
     executors: tuple[ExecutorId, ...]
     variants: tuple[VariantName, ...]
     """Whose home these executors are."""
-    lends_ns: int
+    steal_budget_ns: int
     """While nothing waits for its own variants, an executor may run a foreign batch that takes no
     longer than this: nobody at home becomes late by it."""
 
@@ -134,7 +134,7 @@ class CameraSnapshot:
     current: Assignment | None
     lowered_ns: int | None = None
     """When it was last given a smaller variant than it had; None: never."""
-    surplus_ns: int | None = None
+    overrun_ns: int | None = None
     """How much longer than planned its frames take in bad cases, apart from their link and from
     waiting for others; None: not known."""
     share: UplinkShare | None = None

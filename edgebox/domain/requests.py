@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
 
-from edgebox.domain.models import FamilyName, VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
 
 CameraId = NewType("CameraId", str)
 RequestId = NewType("RequestId", int)
@@ -44,7 +44,7 @@ class DropReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UtilityStep:
     """A deadline, and what an answer by it is worth; by an earlier one it is worth more."""
 
     by_ns: int
@@ -66,17 +66,17 @@ class Camera:
     min_accuracy: float = 0.0
     min_rate_hz: float = 0.0
     """Fewer frames per second than this are of no use to it."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[UtilityStep, ...] = ()
     """Later deadlines, counted like `slo_ns` from the capture: rising, their worth falling."""
     site: SiteId | None = None
     """The cameras of one site share one uplink; None: it has its own, as far as is known."""
 
-    def steps_after(self, deadline_ns: int) -> tuple[Step, ...]:
+    def steps_after(self, deadline_ns: int) -> tuple[UtilityStep, ...]:
         """Return the later deadlines of a frame whose first is at this instant."""
         if not self.steps:
             return ()
         shift_ns = deadline_ns - self.slo_ns
-        return tuple(Step(step.by_ns + shift_ns, step.worth) for step in self.steps)
+        return tuple(UtilityStep(step.by_ns + shift_ns, step.worth) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Request:
     size_bytes: int
     variant: VariantName | None = None
     """Run on exactly this variant (one-shot use), else the plan decides."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[UtilityStep, ...] = ()
     """Later deadlines, rising, their worth falling."""
     advised: VariantName | None = None
     """What its camera had been told to send for when it sent this frame; None: not known."""
@@ -117,21 +117,21 @@ class Request:
         return worth_at(at_ns, self.deadline_ns, self.steps)
 
 
-def worth_at(at_ns: int, deadline_ns: int, steps: Sequence[Step]) -> float:
+def worth_at(at_ns: int, deadline_ns: int, steps: Sequence[UtilityStep]) -> float:
     """Return what an answer at an instant is worth: 1 by the deadline, less by a later one."""
     if at_ns <= deadline_ns:
         return 1.0
     return next((step.worth for step in steps if at_ns <= step.by_ns), 0.0)
 
 
-def single_deadlines(steps: Sequence[Step]) -> tuple[Step, ...]:
+def single_deadlines(steps: Sequence[UtilityStep]) -> tuple[UtilityStep, ...]:
     """Return the deadlines whose worths, each gained or not on its own, add up to these steps.
 
     An answer by one deadline is by all later ones too, so each counts for what is lost after it.
     """
     after = [*(step.worth for step in steps[1:]), 0.0]
     return tuple(
-        Step(step.by_ns, step.worth - rest) for step, rest in zip(steps, after, strict=True)
+        UtilityStep(step.by_ns, step.worth - rest) for step, rest in zip(steps, after, strict=True)
     )
 
 
@@ -146,5 +146,5 @@ class LinkState:
     bytes_per_pixel: float | None = None
     """A high quantile of JPEG bytes per pixel of a picture of 256x256, learnt from this camera's
     own frames of any size."""
-    steadiness: float | None = None
+    throughput_stability: float | None = None
     """The share of the bandwidth believed that frames get in bad seconds, at most 1."""

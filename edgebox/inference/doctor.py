@@ -36,7 +36,7 @@ from edgebox.inference.sessions import (
 )
 from edgebox.inference.zoo import Zoo, load_zoo
 from edgebox.storage.connecting import has_room
-from edgebox.storage.glance import glance
+from edgebox.storage.probe import glance
 
 _GIB = 1 << 30
 _LIBRARIES = (

@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import Family
 from edgebox.inference.machine import pin, pinned

@@ -1,6 +1,6 @@
 """Owns what an executor is opened from, and opens it: the same specification, the same executor.
 
-Limits: it decides nothing about which executors a box has; `edgebox.executors` does.
+Limits: it decides nothing about which executors a box has; `edgebox.app.executor_setup` does.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import SCORE_FLOOR, OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.sessions import Provider

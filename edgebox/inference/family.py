@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import FamilyName, Judgement, Variant, VariantName
+from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
 from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import DECODERS
 from edgebox.vision.letterbox import Fit
@@ -130,7 +130,7 @@ class Family:
     """The only batch size the graphs take; None: any."""
     keep_all: bool = False
     """Offer every variant, whatever was found out about it."""
-    judgements: Mapping[VariantName, Judgement] = field(default_factory=dict)
+    accuracy_reports: Mapping[VariantName, AccuracyReport] = field(default_factory=dict)
     """What `edgebox profile` found out on this box; variants carry that accuracy."""
 
     @property
@@ -147,16 +147,18 @@ class Family:
     @property
     def offered(self) -> tuple[Variant, ...]:
         """The variants that the planner may give to cameras, in rising order of pixels."""
-        return tuple(v for v in self.variants if self.keep_all or not self.set_aside(v.name))
+        return tuple(v for v in self.variants if self.keep_all or not self.dominated(v.name))
 
-    def set_aside(self, name: VariantName) -> str:
+    def dominated(self, name: VariantName) -> str:
         """Return why a variant is not worth keeping; empty: it is, or nobody knows."""
-        found = self.judgements.get(name)
-        return "" if found is None else found.set_aside
+        found = self.accuracy_reports.get(name)
+        return "" if found is None else found.dominated
 
-    def judged(self, judgements: Mapping[VariantName, Judgement]) -> "Family":
+    def judged(self, accuracy_reports: Mapping[VariantName, AccuracyReport]) -> "Family":
         """Return this family with what was found out about its variants."""
-        known = {v.name: judgements[v.name] for v in self.variants if v.name in judgements}
+        known = {
+            v.name: accuracy_reports[v.name] for v in self.variants if v.name in accuracy_reports
+        }
         return replace(
             self,
             variants=tuple(
@@ -164,7 +166,7 @@ class Family:
                 for v in self.variants
             ),
             accuracy_assumed=self.accuracy_assumed - set(known),
-            judgements=known,
+            accuracy_reports=known,
         )
 
     def batch_sizes(self, largest: int) -> tuple[int, ...]:

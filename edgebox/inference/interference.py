@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import Variant, VariantName
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.inference.executor import THREADS, BatchResult, Executor, come_back
 from edgebox.inference.tensors import Canvas
 

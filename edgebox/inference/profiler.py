@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import median
 
-from edgebox.domain.models import LatencyProfile, Variant, VariantName, monotone, quantiles_of
+from edgebox.domain.model_family import LatencyProfile, Variant, VariantName, monotone, quantiles_of
 from edgebox.inference.executor import Executor, come_back
 from edgebox.inference.sessions import CPU
 from edgebox.inference.tensors import Canvas

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import FamilyName
+from edgebox.domain.model_family import FamilyName
 from edgebox.inference.cuda_libraries import cuda_runtime
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.machine import pinned

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.models import Variant
+from edgebox.domain.model_family import Variant
 from edgebox.inference.family import InputSpec
 
 Canvas = NDArray[np.uint8]

@@ -11,7 +11,7 @@ from typing import Any
 import onnxruntime as ort
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import FamilyName, VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.inference.family import MANIFEST, Family, ModelFile, read_manifest
 from edgebox.inference.sessions import brief
 

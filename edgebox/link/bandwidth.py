@@ -1,8 +1,8 @@
 """Decides how many bits per second a camera's uplink carries, and what its pictures weigh.
 
 After Jellyfish (section 6): one throughput sample per frame, harmonic mean over the last second.
-Ours (`Rule.CAUTIOUS`) differs: the last sample caps the mean (so a step down is followed at
-once), a frame that is overdue caps it further (so a stalled link is seen before its frame
+Ours (`EstimatorKind.CAUTIOUS`) differs: the last sample caps the mean (so a step down is followed
+at once), a frame that is overdue caps it further (so a stalled link is seen before its frame
 arrives), and time that is not transmission is taken out first. Frames much smaller than
 bandwidth x delay would otherwise measure the delay: of a frame that found the link idle, the base
 latency is subtracted; the mean weighs samples by their bytes (sum of bits over sum of time, which
@@ -26,7 +26,7 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import NamedTuple, Protocol
 
-from edgebox.link.samples import BUSY_MIN_NS, Sample, Samples
+from edgebox.link.throughput_samples import BUSY_MIN_NS, Sample, Samples
 
 WINDOW_NS = 1_000_000_000
 STALE_NS = 10_000_000_000
@@ -48,7 +48,7 @@ STEADY_RANK = 1
 SIZE_EXPONENT = 0.14
 
 
-class Rule(StrEnum):
+class EstimatorKind(StrEnum):
     """How the samples of the window become one figure."""
 
     CAUTIOUS = "cautious"
@@ -85,7 +85,7 @@ class LinkEstimate(Protocol):
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
         """Return the estimate; None when nothing is known (any more)."""
 
-    def steadiness(self) -> float | None:
+    def throughput_stability(self) -> float | None:
         """Return the share of the estimate that frames get in bad seconds; None: not known."""
 
     def newest(self) -> tuple[int, int] | None:
@@ -105,7 +105,7 @@ class BandwidthEstimate:
         self,
         window_ns: int = WINDOW_NS,
         noise_ns: int = NOISE_NS,
-        rule: Rule = Rule.CAUTIOUS,
+        rule: EstimatorKind = EstimatorKind.CAUTIOUS,
     ) -> None:
         self._rule = rule
         self._window_ns = window_ns
@@ -180,7 +180,7 @@ class BandwidthEstimate:
             self._worst.append([second, share])
         self._worst[-1][1] = min(share, self._worst[-1][1])
 
-    def steadiness(self) -> float | None:
+    def throughput_stability(self) -> float | None:
         """Return the share of the estimate that frames get in bad seconds; None: not known.
 
         Of the last `STEADY_SECONDS` the worst frame each, and of these, but for the `STEADY_RANK`
@@ -205,7 +205,7 @@ class BandwidthEstimate:
         bits_per_ns = self._bits_per_ns(now_ns)
         if bits_per_ns is None:
             return None
-        if waiting_bytes and self._rule is Rule.CAUTIOUS:
+        if waiting_bytes and self._rule is EstimatorKind.CAUTIOUS:
             waited_ns = now_ns - waiting_since_ns - self._base_ns
             bits_per_ns = min(bits_per_ns, waiting_bytes * 8 / self._forgiven(waited_ns))
         return bits_per_ns * 1e9
@@ -215,7 +215,7 @@ class BandwidthEstimate:
         recent = self._recent(now_ns)
         if not recent:
             return None
-        if self._rule is not Rule.CAUTIOUS:
+        if self._rule is not EstimatorKind.CAUTIOUS:
             return self._plain(recent)
         bits_per_ns = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
         if self._samples:
@@ -246,9 +246,9 @@ class BandwidthEstimate:
     def _plain(self, recent: Sequence[Sample]) -> float:
         """Apply a rule without guards to the samples of the window, in bits per ns."""
         match self._rule:
-            case Rule.LAST:
+            case EstimatorKind.LAST:
                 return recent[0].bits / recent[0].busy_ns
-            case Rule.LEAST:
+            case EstimatorKind.LEAST:
                 return min(s.bits / s.busy_ns for s in recent)
         return len(recent) / sum(s.busy_ns / s.bits for s in recent)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.requests import Step
+from edgebox.domain.requests import UtilityStep
 from edgebox.link.fields import shown
 
 STEPS_MAX = 4
@@ -84,16 +84,16 @@ def written_deadlines(first_ms: float, later: LaterDeadlines) -> float | list[li
     return [[first_ms, 1.0], *([by_ms, worth] for by_ms, worth in later)]
 
 
-def written_steps(first_ns: int, steps: Sequence[Step]) -> float | list[list[float]]:
+def written_steps(first_ns: int, steps: Sequence[UtilityStep]) -> float | list[list[float]]:
     """Return the same form of deadlines in nanoseconds."""
     return written_deadlines(first_ns / 1e6, to_later(steps))
 
 
-def to_later(steps: Sequence[Step]) -> LaterDeadlines:
+def to_later(steps: Sequence[UtilityStep]) -> LaterDeadlines:
     """Return later deadlines in ms."""
     return tuple((step.by_ns / 1e6, step.worth) for step in steps)
 
 
-def to_steps(later: LaterDeadlines) -> tuple[Step, ...]:
+def to_steps(later: LaterDeadlines) -> tuple[UtilityStep, ...]:
     """Return later deadlines in nanoseconds, counted from the same instant."""
-    return tuple(Step(round(by_ms * 1e6), worth) for by_ms, worth in later)
+    return tuple(UtilityStep(round(by_ms * 1e6), worth) for by_ms, worth in later)

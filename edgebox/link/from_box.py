@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 import orjson
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.link.fields import INTEGER_MAX, FieldReader

@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from edgebox.domain.requests import LinkState
 from edgebox.link.bandwidth import NOISE_NS, BandwidthEstimate, BytesPerPixel, LinkEstimate
 from edgebox.link.clock import ClockEstimate
-from edgebox.link.news import LinkNews
 from edgebox.link.stamps import StampClock
+from edgebox.link.update_throttle import LinkUpdateThrottle
 
 RETURN_ALLOWANCE_NS = 2_000_000
 """Time granted to the sending of a result, beside half the least round trip."""
@@ -105,7 +105,7 @@ class TransitEstimator:
         self._stamps = StampClock()
         self._round_trips: deque[tuple[int, int]] = deque()
         """(when it ended, ns it took): of pings that say nothing of the camera's clock."""
-        self._news = LinkNews()
+        self._news = LinkUpdateThrottle()
 
     @property
     def rtt_ns(self) -> int | None:
@@ -164,7 +164,7 @@ class TransitEstimator:
             rtt_ns=self.rtt_ns,
             clock_error_ns=self.clock.error_ns(now_ns),
             bytes_per_pixel=self.weight.value(),
-            steadiness=self.bandwidth.steadiness(),
+            throughput_stability=self.bandwidth.throughput_stability(),
         )
 
     def take_news(self, now_ns: int) -> LinkState | None:

@@ -135,7 +135,7 @@ def open_source(
 
 
 def _open_scene(text: str, rate_hz: float, size_px: tuple[int, int]) -> FrameSource:
-    from edgebox.media.scene import Scene  # noqa: PLC0415 - only who wants it pays for it
+    from edgebox.scene.street_camera import Scene  # noqa: PLC0415 - only who wants it pays for it
 
     seed = text.removeprefix("scene:") or "0"
     if not seed.isdecimal():

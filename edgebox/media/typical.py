@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.media.jpeg import Fit, lay_into
-from edgebox.media.scene import Scene
+from edgebox.scene.street_camera import Scene
 
 _WIDTH_PX, _HEIGHT_PX = 640, 360
 _STREETS = ((8, (2.0, 10.0)), (0, (10.0,)))

@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.options import CameraOptions, Option
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 BEST_EFFORT_SERVICE = 0.8
 """What a frame of a best-effort camera counts for, in frames that are planned to be in time."""

@@ -18,7 +18,7 @@ cycles after that one are no longer than R.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.options import CameraOptions, Option
 

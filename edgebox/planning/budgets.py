@@ -12,12 +12,12 @@ other camera counts with a camera's own (`uplinks` decides how large those are).
 
 from dataclasses import dataclass
 
-from edgebox.domain.models import Variant
-from edgebox.domain.pictures import send_size
+from edgebox.domain.model_family import Variant
+from edgebox.domain.picture_size import send_size
 from edgebox.domain.plans import UplinkShare
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.link.bandwidth import message_bytes
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 BITS_PER_BYTE = 8
 
@@ -103,5 +103,5 @@ def bandwidth_needed_bps(
 
 def share_of(link: LinkState, parameters: PlanningParameters) -> float:
     """Return the share of an uplink that frames may fill: the more the steadier it is."""
-    steady = min(link.steadiness or 0.0, parameters.link_share_steady)
-    return max(parameters.link_share, steady)
+    steady = min(link.throughput_stability or 0.0, parameters.uplink_utilisation_max_stable)
+    return max(parameters.uplink_utilisation_max, steady)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from edgebox.domain.models import (
+from edgebox.domain.model_family import (
     QUANTILES,
     ExecutorId,
     FamilyName,

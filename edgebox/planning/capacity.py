@@ -8,7 +8,7 @@ gathered in that same time: then a request waits for one batch at most and rides
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.plans import PlanningSnapshot
 
 _GAIN = 0.8

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.planning.allocation import Allocation, Violation, raises
 from edgebox.planning.batch_cycle import (
     NEVER_NS,
@@ -23,7 +23,7 @@ from edgebox.planning.batch_cycle import (
 )
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.options import CameraOptions, Option
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 
 class CycleAllocation(Allocation):
@@ -193,4 +193,4 @@ def cycle_violation(
 
 
 def _limit(parameters: PlanningParameters, upgrade: bool) -> float:
-    return parameters.turn_share * (parameters.upgrade_share if upgrade else 1.0)
+    return parameters.cycle_utilisation_max * (parameters.upgrade_share if upgrade else 1.0)

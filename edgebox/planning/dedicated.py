@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from edgebox.planning.allocation import Allocation, Violation, raises
 from edgebox.planning.options import CameraOptions, Option
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 
 class DedicatedAllocation(Allocation):

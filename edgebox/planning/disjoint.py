@@ -8,7 +8,7 @@ the other's cameras, and a box of two such executors as full when each is half b
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from edgebox.domain.models import ExecutorId, FamilyName
+from edgebox.domain.model_family import ExecutorId, FamilyName
 from edgebox.domain.plans import Plan, PlanningSnapshot, Resource, ResourcePrice
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from edgebox.domain.models import Variant
-from edgebox.domain.pictures import send_size
+from edgebox.domain.model_family import Variant
+from edgebox.domain.picture_size import send_size
 from edgebox.domain.plans import Limit, PlanningSnapshot
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
@@ -23,12 +23,19 @@ from edgebox.planning.options import (
     camera_options,
     option_of,
 )
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import Reason, Reasons, ms_up, size_text
 from edgebox.planning.uplinks import with_uplink_shares
 
 Verdict = Literal[
-    "chosen", "smaller", "shared", "alone", "not_yet", "inaccurate", "no_gain", "covered"
+    "chosen",
+    "smaller",
+    "contended",
+    "infeasible",
+    "not_yet",
+    "inaccurate",
+    "no_gain",
+    "exceeds_source",
 ]
 """Why a size is (not) what a camera gets: it is the choice; it would do, but there is better; the
 other cameras leave no time; not even with the box to itself; its link is not measured yet, or it
@@ -159,13 +166,13 @@ class _Weighed:
         if option.variant.pixels < has.pixels:
             return "smaller", Reason(f"it would do; {size_text(has)} is more accurate")
         if _named(option, self.allocation.cameras[self.at].options):
-            return "shared", self.reasons.shared(self.at, option)
+            return "contended", self.reasons.shared(self.at, option)
         # All were sent to their smallest size, or it to best effort.
-        return "shared", Reason(f"{self.reasons.sharing(self.at)}, too many for this size")
+        return "contended", Reason(f"{self.reasons.sharing(self.at)}, too many for this size")
 
     def _not_even_alone(self, option: Option) -> tuple[Verdict, Reason]:
         if _named(option, self.hoped.options):
-            return "shared", Reason("its frames would need an executor to themselves")
+            return "contended", Reason("its frames would need an executor to themselves")
         of = self.by_itself
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         needed_bps = self.reasons.needed_bps(of, option)
@@ -173,13 +180,13 @@ class _Weighed:
             needed_ns = option.needed_ns + self.reasons.margin_ns(of, option)
             more_ms = ms_up(needed_ns - option.budget.compute_ns)
             limit = self.reasons.alone(of, option).limit
-            return "alone", Reason(
+            return "infeasible", Reason(
                 f"no link would do: batches alone would need {more_ms} ms more", limit
             )
         waits = bandwidth_bps is None or (
             of.held and needed_bps is not None and needed_bps <= bandwidth_bps
         )
-        return "not_yet" if waits else "alone", self.reasons.alone(of, option)
+        return "not_yet" if waits else "infeasible", self.reasons.alone(of, option)
 
     def _senseless(self, variant: Variant, family: Sequence[Variant]) -> tuple[Verdict, Reason]:
         camera = self.by_itself.snapshot.camera
@@ -191,7 +198,7 @@ class _Weighed:
         if as_good is not None:
             return "no_gain", Reason(f"no more accurate than {self.told.name(as_good.name)}")
         own = f"{camera.width_px}x{camera.height_px} px"
-        return "covered", Reason(f"a smaller size covers the camera's own picture of {own}")
+        return "exceeds_source", Reason(f"a smaller size covers the camera's own picture of {own}")
 
 
 def _named(option: Option, among: Sequence[Option]) -> bool:

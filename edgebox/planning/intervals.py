@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.option_table import Floats, Ints, OptionTable
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.planning import cycle_allocation
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE
 from edgebox.planning.batch_cycle import NEVER_NS, VariantDemand
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.option_table import Bools, Floats, Ints
 from edgebox.planning.options import CameraOptions, round_rate
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 _HALVINGS = 16
 

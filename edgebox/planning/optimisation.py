@@ -16,9 +16,9 @@ from edgebox.planning.capacity import ExecutorPool, batching_pays
 from edgebox.planning.dedicated import best_dedicated
 from edgebox.planning.minimum import Minimum, cycle_feasible, shared_feasible
 from edgebox.planning.options import CameraOptions, all_options, dedicated_options
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.partition import kept_partition
 from edgebox.planning.partition_search import best_partition
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.price_search import shared_allocations
 
 
@@ -91,13 +91,13 @@ def _better(
     """Return the best, unless what is in force serves as much and is about as good."""
 
     def worth(of: Allocation) -> tuple[float, float]:
-        return round(of.service, 9), of.value(parameters.better_by)
+        return round(of.service, 9), of.value(parameters.hysteresis_ratio)
 
     best = max(new, key=worth)
     if in_force:
         kept = max(in_force, key=worth)
         gain = best.accuracy_rate / max(kept.accuracy_rate, 1e-9)
-        if worth(best)[0] <= worth(kept)[0] and gain <= parameters.better_by:
+        if worth(best)[0] <= worth(kept)[0] and gain <= parameters.hysteresis_ratio:
             return kept
     return best
 

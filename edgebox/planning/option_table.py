@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.models import Variant, VariantName
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.planning.allocation import option_value, raises
 from edgebox.planning.options import CameraOptions
 

@@ -10,12 +10,12 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from edgebox.planning.budgets import Budget, budget
 from edgebox.planning.capacity import BatchTimes
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def least_rate(camera: Camera, parameters: PlanningParameters) -> float:
 
 def is_held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters) -> bool:
     lowered_ns = camera.lowered_ns
-    return lowered_ns is not None and taken_ns - lowered_ns < parameters.raise_after_ns
+    return lowered_ns is not None and taken_ns - lowered_ns < parameters.upgrade_hold_ns
 
 
 def rising_family(
@@ -252,12 +252,12 @@ def _reserve_ns(camera: CameraSnapshot, of: Budget, single_ns: int) -> int:
     alone has nothing of that kind.
     """
     link = camera.link
-    if not link.bandwidth_bps or not link.steadiness or camera.surplus_ns is None:
+    if not link.bandwidth_bps or not link.throughput_stability or camera.overrun_ns is None:
         return single_ns
     others_bits = camera.share.others_bits if camera.share else 0.0
     transmission_ns = (of.frame_bits + others_bits) / link.bandwidth_bps * 1e9
-    bad_second_ns = round(transmission_ns * (1 / link.steadiness - 1))
-    return min(single_ns, bad_second_ns + camera.surplus_ns)
+    bad_second_ns = round(transmission_ns * (1 / link.throughput_stability - 1))
+    return min(single_ns, bad_second_ns + camera.overrun_ns)
 
 
 def _carried(camera: CameraSnapshot, level: Option) -> bool:

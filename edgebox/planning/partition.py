@@ -10,14 +10,14 @@ where its variant is. Pure. Limit: only executors that have the same variants ar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.planning.allocation import Allocation, Violation
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation
 from edgebox.planning.dedicated import DedicatedAllocation, best_dedicated
 from edgebox.planning.options import CameraOptions, Option
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 
 @dataclass(frozen=True, slots=True)

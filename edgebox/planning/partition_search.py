@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE, Allocation, option_value
 from edgebox.planning.batch_cycle import VariantDemand
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
@@ -29,8 +29,8 @@ from edgebox.planning.intervals import (
 )
 from edgebox.planning.option_table import Floats, option_table
 from edgebox.planning.options import CameraOptions
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.uniform_parts import uniform_parts
 
 _CUTS_MAX = 13
@@ -161,12 +161,12 @@ class _Search:
     ) -> None:
         self.cameras, self.dedicated = cameras, dedicated
         self.pool, self.parameters = pool, parameters
-        self.table = option_table(cameras, parameters.better_by)
+        self.table = option_table(cameras, parameters.hysteresis_ratio)
         self.prices = prices_of(self.table)
         self.executors = pool.executors or pool.all_executors
         self.divisible = bool(pool.executors)
         share = parameters.upgrade_share if self.table.raises.any() else 1.0
-        self.utilisation_max = parameters.turn_share * share
+        self.utilisation_max = parameters.cycle_utilisation_max * share
 
     def value_of(self, part: Part) -> float:
         """Return what a group is worth.
@@ -179,7 +179,7 @@ class _Search:
             of = self.cameras[at]
             share = of.options[0].rate_hz / of.snapshot.camera.rate_hz
             gained -= share * (1.0 if of.served else BEST_EFFORT_SERVICE)
-        value = part.allocation.value(self.parameters.better_by)
+        value = part.allocation.value(self.parameters.hysteresis_ratio)
         return value + _SERVICE_VALUE * gained * self.table.accuracy_scale
 
     def in_order(self, order: tuple[int, ...]) -> _Found | None:

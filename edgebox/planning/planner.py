@@ -12,7 +12,7 @@ from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.planning.by_application import by_application
 from edgebox.planning.disjoint import parts, together
 from edgebox.planning.optimisation import optimise
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import Reasons
 from edgebox.planning.uplinks import with_uplink_shares
 

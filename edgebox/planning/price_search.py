@@ -11,12 +11,12 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.planning.allocation import SharedAllocation, raises
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.option_table import Floats, Ints, OptionTable, option_table
 from edgebox.planning.options import CameraOptions, Option
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 _HALVINGS = 16
 
@@ -45,7 +45,7 @@ def shared_allocations(
         return []
     if smallest.utilisation > parameters.utilisation_slow + 1e-9:
         return []
-    table = option_table(cameras, parameters.better_by)
+    table = option_table(cameras, parameters.hysteresis_ratio)
     search = _Search(cameras, timing, smallest, table)
     rising = any(raises(c, c.options[-1]) for c in cameras)
     limit = parameters.utilisation_upgrade if rising else parameters.utilisation_max
@@ -56,7 +56,7 @@ def shared_allocations(
     best = _filled(found[0], parameters, iterations_max, _gain_per_ns)
     least = SharedAllocation(cameras, [0] * len(cameras), timing)
     by_gain = _filled(least, parameters, iterations_max, _gain)
-    if by_gain.value(parameters.better_by) > best.value(parameters.better_by):
+    if by_gain.value(parameters.hysteresis_ratio) > best.value(parameters.hysteresis_ratio):
         best = by_gain
     return [best, *(_filled(of, parameters, iterations_max, _gain_per_ns) for of in found[1:])]
 

@@ -7,12 +7,12 @@ cannot disagree.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from edgebox.domain.models import ExecutorId, Variant
+from edgebox.domain.model_family import ExecutorId, Variant
 from edgebox.domain.plans import Limit, Resource, ResourcePrice
 from edgebox.planning.allocation import Allocation, option_value, raises
 from edgebox.planning.budgets import bandwidth_needed_bps
 from edgebox.planning.options import CameraOptions, Option
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 _WORDS = (
     *("no", "one", "two", "three", "four", "five", "six"),
@@ -129,7 +129,7 @@ class Reasons:
         if needed_bps is not None and needed_bps > link.bandwidth_bps:
             return self._uplink(of, above, needed_bps, gain)
         if of.held:
-            hold_s = self._parameters.raise_after_ns / 1e9
+            hold_s = self._parameters.upgrade_hold_ns / 1e9
             return Reason(f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first")
         if needed_bps is not None:
             carries = bandwidth_text(link.bandwidth_bps)

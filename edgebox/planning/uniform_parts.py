@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation
 from edgebox.planning.option_table import Floats, OptionTable
 from edgebox.planning.options import CameraOptions
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.partition import Part, dedicated_part
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.uniform import UniformGroup, UniformProblem, uniform_groups
 
 _UNITS_PER_HZ = 1_000_000
@@ -65,7 +65,9 @@ def uniform_parts(
         found = [part for part in (shared, own) if part is not None]
         if not found:
             return None
-        parts.append(max(found, key=lambda part: part.allocation.value(parameters.better_by)))
+        parts.append(
+            max(found, key=lambda part: part.allocation.value(parameters.hysteresis_ratio))
+        )
     return tuple(parts)
 
 
@@ -94,7 +96,7 @@ def _problem(
     columns = [[at for at, each in enumerate(table.names) if each == name] for name in names]
     value = np.stack([table.value[:, of].max(axis=1) for of in columns], axis=1)
     compute_ns = np.stack([table.compute_ns[:, of].max(axis=1) for of in columns], axis=1)
-    margin_ns, share = 0, parameters.turn_share
+    margin_ns, share = 0, parameters.cycle_utilisation_max
     if table.raises.any():  # it may be less: not everybody rises
         margin_ns = parameters.latency_upgrade_ns
         share *= parameters.upgrade_share

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
-from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot, UplinkShare
 from edgebox.domain.requests import SiteId
 from edgebox.planning.budgets import share_of
@@ -33,7 +33,7 @@ from edgebox.planning.options import (
     round_rate,
     sensible_variants,
 )
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 
 _ROUNDING = 1 + 1e-9
 """Sums of floats in another order are not a larger frame."""
@@ -207,7 +207,7 @@ class _Site:
         kept = self._filled(smallest, most)
         kept = self._filled(kept, [len(m.options) - 1 for m in self._members])
         fresh = self._filled(smallest, [len(m.options) - 1 for m in self._members])
-        better = self._value(fresh) > self._parameters.better_by * self._value(kept)
+        better = self._value(fresh) > self._parameters.hysteresis_ratio * self._value(kept)
         return fresh if better else kept
 
     def _value(self, at: Sequence[int]) -> float:

@@ -5,9 +5,9 @@ Pure: looks at what supervision knows, and makes sentences of it.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.requests import DropReason
-from edgebox.runtime.frames import BATCH_FAILED, DROP_MESSAGES, FrameAtBox
+from edgebox.runtime.frames import BATCH_FAILED, DROP_MESSAGES, PendingFrame
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 
 Executors = Mapping[ExecutorId, Supervised]
@@ -42,7 +42,7 @@ def unserved_because(
 
 
 def dropped_because(
-    frame: FrameAtBox,
+    frame: PendingFrame,
     reason: DropReason,
     lost: ExecutorId | None,
     *,

@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.models import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Request
 from edgebox.inference.family import Family
-from edgebox.link.bandwidth import BandwidthEstimate, Rule
-from edgebox.link.sites import SiteEstimates
+from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
+from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import TransitEstimator
 from edgebox.runtime.availability import unserved_because
-from edgebox.runtime.cameras import CameraRecord, Session
+from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
-from edgebox.runtime.frames import Answer, ArrivedFrame, Ending, FrameAtBox, Refusal
-from edgebox.runtime.metrics import Metrics
+from edgebox.runtime.frame_metrics import Metrics
+from edgebox.runtime.frames import Answer, ArrivedFrame, FrameResult, PendingFrame, Refusal
 from edgebox.runtime.peers import Peers
 from edgebox.runtime.refusals import (
     REFUSALS,
@@ -38,13 +38,13 @@ from edgebox.runtime.refusals import (
     Refusals,
     UnavailableError,
 )
-from edgebox.runtime.repeats import NOTICES_PER_MINUTE, Repeats
-from edgebox.runtime.shown import LOG_LEVELS, BoxEvent, ShownFrame
+from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, Repeats
+from edgebox.runtime.viewer_data import LOG_LEVELS, BoxEvent, ShownFrame
 from edgebox.scheduling.events import (
     Advise,
     CameraChanged,
-    CameraClosed,
-    CameraOpened,
+    CameraConnected,
+    CameraDisconnected,
     LinkMeasured,
 )
 from edgebox.storage.rows import Level
@@ -62,8 +62,8 @@ ONE_SHOT_CAMERA = CameraId("(one-shot)")
 (`NAME_PATTERN`), so none that leaves takes their requests with it."""
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
-OnEnd = Callable[[FrameAtBox, Ending], None]
-Observer = Callable[[CameraRecord, FrameAtBox, Ending], None]
+OnEnd = Callable[[PendingFrame, FrameResult], None]
+Observer = Callable[[CameraRecord, PendingFrame, FrameResult], None]
 Admission = Callable[[PlanningSnapshot, Camera], str | None]
 """Says whom a new camera would take its service; None: nobody. Pure, runs in a thread."""
 
@@ -77,7 +77,7 @@ class Box:
         name: str,
         version: str,
         cameras_max: int,
-        bandwidth: Rule,
+        bandwidth: EstimatorKind,
         on_event: Callable[[BoxEvent], None],
         on_camera: Callable[[CameraRecord], None],
         admission: Admission | None = None,
@@ -280,7 +280,7 @@ class Box:
             ),
         )
         self.cameras[camera.id] = record
-        self.driver.feed(CameraOpened(record.camera))
+        self.driver.feed(CameraConnected(record.camera))
         self._on_camera(record)
         text = f"{camera.id} connected from {session.address}"
         self.note_from(session.address, "info", text, camera.id)
@@ -340,7 +340,7 @@ class Box:
         record.left_ns = self.driver.clock_ns()
         record.left_because = why
         self._sites.leave(record.camera.id)
-        self.driver.feed(CameraClosed(record.camera.id))
+        self.driver.feed(CameraDisconnected(record.camera.id))
         self.note_from(address, "info", f"{record.camera.id} left: {why}", record.camera.id)
 
     def forget_old_cameras(self) -> None:
@@ -383,7 +383,7 @@ class Box:
             driver.feed(LinkMeasured(record.camera.id, link))
         request = record.request(driver.next_request_id(), arrived, news, now_ns)
 
-        def ended(frame: FrameAtBox, ending: Ending) -> None:
+        def ended(frame: PendingFrame, ending: FrameResult) -> None:
             metrics.ended(ending, driver.clock_ns())
             if isinstance(ending, Answer) and self.viewers:
                 self._frames_shown += 1
@@ -392,7 +392,7 @@ class Box:
             for observe in self.observers:
                 observe(record, frame, ending)
 
-        frame = FrameAtBox(
+        frame = PendingFrame(
             request,
             jpeg,
             header.width_px,
@@ -450,7 +450,7 @@ class Box:
             size_bytes=rgb.nbytes if rgb is not None else len(jpeg),
             variant=variant,
         )
-        driver.submit(FrameAtBox(request, jpeg, width_px, height_px, 0, on_end, rgb=rgb))
+        driver.submit(PendingFrame(request, jpeg, width_px, height_px, 0, on_end, rgb=rgb))
 
     # -- what the driver tells --------------------------------------------------------------
 

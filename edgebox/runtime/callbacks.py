@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgebox.domain.errors import InvariantViolation
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.plans import Plan
 from edgebox.runtime.supervisor import Told
-from edgebox.scheduling.events import Advise, TellDrift
+from edgebox.scheduling.events import Advise, ReportDrift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Callbacks:
     """Of each new advice."""
     plan: Callable[[Plan, int], None]
     """Of each plan, and the nanoseconds it took."""
-    drift: Callable[[TellDrift], None] = lambda drift: None
+    drift: Callable[[ReportDrift], None] = lambda drift: None
     """When an executor has left its profiles."""
     failure: Callable[[InvariantViolation], None] = lambda violation: None
     """Once, if the core contradicts itself: nothing is decided any more."""

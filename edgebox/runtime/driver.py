@@ -14,33 +14,33 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 
 from edgebox.domain.errors import InvariantViolation
-from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.inference.executor import BatchResult, Executor
-from edgebox.runtime.applications import Applications
+from edgebox.runtime.app_latency import Applications
 from edgebox.runtime.availability import dropped_because
+from edgebox.runtime.batch_latency import Observed
 from edgebox.runtime.callbacks import Callbacks
-from edgebox.runtime.decoding import DECODE_LIMIT_NS, decode_pool
+from edgebox.runtime.decode_queue import DECODE_LIMIT_NS, decode_pool
 from edgebox.runtime.frames import (
     Answer,
-    Ending,
-    FrameAtBox,
+    FrameResult,
+    PendingFrame,
     Refusal,
     Timing,
 )
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.meters import ExecutorMeter
-from edgebox.runtime.observed import Observed
 from edgebox.runtime.planning_thread import Planner, PlanningThread
 from edgebox.runtime.preparation import CanvasPool, prepare
-from edgebox.runtime.repeats import FailedBatches
+from edgebox.runtime.repeat_limiter import FailedBatches
 from edgebox.runtime.running import RunningBatches
-from edgebox.runtime.samples import Samples
+from edgebox.runtime.sample_runs import Samples
 from edgebox.runtime.supervisor import Opener, Supervisor
 from edgebox.runtime.threads import Patience
-from edgebox.runtime.timeline import Timeline
+from edgebox.runtime.timeline_recorder import Timeline
 from edgebox.scheduling.events import (
     Abandon,
     Action,
@@ -59,6 +59,7 @@ from edgebox.scheduling.events import (
     PlanFailed,
     Prepare,
     Release,
+    ReportDrift,
     RequestArrived,
     RequestPrepared,
     RequestRejected,
@@ -67,7 +68,6 @@ from edgebox.scheduling.events import (
     SampleCompleted,
     SampleFailed,
     ShutdownRequested,
-    TellDrift,
     Unload,
 )
 from edgebox.scheduling.invariants import check_invariants
@@ -135,7 +135,7 @@ class Driver:
         )
         self._tell = tell
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._frames: dict[RequestId, FrameAtBox] = {}
+        self._frames: dict[RequestId, PendingFrame] = {}
         self._running = RunningBatches()
         self._samples = Samples(self._executors, canvases, self._from_thread, self._sampled)
         self.loads = Loads(loaders or {}, self._from_thread, self.feed, clock_ns)
@@ -192,7 +192,7 @@ class Driver:
         """Frames that have arrived and not ended."""
         return len(self._frames)
 
-    def submit(self, frame: FrameAtBox) -> None:
+    def submit(self, frame: PendingFrame) -> None:
         """Hand over a frame that has just arrived; `frame.on_end` is called exactly once."""
         self._frames[frame.request.id] = frame
         self._idle.clear()
@@ -297,7 +297,7 @@ class Driver:
                 self._planning.compute(snapshot)
             case Load() | Unload():
                 self.loads.carry_out(action)
-            case TellDrift():
+            case ReportDrift():
                 self._tell.drift(action)
             case Abandon() | Open() | GiveUp():
                 self.supervisor.carry_out(action)
@@ -347,7 +347,7 @@ class Driver:
 
         self._decoders.submit(work, frame.request.camera)
 
-    def _prepared(self, frame: FrameAtBox, took_ns: int) -> None:
+    def _prepared(self, frame: PendingFrame, took_ns: int) -> None:
         frame.preparing = False
         if frame.ended:
             self._canvases.give_back(frame)
@@ -466,13 +466,13 @@ class Driver:
         self._tell_ending(frame, Refusal(reason, because))
         frame.jpeg = b""  # it may still wait for a thread, which need not keep megabytes
 
-    def _tell_ending(self, frame: FrameAtBox, ending: Ending) -> None:
+    def _tell_ending(self, frame: PendingFrame, ending: FrameResult) -> None:
         try:
             frame.on_end(frame, ending)
         except Exception:  # one listener's defect must not stop the others' frames
             _log.exception("telling the ending of request %d failed", frame.request.id)
 
-    def _end(self, request_id: RequestId) -> FrameAtBox:
+    def _end(self, request_id: RequestId) -> PendingFrame:
         frame = self._frames.pop(request_id)
         frame.ended = True
         if not self._frames:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.models import FamilyName, VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.requests import DropReason, Outcome, Request
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
@@ -74,11 +74,11 @@ class Refusal:
     message: str
 
 
-Ending = Answer | Refusal
+FrameResult = Answer | Refusal
 
 
 @dataclass(slots=True)
-class FrameAtBox:
+class PendingFrame:
     """A frame from its arrival to its ending. Lives on the event loop.
 
     The preparing thread writes `canvas` and `placement` before it reports back, and reads
@@ -91,7 +91,7 @@ class FrameAtBox:
     source_height_px: int
     return_ns: int
     """Estimated way back: half the least round trip, 0 when not known."""
-    on_end: Callable[["FrameAtBox", Ending], None]
+    on_end: Callable[["PendingFrame", FrameResult], None]
     number: int = 0
     """Its camera's own number for it."""
     family: FamilyName | None = None

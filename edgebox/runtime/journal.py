@@ -16,9 +16,9 @@ import orjson
 
 from edgebox import __version__
 from edgebox.runtime.entries import JournalError, write_entry, write_raised
+from edgebox.scheduling.checkpoint import write_state
 from edgebox.scheduling.events import Action, Event
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.scheduling.state import write_state
 
 _log = logging.getLogger(__name__)
 

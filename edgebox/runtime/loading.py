@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.models import ExecutorId, WeightsId
-from edgebox.runtime.histogram import Histogram
+from edgebox.domain.model_family import ExecutorId, WeightsId
+from edgebox.runtime.duration_histogram import Histogram
 from edgebox.runtime.threads import DaemonPool, InOrder
 from edgebox.scheduling.events import Load, LoadFailed, LoadReturned, Unload, WeightsLoaded
 

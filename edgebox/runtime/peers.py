@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.refusals import BoxFullError
-from edgebox.runtime.repeats import NOTICES_PER_MINUTE, Repeats
+from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, Repeats
 
 NAMES_PER_CAMERA = 2
 """Names that may appear in an hour, to each camera that may be connected."""

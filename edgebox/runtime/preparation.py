@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.inference.family import InputSpec
 from edgebox.media.jpeg import decode_into, lay_into
-from edgebox.runtime.frames import FrameAtBox
+from edgebox.runtime.frames import PendingFrame
 from edgebox.vision.letterbox import Placement
 
 _SPARE_MAX = 32
@@ -39,7 +39,7 @@ class CanvasPool:
                 return spare.pop()
         return np.empty((variant.height_px, variant.width_px, 3), np.uint8)
 
-    def give_back(self, frame: FrameAtBox) -> None:
+    def give_back(self, frame: PendingFrame) -> None:
         """Take a frame's canvas back, if it has one."""
         canvas, name = frame.canvas, frame.canvas_of
         frame.canvas = frame.canvas_of = None
@@ -54,7 +54,7 @@ class CanvasPool:
                 spare.append(canvas)
 
 
-def prepare(frame: FrameAtBox, variant: Variant, canvases: CanvasPool) -> None:
+def prepare(frame: PendingFrame, variant: Variant, canvases: CanvasPool) -> None:
     """Decode a frame into a canvas; what is wrong with it goes to `frame.invalid_because`."""
     canvas = canvases.take(variant)
     frame.canvas, frame.canvas_of = canvas, variant.name

@@ -20,8 +20,8 @@ import orjson
 from edgebox import __version__
 from edgebox.runtime.entries import JournalEntry, JournalError, read_entry
 from edgebox.runtime.journal import FORMAT, FORMAT_VERSION, Journal, Recording
+from edgebox.scheduling.checkpoint import StateError, read_state
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.scheduling.state import StateError, read_state
 from edgebox.storage.rows import Level
 
 KEPT = 10

@@ -9,9 +9,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from edgebox.domain.models import Variant, VariantName
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.requests import CameraId
-from edgebox.runtime.metrics import CameraMetrics, Metrics
+from edgebox.runtime.frame_metrics import CameraMetrics, Metrics
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import BOX, Period, Periods
 
@@ -22,7 +22,7 @@ _TOLD_APART_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Interval:
     """The time from one taking to the next."""
 
     began_ms: int
@@ -85,7 +85,7 @@ class Rollup:
         self._minutes: dict[int, dict[CameraId, Period]] = {}
 
     def take(
-        self, stretch: Stretch, links: Mapping[CameraId, float | None]
+        self, stretch: Interval, links: Mapping[CameraId, float | None]
     ) -> dict[int, dict[CameraId, Period]]:
         """Return what has happened since the last call, by second since 1970.
 
@@ -150,7 +150,7 @@ class Rollup:
         return True
 
 
-def _news(metrics: CameraMetrics, stretch: Stretch, seconds: list[int]) -> dict[int, Period]:
+def _news(metrics: CameraMetrics, stretch: Interval, seconds: list[int]) -> dict[int, Period]:
     """Return what a camera's frames did, by one of these seconds since 1970, ascending."""
     periods: dict[int, Period] = {}
     for clock_s, news in metrics.take_news():

@@ -1,6 +1,6 @@
 """Owns which executor runs which batch, and its results from when it comes back to its end."""
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import RequestId
 from edgebox.inference.executor import BatchResult
 from edgebox.scheduling.events import Infer

@@ -8,7 +8,15 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import BatchId, Camera, CameraId, DropReason, Outcome, Request, Step
+from edgebox.domain.requests import (
+    BatchId,
+    Camera,
+    CameraId,
+    DropReason,
+    Outcome,
+    Request,
+    UtilityStep,
+)
 from edgebox.domain.requests import RequestId as Id
 from edgebox.runtime.entries import JournalEntry
 from edgebox.runtime.frames import DROP_MESSAGES
@@ -18,8 +26,8 @@ from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
     CameraChanged,
-    CameraClosed,
-    CameraOpened,
+    CameraConnected,
+    CameraDisconnected,
     Drop,
     Event,
     Finish,
@@ -105,7 +113,7 @@ class RequestStory:
                 self._say(now_ns, f"alone it took {took_ns / 1e6:.1f} ms, which is learnt from")
             case SampleFailed(_, batch) if batch == self._sample:
                 self._say(now_ns, "running it again failed")
-            case CameraClosed(camera) if self._request and camera == self._request.camera:
+            case CameraDisconnected(camera) if self._request and camera == self._request.camera:
                 if self._batch is not None:
                     self._say(now_ns, "its camera left while it ran")
 
@@ -169,11 +177,11 @@ class CameraStory:
         match entry.event:
             case RequestArrived(request) if request.camera == self._camera:
                 self._requests[request.id] = request
-            case CameraOpened(camera) if camera.id == self._camera:
+            case CameraConnected(camera) if camera.id == self._camera:
                 self._say(entry.now_ns, f"said hello: {_wishes(camera)}")
             case CameraChanged(camera) if camera.id == self._camera:
                 self._say(entry.now_ns, f"was changed on the box: {_wishes(camera)}")
-            case CameraClosed(camera) if camera == self._camera:
+            case CameraDisconnected(camera) if camera == self._camera:
                 self._say(entry.now_ns, "left")
         for action in entry.actions:
             self._order(action, entry.now_ns)
@@ -246,7 +254,7 @@ def _wishes(camera: Camera) -> str:
     )
 
 
-def _still_worth(steps: Iterable[Step], from_ns: int) -> str:
+def _still_worth(steps: Iterable[UtilityStep], from_ns: int) -> str:
     return "".join(
         f", still worth {step.worth:g} within {(step.by_ns - from_ns) / 1e6:g} ms" for step in steps
     )

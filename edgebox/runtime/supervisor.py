@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.models import ExecutorId, LatencyProfile
+from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.inference.executor import THREADS, Executor
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.scheduling.events import (

@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
-from edgebox.domain.pictures import send_size
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.picture_size import send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
+from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.events import Advise, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
-from edgebox.scheduling.homes import Homes
 from edgebox.scheduling.ladders import Ladders, first_variant
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 SURPLUS_WINDOW = 128
 """So many frames of a camera tell how much longer than planned they may take."""
@@ -51,10 +51,10 @@ class ConnectedCamera:
     """How much longer than planned its last frames took, in ns."""
 
     @property
-    def surplus_ns(self) -> int | None:
+    def overrun_ns(self) -> int | None:
         """What the worst but one of its last frames took longer than planned; None: not known."""
-        surplus_ns = self.surplus.quantile(SURPLUS_QUANTILE)
-        return None if surplus_ns == _NEVER_NS else round(surplus_ns)
+        overrun_ns = self.surplus.quantile(SURPLUS_QUANTILE)
+        return None if overrun_ns == _NEVER_NS else round(overrun_ns)
 
 
 class Adaptation:
@@ -64,12 +64,12 @@ class Adaptation:
         self,
         parameters: SchedulerParameters,
         ladders: Ladders,
-        homes: Homes,
+        affinity: ExecutorAffinity,
         times: ExecutionTimes,
     ) -> None:
         self._parameters = parameters
         self._ladders = ladders
-        self._homes = homes
+        self._affinity = affinity
         self._latencies = times.latencies
         self._calibration = times.calibration
         self._expectations = times.expectations
@@ -141,7 +141,7 @@ class Adaptation:
         if connected.camera.site is not None:
             self._site_links[connected.camera.site] = link
         if connected.planned_bps is not None and link.bandwidth_bps is not None:
-            enough_bps = (1 - self._parameters.link_break) * connected.planned_bps
+            enough_bps = (1 - self._parameters.bandwidth_drop_threshold) * connected.planned_bps
             self._broke = self._broke or link.bandwidth_bps < enough_bps
 
     def finished(self, batch: RunningBatch, members: Iterable[LiveRequest], now_ns: int) -> None:
@@ -197,7 +197,7 @@ class Adaptation:
     def planned(self, plan: Plan, now_ns: int) -> list[Advise]:
         """Put a plan into force; what it says of cameras that changed meanwhile is void."""
         asked, self._in_snapshot = self._in_snapshot, None
-        self._homes.planned(plan.groups)
+        self._affinity.planned(plan.groups)
         if asked is not None:
             self._took_ns = now_ns - self._planned_ns
         out: list[Advise] = []
@@ -254,7 +254,9 @@ class Adaptation:
         if newest is None:
             return connected.link
         return replace(
-            connected.link, bandwidth_bps=newest.bandwidth_bps, steadiness=newest.steadiness
+            connected.link,
+            bandwidth_bps=newest.bandwidth_bps,
+            throughput_stability=newest.throughput_stability,
         )
 
     def snapshot(self, now_ns: int) -> PlanningSnapshot:
@@ -262,14 +264,14 @@ class Adaptation:
         return PlanningSnapshot(
             taken_ns=now_ns,
             cameras=tuple(
-                CameraSnapshot(c.camera, self._link_of(c), c.assignment, c.lowered_ns, c.surplus_ns)
+                CameraSnapshot(c.camera, self._link_of(c), c.assignment, c.lowered_ns, c.overrun_ns)
                 for c in self.cameras.values()
             ),
             variants=self._ladders.offered,
             profiles=self._profiles,
             slowdown=self._latencies.slowdowns,
             fixed_ns=self._calibration.fixed_ns,
-            groups=self._homes.groups,
+            groups=self._affinity.groups,
             others=self._others,
             applications=self._expectations.learned(
                 (c.camera.app for c in self.cameras.values()), self._profiles

@@ -20,18 +20,18 @@ from functools import partial
 
 import numpy as np
 
-from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.requests import Request, Step, single_deadlines
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.requests import Request, UtilityStep, single_deadlines
 from edgebox.scheduling import lookahead
-from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.candidates import (
+from edgebox.scheduling.batch_candidates import (
+    BatchCost,
     Candidates,
-    Pricing,
-    Waiters,
+    WaitingRequests,
     answered_after,
     likeliest,
     propose,
 )
+from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.distributions import Floats
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues
@@ -148,7 +148,7 @@ class DistributionAware(QueueingPolicy):
         table = self._learning.table(variant)
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
         steps = None if columns.steps is None else columns.steps.left(now_ns)
-        waiters = Waiters(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
+        waiters = WaitingRequests(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
         pricing = self._pricing(executor, variant, times, table)
         alone = alone and len(table.rank) == 1  # with several applications waiting may be better
         found = None if alone else propose(waiters, table, pricing)
@@ -178,7 +178,7 @@ class DistributionAware(QueueingPolicy):
         )
 
     def _is_worth_looking_ahead(
-        self, variant: VariantName, waiters: Waiters, expected_ns: float
+        self, variant: VariantName, waiters: WaitingRequests, expected_ns: float
     ) -> bool:
         """Say whether the decision would still be short against the batch.
 
@@ -198,8 +198,8 @@ class DistributionAware(QueueingPolicy):
         self,
         variant: VariantName,
         found: Candidates,
-        waiters: Waiters,
-        pricing: Pricing,
+        waiters: WaitingRequests,
+        pricing: BatchCost,
         now_ns: int,
     ) -> int | None:
         """Return the candidate that does best in sampled futures; None: wait."""
@@ -223,9 +223,9 @@ class DistributionAware(QueueingPolicy):
 
     def _pricing(
         self, executor: ExecutorId, variant: VariantName, times: BatchTimes, table: WorkTable
-    ) -> Pricing:
+    ) -> BatchCost:
         slowed = self._latencies.slowed(executor, variant)
-        return Pricing(
+        return BatchCost(
             fixed_ns=slowed * times.fixed_ns + self._latencies.overhead_ns(executor),
             slope_ns=slowed * times.slope_ns,
             sizes=times.sizes,
@@ -255,12 +255,12 @@ def _least_regretted(bests: Sequence[_Best], executors: int) -> _Best:
     return min(zip(lost.round(1), likely, strict=True), key=lambda of: (of[0], of[1].first_ns))[1]
 
 
-def _singles_after(request: Request, now_ns: int) -> tuple[Step, ...]:
+def _singles_after(request: Request, now_ns: int) -> tuple[UtilityStep, ...]:
     """Return the single deadlines of a request with several, counted from now."""
     if not request.steps:
         return ()
-    every = single_deadlines((Step(request.deadline_ns, 1.0), *request.steps))
-    return tuple(Step(step.by_ns - now_ns, step.worth) for step in every)
+    every = single_deadlines((UtilityStep(request.deadline_ns, 1.0), *request.steps))
+    return tuple(UtilityStep(step.by_ns - now_ns, step.worth) for step in every)
 
 
 def _best_distinct(found: Candidates) -> list[int]:

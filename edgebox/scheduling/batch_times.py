@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgebox.domain.models import QUANTILES, LatencyProfile
+from edgebox.domain.model_family import QUANTILES, LatencyProfile
 from edgebox.scheduling.distributions import Floats, values_from_quantiles
 
 FIXED_SHARE_MAX = 0.9995

@@ -6,7 +6,7 @@ run; how much longer is measured with its profile (`LatencyProfile.interference`
 
 from dataclasses import dataclass
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 
 
 @dataclass(slots=True)

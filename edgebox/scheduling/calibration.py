@@ -7,8 +7,8 @@ from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
 
-from edgebox.domain.models import ExecutorId
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.domain.model_family import ExecutorId
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 SLOWDOWN_STEPS = 16
 """A slowdown is a multiple of 1/16, which is as well as it is known."""

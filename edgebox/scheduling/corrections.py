@@ -20,16 +20,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgebox.domain.learned import FACTOR_LIMITS
-from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute, attribute_together
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.calibration import Calibration, Spell
-from edgebox.scheduling.drift import FAST, SLOW, WINDOW, Drifted, Watch
-from edgebox.scheduling.events import Infer, TellDrift
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.drift import FAST, SLOW, WINDOW, DriftDetector, Drifted
+from edgebox.scheduling.events import Infer, ReportDrift
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning, Reference
 from edgebox.scheduling.ledger import RunningBatch
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 NEAR = 0.1
 """A factor that is within this of 1 is 1."""
@@ -54,7 +54,7 @@ RATIO_TOLERANCE = 1.1
 class _Watched:
     """A variant on an executor."""
 
-    watch: Watch
+    watch: DriftDetector
     reference: Reference | None = None
     """What was learnt when its batches were last found to agree with it."""
     own: Reference | None = None
@@ -109,7 +109,7 @@ class Corrections:
         before, factors = self._measured.get(executor), self.factors.get(executor, {})
         self._measured[executor] = {p.variant: p for p in profiles if p.quantiles_ns}
         self._watched[executor] = {
-            variant: _Watched(Watch(self._after_ns)) for variant in self._measured[executor]
+            variant: _Watched(DriftDetector(self._after_ns)) for variant in self._measured[executor]
         }
         self.factors[executor] = {}
         self._ratios[executor] = {}
@@ -127,7 +127,7 @@ class Corrections:
 
     def batch_completed(
         self, batch: RunningBatch, apps: Sequence[str], took_ns: int, now_ns: int
-    ) -> list[TellDrift]:
+    ) -> list[ReportDrift]:
         """Learn from a batch; where it shows a drift, correct profiles and say so.
 
         Called before `Learning.completed`: the batch is held against what was known before it.
@@ -200,7 +200,7 @@ class Corrections:
 
     def _look(
         self, executor: ExecutorId, variant: VariantName, drifted: Drifted | None, now_ns: int
-    ) -> list[TellDrift]:
+    ) -> list[ReportDrift]:
         """Find out what explains a variant's last batches."""
         watched = self._watched[executor][variant]
         times = self._learning.times(executor, variant)
@@ -230,7 +230,7 @@ class Corrections:
 
     def _drifted(
         self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
-    ) -> TellDrift:
+    ) -> ReportDrift:
         """Multiply profiles by what was found."""
         near = 1 / RATIO_TOLERANCE < drifted.ratio / found.factor < RATIO_TOLERANCE
         ratio = drifted.ratio if near else found.factor
@@ -253,7 +253,7 @@ class Corrections:
             self._learning.rescale(executor, variant, app, since_ns, 1 / longer)
         self._correct(executor, after)
         apps = self._learning.names(variant, found.agreeing)
-        return TellDrift(executor, variant, ratio, after[variant], drifted.since_ns, apps)
+        return ReportDrift(executor, variant, ratio, after[variant], drifted.since_ns, apps)
 
     def _undo(
         self,
@@ -385,7 +385,7 @@ def _telling(watched: _Watched, ran: Ran, spell: Spell) -> list[Seen]:
     return [seen for seen in inside if tells(seen.app)]
 
 
-def _ratio(watch: Watch, of_another: Drifted) -> float | None:
+def _ratio(watch: DriftDetector, of_another: Drifted) -> float | None:
     """Return what a variant's profile is multiplied by when another one's has drifted.
 
     None: too few of its batches have run since.

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from edgebox.domain.models import QUANTILES
-from edgebox.scheduling import regime
+from edgebox.domain.model_family import QUANTILES
+from edgebox.scheduling import change_detection
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -92,7 +92,7 @@ class EmpiricalDistribution:
                 self._forget_oldest()
         self._values = self._signed = self._sampled = None
         self._added += 1
-        if self._added % regime.TEST_EVERY == 0:
+        if self._added % change_detection.TEST_EVERY == 0:
             self._test()
         return True
 
@@ -103,7 +103,7 @@ class EmpiricalDistribution:
 
     def _test(self) -> None:
         """Forget what the newest samples contradict."""
-        held = regime.newest_that_hold(self._recent, self._ordered, self._added)
+        held = change_detection.newest_that_hold(self._recent, self._ordered, self._added)
         if held == len(self._recent):
             return
         while len(self._recent) > held:

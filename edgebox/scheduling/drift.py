@@ -42,7 +42,7 @@ class Drifted:
     """From when on it was seen: all that ran later ran under it."""
 
 
-class Watch:
+class DriftDetector:
     """The last batches of one variant on one executor. O(1) per batch, but where it drifts."""
 
     def __init__(self, after_ns: int) -> None:

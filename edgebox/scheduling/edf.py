@@ -10,15 +10,15 @@ collapses when overloaded, more so with batches; where ours departs from it is s
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
-from edgebox.domain.models import ExecutorId, VariantName
-from edgebox.domain.requests import Request, RequestId, Step
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.requests import Request, RequestId, UtilityStep
+from edgebox.scheduling.affinity import NONE, Excluded
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expectations import Expectations
-from edgebox.scheduling.homes import NONE, Barred
-from edgebox.scheduling.latencies import Latencies, Row
+from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 WORTH_GROWING = 1.03
 """A larger batch must answer this many times as many requests per second as a smaller one."""
@@ -101,7 +101,7 @@ class EarliestDeadlineFirst:
         self._expectations = Expectations(self._latencies, self._learning)
         self._entries: dict[RequestId, tuple[VariantName, int, int]] = {}
         """Variant, application and the deadline that it is queued by."""
-        self._later: dict[RequestId, tuple[Step, ...]] = {}
+        self._later: dict[RequestId, tuple[UtilityStep, ...]] = {}
         """Of those with several deadlines the ones after that they are queued by."""
         self._preparing: dict[VariantName, Queue] = {}
         self._ready: dict[VariantName, Queue] = {}
@@ -185,10 +185,12 @@ class EarliestDeadlineFirst:
             del self._alike[variant, app]
         return variant, deadline_ns
 
-    def next_batch(self, executor: ExecutorId, now_ns: int, barred: Barred = NONE) -> Batch | None:
+    def next_batch(
+        self, executor: ExecutorId, now_ns: int, excluded: Excluded = NONE
+    ) -> Batch | None:
         """Give away the batch with the earliest deadline that this executor can still make."""
-        best = self._first(executor, now_ns, barred, likely=True) or self._first(
-            executor, now_ns, barred, likely=False
+        best = self._first(executor, now_ns, excluded, likely=True) or self._first(
+            executor, now_ns, excluded, likely=False
         )
         if best is None:
             return None
@@ -204,14 +206,14 @@ class EarliestDeadlineFirst:
         return Batch(variant, members, size)
 
     def _first(
-        self, executor: ExecutorId, now_ns: int, barred: Barred, *, likely: bool
+        self, executor: ExecutorId, now_ns: int, excluded: Excluded, *, likely: bool
     ) -> tuple[tuple[int, RequestId], VariantName, Row, int] | None:
         """Find the earliest deadline that this executor makes usually, or at its quickest."""
         best: tuple[tuple[int, RequestId], VariantName, Row, int] | None = None
         for variant, queue in self._ready.items():
             if not queue or (best is not None and best[0] < queue[0]):
                 continue
-            if variant in barred:
+            if variant in excluded:
                 continue
             row = self._latencies.row(executor, variant)
             if row is None:

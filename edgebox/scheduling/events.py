@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from edgebox.domain.learned import Learned
-from edgebox.domain.models import (
+from edgebox.domain.model_family import (
     ExecutorId,
     LatencyProfile,
     Variant,
@@ -96,14 +96,14 @@ class LoadReturned:
 
 
 @dataclass(frozen=True, slots=True)
-class VariantsOffered:
+class VariantsAvailable:
     """The zoo now holds exactly these variants (all families)."""
 
     variants: tuple[Variant, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CameraOpened:
+class CameraConnected:
     """A camera said hello."""
 
     camera: Camera
@@ -117,7 +117,7 @@ class CameraChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class CameraClosed:
+class CameraDisconnected:
     """A camera is gone; nobody waits for its answers."""
 
     camera: CameraId
@@ -233,10 +233,10 @@ Event = (
     | WeightsLoaded
     | LoadFailed
     | LoadReturned
-    | VariantsOffered
-    | CameraOpened
+    | VariantsAvailable
+    | CameraConnected
     | CameraChanged
-    | CameraClosed
+    | CameraDisconnected
     | LinkMeasured
     | RequestArrived
     | RequestPrepared
@@ -349,7 +349,7 @@ class Unload:
 
 
 @dataclass(frozen=True, slots=True)
-class TellDrift:
+class ReportDrift:
     """Tell people that an executor has left its profiles, which are now corrected."""
 
     executor: ExecutorId
@@ -420,7 +420,7 @@ Action = (
     | ComputePlan
     | Load
     | Unload
-    | TellDrift
+    | ReportDrift
     | Abandon
     | Open
     | GiveUp

@@ -8,17 +8,17 @@ finds drift. A batch is held against what was known before it, then learned from
 from collections.abc import Iterable, Sequence
 
 from edgebox.domain.learned import Learned
-from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.scheduling.calibration import Calibration
 from edgebox.scheduling.corrections import Corrections
-from edgebox.scheduling.events import TellDrift
+from edgebox.scheduling.events import ReportDrift
 from edgebox.scheduling.expectations import Expectations
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import RunningBatch
-from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.remembered import restore
 from edgebox.scheduling.sampling import RunningSample
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 
 class ExecutionTimes:
@@ -56,7 +56,7 @@ class ExecutionTimes:
 
     def batch_completed(
         self, batch: RunningBatch, apps: Sequence[str], took_ns: int, now_ns: int
-    ) -> tuple[int, list[TellDrift]]:
+    ) -> tuple[int, list[ReportDrift]]:
         """Learn from a batch.
 
         Args:

@@ -16,10 +16,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.distributions import EmpiricalDistribution, Floats
-from edgebox.scheduling.latencies import Latencies, Row
+from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning
 
 NEWS = 0.1

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from edgebox.domain.errors import InvariantViolation
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.scheduling.ledger import Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler
@@ -73,7 +73,9 @@ def _check_running(scheduler: Scheduler) -> None:
             _require(0 < len(batch.infer.requests) <= size, "a batch is empty or overfull")
         for member in batch.infer.requests:
             runs_on = ledger.live[member].variant
-            _require(runs_on == batch.infer.variant, f"request {member} runs on a foreign variant")
+            _require(
+                runs_on == batch.infer.variant, f"request {member} runs on a non_affine variant"
+            )
 
 
 def _check_sampling(scheduler: Scheduler) -> None:

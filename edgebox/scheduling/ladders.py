@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.requests import Camera, Request
 from edgebox.scheduling.expectations import Expectations
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 
 
 class Ladders:

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.scheduling.applications import MIXED_WINDOW, OTHERS, Applications
 from edgebox.scheduling.attribution import Seen
 from edgebox.scheduling.batch_times import BatchTimes
@@ -21,7 +21,7 @@ from edgebox.scheduling.distributions import (
     EmpiricalDistribution,
 )
 from edgebox.scheduling.events import Infer
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.surprise import SURPRISE, is_rare, surprise
 from edgebox.scheduling.work import Longest, WorkTable, tabulate
 

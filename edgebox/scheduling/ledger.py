@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.scheduling.events import Drop, Finish, Infer
 

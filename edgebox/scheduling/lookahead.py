@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edgebox.domain.requests import Step
-from edgebox.scheduling.candidates import Pricing, Waiters
+from edgebox.domain.requests import UtilityStep
+from edgebox.scheduling.batch_candidates import BatchCost, WaitingRequests
+from edgebox.scheduling.deadline_utility import spread
 from edgebox.scheduling.distributions import Floats, Places
-from edgebox.scheduling.steps import spread
 from edgebox.scheduling.work import WorkTable
 
 FUTURES = 24
@@ -80,9 +80,11 @@ class RecentArrivals:
         self.replaced = replaced
         """`Learning.replaced`: an index is that of the same application while it stays."""
         self._seen: deque[tuple[int, int, int]] = deque(maxlen=RECENT)
-        self._singles: deque[tuple[Step, ...]] = deque(maxlen=RECENT)
+        self._singles: deque[tuple[UtilityStep, ...]] = deque(maxlen=RECENT)
 
-    def add(self, now_ns: int, app: int, slo_ns: int, singles: tuple[Step, ...] = ()) -> None:
+    def add(
+        self, now_ns: int, app: int, slo_ns: int, singles: tuple[UtilityStep, ...] = ()
+    ) -> None:
         """Take an arrival in; `singles` are its deadlines if there are several, from now."""
         self._seen.append((now_ns, app, slo_ns))
         self._singles.append(singles)
@@ -156,9 +158,9 @@ class _Plays:
 
 def choose(
     batches: Sequence[Sequence[int]],
-    waiters: Waiters,
+    waiters: WaitingRequests,
     table: WorkTable,
-    pricing: Pricing,
+    pricing: BatchCost,
     *,
     recent: RecentArrivals,
     now_ns: int,
@@ -194,13 +196,13 @@ def choose(
     return WAIT if best == len(batches) else best
 
 
-def horizon_ns(waiters: Waiters, expected_ns: float) -> float:
+def horizon_ns(waiters: WaitingRequests, expected_ns: float) -> float:
     """Return how far it is worth looking from a decision whose batch is expected to take this."""
     slo_ns = waiters.slo_ns if waiters.steps is None else waiters.steps.slo_ns
     return min(float(slo_ns.max()), HORIZON_BATCHES * expected_ns)
 
 
-def cost_ns(waiters: Waiters, expected_ns: float) -> float:
+def cost_ns(waiters: WaitingRequests, expected_ns: float) -> float:
     """Return about what looking ahead costs: the core has no clock to measure it with."""
     steps = 2 + horizon_ns(waiters, expected_ns) / expected_ns
     deadlines = 0 if waiters.steps is None else len(waiters.steps.gain)
@@ -236,7 +238,7 @@ def _coming(
     return _Coming(arrival_ns, slo_ns.reshape(shape), table.rank[app].reshape(shape), steps)
 
 
-def _all_steps(waiters: Waiters, coming: _Coming, choices: int) -> PlayedSteps | None:
+def _all_steps(waiters: WaitingRequests, coming: _Coming, choices: int) -> PlayedSteps | None:
     """Return the deadlines of who waits and who comes, for every play; None: one each."""
     known, next_ = waiters.steps, coming.steps
     if known is None and next_ is None:
@@ -260,7 +262,7 @@ def _all_steps(waiters: Waiters, coming: _Coming, choices: int) -> PlayedSteps |
 
 def _set_up(
     choices: int,
-    waiters: Waiters,
+    waiters: WaitingRequests,
     table: WorkTable,
     coming: _Coming,
     rng: np.random.Generator,
@@ -291,7 +293,7 @@ def _set_up(
 
 
 def _first_moves(
-    plays: _Plays, batches: Sequence[Sequence[int]], waiters: Waiters, pricing: Pricing
+    plays: _Plays, batches: Sequence[Sequence[int]], waiters: WaitingRequests, pricing: BatchCost
 ) -> None:
     chosen = np.zeros_like(plays.alive)
     size = np.zeros(len(chosen), dtype=np.intp)
@@ -305,7 +307,7 @@ def _first_moves(
     plays.time_ns[waiting] = plays.arrival_ns[waiting, len(waiters.rank)]
 
 
-def _run(plays: _Plays, chosen: npt.NDArray[np.bool_], size: Places, pricing: Pricing) -> None:
+def _run(plays: _Plays, chosen: npt.NDArray[np.bool_], size: Places, pricing: BatchCost) -> None:
     """Run a batch in every play that has chosen one."""
     some = chosen.any(axis=1)
     longest = (plays.work * chosen).max(axis=1)
@@ -320,7 +322,7 @@ def _run(plays: _Plays, chosen: npt.NDArray[np.bool_], size: Places, pricing: Pr
     plays.alive &= ~chosen
 
 
-def _step(plays: _Plays, needs_ns: Floats, pricing: Pricing, horizon_ns: float) -> bool:
+def _step(plays: _Plays, needs_ns: Floats, pricing: BatchCost, horizon_ns: float) -> bool:
     """Let every play take its next batch; False: all have come to the horizon."""
     running = plays.time_ns < horizon_ns
     if not running.any():

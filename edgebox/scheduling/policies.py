@@ -4,13 +4,13 @@ import random
 from collections.abc import Callable
 
 from edgebox.scheduling.adaptive import DistributionAware
-from edgebox.scheduling.bentoml import BentoMl
-from edgebox.scheduling.clipper import Clipper
-from edgebox.scheduling.clockwork import Clockwork
+from edgebox.scheduling.baselines.bentoml import BentoMl
+from edgebox.scheduling.baselines.clipper import Clipper
+from edgebox.scheduling.baselines.clockwork import Clockwork
+from edgebox.scheduling.baselines.fifo import FirstInFirstOut
+from edgebox.scheduling.baselines.nexus import Nexus
+from edgebox.scheduling.baselines.orloj import Orloj
 from edgebox.scheduling.edf import EarliestDeadlineFirst
-from edgebox.scheduling.fifo import FirstInFirstOut
-from edgebox.scheduling.nexus import Nexus
-from edgebox.scheduling.orloj import Orloj
 from edgebox.scheduling.policy import BatchingPolicy
 
 POLICIES: dict[str, Callable[[random.Random], BatchingPolicy]] = {

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
+from edgebox.scheduling.affinity import NONE, Excluded
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expectations import Expectations
-from edgebox.scheduling.homes import NONE, Barred
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
 
 
@@ -61,10 +61,12 @@ class BatchingPolicy(Protocol):
     def expired(self, now_ns: int) -> list[RequestId]:
         """Give away the requests to be dropped now."""
 
-    def next_batch(self, executor: ExecutorId, now_ns: int, barred: Barred = NONE) -> Batch | None:
+    def next_batch(
+        self, executor: ExecutorId, now_ns: int, excluded: Excluded = NONE
+    ) -> Batch | None:
         """Give away the requests that this idle executor runs now; None: nothing, for now.
 
-        Of a variant that is barred from the executor nothing may run on it.
+        Of a variant that is excluded from the executor nothing may run on it.
         """
 
     def next_wakeup_ns(self) -> int | None:

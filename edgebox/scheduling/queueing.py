@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
+from edgebox.scheduling.affinity import NONE, Excluded
+from edgebox.scheduling.deadline_queue import ReadyQueue, Waiting
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expectations import Expectations
-from edgebox.scheduling.homes import NONE, Barred
-from edgebox.scheduling.latencies import Latencies, Row
+from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import Batch
-from edgebox.scheduling.waiting import ReadyQueue, Waiting
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 Queues = list[tuple[VariantName, ReadyQueue, Row]]
 """What waits, variant by variant, with what its batches take."""
@@ -58,9 +58,11 @@ class QueueingPolicy:
         """Give away the requests that would miss even at `_quickest_ns`."""
         return self._waiting.expired(now_ns)
 
-    def next_batch(self, executor: ExecutorId, now_ns: int, barred: Barred = NONE) -> Batch | None:
-        """Choose among the queues that are not barred from an executor."""
-        queues = self._queues(executor, barred)
+    def next_batch(
+        self, executor: ExecutorId, now_ns: int, excluded: Excluded = NONE
+    ) -> Batch | None:
+        """Choose among the queues that are not excluded from an executor."""
+        queues = self._queues(executor, excluded)
         return self._choose(executor, queues, now_ns) if queues else None
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
@@ -81,12 +83,12 @@ class QueueingPolicy:
         alone = self._expectations.alone(variant, self._learning.name(variant, app))
         return 0.0 if alone is None else alone.low_ns
 
-    def _queues(self, executor: ExecutorId, barred: Barred) -> Queues:
+    def _queues(self, executor: ExecutorId, excluded: Excluded) -> Queues:
         """Return what waits for an executor, the queue with the earliest deadline first."""
         waiting = [
             (variant, queue, row)
             for variant, queue in self._waiting.queues.items()
-            if len(queue) and variant not in barred
+            if len(queue) and variant not in excluded
             if (row := self._latencies.row(executor, variant)) is not None
         ]
         waiting.sort(key=lambda item: item[1].deadlines[0])

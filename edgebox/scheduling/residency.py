@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from edgebox.domain.models import ExecutorId, VariantName, Weights, WeightsId
+from edgebox.domain.model_family import ExecutorId, VariantName, Weights, WeightsId
 from edgebox.scheduling.events import (
     Action,
     Load,
@@ -20,9 +20,9 @@ from edgebox.scheduling.events import (
     Unload,
     WeightsLoaded,
 )
-from edgebox.scheduling.holding import hold, matched
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.sampling import Sampling
+from edgebox.scheduling.weight_placement import hold, matched
 
 RETRY_NS = 60_000_000_000
 """After a load has failed."""

@@ -31,14 +31,14 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.requests import BatchId, Request, RequestId
 from edgebox.scheduling.distributions import SAMPLES_ENOUGH
 from edgebox.scheduling.events import Infer, Release, Retain, Sample
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import LiveRequest
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 HARM_SHARE = 1 / 3
 """Of the tightest deadline: what a request that arrives during a sample may lose. Where execution

@@ -16,22 +16,22 @@ the books (an unknown id, a batch that no longer runs) are stale news and are ig
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
-from edgebox.scheduling.admission import Admission
+from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
 from edgebox.scheduling.events import Action, Drop, Event, Infer, Prepare
 from edgebox.scheduling.execution_times import ExecutionTimes
-from edgebox.scheduling.homes import Barred, Homes
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import Ledger, LiveRequest, Stage
-from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policy import Batch, BatchingPolicy
+from edgebox.scheduling.request_admission import Admission
 from edgebox.scheduling.residency import Memory, Residency
 from edgebox.scheduling.sampling import Sampling
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervision import Supervised, Supervision
 from edgebox.scheduling.trials import Trials
 
@@ -47,8 +47,8 @@ class Scheduler:
         self._times = times = ExecutionTimes(parameters)
         self._trials = Trials(parameters, times.expectations)
         self._ladders = Ladders(times.latencies)
-        self._homes = Homes(times.latencies, times.expectations)
-        self._adaptation = Adaptation(parameters, self._ladders, self._homes, times)
+        self._affinity = ExecutorAffinity(times.latencies, times.expectations)
+        self._adaptation = Adaptation(parameters, self._ladders, self._affinity, times)
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
         )
@@ -172,7 +172,7 @@ class Scheduler:
     @property
     def groups(self) -> tuple[Group, ...]:
         """Executors that work apart, by the plan in force; empty: none do."""
-        return self._homes.groups
+        return self._affinity.groups
 
     def snapshot(self, now_ns: int) -> PlanningSnapshot:
         """Return what planning may know now, for questions beside its plans."""
@@ -304,7 +304,7 @@ class Scheduler:
 
     # Cameras and plans
 
-    def _camera_opened(self, event: events.CameraOpened) -> None:
+    def _camera_opened(self, event: events.CameraConnected) -> None:
         if event.camera.id in self._adaptation.cameras:
             self._leave(event.camera.id)
         self._out += self._adaptation.open(event.camera, self._now_ns)
@@ -327,10 +327,10 @@ class Scheduler:
         self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
         if self._residency.memories and not self._stopping:
             in_use = self._ledger.variants | self._sampling.variants
-            cameras = self._homes.shares(self._residency.memories, self._adaptation.wanted)
+            cameras = self._affinity.shares(self._residency.memories, self._adaptation.wanted)
             self._out += self._residency.planned(cameras, in_use, self._now_ns)
             self._ladders.refresh()
-            self._homes.refresh()
+            self._affinity.refresh()
 
     # Resources
 
@@ -355,7 +355,7 @@ class Scheduler:
         self._times.executor_stopped(executor, self._now_ns)
         self._residency.executor_stopped(executor)
 
-    def _variants_offered(self, event: events.VariantsOffered) -> None:
+    def _variants_offered(self, event: events.VariantsAvailable) -> None:
         self._ladders.offer(event.variants)
         self._times.expectations.offer(event.variants)
         self._sampling.offered(event.variants)
@@ -363,7 +363,7 @@ class Scheduler:
 
     def _resources_changed(self) -> None:
         self._ladders.refresh()
-        self._homes.refresh()
+        self._affinity.refresh()
         profiles = {executor: self._times.latencies.known(executor) for executor in self._executors}
         self._out.extend(self._adaptation.resources_changed(profiles, self._now_ns))
 
@@ -409,10 +409,10 @@ class Scheduler:
         if not self._ledger.waiting:
             return
         for executor in self._idle():
-            self._start(executor, self._homes.foreign(executor))
-        if self._homes.groups:
+            self._start(executor, self._affinity.non_affine(executor))
+        if self._affinity.groups:
             for executor in self._idle():
-                unsafe = self._homes.unsafe(executor, self._ledger.ready)
+                unsafe = self._affinity.unsafe(executor, self._ledger.ready)
                 if unsafe is not None:
                     self._start(executor, unsafe)
         self._try()
@@ -424,7 +424,7 @@ class Scheduler:
             return
         for executor in self._idle():
             row = self._times.latencies.row(executor, live.variant)
-            if row is not None and live.variant not in self._homes.foreign(executor):
+            if row is not None and live.variant not in self._affinity.non_affine(executor):
                 self._trials.started(BatchId(self._next_batch), self._now_ns)
                 self._infer(executor, Batch(live.variant, (live.request.id,), row.sizes[0]))
                 return
@@ -436,8 +436,8 @@ class Scheduler:
             if executor not in self._ledger.running and executor != self._sampling.executor
         ]
 
-    def _start(self, executor: ExecutorId, barred: Barred) -> None:
-        batch = self._policy.next_batch(executor, self._now_ns, barred)
+    def _start(self, executor: ExecutorId, excluded: Excluded) -> None:
+        batch = self._policy.next_batch(executor, self._now_ns, excluded)
         if batch is not None:
             self._infer(executor, batch)
 
@@ -481,9 +481,9 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.LinkMeasured: lambda scheduler, event: scheduler._adaptation.link_measured(
         event.camera, event.link
     ),
-    events.CameraOpened: Scheduler._camera_opened,
+    events.CameraConnected: Scheduler._camera_opened,
     events.CameraChanged: Scheduler._camera_changed,
-    events.CameraClosed: lambda scheduler, event: scheduler._leave(event.camera),
+    events.CameraDisconnected: lambda scheduler, event: scheduler._leave(event.camera),
     events.PlanComputed: Scheduler._plan_computed,
     events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,
@@ -492,7 +492,7 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.ExecutorHung: lambda scheduler, event: None,
     events.OpenFailed: lambda scheduler, event: None,
     events.LoadReturned: lambda scheduler, event: None,
-    events.VariantsOffered: Scheduler._variants_offered,
+    events.VariantsAvailable: Scheduler._variants_offered,
     events.MemoryLimited: Scheduler._memory_limited,
     events.WeightsLoaded: Scheduler._load_ended,
     events.LoadFailed: Scheduler._load_ended,

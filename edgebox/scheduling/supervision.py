@@ -32,7 +32,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import BatchId
 from edgebox.scheduling.events import (
     Abandon,
@@ -57,7 +57,7 @@ from edgebox.scheduling.events import (
     WeightsLoaded,
 )
 from edgebox.scheduling.expectations import Expectations
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.ledger import Ledger
 from edgebox.scheduling.sampling import Sampling
 

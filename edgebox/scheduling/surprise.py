@@ -2,8 +2,8 @@
 
 import math
 
+from edgebox.scheduling.change_detection import FALSE_ALARM
 from edgebox.scheduling.distributions import Floats
-from edgebox.scheduling.regime import FALSE_ALARM
 
 SURPRISE = 0.001
 """A batch is surprising that is as quick as this with the samples of its longest application."""

@@ -11,10 +11,10 @@ is believed of it is wrong and is soon seen to be. Pure.
 Such frames are the Scheduler's own and no policy's: by all that a policy knows they are hopeless.
 """
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import BatchId, Request, RequestId
 from edgebox.scheduling.expectations import Expectations
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 
 class Trials:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request
 from edgebox.scheduling.adaptive import URGENCY, URGENCY_SLOS
+from edgebox.scheduling.deadline_utility import Steps
 from edgebox.scheduling.distributions import Floats, Places
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues
-from edgebox.scheduling.steps import Steps
 from edgebox.simulation.workload import Model
 
 _LIMITS_MAX = 24

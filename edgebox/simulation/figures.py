@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from edgebox.domain.models import Variant, VariantName
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
 from edgebox.simulation.report import DEPARTED, Ended, Report
 from edgebox.simulation.scenario import Scenario

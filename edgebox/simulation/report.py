@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, SiteId
 from edgebox.scheduling.events import Action, Event
 
@@ -47,7 +47,7 @@ DEPARTED = str(DropReason.DEPARTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UtilityStep:
     """One call of `Scheduler.handle`."""
 
     now_ns: int
@@ -59,7 +59,7 @@ class Step:
 class Report:
     """Everything that happened."""
 
-    journal: list[Step] = field(default_factory=list)
+    journal: list[UtilityStep] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     captured: Counter[CameraId] = field(default_factory=Counter)
     unsent: Counter[CameraId] = field(default_factory=Counter)

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.link.bandwidth import Rule
-from edgebox.planning.admission import refusal
+from edgebox.link.bandwidth import EstimatorKind
+from edgebox.planning.camera_admission import refusal
 from edgebox.planning.planner import Planner, plan
 from edgebox.scheduling.events import Infer, MemoryLimited
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.simulation.cameras import EstimateFactory, TransitFactory, estimated, known
 from edgebox.simulation.report import Report
 from edgebox.simulation.scenario import PERFECT, Scenario
 from edgebox.simulation.senders import SenderFactory, make_sender
+from edgebox.simulation.simulated_cameras import EstimateFactory, TransitFactory, estimated, known
 from edgebox.simulation.simulator import SimulationParameters, Simulator
 
 DRAIN_NS = 2_000_000_000
@@ -98,4 +98,4 @@ def run_scenario(
 
 
 def _estimate(name: str) -> EstimateFactory:
-    return known if name == PERFECT else estimated(Rule(name))
+    return known if name == PERFECT else estimated(EstimatorKind(name))

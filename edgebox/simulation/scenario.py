@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from edgebox.domain.models import (
+from edgebox.domain.model_family import (
     QUANTILES,
     ExecutorId,
     FamilyName,
@@ -17,20 +17,20 @@ from edgebox.domain.models import (
     VariantName,
 )
 from edgebox.domain.requests import Camera, CameraId, SiteId
-from edgebox.link.bandwidth import SIZE_EXPONENT, Rule
+from edgebox.link.bandwidth import SIZE_EXPONENT, EstimatorKind
 from edgebox.link.shaping import MADE_UP, TRACE_FORMATS, BandwidthTrace, parse_trace
-from edgebox.planning.parameters import PlanningParameters
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.policies import POLICIES
-from edgebox.simulation.cameras import CameraClock, PictureBytes, SimulatedCamera
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.simulation.senders import SenderKind
-from edgebox.simulation.sites import Queueing, SimulatedSite
+from edgebox.simulation.shared_links import Queueing, SimulatedSite
+from edgebox.simulation.simulated_cameras import CameraClock, PictureBytes, SimulatedCamera
 from edgebox.simulation.tables import Table, parse_toml
 
 MS = 1_000_000
 S = 1000 * MS
 PERFECT = "perfect"
-ESTIMATES = (*(str(rule) for rule in Rule), PERFECT)
+ESTIMATES = (*(str(rule) for rule in EstimatorKind), PERFECT)
 FAMILY = FamilyName("default")
 DATABASE = "database"
 
@@ -43,7 +43,7 @@ class Policy:
     """What is compared: how batches form, what is believed of links, what cameras send."""
 
     batching: str = "adaptive"
-    bandwidth: str = str(Rule.CAUTIOUS)
+    bandwidth: str = str(EstimatorKind.CAUTIOUS)
     sender: SenderKind = SenderKind.WINDOW
 
 
@@ -164,13 +164,15 @@ def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters, boo
         quantile=table.number("quantile", plain.quantile, low=0.5, high=1),
         utilisation_max=used,
         utilisation_upgrade=table.number("utilisation_upgrade", upgrade, low=0.05, high=1),
-        link_share=table.number("link_share", plain.link_share, low=0.05, high=1),
-        link_share_steady=table.number(
-            "link_share_steady", plain.link_share_steady, low=0.05, high=1
+        uplink_utilisation_max=table.number(
+            "uplink_utilisation_max", plain.uplink_utilisation_max, low=0.05, high=1
+        ),
+        uplink_utilisation_max_stable=table.number(
+            "uplink_utilisation_max_stable", plain.uplink_utilisation_max_stable, low=0.05, high=1
         ),
         link_upgrade=table.number("link_upgrade", plain.link_upgrade, low=1, high=10),
         latency_upgrade_ns=_ns(table, "latency_upgrade_ms", plain.latency_upgrade_ns),
-        raise_after_ns=_ns(table, "raise_after_ms", plain.raise_after_ns),
+        upgrade_hold_ns=_ns(table, "upgrade_hold_ms", plain.upgrade_hold_ns),
         guard_ns=_ns(table, "guard_ms", plain.guard_ns),
         rate_min_hz=table.number("rate_min_hz", plain.rate_min_hz, low=0.01, high=1000),
     )

@@ -125,7 +125,7 @@ class KnownLink:
     def forget(self, camera: str) -> None:
         """Forget nothing."""
 
-    def steadiness(self) -> float | None:
+    def throughput_stability(self) -> float | None:
         """It is never less."""
         return 1.0
 

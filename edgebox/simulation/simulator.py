@@ -16,13 +16,13 @@ from heapq import heappop, heappush
 from itertools import count
 
 from edgebox.domain.errors import InvariantViolation
-from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.bandwidth import BandwidthEstimate
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import ShapedLink
-from edgebox.link.sites import SiteEstimates
+from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import FrameArrival
 from edgebox.planning.planner import Planner
 from edgebox.scheduling.batch_times import BatchTimes
@@ -31,8 +31,8 @@ from edgebox.scheduling.events import (
     Advise,
     BatchCompleted,
     CameraChanged,
-    CameraClosed,
-    CameraOpened,
+    CameraConnected,
+    CameraDisconnected,
     ComputePlan,
     Drop,
     Event,
@@ -49,11 +49,14 @@ from edgebox.scheduling.events import (
     RequestPrepared,
     Sample,
     SampleCompleted,
-    VariantsOffered,
+    VariantsAvailable,
     WeightsLoaded,
 )
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.simulation.cameras import (
+from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, Unsent, UtilityStep
+from edgebox.simulation.senders import SenderFactory, knowing
+from edgebox.simulation.shared_links import FairLink, Queueing, SimulatedSite
+from edgebox.simulation.simulated_cameras import (
     CameraEnd,
     EstimateFactory,
     Sending,
@@ -61,9 +64,6 @@ from edgebox.simulation.cameras import (
     TransitFactory,
     Uplink,
 )
-from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, Step, Unsent
-from edgebox.simulation.senders import SenderFactory, knowing
-from edgebox.simulation.sites import FairLink, Queueing, SimulatedSite
 
 PLANNING_NS = 2_000_000, 400_000
 """What a plan takes, and what each camera adds: `python -m benchmarks.planning`, rounded up."""
@@ -176,7 +176,7 @@ class Simulator:
         self._fixed: dict[tuple[ExecutorId, VariantName], float] = {}
         self._ran: dict[RequestId, tuple[VariantName, int]] = {}
         self._told: dict[CameraId, VariantName] = {}
-        self._tell(VariantsOffered(tuple(variants)))
+        self._tell(VariantsAvailable(tuple(variants)))
         for executor, on in self._believed.items():
             self._tell(ExecutorStarted(executor, on))
         for limited in memory:
@@ -203,7 +203,7 @@ class Simulator:
     def _tell(self, event: Event | None) -> None:
         actions = self._scheduler.handle(event, self._now_ns)
         if self._parameters.keep_journal:
-            self.report.journal.append(Step(self._now_ns, event, tuple(actions)))
+            self.report.journal.append(UtilityStep(self._now_ns, event, tuple(actions)))
         if self._check is not None:
             self._check(self._scheduler)
         for action in actions:
@@ -356,7 +356,7 @@ class Simulator:
             sites=self._sites,
         )
         self._links[spec.camera.id] = end.link
-        self._tell(CameraOpened(spec.camera))
+        self._tell(CameraConnected(spec.camera))
         if spec.closes_ns is not None:
             self._at(spec.closes_ns, lambda: self._close(end))
         # The welcome, with the first advice, is back before the first picture is taken.
@@ -373,7 +373,7 @@ class Simulator:
         self._lose(end, DEPARTED)
         end.connected = False
         self._sites.leave(end.spec.camera.id)
-        self._tell(CameraClosed(end.spec.camera.id))
+        self._tell(CameraDisconnected(end.spec.camera.id))
 
     def _lose(self, end: CameraEnd, reason: str) -> None:
         flying = (sending.captured_ns for sending in end.flying.values())

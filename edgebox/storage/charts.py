@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from edgebox.domain.latencies import HISTORY_BUCKETS, PARTS
+from edgebox.domain.latency_buckets import HISTORY_BUCKETS, PARTS
 from edgebox.storage.levels import COLUMNS, DROPPED, HOUR, MINUTE, SECOND, Level
 from edgebox.storage.packing import Ints, unpacked
 from edgebox.storage.periods import CODES

@@ -34,7 +34,14 @@ _INCREMENTAL = 2
 
 _ROOM_BYTES = 1 << 16
 """Less than this is no room: SQLite makes a file of 32 KiB beside a log, and the log."""
-_KNOWN = ("profiles", "interference", "judgements", "cameras", "learned_work", "learned_drift")
+_KNOWN = (
+    "profiles",
+    "interference",
+    "accuracy_reports",
+    "cameras",
+    "learned_work",
+    "learned_drift",
+)
 """Tables that a box starts with; history and events it only adds to."""
 
 

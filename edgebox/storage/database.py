@@ -15,11 +15,11 @@ from typing import Any, Self
 import orjson
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.models import (
+from edgebox.domain.model_family import (
     QUANTILES,
+    AccuracyReport,
     ExecutorId,
     FamilyName,
-    Judgement,
     LatencyProfile,
     VariantName,
 )
@@ -34,7 +34,7 @@ from edgebox.storage.connecting import (
 )
 from edgebox.storage.damage import name_of, object_of, sound
 from edgebox.storage.history import History
-from edgebox.storage.learned import LearnedRows
+from edgebox.storage.learned_times import LearnedRows
 from edgebox.storage.retention import (
     EVENTS_MAX,
     EVENTS_SLACK,
@@ -189,18 +189,21 @@ class Storage:
                 fingerprint, executor, variant, neighbours, interference, now_ms,
             )  # fmt: skip
 
-    def save_judgements(
-        self, family: FamilyName, content: str, judgements: Mapping[VariantName, Judgement]
+    def save_accuracy_reports(
+        self,
+        family: FamilyName,
+        content: str,
+        accuracy_reports: Mapping[VariantName, AccuracyReport],
     ) -> None:
         """Replace what is known about a family's variants; `content` is its files' checksum."""
-        self._writer.record("DELETE FROM judgements WHERE family = ?", family)
-        for variant, found in judgements.items():
+        self._writer.record("DELETE FROM accuracy_reports WHERE family = ?", family)
+        for variant, found in accuracy_reports.items():
             self._writer.record(
-                "INSERT INTO judgements (family, variant, content, kind, accuracy, error, source,"
-                " pictures, measured_at_ms, set_aside, details)"
+                "INSERT INTO accuracy_reports (family, variant, content, kind, accuracy, error,"
+                " source, pictures, measured_at_ms, dominated, details)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 family, variant, content, found.kind, found.accuracy, found.error, found.source,
-                found.pictures, found.measured_at_ms, found.set_aside, _json(found.details),
+                found.pictures, found.measured_at_ms, found.dominated, _json(found.details),
             )  # fmt: skip
 
     def record_camera(self, camera: CameraId, hello: dict[str, Any]) -> None:
@@ -281,16 +284,16 @@ class Storage:
         )
         return await self.load_profiles(rows[0][0]) if rows else []
 
-    async def load_judgements(
+    async def load_accuracy_reports(
         self, family: FamilyName, content: str
-    ) -> dict[VariantName, Judgement]:
+    ) -> dict[VariantName, AccuracyReport]:
         """Return what is known about a family's variants, if its files are still the same."""
         rows = await self._rows(
-            "SELECT variant, kind, accuracy, error, source, pictures, measured_at_ms, set_aside,"
-            " details FROM judgements WHERE family = ? AND content = ?",
+            "SELECT variant, kind, accuracy, error, source, pictures, measured_at_ms, dominated,"
+            " details FROM accuracy_reports WHERE family = ? AND content = ?",
             family, content,
         )  # fmt: skip
-        return dict(sound(rows, _judgement, "judgements of variants", 0))
+        return dict(sound(rows, _accuracy_report, "accuracy reports of variants", 0))
 
     async def cameras(self) -> list[CameraRecord]:
         """Return every camera the box has met, the last seen first."""
@@ -397,18 +400,18 @@ def _camera(row: Sequence[Any]) -> CameraRecord:
     )
 
 
-def _judgement(row: Sequence[Any]) -> tuple[VariantName, Judgement]:
-    variant, kind, accuracy, error, source, pictures, measured_at_ms, set_aside, details = row
+def _accuracy_report(row: Sequence[Any]) -> tuple[VariantName, AccuracyReport]:
+    variant, kind, accuracy, error, source, pictures, measured_at_ms, dominated, details = row
     if not 0 <= accuracy <= 1 or not 0 <= error <= 1:
         raise ValueError(f"accuracy {accuracy!r} +- {error!r}")
-    return VariantName(variant), Judgement(
+    return VariantName(variant), AccuracyReport(
         kind=kind,
         accuracy=accuracy,
         error=error,
         source=source,
         pictures=pictures,
         measured_at_ms=measured_at_ms,
-        set_aside=set_aside,
+        dominated=dominated,
         details=object_of(details),
     )
 

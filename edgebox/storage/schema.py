@@ -7,7 +7,7 @@ released migration is never changed; a new version is a new entry at the end.
 import aiosqlite
 
 from edgebox.domain.errors import StorageError
-from edgebox.storage import carrying
+from edgebox.storage import migrate_v3
 
 APPLICATION_ID = 0x65646765  # "edge"
 
@@ -170,6 +170,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (fingerprint, executor, variant)
         ) WITHOUT ROWID""",
     ),
+    (
+        "ALTER TABLE judgements RENAME TO accuracy_reports",
+        "ALTER TABLE accuracy_reports RENAME COLUMN set_aside TO dominated",
+    ),
 )
 
 
@@ -200,8 +204,8 @@ async def migrate(
             f"written by a newer edgebox (schema {version}; this one knows up to "
             f"{len(migrations)}): upgrade edgebox, or move the file away to start afresh"
         )
-    await connection.create_function("carried_counts", 1, carrying.counts)
-    await connection.create_function("carried_latencies", 1, carrying.latencies)
+    await connection.create_function("carried_counts", 1, migrate_v3.counts)
+    await connection.create_function("carried_latencies", 1, migrate_v3.latencies)
     for number in range(version, len(migrations)):
         await connection.execute("BEGIN IMMEDIATE")
         try:

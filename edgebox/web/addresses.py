@@ -10,7 +10,7 @@ import sys
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from edgebox.config_hosts import is_loopback
+from edgebox.config.host_names import is_loopback
 
 _RESOLVER = Path("/etc/resolv.conf")
 _HOSTS = Path("/etc/hosts")

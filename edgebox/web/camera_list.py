@@ -19,12 +19,12 @@ from edgebox.domain.requests import Camera, CameraId
 from edgebox.link.deadlines import to_later
 from edgebox.link.fields import parse_object
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
-from edgebox.link.overrides import RATE_MIN_HZ, changed, written
+from edgebox.link.override_messages import RATE_MIN_HZ, changed, written
 from edgebox.link.protocol import NAME_PATTERN
-from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.camera_record import CameraRecord
 from edgebox.storage.rows import CameraRecord as StoredCamera
 from edgebox.web.bodies import read_body
-from edgebox.web.parameters import InPath
+from edgebox.web.query_parameters import InPath
 from edgebox.web.routes import JSON, Answer, Body, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,
@@ -39,9 +39,9 @@ from edgebox.web.schemas import (
     record,
     some_of,
 )
-from edgebox.web.site import Site
-from edgebox.web.state import camera_state
+from edgebox.web.state_document import camera_state
 from edgebox.web.state_schemas import CAMERA_STATE, LATER
+from edgebox.web.web_context import WebContext
 
 _BODY_MAX_BYTES = 65_536
 _CAMERAS_PER_SLICE = 4
@@ -56,7 +56,7 @@ class CameraConnectedError(EdgeboxError):
     title = "The camera is connected, or was a moment ago"
 
 
-async def _list(site: Site, request: web.Request) -> web.Response:
+async def _list(site: WebContext, request: web.Request) -> web.Response:
     stored = await _stored(site)
     cameras = []
     for number, name in enumerate(dict.fromkeys([*site.box.cameras, *stored])):
@@ -66,12 +66,12 @@ async def _list(site: Site, request: web.Request) -> web.Response:
     return json_response({"cameras": cameras})
 
 
-async def _one(site: Site, request: web.Request) -> web.Response:
+async def _one(site: WebContext, request: web.Request) -> web.Response:
     camera, stored = await _known(site, request)
     return json_response(_shown(site, camera, stored))
 
 
-async def _change(site: Site, request: web.Request) -> web.Response:
+async def _change(site: WebContext, request: web.Request) -> web.Response:
     camera, _ = await _known(site, request)
     body = await read_body(request, _BODY_MAX_BYTES)
     if not body:
@@ -86,7 +86,7 @@ async def _change(site: Site, request: web.Request) -> web.Response:
     return json_response(_shown(site, camera, (await _stored(site)).get(camera)))
 
 
-async def _forget(site: Site, request: web.Request) -> web.Response:
+async def _forget(site: WebContext, request: web.Request) -> web.Response:
     camera, _ = await _known(site, request)
     live = site.box.cameras.get(camera)
     if live is not None and live.connected:
@@ -102,12 +102,12 @@ async def _forget(site: Site, request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-async def _stored(site: Site) -> dict[CameraId, StoredCamera]:
+async def _stored(site: WebContext) -> dict[CameraId, StoredCamera]:
     await site.storage.flush()  # a camera that has just said hello is still on its way there
     return {known.camera: known for known in await site.storage.cameras()}
 
 
-async def _known(site: Site, request: web.Request) -> tuple[CameraId, StoredCamera | None]:
+async def _known(site: WebContext, request: web.Request) -> tuple[CameraId, StoredCamera | None]:
     """Return the camera that a request names.
 
     Raises:
@@ -120,7 +120,7 @@ async def _known(site: Site, request: web.Request) -> tuple[CameraId, StoredCame
     return camera, stored
 
 
-def _shown(site: Site, camera: CameraId, stored: StoredCamera | None) -> dict[str, Any]:
+def _shown(site: WebContext, camera: CameraId, stored: StoredCamera | None) -> dict[str, Any]:
     live = site.box.cameras.get(camera)
     overrides = site.box.overrides.get(camera, NOTHING_SET)
     return {

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from edgebox.config import Config, InferenceParameters, KeyInfo, StorageParameters, keys
-from edgebox.config_outgoing import WebhookParameters
+from edgebox.config.config_file import Config, InferenceParameters, KeyInfo, StorageParameters, keys
+from edgebox.config.notification_sections import WebhookParameters
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, one_of, record
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 MASK = "********"
 """What is shown of a secret that is set, or of a URL in place of what follows its host."""
@@ -76,7 +76,7 @@ def _masked(info: KeyInfo, value: object) -> object:
     return host if value == host else f"{host}/{MASK}"
 
 
-async def _config(site: Site, request: web.Request) -> web.Response:
+async def _config(site: WebContext, request: web.Request) -> web.Response:
     return json_response({"keys": shown(site.config)})
 
 

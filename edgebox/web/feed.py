@@ -12,11 +12,11 @@ import orjson
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.requests import Camera, Outcome
 from edgebox.runtime.box import Box
-from edgebox.runtime.cameras import CameraRecord
-from edgebox.runtime.frames import Answer, Ending, FrameAtBox
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.vision.detections import Detections
-from edgebox.web.documents import timing_ms
-from edgebox.web.forms import coco_categories, in_form
+from edgebox.web.detection_documents import timing_ms
+from edgebox.web.result_formats import coco_categories, in_format
 from edgebox.web.subscription import Filter, Subscription
 
 SUBSCRIBERS_MAX = 64
@@ -85,7 +85,7 @@ class Feed:
         document = {"type": "subscribed", **wanted.to_json(), "families": families}
         return orjson.dumps(document)
 
-    def _publish(self, record: CameraRecord, frame: FrameAtBox, ending: Ending) -> None:
+    def _publish(self, record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
         """Tell everybody who wants to know; what several ask for alike is written once."""
         camera, now_ns = record.camera, self._box.driver.clock_ns()
         outcome = ending.outcome if isinstance(ending, Answer) else Outcome.DROPPED
@@ -94,7 +94,7 @@ class Feed:
             if not subscription.wants(camera.id, outcome, now_ns):
                 continue
             asked = subscription.filter
-            key = (asked.form, asked.classes, asked.score_min, asked.empty)
+            key = (asked.format, asked.classes, asked.score_min, asked.empty)
             if key not in written:
                 written[key] = self._written(camera, frame, ending, asked, now_ns)
             message = written[key]
@@ -102,7 +102,7 @@ class Feed:
                 subscription.put(camera.id, message, now_ns)
 
     def _written(
-        self, camera: Camera, frame: FrameAtBox, ending: Ending, asked: Filter, now_ns: int
+        self, camera: Camera, frame: PendingFrame, ending: FrameResult, asked: Filter, now_ns: int
     ) -> bytes | None:
         """Return the message about a frame; None: nothing is left that was asked for."""
         ago_ns = now_ns - frame.request.captured_ns
@@ -128,7 +128,7 @@ class Feed:
         document["variant"] = ending.variant
         document["timing_ms"] = timing_ms(ending.timing)
         size_px = (frame.source_width_px, frame.source_height_px)
-        document |= in_form(asked.form, found, labels, size_px, image_id=frame.number)
+        document |= in_format(asked.format, found, labels, size_px, image_id=frame.number)
         return orjson.dumps(document)
 
 

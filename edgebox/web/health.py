@@ -4,17 +4,17 @@ from aiohttp import web
 
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, constant, record
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 _ALIVE = Schema("Alive", record(status=constant("ok")))
 _READINESS = Schema("Readiness", record(ready=BOOLEAN, reason=TEXT))
 
 
-async def _health(site: Site, request: web.Request) -> web.Response:
+async def _health(site: WebContext, request: web.Request) -> web.Response:
     return json_response({"status": "ok"})
 
 
-async def _ready(site: Site, request: web.Request) -> web.Response:
+async def _ready(site: WebContext, request: web.Request) -> web.Response:
     reason = site.box.unserved_because()
     return json_response({"ready": not reason, "reason": reason}, 503 if reason else 200)
 

@@ -5,8 +5,8 @@ from ipaddress import IPv6Address, ip_network
 
 from aiohttp import hdrs, web
 
-from edgebox.config import ServerParameters
-from edgebox.config_hosts import KnownHosts, address_of, host_of
+from edgebox.config.config_file import ServerParameters
+from edgebox.config.host_names import KnownHosts, address_of, host_of
 from edgebox.domain.errors import EdgeboxError
 from edgebox.web.addresses import own_names
 

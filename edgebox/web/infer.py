@@ -5,7 +5,7 @@ from typing import cast
 from aiohttp import web
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError, UnknownNameError
-from edgebox.domain.models import FamilyName, VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
@@ -13,11 +13,7 @@ from edgebox.media.jpeg import probe
 from edgebox.runtime.box import ONE_SHOT_APP, Box
 from edgebox.runtime.frames import DROP_MESSAGES
 from edgebox.web.bodies import read_body
-from edgebox.web.documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
-from edgebox.web.form_schemas import COCO_ANSWER, NATIVE_ANSWER, SUPERVISION_ANSWER
-from edgebox.web.forms import FORMS, Form, coco_categories, in_form
-from edgebox.web.parameters import Choice, Integer, Number, Text
-from edgebox.web.pictures import (
+from edgebox.web.camera_pictures import (
     DEADLINE_MAX_MS,
     DEADLINE_MIN_MS,
     DEADLINE_MS,
@@ -26,10 +22,14 @@ from edgebox.web.pictures import (
     answered,
     largest_in_time,
 )
+from edgebox.web.detection_documents import SCORE_MIN, BoxForm, answer_detections, timing_ms
 from edgebox.web.problems import ProblemKind
+from edgebox.web.query_parameters import Choice, Integer, Number, Text
+from edgebox.web.result_format_schemas import COCO_ANSWER, NATIVE_ANSWER, SUPERVISION_ANSWER
+from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat, coco_categories, in_format
 from edgebox.web.routes import Answer, Body, Route, json_response
 from edgebox.web.schemas import any_of
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 _DEADLINE = Number(
     "deadline_ms",
@@ -51,17 +51,19 @@ _BOXES = Choice(
     "boxes",
     ("xyxy", "xywh"),
     None,
-    "Two corners, the default, or the first and width and height; only for form=native",
+    "Two corners, the default, or the first and width and height; only for format=native",
 )
-_FORM = Choice("form", FORMS, FORMS[0], "In whose words: ours, COCO's, or supervision's")
+_FORM = Choice(
+    "format", RESULT_FORMATS, RESULT_FORMATS[0], "In whose words: ours, COCO's, or supervision's"
+)
 _IMAGE_ID = Integer("image_id", 0, 2**53 - 1, 0, "What COCO's form calls the picture")
 
 
-async def _infer(site: Site, request: web.Request) -> web.Response:
+async def _infer(site: WebContext, request: web.Request) -> web.Response:
     box = site.box
     deadline_ms = _DEADLINE.read(request)
     score_min = _SCORE_MIN.read(request)
-    form, boxes = _forms(request)
+    result_format, boxes = _forms(request)
     image_id = _IMAGE_ID.read(request)
     family = _family(box, request)
     app = _APP.read(request) or ONE_SHOT_APP
@@ -78,27 +80,27 @@ async def _infer(site: Site, request: web.Request) -> web.Response:
         "timing_ms": timing_ms(found.timing),
     }
     told = found.detections.above(score_min)
-    document = in_form(form, told, family.labels, picture_px, image_id=image_id)
-    if form == "coco":
+    document = in_format(result_format, told, family.labels, picture_px, image_id=image_id)
+    if result_format == "coco":
         document |= {"categories": coco_categories(family.labels), "info": about}
     else:
         document |= about
-    if form == "native" and boxes == "xywh":
+    if result_format == "native" and boxes == "xywh":
         document["detections"] = answer_detections(told, family.labels, boxes, score_min)
     return json_response(document)
 
 
-def _forms(request: web.Request) -> tuple[Form, BoxForm]:
+def _forms(request: web.Request) -> tuple[ResultFormat, BoxForm]:
     """Return whose words the answer is in, and how its boxes are written.
 
     Raises:
-        InvalidInputError: no such form, or boxes for one that has its own.
+        InvalidInputError: no such result_format, or boxes for one that has its own.
     """
-    form = cast(Form, _FORM.read(request))
+    result_format = cast(ResultFormat, _FORM.read(request))
     boxes = cast(BoxForm | None, _BOXES.read(request))
-    if form != "native" and boxes is not None:
-        raise InvalidInputError(f"boxes is for form=native; {form} has boxes of its own")
-    return form, boxes or "xyxy"
+    if result_format != "native" and boxes is not None:
+        raise InvalidInputError(f"boxes is for format=native; {result_format} has boxes of its own")
+    return result_format, boxes or "xyxy"
 
 
 def _family(box: Box, request: web.Request) -> Family:

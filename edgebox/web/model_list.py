@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from edgebox.domain.models import QUANTILES, ExecutorId, Judgement, VariantName
+from edgebox.domain.model_family import QUANTILES, AccuracyReport, ExecutorId, VariantName
 from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
 from edgebox.scheduling.supervision import ExecutorState
@@ -24,10 +24,10 @@ from edgebox.web.schemas import (
     one_of,
     record,
 )
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 
-async def _models(site: Site, request: web.Request) -> web.Response:
+async def _models(site: WebContext, request: web.Request) -> web.Response:
     box = site.box
     cameras = Counter(
         each.advice.variant for each in box.cameras.values() if each.connected and each.advice
@@ -56,8 +56,8 @@ def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str
                 "height_px": variant.height_px,
                 "accuracy": variant.accuracy,
                 "accuracy_assumed": variant.name in family.accuracy_assumed,
-                "judgement": _judgement(family.judgements.get(variant.name)),
-                "set_aside": None if variant in offered else family.set_aside(variant.name),
+                "accuracy_report": _accuracy_report(family.accuracy_reports.get(variant.name)),
+                "dominated": None if variant in offered else family.dominated(variant.name),
                 "in_memory": _in_memory(box, variant.name) if variant in offered else [],
                 "sha256": family.files[variant.name].sha256,
                 "cameras": cameras[variant.name],
@@ -68,7 +68,7 @@ def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str
     }
 
 
-def _judgement(found: Judgement | None) -> dict[str, Any] | None:
+def _accuracy_report(found: AccuracyReport | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
@@ -102,8 +102,8 @@ def _profiles(box: Box, variant: VariantName) -> dict[str, dict[str, list[float]
     }
 
 
-_JUDGEMENT = Schema(
-    "Judgement",
+_ACCURACY_REPORT = Schema(
+    "AccuracyReport",
     record(
         kind=one_of("mAP", "F1"),
         standard_error=NUMBER,
@@ -119,10 +119,12 @@ _VARIANT = Schema(
         name=TEXT,
         width_px=COUNT,
         height_px=COUNT,
-        accuracy=described(SHARE, "mAP@0.5:0.95, or what `judgement` says"),
+        accuracy=described(SHARE, "mAP@0.5:0.95, or what `accuracy_report` says"),
         accuracy_assumed=described(BOOLEAN, "Never measured: only its order means something"),
-        judgement=described(nullable(_JUDGEMENT), "How its accuracy was measured on this box"),
-        set_aside=described(nullable(TEXT), "Why cameras are not offered it; null: they are"),
+        accuracy_report=described(
+            nullable(_ACCURACY_REPORT), "How its accuracy was measured on this box"
+        ),
+        dominated=described(nullable(TEXT), "Why cameras are not offered it; null: they are"),
         in_memory=described(array(TEXT), "Executors that could run it at once"),
         sha256=TEXT,
         cameras=described(COUNT, "Connected cameras that are advised to send for it"),

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from edgebox.web.parameters import Parameter
 from edgebox.web.problems import CONTENT_TYPE, PROBLEM_SCHEMA, ProblemKind
+from edgebox.web.query_parameters import Parameter
 from edgebox.web.routes import Answer, Route
 from edgebox.web.schemas import Schema
 

@@ -9,7 +9,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.runtime.box import Box
 from edgebox.storage.rows import Level
 from edgebox.web.limits import LIMIT, RESOURCE_PRICE, limit_document, price_document
-from edgebox.web.parameters import Choice, Integer, Text
+from edgebox.web.query_parameters import Choice, Integer, Text
 from edgebox.web.routes import JSON, Answer, Route, json_response
 from edgebox.web.schemas import (
     BOOLEAN,
@@ -22,9 +22,9 @@ from edgebox.web.schemas import (
     nullable,
     record,
 )
-from edgebox.web.site import Site
-from edgebox.web.state import group_documents
+from edgebox.web.state_document import group_documents
 from edgebox.web.state_schemas import GROUP, LEVEL, STATE
+from edgebox.web.web_context import WebContext
 
 _LIMIT = Integer("limit", 1, 1_000, 100, "At most so many")
 _BEFORE = Integer("before", 1, 2**53 - 1, None, "Only those older than the event with this id")
@@ -32,11 +32,11 @@ _CAMERA = Text("camera", "Only those of this camera")
 _LEVEL = Choice("level", ("info", "warning", "error"), None, "Only those of this level")
 
 
-async def _state(site: Site, request: web.Request) -> web.Response:
+async def _state(site: WebContext, request: web.Request) -> web.Response:
     return web.Response(body=await site.states.document(), content_type=JSON)
 
 
-async def _plan(site: Site, request: web.Request) -> web.Response:
+async def _plan(site: WebContext, request: web.Request) -> web.Response:
     return json_response(_plan_document(site.box))
 
 
@@ -72,7 +72,7 @@ def _plan_document(box: Box) -> dict[str, Any]:
     }
 
 
-async def _events(site: Site, request: web.Request) -> web.Response:
+async def _events(site: WebContext, request: web.Request) -> web.Response:
     limit, camera = _LIMIT.read(request), _CAMERA.read(request)
     before, level = _BEFORE.read(request), cast(Level | None, _LEVEL.read(request))
     await site.storage.flush()  # what has just happened is still on its way there

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.web.routes import Route
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 PAGE = Path(__file__).parent / "page"
 ASSETS = "/assets"
@@ -39,7 +39,7 @@ def page_file(name: str, headers: Mapping[str, str] | None = None) -> web.FileRe
     return web.FileResponse(file, headers={"Cache-Control": "no-cache", **(headers or {})})
 
 
-async def _page(site: Site, request: web.Request) -> web.StreamResponse:
+async def _page(site: WebContext, request: web.Request) -> web.StreamResponse:
     return page_file("index.html")
 
 

@@ -24,15 +24,15 @@ from prometheus_client.registry import Collector
 
 from edgebox.domain.plans import Advice
 from edgebox.runtime.box import Box
-from edgebox.runtime.cameras import CameraRecord
+from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
-from edgebox.runtime.histogram import BOUNDS_NS
+from edgebox.runtime.duration_histogram import BOUNDS_NS
+from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.looplag import LoopLag
-from edgebox.runtime.metrics import Counts
 from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.routes import Answer, Route
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -108,7 +108,7 @@ class _BoxNumbers:
     loaded: _Durations
 
 
-async def _metrics(site: Site, request: web.Request) -> web.Response:
+async def _metrics(site: WebContext, request: web.Request) -> web.Response:
     text = await metrics_text(site.box, site.lag)
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 

@@ -7,10 +7,10 @@ from aiohttp import web
 from edgebox.runtime.journal import NoJournalError
 from edgebox.runtime.recordings import compressed, file_name
 from edgebox.web.routes import Answer, Route
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 
-async def _recording(site: Site, request: web.Request) -> web.StreamResponse:
+async def _recording(site: WebContext, request: web.Request) -> web.StreamResponse:
     pieces = compressed(site.journal.recording())
     response = web.StreamResponse(
         headers={

@@ -11,13 +11,13 @@ from typing import Literal
 import orjson
 from aiohttp import web
 
-from edgebox.config_hosts import host_of
+from edgebox.config.host_names import host_of
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.web.hosts import HostError, authority_of
-from edgebox.web.parameters import Parameter, check_names
 from edgebox.web.problems import ProblemKind
+from edgebox.web.query_parameters import Parameter, check_names
 from edgebox.web.schemas import JsonSchema, Schema
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 JSON = "application/json"
 
@@ -81,7 +81,7 @@ class Route:
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     """As aiohttp and OpenAPI both write it: "/v1/cameras/{id}"."""
-    answer: Callable[[Site, web.Request], Awaitable[web.StreamResponse]]
+    answer: Callable[[WebContext, web.Request], Awaitable[web.StreamResponse]]
     summary: str
     doc: str = ""
     parameters: tuple[Parameter, ...] = ()
@@ -117,7 +117,9 @@ class Route:
         return tuple(dict.fromkeys(map(ProblemKind.of, errors)))
 
 
-def guarded(route: Route, site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def guarded(
+    route: Route, site: WebContext
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Return what aiohttp calls for a route: its guards, then its answer."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -166,7 +168,7 @@ def _place(authority: str) -> str:
     return f"[{host}]{authority.rpartition(']')[2]}"
 
 
-def refuse_unready(site: Site) -> None:
+def refuse_unready(site: WebContext) -> None:
     """Refuse what only a box can do whose models are warm.
 
     Raises:

@@ -8,47 +8,47 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.web import (
     camera_list,
     configuration,
-    considered,
+    explanation,
     health,
-    history,
+    history_routes,
     infer,
-    jobs,
-    joining,
+    job_routes,
     model_list,
+    onboarding,
     overview,
     page,
     prometheus,
     recording,
-    results,
+    results_stream,
     sockets,
     system,
-    timeline,
+    timeline_routes,
 )
-from edgebox.web.catalogue import kinds_of, routes_about
+from edgebox.web.api_discovery import kinds_of, routes_about
 from edgebox.web.hosts import known_hosts_only
 from edgebox.web.listening import listen
 from edgebox.web.problems import problem_documents
 from edgebox.web.routes import Route, guarded
-from edgebox.web.site import Site
-from edgebox.web.v2.routes import open_inference
+from edgebox.web.v2.kserve_routes import open_inference
+from edgebox.web.web_context import WebContext
 
 _DECLARED: tuple[Route, ...] = (
     *page.ROUTES,
-    *joining.ROUTES,
+    *onboarding.ROUTES,
     *health.ROUTES,
     *prometheus.ROUTES,
     *sockets.ROUTES,
     *infer.ROUTES,
-    *results.ROUTES,
+    *results_stream.ROUTES,
     *overview.ROUTES,
     *camera_list.ROUTES,
-    *considered.ROUTES,
+    *explanation.ROUTES,
     *model_list.ROUTES,
-    *jobs.ROUTES,
+    *job_routes.ROUTES,
     *configuration.ROUTES,
     *system.ROUTES,
-    *timeline.ROUTES,
-    *history.ROUTES,
+    *timeline_routes.ROUTES,
+    *history_routes.ROUTES,
     *recording.ROUTES,
 )
 ROUTES = (*_DECLARED, *routes_about(_DECLARED))
@@ -72,7 +72,7 @@ _SECURITY_HEADERS = {
 class Server:
     """The web side of one box."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: WebContext) -> None:
         """Serve `site`; nothing listens before `start`."""
         self._site = site
         self._runner: web.AppRunner | None = None
@@ -113,7 +113,7 @@ class Server:
             self._runner = None
 
 
-def application(site: Site) -> web.Application:
+def application(site: WebContext) -> web.Application:
     """Return what answers every route."""
     guards = [problem_documents(kinds_of(ROUTES)), known_hosts_only(site.config.server)]
     app = web.Application(middlewares=guards, client_max_size=2**62)

@@ -3,12 +3,12 @@
 from aiohttp import web
 
 from edgebox.web.routes import Route
-from edgebox.web.site import Site
 from edgebox.web.stream import CameraSession
 from edgebox.web.ui import Viewer
+from edgebox.web.web_context import WebContext
 
 
-async def _stream(site: Site, request: web.Request) -> web.StreamResponse:
+async def _stream(site: WebContext, request: web.Request) -> web.StreamResponse:
     session = CameraSession(site.box, site.config.limits, request.remote or "?")
     site.connections.add(session)
     try:
@@ -17,7 +17,7 @@ async def _stream(site: Site, request: web.Request) -> web.StreamResponse:
         site.connections.discard(session)
 
 
-async def _ui(site: Site, request: web.Request) -> web.StreamResponse:
+async def _ui(site: WebContext, request: web.Request) -> web.StreamResponse:
     viewer = Viewer(site.box, site.states)
     site.connections.add(viewer)
     try:

@@ -25,7 +25,7 @@ COUNTS = Schema(
         dropped=mapping(COUNT), worth=NUMBER, mismatches=COUNT,
     ),
 )  # fmt: skip
-GROUP = Schema("Group", record(executors=array(TEXT), variants=array(TEXT), lends_ms=NUMBER))
+GROUP = Schema("Group", record(executors=array(TEXT), variants=array(TEXT), steal_budget_ms=NUMBER))
 ADVICE = Schema(
     "Advice",
     record(
@@ -42,7 +42,7 @@ _LINK = Schema(
     "Link",
     record(
         bandwidth_bps=nullable(COUNT),
-        steadiness=nullable(SHARE),
+        throughput_stability=nullable(SHARE),
         rtt_ms=nullable(NUMBER),
         clock_error_ms=nullable(NUMBER),
         history=array(tuple_of(NUMBER, NUMBER)),

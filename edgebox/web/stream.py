@@ -11,9 +11,9 @@ from typing import Any
 
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
-from edgebox.config import LimitParameters
+from edgebox.config.config_file import LimitParameters
 from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.models import FamilyName
+from edgebox.domain.model_family import FamilyName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, CameraId, SiteId
 from edgebox.inference.family import Family
@@ -45,11 +45,11 @@ from edgebox.link.messages import (
 from edgebox.link.receipts import SMALL_FRAME_BYTES, SMALL_FRAMES_PER_S
 from edgebox.media.jpeg import probe
 from edgebox.runtime.box import Box
-from edgebox.runtime.cameras import CameraRecord
-from edgebox.runtime.frames import Answer, ArrivedFrame, Ending, FrameAtBox
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.frames import Answer, ArrivedFrame, FrameResult, PendingFrame
 from edgebox.runtime.refusals import REFUSALS
 from edgebox.web.camera_socket import CameraSocket
-from edgebox.web.documents import wire_detections
+from edgebox.web.detection_documents import wire_detections
 from edgebox.web.outbox import Outbox
 
 _log = logging.getLogger(__name__)
@@ -350,7 +350,7 @@ class CameraSession:
         acked = False
         early: list[bytes] = []
 
-        def ended(frame: FrameAtBox, ending: Ending) -> None:
+        def ended(frame: PendingFrame, ending: FrameResult) -> None:
             message = self._ending(number, ending)
             # The ack goes first, also when the frame ended on arrival.
             (self._outbox.put if acked else early.append)(message)
@@ -370,7 +370,7 @@ class CameraSession:
         if suspicious:
             self._ping()
 
-    def _ending(self, number: int, ending: Ending) -> bytes:
+    def _ending(self, number: int, ending: FrameResult) -> bytes:
         advice = self._advice()
         if not isinstance(ending, Answer):
             return DropNotice(number, ending.reason, ending.message, advice).encode()

@@ -16,8 +16,8 @@ import orjson
 
 from edgebox.domain.requests import CameraId, Outcome
 from edgebox.link.fields import FieldReader, shown
-from edgebox.web.documents import SCORE_MIN
-from edgebox.web.forms import FORMS, Form
+from edgebox.web.detection_documents import SCORE_MIN
+from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat
 
 WAITING_MAX = 64
 RATE_MIN_HZ = 0.001
@@ -25,7 +25,7 @@ RATE_MAX_HZ = 1_000.0
 _PATTERNS_MAX = 100
 _CAMERAS_KEPT = 1_024
 _FIELDS = (
-    "cameras", "classes", "score_min", "outcomes", "max_hz", "form", "empty",
+    "cameras", "classes", "score_min", "outcomes", "max_hz", "format", "empty",
 )  # fmt: skip
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
@@ -42,7 +42,7 @@ class Filter:
     outcomes: tuple[str, ...] = (Outcome.ON_TIME.value, Outcome.LATE.value)
     max_hz: float | None = None
     """Results per second and camera; None: all."""
-    form: Form = "native"
+    format: ResultFormat = "native"
     empty: bool = True
     """Also results on which nothing is found, or nothing is left."""
 
@@ -66,7 +66,7 @@ class Filter:
             score_min=read.number("score_min", 0, 1, SCORE_MIN),
             outcomes=_outcomes(read),
             max_hz=None if fields.get("max_hz") is None else max_hz,
-            form=_form(read),
+            format=_form(read),
             empty=read.flag("empty", True),
         )
         read.finish()
@@ -96,12 +96,14 @@ def _outcomes(read: FieldReader) -> tuple[str, ...]:
     return asked
 
 
-def _form(read: FieldReader) -> Form:
-    text = read.text("form", "native")
-    for form in FORMS:
-        if form == text:
-            return form
-    read.errors.append(f"{read.where}.form must be {', '.join(FORMS)}, not {shown(text)}")
+def _form(read: FieldReader) -> ResultFormat:
+    text = read.text("format", "native")
+    for result_format in RESULT_FORMATS:
+        if result_format == text:
+            return result_format
+    read.errors.append(
+        f"{read.where}.format must be {', '.join(RESULT_FORMATS)}, not {shown(text)}"
+    )
     return "native"
 
 

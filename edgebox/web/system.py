@@ -16,14 +16,14 @@ from edgebox.inference.sessions import available_providers
 from edgebox.storage.database import IN_MEMORY
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import COUNT, TEXT, Schema, array, described, mapping, nullable, record
-from edgebox.web.site import Site
+from edgebox.web.web_context import WebContext
 
 _RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
 _LICENCE_LENGTH_MAX = 200
 """Some packages put a whole licence's text where its name belongs."""
 
 
-async def _system(site: Site, request: web.Request) -> web.Response:
+async def _system(site: WebContext, request: web.Request) -> web.Response:
     sizes = await site.storage.sizes()
     file = site.config.storage.file
     on_disk = await asyncio.to_thread(_on_disk, file)

@@ -16,7 +16,7 @@ import orjson
 from edgebox.domain.plans import Advice
 from edgebox.runtime.box import Box
 from edgebox.runtime.driver import Driver
-from edgebox.runtime.timeline import Dropped, PlanChange, PlanRun, QueueSlot, RanBatch
+from edgebox.runtime.timeline_recorder import Dropped, PlanChange, PlanRun, QueueSlot, RanBatch
 
 NEWS_PERIOD_S = 0.25
 _PER_SLICE = 64

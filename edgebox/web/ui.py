@@ -17,7 +17,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.link.fields import FieldReader, parse_object
 from edgebox.runtime.box import Box
 from edgebox.web.rationed_socket import ClientSocket
-from edgebox.web.state import STATE_PERIOD_S, StateCache, shown_header
+from edgebox.web.state_document import STATE_PERIOD_S, StateCache, shown_header
 from edgebox.web.timeline_documents import NEWS_PERIOD_S, TimelineReader
 
 _log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.utils.data import IterableDataset
 
-from edgebox.media.scene import Scene
+from edgebox.scene.street_camera import Scene
 
 SOURCE_PX = (1280, 720)
 FILL = 114

@@ -1,4 +1,4 @@
-"""Owns the judgement of an exported detector on held-out scenes, one input size at a time.
+"""Owns the accuracy_report of an exported detector on held-out scenes, one input size at a time.
 
 The path is a camera's: render 1280x720, shrink to the canvas, JPEG, decode, infer.
 """
@@ -26,13 +26,13 @@ from network import LABELS
 from numpy.typing import NDArray
 from PIL import Image
 
-from edgebox.vision.detections import Detections
-from edgebox.vision.metrics import (
+from edgebox.vision.average_precision import (
     ImageTruth,
     PrecisionReport,
     average_precision,
     too_small_or_hidden,
 )
+from edgebox.vision.detections import Detections
 
 # What is smaller in the 1280x720 source, or mostly hidden, is excused as a crowd is, not judged.
 LEAST_HEIGHT_PX, LEAST_VISIBLE = 12.0, 0.5

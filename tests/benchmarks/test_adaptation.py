@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from benchmarks.adaptation import JELLYFISH, MADE_UP, measure
 from benchmarks.adaptation_jellyfish import READINGS, ErrorFilter, JellyfishClient, Reading
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.link.bandwidth import message_bytes
 from edgebox.link.sender import Send

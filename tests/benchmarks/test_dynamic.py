@@ -10,7 +10,7 @@ import pytest
 from benchmarks.dynamic import Settings, compare, show
 from benchmarks.dynamic_cameras import APPLICATIONS, CAMERAS_PER_APP, make_plan
 from benchmarks.dynamic_model import STEPS_MAX, picture, write_family
-from edgebox.console import print_json
+from edgebox.commands.console import print_json
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.tensors import Canvas
 from edgebox.inference.zoo import load_family

@@ -15,7 +15,7 @@ from benchmarks.links_network import Loopback, Namespaces
 from benchmarks.links_relay import Port, listen
 from benchmarks.links_run import let_in_ns, write_config
 from benchmarks.links_traces import STEP_MIN_NS, as_csv, begun_at, rate_changes
-from edgebox.config import load
+from edgebox.config.config_file import load
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.shaping import BandwidthTrace, ShapedLink, parse_trace
 from edgebox.simulation.scenario import Scenario, parse_scenario
@@ -135,14 +135,14 @@ bandwidth = "least"
 [planner]
 interval_ms = 250
 utilisation_max = 0.6
-link_share = 0.7
+uplink_utilisation_max = 0.7
 rate_min_hz = 2
 """
     asked = scenario(gate(), top=top)
     config = load(write_config(asked, Loopback(), tmp_path, 2.5))
     assert (config.scheduler.batching, config.planner.bandwidth) == ("adaptive", "least")
     assert config.scheduler_parameters().planning_interval_ns == 250 * MS
-    assert config.planning_parameters().link_share == 0.7
+    assert config.planning_parameters().uplink_utilisation_max == 0.7
     assert (config.executors[0].streams, config.inference.profile_s) == (1, 2.5)
     assert Path(config.storage.file).parent == tmp_path
     assert (config.server.host, config.server.port) == ("127.0.0.1", 0)

@@ -23,7 +23,7 @@ from benchmarks.links_books import (
 from benchmarks.links_machine import Machine
 from benchmarks.links_run import RealRun
 from benchmarks.links_tables import summary
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import BatchId, RequestId
 from edgebox.link.bandwidth import OVERHEAD_BYTES
@@ -37,10 +37,10 @@ from edgebox.scheduling.events import (
     PlanComputed,
     RequestPrepared,
 )
-from edgebox.simulation.cameras import PictureBytes
 from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
+from edgebox.simulation.simulated_cameras import PictureBytes
 from tests.simulation.scenes import gate, scenario_text
 
 MS = 1_000_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import WSMsgType, web
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.link.messages import (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from edgebox.camera.accounting import LOST, RECENT_NS, Accounting
 from edgebox.camera.records import FrameRecord, HandedOver
-from edgebox.domain.models import VariantName
-from edgebox.domain.requests import DropReason, Outcome, Step
+from edgebox.domain.model_family import VariantName
+from edgebox.domain.requests import DropReason, Outcome, UtilityStep
 from edgebox.link.messages import DropNotice, Report, Result, Timing, WireDetection
 from edgebox.link.sender import SkipReason
 from tests.camera.box import advice
@@ -28,7 +28,7 @@ def handed_over(frame: int, width_px: int, size_bytes: int) -> HandedOver:
 
 
 def test_late_answers_are_worth_what_their_step_says() -> None:
-    books = Accounting(100 * MS, [Step(200 * MS, 0.5), Step(400 * MS, 0.2)])
+    books = Accounting(100 * MS, [UtilityStep(200 * MS, 0.5), UtilityStep(400 * MS, 0.2)])
     for frame, took_ms in enumerate((100, 150, 200, 300, 401)):
         books.captured(frame, 0)
         books.answered(result(frame), took_ms * MS)
@@ -203,7 +203,7 @@ def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) ->
 def test_frames_are_judged_by_the_deadline_they_were_captured_under() -> None:
     books = Accounting(100 * MS)
     books.captured(1, 0)
-    books.deadlines(50 * MS, [Step(80 * MS, 0.5)])
+    books.deadlines(50 * MS, [UtilityStep(80 * MS, 0.5)])
     books.captured(2, 0)
     assert books.last_slo_ns == 80 * MS
     books.answered(result(1), 90 * MS)

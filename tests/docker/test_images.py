@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from edgebox.cli import main
-from edgebox.config import Config
+from edgebox.commands.root import main
+from edgebox.config.config_file import Config
 from tests.docker.context import context_files, ignores
 from tests.docker.dockerfile import (
     DockerfileError,
@@ -210,7 +210,7 @@ def test_json_form() -> None:
 @pytest.mark.parametrize(
     ("path", "ignored"),
     [
-        ("edgebox/cli.py", False),
+        ("edgebox/commands/root.py", False),
         ("edgebox/web/page/index.html", True),
         ("edgebox/web/__pycache__/x.pyc", True),
         ("webui/node_modules/a/b.js", True),

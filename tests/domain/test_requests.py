@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import FamilyName
-from edgebox.domain.requests import Camera, CameraId, Step, single_deadlines, worth_at
+from edgebox.domain.model_family import FamilyName
+from edgebox.domain.requests import Camera, CameraId, UtilityStep, single_deadlines, worth_at
 
-LATER = (Step(300, 0.5), Step(500, 0.2))
+LATER = (UtilityStep(300, 0.5), UtilityStep(500, 0.2))
 
 
 def test_what_an_answer_is_worth_over_time() -> None:
@@ -25,7 +25,7 @@ def test_single_deadlines_add_up_to_the_steps(
     instants: list[int], worths: list[float], at: int
 ) -> None:
     falling = [1.0, *sorted(worths, reverse=True)]
-    steps = [Step(by, worth) for by, worth in zip(instants, falling, strict=False)]
+    steps = [UtilityStep(by, worth) for by, worth in zip(instants, falling, strict=False)]
     singles = single_deadlines(steps)
     assert [step.by_ns for step in singles] == instants
     gained = sum(step.worth for step in singles if at <= step.by_ns)
@@ -34,4 +34,4 @@ def test_single_deadlines_add_up_to_the_steps(
 
 def test_a_frames_later_deadlines_keep_their_distance_from_the_first() -> None:
     camera = Camera(CameraId("a"), "default", FamilyName("f"), 100, 10, 1, 1, steps=LATER)
-    assert camera.steps_after(1_090) == (Step(1_290, 0.5), Step(1_490, 0.2))
+    assert camera.steps_after(1_090) == (UtilityStep(1_290, 0.5), UtilityStep(1_490, 0.2))

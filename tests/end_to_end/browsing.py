@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.media.sources import open_source
 from tests.conftest import PATIENCE_S
 from tests.programs import program

@@ -9,8 +9,8 @@ import pytest_asyncio
 import uvloop
 from playwright.async_api import Browser
 
-from edgebox.config import Config
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.config.config_file import Config
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.web.page import PAGE
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.browsing import launched, lent

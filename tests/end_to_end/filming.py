@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.media.jpeg import encode
 from edgebox.media.sources import open_source
 from tests.end_to_end.browsing import PATIENCE_MS, eventually, launched

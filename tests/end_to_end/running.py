@@ -15,15 +15,15 @@ import aiohttp
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.camera.records import FrameRecord
-from edgebox.config import load
+from edgebox.config.config_file import load
 from edgebox.domain.requests import CameraId, Outcome
 from edgebox.media.sources import PictureSource
+from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.journal import Journal
-from edgebox.runtime.metrics import Counts
 from tests.conftest import PATIENCE_S, settings
 
 SIZE_PX = (320, 180)

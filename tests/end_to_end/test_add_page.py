@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from tests.end_to_end.browsing import PATIENCE_MS, PHONE, STICKING_OUT, open_page, street
 from tests.end_to_end.running import get_json, running, streaming
 

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import Welcome

@@ -14,11 +14,11 @@ import aiohttp
 import orjson
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId, DropReason, Request
 from edgebox.link import receipts
 from edgebox.link.messages import Bye, ErrorMessage, FrameHeader, Welcome
-from edgebox.runtime.repeats import NOTICES_PER_MINUTE
+from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE
 from edgebox.web import stream
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edgebox.app import App
-from edgebox.config import load
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
 from edgebox.domain.errors import EdgeboxError, ModelError, StorageError
 from edgebox.domain.requests import CameraId
 from tests.conftest import settings
@@ -72,7 +72,7 @@ async def test_without_any_family_the_start_ends_with_what_is_wrong(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_family(tmp_path / "broken", b"this is no model")
-    monkeypatch.setattr("edgebox.measuring.bundled_folders", lambda: [folder])
+    monkeypatch.setattr("edgebox.app.startup.bundled_folders", lambda: [folder])
     app = App(load(None, settings(database, **{"inference.family": "tiny"})))
     with pytest.raises(ModelError, match=r"no model family can be served: .*tiny\.onnx"):
         await app.start()

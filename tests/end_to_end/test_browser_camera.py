@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import BoxPong, ErrorMessage
 from edgebox.web.page import PAGE

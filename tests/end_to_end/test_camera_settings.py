@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.messages import AdviceMessage, Welcome
 from edgebox.link.site_inference import SiteInference

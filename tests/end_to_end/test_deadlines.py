@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
 from edgebox.domain.requests import CameraId

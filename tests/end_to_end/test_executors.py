@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
 from edgebox.domain.errors import ModelError
 from edgebox.inference.executor import BatchResult, OnnxExecutor, _Job

@@ -17,7 +17,7 @@ import aiohttp
 import orjson
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.link.messages import CameraPing, FrameHeader, Hello, Pong, Report
 from tests.end_to_end.running import SIZE_PX, counts_of, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG

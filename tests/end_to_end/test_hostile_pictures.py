@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from edgebox.domain.models import Variant
+from edgebox.domain.model_family import Variant
 from edgebox.domain.requests import DropReason
 from edgebox.runtime import driver as driver_module
-from edgebox.runtime.frames import FrameAtBox
+from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool, prepare
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import counts_of, gone, post, running, unharmed_bystander, until
@@ -28,7 +28,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list of whose pictures are decoded, as it grows."""
     seen: list[str] = []
 
-    def noting(frame: FrameAtBox, variant: Variant, canvases: CanvasPool) -> None:
+    def noting(frame: PendingFrame, variant: Variant, canvases: CanvasPool) -> None:
         seen.append(frame.request.camera)
         prepare(frame, variant, canvases)
 
@@ -80,7 +80,7 @@ async def test_decoding_that_never_ends_takes_one_camera_only(
     released = threading.Event()
     begun: list[int] = []
 
-    def endless(frame: FrameAtBox, variant: Variant, canvases: CanvasPool) -> None:
+    def endless(frame: PendingFrame, variant: Variant, canvases: CanvasPool) -> None:
         if frame.request.camera == "gate":
             begun.append(frame.number)
             released.wait()

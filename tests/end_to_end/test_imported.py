@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgebox.inference.importing.importer import Wishes, import_family
+from edgebox.inference.importing.importer import ImportOptions, import_family
 from edgebox.media.jpeg import encode
 from tests.end_to_end.running import post, running, streaming
 from tests.inference.importing.planted import HEIGHT, LABELS, OBJECTS, WIDTH, write
@@ -21,7 +21,7 @@ async def test_what_was_imported_is_served(
     tiny.batch = batch
     path.write_bytes(write(tiny))
     models = tmp_path / "mine"
-    import_family([path], models, Wishes(labels=LABELS))
+    import_family([path], models, ImportOptions(labels=LABELS))
     picture = encode(np.full((2 * HEIGHT, 2 * WIDTH, 3), 120, np.uint8))
     async with running(database, inference__models=str(models)) as app:
         assert list(app.box.families) == ["street", "gate"]

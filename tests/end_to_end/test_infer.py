@@ -9,16 +9,16 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from edgebox.app import App
-from edgebox.config import load
-from edgebox.domain.models import VariantName
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.media.jpeg import encode
-from edgebox.media.scene import Scene
 from edgebox.runtime.box import ONE_SHOT_CAMERA
 from edgebox.runtime.frames import Answer
-from edgebox.scheduling.events import CameraClosed
+from edgebox.scene.street_camera import Scene
+from edgebox.scheduling.events import CameraDisconnected
 from tests.conftest import settings
 from tests.end_to_end.running import (
     get_json,
@@ -119,9 +119,9 @@ async def test_times_are_learned_for_the_application_that_is_named(app: App) -> 
         (JPEG, {"app": "a b"}, "400 invalid", "app must be 1 to 64 letters, digits"),
         (JPEG, {"app": ""}, "400 invalid", "app must be 1 to 64 letters, digits"),
         (JPEG, {"boxes": "polygons"}, "400 invalid", "boxes must be xyxy or xywh"),
-        (JPEG, {"form": "xml"}, "400 invalid", "form must be native, coco or supervision"),
-        (JPEG, {"form": "coco", "boxes": "xyxy"}, "400 invalid", "coco has boxes of its own"),
-        (JPEG, {"form": "coco", "image_id": "-1"}, "400 invalid", "image_id must be a whole"),
+        (JPEG, {"format": "xml"}, "400 invalid", "format must be native, coco or supervision"),
+        (JPEG, {"format": "coco", "boxes": "xyxy"}, "400 invalid", "coco has boxes of its own"),
+        (JPEG, {"format": "coco", "image_id": "-1"}, "400 invalid", "image_id must be a whole"),
         (JPEG[: len(JPEG) // 2], {}, "400 invalid", "truncated"),
         (b"hello", {}, "400 invalid", "not a JPEG"),
         (b"", {}, "400 invalid", "the body is empty; send a JPEG as it is"),
@@ -255,14 +255,14 @@ async def test_a_box_that_is_still_starting_says_so(database: Path) -> None:
 async def test_other_programs_forms(app: App, street: bytes) -> None:
     query = {"deadline_ms": 30_000, "variant": "street-608"}
     native = (await post(app, street, query))[1]
-    coco = (await post(app, street, {**query, "form": "coco", "image_id": 7}))[1]
+    coco = (await post(app, street, {**query, "format": "coco", "image_id": 7}))[1]
     assert coco["images"] == [{"id": 7, "width": 1280, "height": 720}]
     assert coco["info"]["variant"] == "street-608"
     names = {category["id"]: category["name"] for category in coco["categories"]}
     labels = [found["label"] for found in native["detections"]]
     assert [names[one["category_id"]] for one in coco["annotations"]] == labels
     assert {one["image_id"] for one in coco["annotations"]} == {7}
-    theirs = (await post(app, street, {**query, "form": "supervision"}))[1]
+    theirs = (await post(app, street, {**query, "format": "supervision"}))[1]
     assert theirs["image"] == {"width": 1280, "height": 720}
     assert theirs["outcome"] == "on_time"
     assert [one["class"] for one in theirs["predictions"]] == labels
@@ -281,5 +281,5 @@ async def test_a_camera_that_leaves_takes_no_requests_of_programs_along(
         app="http",
         on_end=lambda _, ending: ended.set_result(ending),
     )
-    app.box.driver.feed(CameraClosed(CameraId("http")))
+    app.box.driver.feed(CameraDisconnected(CameraId("http")))
     assert isinstance(await ended, Answer)

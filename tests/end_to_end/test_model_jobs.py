@@ -7,11 +7,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from edgebox.app import App
-from edgebox.domain.models import FamilyName
+from edgebox.app.composition import App
+from edgebox.domain.model_family import FamilyName
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.fingerprint import fingerprint
-from edgebox.runtime.jobs import Job
+from edgebox.runtime.job_runner import Job
 from edgebox.storage.database import Storage
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import get_json, running, streaming, texts, until

@@ -11,12 +11,12 @@ from typing import Any
 import aiomqtt
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
-from edgebox.config import load
+from edgebox.config.config_file import load
 from edgebox.domain.requests import CameraId
 from edgebox.media.sources import PictureSource, open_source
-from edgebox.outgoing.mqtt import MqttBroker
+from edgebox.notifications.mqtt import MqttBroker
 from tests.conftest import PATIENCE_S, settings
 from tests.end_to_end.broker import Broker, broker, listening
 from tests.end_to_end.program import configured, serving
@@ -317,7 +317,7 @@ async def test_a_last_will_that_comes_late_is_answered(database: Path, tmp_path:
 async def test_a_broker_that_never_answers_harms_nobody(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patience_s = "edgebox.outgoing.mqtt._ANSWER_S"
+    patience_s = "edgebox.notifications.mqtt._ANSWER_S"
     monkeypatch.setattr(patience_s, 0.5)
     accepted: list[asyncio.StreamWriter] = []
 

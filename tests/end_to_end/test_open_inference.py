@@ -14,11 +14,11 @@ import tritonclient.http.aio as triton_aio
 from numpy.typing import NDArray
 from tritonclient.utils import InferenceServerException
 
-from edgebox.app import App
-from edgebox.config import load
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
 from edgebox.media.jpeg import decode, encode, resize_rgb
-from edgebox.media.scene import Scene
-from edgebox.web.pictures import largest_in_time, worst_latency_ns
+from edgebox.scene.street_camera import Scene
+from edgebox.web.camera_pictures import largest_in_time, worst_latency_ns
 from tests.conftest import settings
 from tests.end_to_end.running import get_json, post, running, unharmed_bystander, until
 from tests.end_to_end.wire import JPEG

@@ -12,8 +12,8 @@ import orjson
 import pytest
 from yarl import URL
 
-from edgebox.app import App
-from edgebox.web.v2.asked import JSON_BYTES_MAX, JSON_ITEMS_MAX
+from edgebox.app.composition import App
+from edgebox.web.v2.inference_request import JSON_BYTES_MAX, JSON_ITEMS_MAX
 from tests.end_to_end.running import running, unharmed_bystander
 from tests.end_to_end.wire import JPEG
 

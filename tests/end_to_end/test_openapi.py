@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 from jsonschema import Draft202012Validator
 
-from edgebox.app import App
-from edgebox.web.forms import FORMS
+from edgebox.app.composition import App
+from edgebox.web.result_formats import RESULT_FORMATS
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import SOURCE_TREE
 from tests.end_to_end.running import (
@@ -36,7 +36,7 @@ GET_PATHS = (
     *("/healthz", "/readyz", "/v1/state", "/v1/plan", "/v1/events", "/v1/cameras"),
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
     *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
-    *("/v1/history", "/v1/cameras/gate/history", "/v1/cameras/gate/considered"),
+    *("/v1/history", "/v1/cameras/gate/history", "/v1/cameras/gate/explanation"),
     *("/v1/jobs", "/v1/jobs/1"),
 )
 NAMES = (("/gate", "/{id}"), ("/unknown", "/{code}"), ("/jobs/1", "/jobs/{id}"))
@@ -151,8 +151,8 @@ async def test_answers_have_the_documented_fields_and_no_others(telling: App) ->
         await until_ended(app)
         for path in GET_PATHS:
             check(templated(path), "get", (await get_json(app, path))[1])
-        for form in FORMS:
-            query = {"deadline_ms": 30_000, "score_min": 0, "form": form}
+        for form in RESULT_FORMATS:
+            query = {"deadline_ms": 30_000, "score_min": 0, "format": form}
             check("/v1/infer", "post", (await post(app, JPEG, query))[1])
     tested = {*map(templated, GET_PATHS)}
     untested = {p for p, methods in document["paths"].items() if "get" in methods} - tested

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
 from edgebox.media.jpeg import probe
 from tests.end_to_end.browsing import (
@@ -155,7 +155,7 @@ async def test_what_the_planner_considers_is_the_apis_and_follows_a_setting(
         table = page.get_by_test_id("considered")
         await expect(table.locator('[data-verdict="chosen"]')).to_have_count(1)
         await table.get_by_role("button", name="Show all").click()
-        options = (await get_json(app, "/v1/cameras/gate/considered"))[1]["options"]
+        options = (await get_json(app, "/v1/cameras/gate/explanation"))[1]["options"]
         await expect(table.locator("tbody tr")).to_have_count(len(options))
         shown = await table.locator("tbody tr td:nth-child(2)").all_inner_texts()
         assert shown == [f"{option['accuracy']:.2f}" for option in reversed(options)]
@@ -185,7 +185,7 @@ async def test_a_size_that_is_out_of_reach_says_what_would_lift_that(
         more = table.get_by_role("button", name="Show all")
         await more.click()
         await expect(table.get_by_text("Lifted by").first).to_be_visible()
-        options = (await get_json(app, "/v1/cameras/gate/considered"))[1]["options"]
+        options = (await get_json(app, "/v1/cameras/gate/explanation"))[1]["options"]
         limits = [option["limit"] for option in options if option["limit"] is not None]
         assert limits
         for limit in limits:
@@ -325,13 +325,13 @@ async def test_a_camera_that_is_not_known_is_said_to_be(database: Path, browser:
 
 async def test_nothing_is_considered_for_who_is_not_there(database: Path) -> None:
     async with running(database) as app:
-        status, problem = await get_json(app, "/v1/cameras/gate/considered")
+        status, problem = await get_json(app, "/v1/cameras/gate/explanation")
         assert (status, problem["code"]) == (404, "unknown")
         async with streaming(app, "gate", **street()):
-            told = (await get_json(app, "/v1/cameras/gate/considered"))[1]
+            told = (await get_json(app, "/v1/cameras/gate/explanation"))[1]
             assert sum(option["verdict"] == "chosen" for option in told["options"]) == 1
         await gone(app, "gate")
-        status, told = await get_json(app, "/v1/cameras/gate/considered")
+        status, told = await get_json(app, "/v1/cameras/gate/explanation")
         assert (status, told["options"]) == (200, [])
 
 

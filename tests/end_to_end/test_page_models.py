@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.inference.profiler import profile
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.browsing import (
@@ -95,7 +95,7 @@ async def test_a_profile_run_shows_its_progress_and_new_figures(
         page, complaints = await open_models(browser, app)
         before = app.box.profiles
         # What is measured is not over before this test has looked.
-        monkeypatch.setattr("edgebox.measuring.profile", profiled)
+        monkeypatch.setattr("edgebox.app.startup.profile", profiled)
         measure = page.get_by_role("button", name="Measure street again")
         await measure.click()
         job = page.get_by_test_id("family").get_by_test_id("job")

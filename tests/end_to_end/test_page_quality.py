@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Response, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
 from tests.end_to_end.browsing import (
     PATIENCE_MS,

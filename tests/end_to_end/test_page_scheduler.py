@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,

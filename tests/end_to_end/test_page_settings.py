@@ -8,7 +8,7 @@ import orjson
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from tests.end_to_end.browsing import (
     PATIENCE_MS,
     PHONE,
@@ -18,7 +18,7 @@ from tests.end_to_end.browsing import (
     open_page,
 )
 from tests.end_to_end.running import free_port, get_json, running, until
-from tests.outgoing.receiver import receiving
+from tests.notifications.receiver import receiving
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 

@@ -9,7 +9,7 @@ import numpy as np
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.link.messages import AdviceMessage, Welcome
 from edgebox.media.jpeg import encode
 from tests.end_to_end.running import counts_of, gone, running, until

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
-from edgebox.results import subscribe
+from edgebox.client import subscribe
 from tests.end_to_end.browsing import PATIENCE_MS, new_page, street, tile_of
 from tests.end_to_end.running import SLO_MS, running, until
 

@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from edgebox.app import App
-from edgebox.cli import _serve
-from edgebox.config import load
+from edgebox.app.composition import App
+from edgebox.commands.root import _serve
+from edgebox.config.config_file import load
 from edgebox.domain.errors import InvariantViolation
 from edgebox.runtime.replay import replay_file
 from tests.conftest import settings

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.scheduling.distributions import SAMPLES_MIN
 from tests.end_to_end.running import get_json, post, running
 from tests.end_to_end.wire import JPEG

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from edgebox.app import App
-from edgebox.config import load
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import FamilyName, Judgement, VariantName
+from edgebox.domain.model_family import AccuracyReport, FamilyName, VariantName
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.zoo import bundled_folders, load_zoo
@@ -154,11 +154,11 @@ async def test_what_is_set_aside_takes_no_memory_but_is_listed(
     folder = family_of_files(tmp_path / "gate", "gate")
     family = load_zoo([folder]).family("gate")
     smallest = VariantName("gate-128")
-    aside = Judgement(
+    aside = AccuracyReport(
         "F1", 0.25, 0.01, "yard.mp4", 500, 7, "gate-256 is no slower", {"recall": 0.5}
     )
     storage = await Storage.open(database)
-    storage.save_judgements(family.name, family.sha256, {smallest: aside})
+    storage.save_accuracy_reports(family.name, family.sha256, {smallest: aside})
     await storage.close()
     async with running(
         database,
@@ -170,9 +170,9 @@ async def test_what_is_set_aside_takes_no_memory_but_is_listed(
         assert set(memory.resident) == {"street/street.onnx", "gate/gate-256.onnx"}
         models = (await get_json(app, "/v1/models"))[1]
         listed = {v["name"]: v for f in models["families"] for v in f["variants"]}
-        assert listed["gate-128"]["set_aside"] == "gate-256 is no slower"
+        assert listed["gate-128"]["dominated"] == "gate-256 is no slower"
         assert listed["gate-128"]["accuracy"] == 0.25
-        assert listed["gate-128"]["judgement"] == {
+        assert listed["gate-128"]["accuracy_report"] == {
             "kind": "F1",
             "standard_error": 0.01,
             "source": "yard.mp4",
@@ -183,7 +183,7 @@ async def test_what_is_set_aside_takes_no_memory_but_is_listed(
         assert listed["gate-128"]["in_memory"] == []
         assert listed["gate-128"]["profiles"]["cpu/0"]
         assert listed["gate-256"]["in_memory"] == listed["street-128"]["in_memory"] == ["cpu/0"]
-        assert listed["gate-256"]["set_aside"] is None
+        assert listed["gate-256"]["dominated"] is None
         document = (await get_json(app, "/v1/openapi.json"))[1]
         strict = closed(document)
         for path in ("/v1/models", "/v1/state"):

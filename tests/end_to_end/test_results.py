@@ -12,12 +12,12 @@ import aiohttp
 import orjson
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.domain.requests import CameraId
-from edgebox.media.scene import Scene
 from edgebox.media.sources import PictureSource
-from edgebox.runtime.cameras import CameraRecord
-from edgebox.runtime.frames import Ending, FrameAtBox
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.frames import FrameResult, PendingFrame
+from edgebox.scene.street_camera import Scene
 from edgebox.web.feed import SUBSCRIBERS_MAX
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.running import running, streaming, unharmed_bystander, until
@@ -111,14 +111,14 @@ async def test_a_message_changes_the_filter_and_the_form(app: App) -> None:
     async with (
         street_camera(app, "gate"),
         street_camera(app, "door"),
-        subscribed(app, "camera=gate&form=supervision") as (socket, _),
+        subscribed(app, "camera=gate&format=supervision") as (socket, _),
     ):
         result = await told(socket)
         assert result["image"] == {"width": 640, "height": 360}
         assert {"x", "y", "width", "height", "confidence", "class", "class_id"} == set(
             result["predictions"][0]
         )
-        await socket.send_json({"type": "subscribe", "cameras": ["door"], "form": "coco"})
+        await socket.send_json({"type": "subscribe", "cameras": ["door"], "format": "coco"})
         changed = await told(socket, lambda document: document["type"] != "result")
         assert (changed["type"], changed["cameras"]) == ("subscribed", ["door"])
         assert changed["score_min"] == 0.3
@@ -158,9 +158,9 @@ async def test_the_pace_is_thinned_without_counting_as_skipped(app: App) -> None
 
 
 async def test_a_subscriber_that_does_not_read_misses_results_and_is_told(app: App) -> None:
-    heard: list[tuple[CameraRecord, FrameAtBox, Ending]] = []
+    heard: list[tuple[CameraRecord, PendingFrame, FrameResult]] = []
 
-    def hear(record: CameraRecord, frame: FrameAtBox, ending: Ending) -> None:
+    def hear(record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
         heard.append((record, frame, ending))
 
     async with (
@@ -222,7 +222,7 @@ async def test_server_sent_events_for_curl(app: App) -> None:
         ("max_hz=1&max_hz=2", {}, 400, "max_hz may be given once"),
         ("score_min=nan", {}, 400, "score_min must be a number from 0 to 1"),
         ("class=unicorn", {"Accept": "text/event-stream"}, 400, "no model family finds unicorn"),
-        ("form=xml", {}, 400, "form must be native, coco or supervision"),
+        ("format=xml", {}, 400, "format must be native, coco or supervision"),
         ("outcome=lost", {}, 400, "outcome must be on_time, late or dropped"),
         ("max_hz=0", {}, 400, "max_hz must be a number from 0.001"),
         ("empty=maybe", {}, 400, "empty must be true or false"),

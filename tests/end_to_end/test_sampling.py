@@ -8,8 +8,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from edgebox.app import App
-from edgebox.domain.models import LatencyProfile, VariantName
+from edgebox.app.composition import App
+from edgebox.domain.model_family import LatencyProfile, VariantName
 from edgebox.runtime.frames import Answer
 from edgebox.runtime.replay import Replay, replay_file
 from edgebox.scheduling.events import ExecutorStarted

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera
-from edgebox.config import load
+from edgebox.config.config_file import load
 from edgebox.domain.requests import CameraId
 from edgebox.link.messages import Ack, AdviceMessage, DropNotice, Result, Welcome
 from edgebox.link.shaping import BandwidthTrace

@@ -11,10 +11,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from edgebox.app import App
-from edgebox.cli import _STOP_S
+from edgebox.app.composition import App
+from edgebox.commands.root import _STOP_S
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, finish, serving

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.media.sources import PictureSource
 from edgebox.web.openapi import document
 from edgebox.web.server import ROUTES

@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 import pytest
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.link import receipts
 from edgebox.media.jpeg import probe
 from tests.conftest import PATIENCE_S

@@ -5,12 +5,12 @@ from pathlib import Path
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
-from edgebox.app import App
-from edgebox.config import load
+from edgebox.app.composition import App
+from edgebox.config.config_file import load
 from edgebox.media.sources import open_source
 from tests.conftest import settings
 from tests.end_to_end.running import get_json, streaming, until
-from tests.outgoing.receiver import SECRET, receiving
+from tests.notifications.receiver import SECRET, receiving
 
 
 async def test_a_box_tells_its_day(database: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import aiohttp
 import orjson
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from edgebox.link.messages import (
     Ack,
     BoxMessage,

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.inference.executor import BatchResult, NullExecutor, OnnxExecutor, blank_canvas
 from edgebox.inference.family import Family
 from edgebox.inference.sessions import CPU

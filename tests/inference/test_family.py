@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import Judgement, VariantName
+from edgebox.domain.model_family import AccuracyReport, VariantName
 from edgebox.inference.family import read_manifest
 
 MANIFEST = f"""
@@ -140,18 +140,18 @@ def test_a_manifest_that_is_no_text(tmp_path: Path) -> None:
         read_manifest(file)
 
 
-def test_judgements_are_taken_for_known_variants_and_end_the_guess(tmp_path: Path) -> None:
+def test_accuracy_reports_are_taken_for_known_variants_and_end_the_guess(tmp_path: Path) -> None:
     text = MANIFEST.replace("accuracy = 0.4\n", "accuracy = 0.4\naccuracy_assumed = true\n")
     family = read_manifest(written(tmp_path, text))
     small, large = (variant.name for variant in family.variants)
-    found = Judgement("F1", 0.7, 0.01, "gate.mp4", 300, 1, "another is as good")
+    found = AccuracyReport("F1", 0.7, 0.01, "gate.mp4", 300, 1, "another is as good")
     judged = family.judged({large: found, VariantName("gone-32"): found})
     assert [variant.accuracy for variant in judged.variants] == [1.0, 0.7]
     assert family.accuracy_assumed == {large}
     assert not judged.accuracy_assumed
-    assert (judged.set_aside(small), judged.set_aside(large)) == ("", "another is as good")
+    assert (judged.dominated(small), judged.dominated(large)) == ("", "another is as good")
     assert [variant.name for variant in judged.offered] == [small]
     assert judged.sha256 == family.sha256
     kept = read_manifest(written(tmp_path, "keep_all = true\n" + text)).judged({large: found})
     assert kept.offered == kept.variants
-    assert kept.set_aside(large) == "another is as good"
+    assert kept.dominated(large) == "another is as good"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family, ModelFile
 from edgebox.inference.fingerprint import fingerprint

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.inference import executor as module
 from edgebox.inference.executor import THREADS, HungError, OnnxExecutor, come_back
 from edgebox.inference.session_store import SessionStore

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference import interference as measuring
 from edgebox.inference.executor import BatchResult, NullExecutor, OnnxExecutor
 from edgebox.inference.interference import Load, interference, kept_busy, load_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference import profiler
 from edgebox.inference.executor import BatchResult, OnnxExecutor
 from edgebox.inference.profiler import ProfilingLimits, without_hiccups

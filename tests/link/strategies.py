@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.link.deadlines import LaterDeadlines

@@ -14,11 +14,11 @@ from edgebox.link.bandwidth import (
     WINDOW_NS,
     BandwidthEstimate,
     BytesPerPixel,
-    Rule,
+    EstimatorKind,
     message_bytes,
 )
-from edgebox.link.samples import BUSY_MIN_NS
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
+from edgebox.link.throughput_samples import BUSY_MIN_NS
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -224,7 +224,7 @@ def test_what_one_size_weighed_tells_what_another_will(
     assert message_bytes(value, asked_px * asked_px) == pytest.approx(really(asked_px), rel=0.21)
 
 
-rules = st.sampled_from(list(Rule))
+rules = st.sampled_from(list(EstimatorKind))
 links = st.builds(
     BandwidthTrace.stepwise,
     st.lists(st.floats(0.5, 60), min_size=1, max_size=12),
@@ -239,7 +239,7 @@ links = st.builds(
     sizes=st.lists(st.integers(10_000, 60_000), min_size=5, max_size=60),
 )
 def test_no_rule_believes_more_than_the_link_ever_carried_in_its_window(
-    rule: Rule, trace: BandwidthTrace, rate_hz: int, sizes: list[int]
+    rule: EstimatorKind, trace: BandwidthTrace, rate_hz: int, sizes: list[int]
 ) -> None:
     link, estimate = ShapedLink(trace, 0), BandwidthEstimate(rule=rule)
     carried: list[tuple[int, int]] = []
@@ -256,7 +256,7 @@ def test_no_rule_believes_more_than_the_link_ever_carried_in_its_window(
         assert bps is not None
         # Instants are whole nanoseconds; nothing else is forgiven.
         assert bps <= max(means) * 1.0001
-        if rule is not Rule.CAUTIOUS or means[-1] >= max(means):
+        if rule is not EstimatorKind.CAUTIOUS or means[-1] >= max(means):
             assert bps >= min(means) * 0.9999
 
 
@@ -267,7 +267,7 @@ def test_no_rule_believes_more_than_the_link_ever_carried_in_its_window(
     rate_hz=st.sampled_from((8, 15, 25)),
 )
 def test_every_rule_is_right_a_window_after_a_step(
-    rule: Rule, before_mbps: float, after_mbps: float, rate_hz: int
+    rule: EstimatorKind, before_mbps: float, after_mbps: float, rate_hz: int
 ) -> None:
     trace = BandwidthTrace((0, 2 * S), (before_mbps * 1e6, after_mbps * 1e6), 100 * S)
     link, estimate = ShapedLink(trace, 0), BandwidthEstimate(rule=rule)
@@ -283,16 +283,16 @@ def test_every_rule_is_right_a_window_after_a_step(
 
 
 def test_rules_differ_as_they_say() -> None:
-    def believed(rule: Rule) -> float | None:
+    def believed(rule: EstimatorKind) -> float | None:
         estimate = BandwidthEstimate(noise_ns=0, rule=rule)
         for number, busy_ms in enumerate((40, 10, 20)):
             estimate.add(10_000, number * 100 * MS, number * 100 * MS + busy_ms * MS)
         return estimate.bps(300 * MS)
 
-    assert believed(Rule.LAST) == pytest.approx(4e6)
-    assert believed(Rule.LEAST) == pytest.approx(2e6)
-    assert believed(Rule.HARMONIC) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))
-    assert believed(Rule.CAUTIOUS) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))
+    assert believed(EstimatorKind.LAST) == pytest.approx(4e6)
+    assert believed(EstimatorKind.LEAST) == pytest.approx(2e6)
+    assert believed(EstimatorKind.HARMONIC) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))
+    assert believed(EstimatorKind.CAUTIOUS) == pytest.approx(3 / (1 / 2e6 + 1 / 8e6 + 1 / 4e6))
 
 
 def carried_for(seconds: int, rates_mbps: Sequence[float], per_second: int = 10) -> Link:
@@ -308,9 +308,9 @@ def carried_for(seconds: int, rates_mbps: Sequence[float], per_second: int = 10)
 
 
 def test_nothing_is_said_of_how_steady_a_link_is_before_five_seconds() -> None:
-    assert BandwidthEstimate().steadiness() is None
-    assert carried_for(4, [10]).estimate.steadiness() is None
-    assert carried_for(5, [10]).estimate.steadiness() == 1.0
+    assert BandwidthEstimate().throughput_stability() is None
+    assert carried_for(4, [10]).estimate.throughput_stability() is None
+    assert carried_for(5, [10]).estimate.throughput_stability() == 1.0
 
 
 @given(st.floats(0.3, 0.9), st.integers(12, 60), st.integers(5, 30))
@@ -318,7 +318,7 @@ def test_a_link_that_falls_again_and_again_is_known_for_it(
     share: float, seconds: int, per_second: int
 ) -> None:
     of = carried_for(seconds, [10.0, 10.0 * share], per_second)
-    told = of.estimate.steadiness()
+    told = of.estimate.throughput_stability()
     assert told is not None
     # Frames are forgiven a few ms of noise, and the mean that the first slow frame of a second is
     # measured against still has one of the slow second before.
@@ -329,12 +329,12 @@ def test_a_link_that_falls_again_and_again_is_known_for_it(
 
 def test_one_drop_says_nothing_of_the_next() -> None:
     falls_once = carried_for(20, [10.0] * 12 + [5.0] * 8)
-    assert falls_once.estimate.steadiness() == pytest.approx(1.0)
+    assert falls_once.estimate.throughput_stability() == pytest.approx(1.0)
 
 
 @given(st.lists(st.floats(0.2, 50), min_size=5, max_size=40))
 def test_steadiness_is_a_share(rates_mbps: list[float]) -> None:
-    told = carried_for(len(rates_mbps), rates_mbps).estimate.steadiness()
+    told = carried_for(len(rates_mbps), rates_mbps).estimate.throughput_stability()
     assert told is not None
     assert 0 < told <= 1
 
@@ -350,10 +350,10 @@ questions = st.lists(
 @given(
     st.lists(st.tuples(st.integers(1, 200_000), st.integers(1, 3 * S), questions), max_size=40),
     questions,
-    st.sampled_from(Rule),
+    st.sampled_from(EstimatorKind),
 )
 def test_questions_change_nothing(
-    frames: list[tuple[int, int, list[Question]]], at_last: list[Question], rule: Rule
+    frames: list[tuple[int, int, list[Question]]], at_last: list[Question], rule: EstimatorKind
 ) -> None:
     """Whoever asks in between, and however often: each later answer is the same."""
     left_alone, asked = BandwidthEstimate(rule=rule), BandwidthEstimate(rule=rule)
@@ -364,13 +364,13 @@ def test_questions_change_nothing(
         asked.add(size_bytes, sent_ns, now_ns)
         for ahead_ns, waiting_bytes, waited_ns in meanwhile:
             asked.bps(now_ns + ahead_ns, waiting_bytes, now_ns + ahead_ns - waited_ns)
-            asked.steadiness()
+            asked.throughput_stability()
             asked.newest()
     for ahead_ns, waiting_bytes, waited_ns in at_last:
         at_ns = now_ns + ahead_ns
         wanted = left_alone.bps(at_ns, waiting_bytes, at_ns - waited_ns)
         assert asked.bps(at_ns, waiting_bytes, at_ns - waited_ns) == wanted
-    assert asked.steadiness() == left_alone.steadiness()
+    assert asked.throughput_stability() == left_alone.throughput_stability()
     assert asked.newest() == left_alone.newest()
 
 
@@ -380,4 +380,4 @@ def test_a_scrape_does_not_change_how_steady_a_link_is_believed_to_be() -> None:
         second, number = divmod(frame, 10)
         alone.bps = (10e6, 6e6)[second % 2]
         alone.carry(second * S + number * S // 10, 25_000)
-    assert alone.estimate.steadiness() == scraped.estimate.steadiness() != 1.0
+    assert alone.estimate.throughput_stability() == scraped.estimate.throughput_stability() != 1.0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.requests import Step
+from edgebox.domain.requests import UtilityStep
 from edgebox.link.deadlines import (
     LaterDeadlines,
     read_deadlines,
@@ -32,9 +32,9 @@ def test_what_is_written_is_read(deadlines: tuple[float, LaterDeadlines]) -> Non
 
 
 def test_steps_are_the_same_in_nanoseconds() -> None:
-    assert to_steps(((300.0, 0.3),)) == (Step(300_000_000, 0.3),)
-    assert to_later((Step(300_000_000, 0.3),)) == ((300.0, 0.3),)
-    assert written_steps(100_000_000, (Step(300_000_000, 0.3),)) == [[100, 1], [300, 0.3]]
+    assert to_steps(((300.0, 0.3),)) == (UtilityStep(300_000_000, 0.3),)
+    assert to_later((UtilityStep(300_000_000, 0.3),)) == ((300.0, 0.3),)
+    assert written_steps(100_000_000, (UtilityStep(300_000_000, 0.3),)) == [[100, 1], [300, 0.3]]
     assert written_steps(100_000_000, ()) == 100
 
 

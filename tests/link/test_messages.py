@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.link.from_box import Result

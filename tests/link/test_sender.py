@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.link.bandwidth import message_bytes
 from edgebox.link.sender import (

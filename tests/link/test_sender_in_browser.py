@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.link.bandwidth import message_bytes
 from edgebox.link.sender import Decision, Send, SenderWindow, SkipReason

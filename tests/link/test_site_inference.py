@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.link.site_inference import SiteInference
-from edgebox.simulation.sites import Queueing
-from tests.link.test_sites import BASE_NS, S, carried
+from edgebox.simulation.shared_links import Queueing
+from tests.link.test_site_estimates import BASE_NS, S, carried
 
 ADDRESS = "198.51.100.7"
 

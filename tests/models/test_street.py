@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from edgebox.media.scene import LABELS, Scene
+from edgebox.scene.street_camera import LABELS, Scene
+from edgebox.vision.average_precision import ImageTruth, average_precision, too_small_or_hidden
 from edgebox.vision.detections import Detections
-from edgebox.vision.metrics import ImageTruth, average_precision, too_small_or_hidden
 
 FAMILY = Path(__file__).parents[2] / "models" / "street"
 HELD_OUT_SEEDS = range(990_000, 990_010)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Assignment, CameraSnapshot, PlanningSnapshot
 from edgebox.planning.allocation import Allocation
 from edgebox.planning.batch_cycle import (
@@ -19,9 +19,9 @@ from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation
 from edgebox.planning.dedicated import DedicatedAllocation
 from edgebox.planning.options import CameraOptions, Option, all_options
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.partition import PartitionedAllocation
 from edgebox.planning.partition_search import best_partition
+from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import MEDIAN_MS, camera, name
 
@@ -70,7 +70,7 @@ def box(drawn: Sequence[Drawn], executors: int, gain: float) -> PlanningSnapshot
                     min_accuracy=accuracy,
                     min_rate_hz=part * rate_hz,
                 ),
-                link(mbps, steadiness=0.9),
+                link(mbps, throughput_stability=0.9),
                 has_px,
             )
             for at, (slo_ms, rate_hz, mbps, accuracy, part, has_px) in enumerate(drawn)
@@ -117,7 +117,7 @@ def runs_in_cycles(
     """Write down a second time what cameras that share full batches must hold."""
     demand = demand_of(cameras, chosen)
     rising = raised(cameras, chosen)
-    limit = P.turn_share * (P.upgrade_share if rising else 1.0)
+    limit = P.cycle_utilisation_max * (P.upgrade_share if rising else 1.0)
     cycle = solve_cycle(demand, timing, P.latency_upgrade_ns if rising else 0)
     return cycle_utilisation(demand, timing) <= limit + 1e-9 and isinstance(cycle, BatchCycle)
 
@@ -183,14 +183,14 @@ def judge_groups(found: Allocation, pool: ExecutorPool) -> None:
             assert found.sharing(at) == (len(part.members), group.executors)
         if isinstance(part.allocation, CycleAllocation):
             assert runs_in_cycles(of, chosen, timing)
-            assert group.lends_ns == steal_budget_ns(demand_of(of, chosen), timing)
+            assert group.steal_budget_ns == steal_budget_ns(demand_of(of, chosen), timing)
             continue
         assert len(of) <= len(group.executors)
         for c, option in zip(of, chosen, strict=True):
             assert option.dedicated
             assert option.single_ns * option.rate_hz / 1e9 <= P.utilisation_max
             left_ns = option.budget.compute_ns - option.needed_ns
-            assert not c.served or group.lends_ns <= left_ns
+            assert not c.served or group.steal_budget_ns <= left_ns
 
 
 MIXED: list[Drawn] = [

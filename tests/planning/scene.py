@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.plans import Assignment, CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera, name, profile
@@ -14,23 +14,23 @@ def link(
     mbps: float | None = 1000.0,
     rtt_ms: float = 2,
     bytes_per_pixel: float = 0.3,
-    steadiness: float | None = None,
+    throughput_stability: float | None = None,
 ) -> LinkState:
     bandwidth_bps = None if mbps is None else mbps * 1e6
-    return LinkState(bandwidth_bps, round(rtt_ms * MS), MS, bytes_per_pixel, steadiness)
+    return LinkState(bandwidth_bps, round(rtt_ms * MS), MS, bytes_per_pixel, throughput_stability)
 
 
 def seen(
     of: Camera | None = None,
     link_: LinkState | None = None,
     has_px: int | None = None,
-    surplus_ns: int | None = 0,
+    overrun_ns: int | None = 0,
 ) -> CameraSnapshot:
     of = of or camera()
     current = None
     if has_px is not None:
         current = Assignment(of.id, name(has_px), of.rate_hz, 85, True, "")
-    return CameraSnapshot(of, link_ or link(), current, surplus_ns=surplus_ns)
+    return CameraSnapshot(of, link_ or link(), current, overrun_ns=overrun_ns)
 
 
 def snapshot(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.link.bandwidth import message_bytes
 from edgebox.planning.budgets import bandwidth_needed_bps, budget
-from edgebox.planning.parameters import PlanningParameters
+from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import FIXED_NS, link
 from tests.scheduling.scene import FAMILY, MS, camera
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.planning.capacity import ExecutorPool, batch_times, batching_pays
 from tests.planning.scene import snapshot
 from tests.scheduling.scene import CPU, MS, name

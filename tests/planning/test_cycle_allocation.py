@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.planning.allocation import Violation
 from edgebox.planning.batch_cycle import (
     BatchCycle,
@@ -53,7 +53,7 @@ def judge(violated: Violation | None, of: CycleAllocation, pool: ExecutorPool) -
         late = missed_by(tightest.variant.name)
         assert late == DeadlineMiss(tightest.variant.name, violated.over_ns)
     elif isinstance(solve_cycle(demand, timing, margin_ns), BatchCycle):
-        limit = P.turn_share * (P.upgrade_share if rising else 1.0)
+        limit = P.cycle_utilisation_max * (P.upgrade_share if rising else 1.0)
         assert violated.missing_share > 0
         missing = cycle_utilisation(demand, timing) - limit
         assert violated.missing_share == pytest.approx(missing)

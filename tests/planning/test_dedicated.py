@@ -7,19 +7,19 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.planning.capacity import batch_times
 from edgebox.planning.dedicated import best_dedicated
 from edgebox.planning.explain import explanation
 from edgebox.planning.options import all_options
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import MS, camera, name
 
 P = PlanningParameters()
-STEADY = link(steadiness=1.0)
+STEADY = link(throughput_stability=1.0)
 GPUS = tuple(ExecutorId(f"gpu/{at}") for at in range(4))
 
 
@@ -54,7 +54,11 @@ def test_everybody_has_the_largest_that_is_in_time_alone(
 ) -> None:
     of = snapshot(
         [
-            seen(camera(f"gate-{at}", slo_ms, rate_hz), link(mbps, steadiness=steady), has_px)
+            seen(
+                camera(f"gate-{at}", slo_ms, rate_hz),
+                link(mbps, throughput_stability=steady),
+                has_px,
+            )
             for at, (slo_ms, rate_hz, mbps, has_px, steady) in enumerate(drawn)
         ],
         executors=GPUS[:executors],
@@ -110,8 +114,10 @@ def test_one_executor_must_be_quick_enough_for_its_camera() -> None:
 
 def test_what_is_kept_for_an_unsteady_link_is_no_more_than_for_a_batch_in_front() -> None:
     # 416 px of 16:9 weigh some 32 kB: 13 ms at 20 Mbit/s, 26 ms where half of that is to be feared.
-    def chosen(steadiness: float | None) -> str:
-        of = snapshot([seen(camera(slo_ms=65), link(20, steadiness=steadiness))])
+    def chosen(throughput_stability: float | None) -> str:
+        of = snapshot(
+            [seen(camera(slo_ms=65), link(20, throughput_stability=throughput_stability))]
+        )
         return sizes(of)[0]
 
     assert chosen(1.0) == name(416)
@@ -120,9 +126,9 @@ def test_what_is_kept_for_an_unsteady_link_is_no_more_than_for_a_batch_in_front(
 
 
 def test_so_much_is_kept_as_frames_took_longer_than_planned() -> None:
-    def chosen(surplus_ms: int | None) -> str:
-        surplus_ns = None if surplus_ms is None else surplus_ms * MS
-        return sizes(snapshot([seen(camera(slo_ms=60), STEADY, None, surplus_ns)]))[0]
+    def chosen(overrun_ms: int | None) -> str:
+        overrun_ns = None if overrun_ms is None else overrun_ms * MS
+        return sizes(snapshot([seen(camera(slo_ms=60), STEADY, None, overrun_ns)]))[0]
 
     assert chosen(0) == chosen(15) == name(416)
     assert chosen(25) == chosen(10_000) == chosen(None) == name(320)
@@ -130,8 +136,10 @@ def test_so_much_is_kept_as_frames_took_longer_than_planned() -> None:
 
 def test_the_steadier_an_uplink_the_more_of_it_is_filled() -> None:
     # At 10 Hz: 416 px needs 2.27 Mbit/s, 2.83 at 80 % and 2.39 at 95 %.
-    def chosen(steadiness: float | None, mbps: float) -> str:
-        of = snapshot([seen(camera(slo_ms=1000), link(mbps, steadiness=steadiness))])
+    def chosen(throughput_stability: float | None, mbps: float) -> str:
+        of = snapshot(
+            [seen(camera(slo_ms=1000), link(mbps, throughput_stability=throughput_stability))]
+        )
         return sizes(of)[0]
 
     assert [chosen(None, mbps) for mbps in (2.2, 2.5, 2.9)] == [name(320), name(320), name(416)]

@@ -7,13 +7,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId, FamilyName, Variant, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
-from edgebox.planning.admission import refusal
+from edgebox.planning.camera_admission import refusal
 from edgebox.planning.disjoint import part_of, parts
 from edgebox.planning.explain import explanation
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import _plan_part, plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import FIXED_NS, link, seen
 from tests.scheduling.scene import ACCURACY, MEDIAN_MS, camera, profile
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.planning.explain import Explanation, explanation
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import link, seen, snapshot
 from tests.planning.test_plans_by_brute_force import boxes
 from tests.scheduling.scene import FAMILY, MS, camera
@@ -62,11 +62,11 @@ def test_who_is_alone_with_a_better_link_gets_what_only_the_link_forbade(
     if found is None or found.bandwidth_bps is None:
         return
     for option in found.options:
-        if option.verdict == "alone" and option.needed_bps is not None:
+        if option.verdict == "infeasible" and option.needed_bps is not None:
             assert option.needed_bps > found.bandwidth_bps * (1 - 1e-6)
             better = replace(one.link, bandwidth_bps=option.needed_bps * 1.000001)
             freed = replace(of, cameras=(replace(of.cameras[0], link=better),))
-            assert verdicts(weighed(freed))[option.variant.name] != "alone"
+            assert verdicts(weighed(freed))[option.variant.name] != "infeasible"
 
 
 def test_a_slow_link_forbids_the_larger_sizes_and_the_table_says_what_they_need() -> None:
@@ -76,7 +76,7 @@ def test_a_slow_link_forbids_the_larger_sizes_and_the_table_says_what_they_need(
     at = list(found.values()).index("chosen")
     assert set(list(found.values())[:at]) <= {"smaller"}
     above = of.options[at + 1]
-    assert above.verdict == "alone"
+    assert above.verdict == "infeasible"
     assert above.needed_bps is not None and above.needed_bps > 0.9e6
     assert "the uplink carries 900 kbit/s" in above.why
     assert f"{above.variant.width_px} px would need" in above.why
@@ -92,7 +92,7 @@ def test_an_accuracy_that_is_asked_for_rules_smaller_sizes_out() -> None:
 def test_a_size_beyond_the_cameras_own_picture_is_covered() -> None:
     small = replace(camera(), width_px=200, height_px=120)
     of = weighed(snapshot([seen(small)]))
-    assert of.options[-1].verdict == "covered"
+    assert of.options[-1].verdict == "exceeds_source"
     assert "200x120 px" in of.options[-1].why
 
 
@@ -107,7 +107,7 @@ def test_other_cameras_can_be_in_the_way() -> None:
     of = snapshot(seen(camera(f"gate-{at}", rate_hz=20)) for at in range(8))
     alone = verdicts(weighed(replace(of, cameras=of.cameras[:1])))
     found = weighed(of)
-    shared = [option for option in found.options if option.verdict == "shared"]
+    shared = [option for option in found.options if option.verdict == "contended"]
     assert all("eight cameras" in o.why or "gate-" in o.why for o in shared)
     assert any(alone[option.variant.name] in ("chosen", "smaller") for option in shared)
 
@@ -132,14 +132,14 @@ def test_a_camera_that_was_lowered_a_moment_ago_waits() -> None:
     of = weighed(snapshot([lowered]))
     assert verdicts(of)[FAMILY[1].name] == "not_yet"
     assert "lowered a moment ago" in of.options[1].why
-    rested = replace(snapshot([lowered]), taken_ns=P.raise_after_ns)
+    rested = replace(snapshot([lowered]), taken_ns=P.upgrade_hold_ns)
     assert verdicts(weighed(rested))[FAMILY[1].name] != "not_yet"
 
 
 def test_a_deadline_that_no_link_can_meet_says_so() -> None:
     of = weighed(snapshot([seen(camera(slo_ms=60))]))
     last = of.options[-1]
-    assert (last.verdict, last.needed_bps) == ("alone", None)
+    assert (last.verdict, last.needed_bps) == ("infeasible", None)
     missing_ms = -(-(last.needed_ns - last.left_ns) // MS)
     assert last.why == f"no link would do: batches alone would need {missing_ms} ms more"
 

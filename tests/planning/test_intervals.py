@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.intervals import (
     RELAXATION,
@@ -219,7 +219,9 @@ def test_what_fits_at_a_common_variant_is_among_the_candidates(
     table = option_table(cameras, 1.0)
     order = sorted(range(len(cameras)), key=lambda at: cameras[at].options[0].budget.compute_ns)
     of = interval_table(table, order, tuple(range(len(order) + 1)))
-    found = divisions(of, table.names, pool.together, executors, (P.turn_share, prices_of(table)))
+    found = divisions(
+        of, table.names, pool.together, executors, (P.cycle_utilisation_max, prices_of(table))
+    )
     bound = found.upper_bounds()[0, len(order)]
     assert bound >= smallest.accuracy_rate - 1e-6
 

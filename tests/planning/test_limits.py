@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from edgebox.domain.models import LatencyProfile
+from edgebox.domain.model_family import LatencyProfile
 from edgebox.domain.plans import Assignment, CameraSnapshot, Limit, Plan, PlanningSnapshot, Resource
 from edgebox.domain.requests import CameraId
 from edgebox.planning.planner import plan

@@ -57,7 +57,7 @@ def rank(of: Allocation) -> tuple[float, float]:
         service += share if c.served else BEST_EFFORT_SERVICE * share
         current = c.snapshot.current
         stays = current is not None and current.variant == option.variant.name
-        value += option.variant.accuracy * option.rate_hz * (P.better_by if stays else 1)
+        value += option.variant.accuracy * option.rate_hz * (P.hysteresis_ratio if stays else 1)
     return round(service, 9), value
 
 
@@ -110,18 +110,18 @@ def test_the_best_of_every_discipline_is_taken_by_service_and_then_by_value(
 ) -> None:
     found = optimised(of)
     best = rank(found)
-    assert best == pytest.approx((found.service, found.value(P.better_by)))
+    assert best == pytest.approx((found.service, found.value(P.hysteresis_ratio)))
     for each in one_by_one(of):
         service, value = rank(each)
         assert best[0] >= service
         if best[0] == service:
             # What is in force gives way only to what is clearly better.
             kept = any(c.current is not None for c in of.cameras)
-            assert best[1] * (P.better_by if kept else 1.0) >= value - 1e-9
+            assert best[1] * (P.hysteresis_ratio if kept else 1.0) >= value - 1e-9
 
 
 def test_new_cameras_have_nothing_that_could_be_kept() -> None:
-    """A plan that is better by less than `better_by` is taken: nobody is moved by it."""
+    """A plan that is better by less than `hysteresis_ratio` is taken: nobody is moved by it."""
     drawn: list[Drawn] = [
         (slo_ms, hz, mbps, 0.0, 0.0, None)
         for slo_ms, hz, mbps in ((150, 5, 3.0), (60, 60, 8.0), (60, 60, 8.0))
@@ -142,7 +142,7 @@ def test_what_is_in_force_wins_against_what_is_hardly_better(of: PlanningSnapsho
     again = optimised(in_force(of, first))
     assert again.service >= first.service - 1e-9
     if [o.variant for o in again.chosen] != [o.variant for o in first.chosen]:
-        assert again.value(P.better_by) >= P.better_by * first.accuracy_rate - 1e-9
+        assert again.value(P.hysteresis_ratio) >= P.hysteresis_ratio * first.accuracy_rate - 1e-9
         assert again.accuracy_rate > first.accuracy_rate
 
 
@@ -170,7 +170,9 @@ def test_a_division_in_force_is_kept_against_its_mirror_image() -> None:
     for groups in (found.groups, mirrored):
         kept = optimised(replace(in_force(of, found), groups=groups))
         assert [o.variant for o in kept.chosen] == [o.variant for o in found.chosen]
-        assert kept.value(P.better_by) == pytest.approx(P.better_by * found.accuracy_rate)
+        assert kept.value(P.hysteresis_ratio) == pytest.approx(
+            P.hysteresis_ratio * found.accuracy_rate
+        )
 
 
 def test_service_comes_before_value() -> None:
@@ -184,7 +186,7 @@ def test_service_comes_before_value() -> None:
 
 
 def test_with_ample_executors_everybody_has_one() -> None:
-    cameras = [seen(camera(f"g{at}", 60), link(steadiness=1.0)) for at in range(3)]
+    cameras = [seen(camera(f"g{at}", 60), link(throughput_stability=1.0)) for at in range(3)]
     for executors, expected in ((2, 320), (3, 416), (4, 416)):
         found = optimised(snapshot(cameras, executors=GPUS[:executors]))
         assert {o.variant.name for o in found.chosen} == {name(expected)}
@@ -238,7 +240,7 @@ def test_plans_of_many_cameras_are_feasible_and_stay(seed: int) -> None:
     judge(found, pool)
     least = [c.options[0] for c in all_options(of, pool.together, P)]
     if found.at != [0] * len(least):
-        assert found.utilisation <= P.turn_share + 1e-9
+        assert found.utilisation <= P.cycle_utilisation_max + 1e-9
     # Planned again with that in force, nothing that was worth having is lost.
     again = optimised(in_force(of, found))
     judge(again, pool)

@@ -128,7 +128,7 @@ def test_groups_in_force_end_with_their_executors() -> None:
 def test_who_comes_new_joins_a_group_that_is_there() -> None:
     before = mixed(divided())
     for slo_ms in (100, 400):
-        new = seen(camera("new", slo_ms, 5), link(100.0, steadiness=0.9))
+        new = seen(camera("new", slo_ms, 5), link(100.0, throughput_stability=0.9))
         joined = replace(before, cameras=(*before.cameras, new))
         cameras, pool = options_of(joined)
         kept = kept_partition(cameras, (), pool, P)
@@ -148,7 +148,8 @@ def test_the_last_camera_of_a_group_ends_the_division() -> None:
 def test_executors_of_a_group_without_cameras_are_not_lost() -> None:
     groups = tuple(Group(GPUS[n : n + 1], (name(px),), 0) for n, px in enumerate((128, 256, 320)))
     cameras = [
-        seen(camera(f"gate-{px}", 300, 5), link(100.0, steadiness=0.9), px) for px in (128, 320)
+        seen(camera(f"gate-{px}", 300, 5), link(100.0, throughput_stability=0.9), px)
+        for px in (128, 320)
     ]
     of = replace(snapshot(cameras, executors=GPUS[:3], gain=0.8), groups=groups)
     options, pool = options_of(of)
@@ -159,7 +160,7 @@ def test_executors_of_a_group_without_cameras_are_not_lost() -> None:
 def test_a_group_may_have_an_executor_for_each_of_its_cameras() -> None:
     of = snapshot(
         [
-            seen(camera(f"gate-{at}", slo_ms, 25), link(steadiness=1.0))
+            seen(camera(f"gate-{at}", slo_ms, 25), link(throughput_stability=1.0))
             for at, slo_ms in enumerate((45, 400, 400, 400))
         ],
         executors=GPUS[:2],

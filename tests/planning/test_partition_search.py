@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import PlanningSnapshot
 from edgebox.planning.capacity import ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation
@@ -237,7 +237,7 @@ def test_what_is_found_holds_group_by_group(of: PlanningSnapshot, spare: bool) -
     # It is worth at least what everybody can have in its own smallest size.
     smallest = CycleAllocation(cameras, [0] * len(cameras), pool.together)
     if smallest.infeasible(P) is None:
-        assert found.value(P.better_by) >= smallest.value(P.better_by) - 1e-6
+        assert found.value(P.hysteresis_ratio) >= smallest.value(P.hysteresis_ratio) - 1e-6
 
 
 @settings(max_examples=60, deadline=None)
@@ -250,7 +250,7 @@ def test_divided_only_where_it_is_better(of: PlanningSnapshot) -> None:
     assert chosen.service >= together.service - 1e-9
     if chosen.service <= together.service + 1e-9:
         # Single steps at the end may bring the one plan a little more than the other.
-        assert chosen.value(P.better_by) >= together.value(P.better_by) * 0.99
+        assert chosen.value(P.hysteresis_ratio) >= together.value(P.hysteresis_ratio) * 0.99
     assert together.groups == ()
     if not isinstance(chosen, PartitionedAllocation):
         assert chosen.groups == ()
@@ -265,7 +265,7 @@ def test_a_tight_deadline_no_longer_bounds_the_others_batches() -> None:
     assert isinstance(chosen, PartitionedAllocation)
     assert [part.members for part in chosen.parts] == [(0, 1), (2, 3)]
     assert chosen.accuracy_rate > 1.01 * together.accuracy_rate
-    assert chosen.utilisation <= P.turn_share
+    assert chosen.utilisation <= P.cycle_utilisation_max
 
 
 def test_cameras_move_to_a_larger_size_together() -> None:
@@ -280,7 +280,7 @@ def test_cameras_move_to_a_larger_size_together() -> None:
     smaller = [option for option in chosen.chosen if option.variant.name == name(320)]
     assert len(smaller) <= 4
     assert isinstance(chosen, CycleAllocation)
-    assert chosen.utilisation <= P.turn_share
+    assert chosen.utilisation <= P.cycle_utilisation_max
 
 
 def test_all_are_served_in_full_batches_where_single_steps_could_not() -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from edgebox.domain.models import ExecutorId, Variant
+from edgebox.domain.model_family import ExecutorId, Variant
 from edgebox.domain.plans import Assignment, CameraSnapshot, Plan
 from edgebox.domain.requests import CameraId
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import bandwidth_text
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import CPU, FAMILY, MS, STREET, camera, name
@@ -105,8 +105,8 @@ def test_a_plan_that_is_hardly_better_moves_nobody() -> None:
     cameras = [seen(camera(of, slo, rate), has_px=px) for of, (slo, rate, px) in has.items()]
     accuracy = {variant.name: variant.accuracy for variant in FAMILY}
 
-    def answer(better_by: float, of: list[CameraSnapshot]) -> Plan:
-        parameters = PlanningParameters(better_by=better_by)
+    def answer(hysteresis_ratio: float, of: list[CameraSnapshot]) -> Plan:
+        parameters = PlanningParameters(hysteresis_ratio=hysteresis_ratio)
         return plan(snapshot(of), random.Random(1), 1000, parameters)
 
     def now(of: Plan) -> list[CameraSnapshot]:
@@ -119,10 +119,10 @@ def test_a_plan_that_is_hardly_better_moves_nobody() -> None:
         return sum(accuracy[a.variant] * a.rate_hz for a in of.assignments.values())
 
     # Whichever of equal plans is in force, it stays.
-    for better_by in (1.0, 1.01):
-        first = answer(better_by, cameras)
+    for hysteresis_ratio in (1.0, 1.01):
+        first = answer(hysteresis_ratio, cameras)
         assert sorted(sizes(first)) == [name(320), name(320), name(416)]
-        assert sizes(answer(better_by, now(first))) == sizes(first)
+        assert sizes(answer(hysteresis_ratio, now(first))) == sizes(first)
     # To exchange their sizes would be worth 0.34 % more: "a" sends more frames, "b" has 608 px.
     pair = [seen(camera("a", 1000, 8), has_px=416), seen(camera("b", 1000, 7), has_px=608)]
     eager, calm = answer(1.0, pair), answer(1.01, pair)

@@ -8,12 +8,12 @@ from itertools import combinations, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId, Variant
-from edgebox.domain.pictures import send_size
+from edgebox.domain.model_family import ExecutorId, Variant
+from edgebox.domain.picture_size import send_size
 from edgebox.domain.plans import Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.link.bandwidth import message_bytes
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import FIXED_NS, link, seen, snapshot
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera
 
@@ -21,11 +21,11 @@ P = PlanningParameters()
 EXECUTORS = (CPU, ExecutorId("cpu/1"))
 
 cameras = st.builds(
-    lambda slo_ms, rate_hz, size, mbps, accuracy, least, has_px, steady, surplus_ms: seen(
+    lambda slo_ms, rate_hz, size, mbps, accuracy, least, has_px, steady, overrun_ms: seen(
         camera("?", slo_ms, rate_hz, size, accuracy, least * rate_hz),
-        link(mbps, steadiness=steady),
+        link(mbps, throughput_stability=steady),
         has_px,
-        None if surplus_ms is None else surplus_ms * MS,
+        None if overrun_ms is None else overrun_ms * MS,
     ),
     st.sampled_from([20, 60, 100, 300, 1000]),
     st.sampled_from([0.5, 2, 10, 30]),
@@ -52,7 +52,7 @@ def named(of: list[CameraSnapshot]) -> list[CameraSnapshot]:
             ),
             c.link,
             None if c.current is None else replace(c.current, camera=camera(f"gate-{at}").id),
-            surplus_ns=c.surplus_ns,
+            overrun_ns=c.overrun_ns,
         )
         for at, c in enumerate(of)
     ]
@@ -101,11 +101,13 @@ def alone(of: PlanningSnapshot, executors: int, having: Sequence[tuple[float, Va
 
 def bad_luck_ns(of: PlanningSnapshot, c: CameraSnapshot, variant: Variant) -> float:
     """How much time a camera that is alone must have to spare."""
-    if not c.link.bandwidth_bps or c.link.steadiness is None or c.surplus_ns is None:
+    if not c.link.bandwidth_bps or c.link.throughput_stability is None or c.overrun_ns is None:
         return p99_ns(of, variant)
     w, h = send_size(c.camera.width_px, c.camera.height_px, variant)
     on_the_way_ns = 8e9 * message_bytes(c.link.bytes_per_pixel or 0, w * h) / c.link.bandwidth_bps
-    return min(p99_ns(of, variant), on_the_way_ns * (1 / c.link.steadiness - 1) + c.surplus_ns)
+    return min(
+        p99_ns(of, variant), on_the_way_ns * (1 / c.link.throughput_stability - 1) + c.overrun_ns
+    )
 
 
 def carried_hz(c: CameraSnapshot, variant: Variant) -> float:
@@ -114,7 +116,10 @@ def carried_hz(c: CameraSnapshot, variant: Variant) -> float:
         size_bytes = message_bytes(c.link.bytes_per_pixel or P.bytes_per_pixel, w * h)
         return c.camera.rate_hz * min(1, P.unmeasured_frame_bytes / size_bytes)
     size_bytes = message_bytes(c.link.bytes_per_pixel or 0, w * h)
-    share = max(P.link_share, min(c.link.steadiness or 0, P.link_share_steady))
+    share = max(
+        P.uplink_utilisation_max,
+        min(c.link.throughput_stability or 0, P.uplink_utilisation_max_stable),
+    )
     return share * c.link.bandwidth_bps / (8 * size_bytes)
 
 
@@ -174,7 +179,7 @@ def test_the_executors_are_not_overbooked_unless_all_send_as_little_as_they_may(
         return
     pairs = Judged(of, answer).pairs()
     single, eight = (p99_ns(of, FAMILY[0], size) for size in (1, 8))
-    in_turns = eight <= 0.8 * 8 * single and answer.utilisation <= P.turn_share + 1e-9
+    in_turns = eight <= 0.8 * 8 * single and answer.utilisation <= P.cycle_utilisation_max + 1e-9
     if in_turns and all(a.rate_hz == c.camera.rate_hz for c, a, _ in pairs if a.served):
         return  # there, more of the time may be planned
     for c, assignment, variant in pairs:

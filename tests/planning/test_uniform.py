@@ -152,6 +152,6 @@ def test_many_executors_are_divided_better_than_by_few_cuts(
             patch.setattr(partition_search, "uniform_parts", lambda *_, **__: None)
             without = best_partition(cameras, (), pool, P)
         if without is not None:
-            gains.append(found.value(P.better_by) / without.value(P.better_by))
+            gains.append(found.value(P.hysteresis_ratio) / without.value(P.hysteresis_ratio))
     assert min(gains) >= 1 - 1e-9
     assert sum(gains) / len(gains) >= 1.003

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId, FamilyName, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.plans import CameraSnapshot, Plan, PlanningSnapshot, Resource
 from edgebox.domain.requests import SiteId
-from edgebox.planning.admission import refusal
 from edgebox.planning.budgets import budget, share_of
+from edgebox.planning.camera_admission import refusal
 from edgebox.planning.explain import explanation
-from edgebox.planning.parameters import PlanningParameters
 from edgebox.planning.planner import plan
+from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.uplinks import with_uplink_shares
 from tests.planning.scene import link, seen, snapshot
 from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name
@@ -194,7 +194,7 @@ def picky(count: int, mbps: float) -> PlanningSnapshot:
 
 def test_the_fewest_are_crowded_out_of_an_uplink_that_does_not_carry_all() -> None:
     bits = frame_bits(picky(1, 1).cameras[0], 128)
-    three_mbps = 3.01 * bits * 15 / P.link_share / 1e6
+    three_mbps = 3.01 * bits * 15 / P.uplink_utilisation_max / 1e6
     answer = planned(picky(3, three_mbps))
     assert all(a.served for a in answer.assignments.values())
     answer = planned(picky(5, three_mbps))
@@ -205,7 +205,7 @@ def test_the_fewest_are_crowded_out_of_an_uplink_that_does_not_carry_all() -> No
 
 def test_a_newcomer_that_would_take_the_uplink_of_others_is_refused() -> None:
     bits = frame_bits(picky(1, 1).cameras[0], 128)
-    of = picky(3, 3.01 * bits * 15 / P.link_share / 1e6)
+    of = picky(3, 3.01 * bits * 15 / P.uplink_utilisation_max / 1e6)
     newcomer = replace(camera("new", 1000, 15), site=SITE, min_rate_hz=15.0)
     assert "would no longer be served" in (refusal(of, newcomer, P) or "")
     assert refusal(of, replace(newcomer, site=None), P) is None
@@ -251,7 +251,7 @@ def test_a_newcomer_is_judged_by_whom_it_takes_the_uplink_from_in_other_parts() 
         return replace(c, camera=replace(c.camera, min_rate_hz=15.0, slo_ns=1000 * MS))
 
     bits = frame_bits(picky(1, 1).cameras[0], 128)
-    of = two_parts(1, 2, 3.01 * bits * 15 / P.link_share / 1e6)
+    of = two_parts(1, 2, 3.01 * bits * 15 / P.uplink_utilisation_max / 1e6)
     of = replace(of, cameras=tuple(map(needs_all, of.cameras)))
     assert all(a.served for a in planned(of).assignments.values())
     newcomer = replace(camera("new", 1000, 15), site=SITE, min_rate_hz=15.0)

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from edgebox.domain.errors import InvariantViolation
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import RequestId
 from edgebox.inference.executor import BatchResult, Executor
@@ -17,10 +17,10 @@ from edgebox.inference.family import InputSpec
 from edgebox.inference.tensors import Canvas
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.driver import Driver
-from edgebox.runtime.frames import Ending, FrameAtBox
+from edgebox.runtime.frames import FrameResult, PendingFrame
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.supervisor import Opener
-from edgebox.scheduling.events import Advise, CameraOpened, ExecutorStarted, VariantsOffered
+from edgebox.scheduling.events import Advise, CameraConnected, ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from edgebox.vision.detections import Detections
@@ -104,14 +104,14 @@ class Bench:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         planner: Callable[[PlanningSnapshot, random.Random, int], Plan] = keep_all,
         needs_pixels: bool = False,
-        on_end: Callable[[FrameAtBox, Ending], None] = lambda frame, ending: None,
+        on_end: Callable[[PendingFrame, FrameResult], None] = lambda frame, ending: None,
         policy: str = "edf",
         parameters: SchedulerParameters | None = None,
         gain: float = 0.0,
         opener: Opener | None = None,
         on_give_up: Callable[[], None] = lambda: None,
     ) -> None:
-        self.endings: dict[RequestId, list[Ending]] = defaultdict(list)
+        self.endings: dict[RequestId, list[FrameResult]] = defaultdict(list)
         self.advice: list[Advise] = []
         self.plans: list[Plan] = []
         self.failures: list[InvariantViolation] = []
@@ -141,25 +141,25 @@ class Bench:
             clock_ns=clock_ns,
         )
         self.driver.start()
-        self.driver.feed(VariantsOffered(FAMILY))
+        self.driver.feed(VariantsAvailable(FAMILY))
         self.driver.feed(ExecutorStarted(CPU, tuple(profile(px, gain=gain) for px in MEDIAN_MS)))
-        self.driver.feed(CameraOpened(camera()))
+        self.driver.feed(CameraConnected(camera()))
 
     def submit(
         self, slo_ms: float = 300.0, jpeg: bytes = JPEG_LESS, size: tuple[int, int] = (416, 234)
-    ) -> FrameAtBox:
+    ) -> PendingFrame:
         """Submit a frame of the camera that has just arrived."""
         now_ms = self.clock_ns() / MS
         made = request(self.driver.next_request_id(), now_ms + slo_ms, arrival_ms=now_ms, size=size)
-        frame = FrameAtBox(made, jpeg, 1280, 720, 0, self._ended)
+        frame = PendingFrame(made, jpeg, 1280, 720, 0, self._ended)
         self.driver.submit(frame)
         return frame
 
-    def _ended(self, frame: FrameAtBox, ending: Ending) -> None:
+    def _ended(self, frame: PendingFrame, ending: FrameResult) -> None:
         self.endings[frame.request.id].append(ending)
         self.on_end(frame, ending)
 
-    def ending(self, frame: FrameAtBox) -> Ending:
+    def ending(self, frame: PendingFrame) -> FrameResult:
         """Return how a frame ended: once."""
         (ending,) = self.endings[frame.request.id]
         return ending

@@ -1,6 +1,6 @@
 """Endings of frames for tests: answers and refusals with chosen figures."""
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.runtime.frames import Answer, Refusal, Timing
 from edgebox.vision.detections import Detections

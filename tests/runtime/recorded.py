@@ -11,15 +11,15 @@ from edgebox.runtime.recordings import write_file
 from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
-    CameraClosed,
-    CameraOpened,
+    CameraConnected,
+    CameraDisconnected,
     Event,
     ExecutorStarted,
     Infer,
     RequestArrived,
     RequestPrepared,
     RequestRejected,
-    VariantsOffered,
+    VariantsAvailable,
 )
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
@@ -52,11 +52,11 @@ class Life:
             self.journal.checkpoint(self.now_ns)
 
     def open(self, *pixels: int) -> None:
-        self.tell(VariantsOffered(FAMILY))
+        self.tell(VariantsAvailable(FAMILY))
         self.tell(
             ExecutorStarted(CPU, tuple(profile(px, gain=self._gain) for px in pixels or (128, 256)))
         )
-        self.tell(CameraOpened(camera()))
+        self.tell(CameraConnected(camera()))
 
     def frame(
         self,
@@ -92,7 +92,7 @@ def eventful(journal: Journal | None = None) -> Life:
     life.frame(7, 122, 400)
     life.tell(None, 125)
     life.come_back(130, 9)
-    life.tell(CameraClosed(camera().id), 135)
+    life.tell(CameraDisconnected(camera().id), 135)
     life.come_back(140, 9)
     life.tell(RequestArrived(request(8, 400, arrival_ms=150)), 150)
     return life

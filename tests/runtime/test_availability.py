@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.runtime.availability import is_wedged, unserved_because
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.scheduling.scene import MS

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.inference.executor import BatchResult, NullExecutor
 from edgebox.inference.tensors import Canvas
 from edgebox.media.jpeg import encode
-from edgebox.runtime.frames import BATCH_FAILED, Answer, Ending, FrameAtBox, Refusal
-from edgebox.scheduling.events import CameraClosed, CameraOpened, RequestArrived
+from edgebox.runtime.frames import BATCH_FAILED, Answer, FrameResult, PendingFrame, Refusal
+from edgebox.scheduling.events import CameraConnected, CameraDisconnected, RequestArrived
 from edgebox.scheduling.invariants import check_invariants
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.vision.detections import Detections
 from tests.end_to_end.running import until
 from tests.runtime.driving import Bench, FakeClock, ManualExecutor, settle
@@ -30,7 +30,7 @@ from tests.scheduling.scene import CPU, MS, camera
 WHITE = encode(np.full((234, 416, 3), 255, np.uint8))
 
 
-def outcome(ending: Ending) -> str:
+def outcome(ending: FrameResult) -> str:
     return ending.outcome.value if isinstance(ending, Answer) else ending.reason.value
 
 
@@ -104,7 +104,7 @@ async def test_batches_that_keep_failing_are_told_a_few_times_and_counted(
 async def test_a_listener_that_raises_does_not_stop_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def refuse(frame: FrameAtBox, ending: Ending) -> None:
+    def refuse(frame: PendingFrame, ending: FrameResult) -> None:
         if frame is first:
             raise ZeroDivisionError("not interested")
 
@@ -186,9 +186,9 @@ async def test_stop_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture) -> 
 async def test_facts_that_come_up_meanwhile_wait_their_turn() -> None:
     """A listener that submits at once: the core must not see a call within a call."""
     executor, clock = ManualExecutor(), FakeClock()
-    again: list[FrameAtBox] = []
+    again: list[PendingFrame] = []
 
-    def submit_again(frame: FrameAtBox, ending: Ending) -> None:
+    def submit_again(frame: PendingFrame, ending: FrameResult) -> None:
         if not again:
             again.append(bench.submit())
             assert not executor.batches[1:], "orders were carried out within orders"
@@ -219,7 +219,7 @@ async def test_a_frame_of_a_camera_that_left_ends_as_departed() -> None:
     executor, clock = ManualExecutor(), FakeClock()
     bench = Bench(executor, clock_ns=clock)
     running, waiting = bench.submit(), bench.submit()
-    bench.driver.feed(CameraClosed(camera().id))
+    bench.driver.feed(CameraDisconnected(camera().id))
     assert outcome(bench.ending(waiting)) == "departed"
     executor.batches[0].complete()
     await settle()
@@ -316,8 +316,8 @@ def test_every_frame_ends_once_and_no_canvas_is_shared(
         submitted = []
         for number, (slo_ms, kind) in enumerate(frames):
             if number == leaves_at:
-                bench.driver.feed(CameraClosed(camera().id))
-                bench.driver.feed(CameraOpened(camera()))
+                bench.driver.feed(CameraDisconnected(camera().id))
+                bench.driver.feed(CameraConnected(camera()))
             jpeg = PICTURES[kind] if kind < len(PICTURES) else b"\xff\xd8 broken"
             submitted.append(bench.submit(slo_ms=slo_ms, jpeg=jpeg))
             await asyncio.sleep(0.001 if number % 3 else 0)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import FamilyName
+from edgebox.domain.model_family import FamilyName
 from edgebox.domain.requests import Camera, CameraId, DropReason, RequestId
 from edgebox.runtime.entries import (
     ACTIONS,
@@ -23,7 +23,7 @@ from edgebox.runtime.entries import (
     write_entry,
     write_raised,
 )
-from edgebox.scheduling.events import Action, CameraOpened, Drop, Event, RequestPrepared
+from edgebox.scheduling.events import Action, CameraConnected, Drop, Event, RequestPrepared
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 SCALARS: dict[Any, st.SearchStrategy[Any]] = {
@@ -111,7 +111,7 @@ CAMERA = orjson.loads(
         (b'[7,null,{"raised":3}]', "raised: must be a text"),
         (b"[7,[1],[]]", "event: must be [name, fields]"),
         (b'[7,["Explode",{}],[]]', "there is no 'Explode'"),
-        (b'[7,null,[["CameraOpened",{}]]]', "action: there is no 'CameraOpened'"),
+        (b'[7,null,[["CameraConnected",{}]]]', "action: there is no 'CameraConnected'"),
         (b'[7,["RequestPrepared",{"request":3}],[]]', "RequestPrepared.took_ns: is missing"),
         (b'[7,["RequestPrepared",{"request":3,"took_ns":1,"x":1}],[]]', ".x: is unknown"),
         (b'[7,["RequestPrepared",{"request":true,"took_ns":1}],[]]', "a whole number, not true"),
@@ -128,12 +128,12 @@ def test_other_lines_are_refused_with_the_place(line: bytes, says: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("rate_hz", "fast", 'CameraOpened.camera.rate_hz: must be a number, not "fast"'),
-        ("app", None, "CameraOpened.camera.app: must be a text, not null"),
+        ("rate_hz", "fast", 'CameraConnected.camera.rate_hz: must be a number, not "fast"'),
+        ("app", None, "CameraConnected.camera.app: must be a text, not null"),
     ],
 )
 def test_the_place_is_named_in_depth(field: str, value: object, says: str) -> None:
-    written = [1, ["CameraOpened", {"camera": {**CAMERA, field: value}}], []]
+    written = [1, ["CameraConnected", {"camera": {**CAMERA, field: value}}], []]
     with pytest.raises(JournalError) as refused:
         read_entry(orjson.dumps(written))
     assert str(refused.value) == says
@@ -141,8 +141,8 @@ def test_the_place_is_named_in_depth(field: str, value: object, says: str) -> No
 
 def test_fields_with_a_default_may_be_missing() -> None:
     content = {name: value for name, value in CAMERA.items() if name != "min_accuracy"}
-    entry = read_entry(orjson.dumps([1, ["CameraOpened", {"camera": content}], []]))
-    assert isinstance(entry.event, CameraOpened)
+    entry = read_entry(orjson.dumps([1, ["CameraConnected", {"camera": content}], []]))
+    assert isinstance(entry.event, CameraConnected)
     assert entry.event.camera.min_accuracy == 0.0
 
 

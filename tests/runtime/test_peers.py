@@ -5,7 +5,7 @@ import pytest
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.peers import NAMES_PER_CAMERA, Peers
 from edgebox.runtime.refusals import BoxFullError
-from edgebox.runtime.repeats import NOTICES_PER_MINUTE
+from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE
 
 S = 1_000_000_000
 CAMERAS_MAX = 4

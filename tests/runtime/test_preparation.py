@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.inference.family import InputSpec
 from edgebox.media.jpeg import encode
-from edgebox.runtime.frames import FrameAtBox
+from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool, prepare
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Fit
@@ -27,8 +27,8 @@ def pool(fit: str = "top_left") -> CanvasPool:
     )
 
 
-def frame(jpeg: bytes = WHITE) -> FrameAtBox:
-    return FrameAtBox(request(1, 300), jpeg, 100, 100, 0, lambda frame, ending: None)
+def frame(jpeg: bytes = WHITE) -> PendingFrame:
+    return PendingFrame(request(1, 300), jpeg, 100, 100, 0, lambda frame, ending: None)
 
 
 @pytest.mark.parametrize(("fit", "rows"), [("top_left", slice(0, 64)), ("centre", slice(32, 96))])

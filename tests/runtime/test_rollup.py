@@ -6,11 +6,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import FamilyName, Variant, VariantName
+from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
-from edgebox.runtime.frames import Ending
-from edgebox.runtime.metrics import CameraMetrics, Metrics
-from edgebox.runtime.rollup import Rollup, Stretch
+from edgebox.runtime.frame_metrics import CameraMetrics, Metrics
+from edgebox.runtime.frames import FrameResult
+from edgebox.runtime.rollup import Interval, Rollup
 from edgebox.storage.periods import BOX, Period, Periods
 from tests.runtime.endings import SECOND, answer, refusal
 
@@ -30,7 +30,7 @@ def take(
     rollup: Rollup, second: int, links: dict[CameraId, float | None]
 ) -> dict[CameraId, Period]:
     """Take a second that went by as it should."""
-    (found,) = rollup.take(Stretch(second * 1_000, second * SECOND, 1_000), links).values()
+    (found,) = rollup.take(Interval(second * 1_000, second * SECOND, 1_000), links).values()
     return found
 
 
@@ -50,7 +50,7 @@ def happen(camera: CameraMetrics, fact: str, now_ns: int) -> None:
         return
     camera.accepted(now_ns)
     camera.received(1000, (8000, 1_000_000))
-    endings: dict[str, Ending] = {
+    endings: dict[str, FrameResult] = {
         "answer": answer(),
         "late": answer(Outcome.LATE, "street-608", mismatched=True),
         "drop": refusal(DropReason.OVERLOAD),
@@ -86,7 +86,7 @@ def test_minutes_add_up_to_the_counters_whatever_the_clock_does(
     now_s = 1_790_000_000
     now_ns = elapsed_ms = 0
     for number, (facts, step, late_ms, connected) in enumerate(seconds):
-        stretch = Stretch(now_s * 1_000 + 250, now_ns, 1_000 + late_ms)
+        stretch = Interval(now_s * 1_000 + 250, now_ns, 1_000 + late_ms)
         elapsed_ms += stretch.elapsed_ms
         for camera, fact in facts:
             if fact == "forget":
@@ -195,7 +195,7 @@ def test_a_box_that_missed_seconds_tells_them_apart_afterwards() -> None:
     # The wall clock's seconds begin a quarter after this one's; the box came 2.5 s too late.
     for at_ms in (10_300, 10_900, 11_500, 13_100):
         gate.captured(1, 0, at_ms * 1_000_000)
-    found = rollup.take(Stretch(60_250, 10_250 * 1_000_000, 3_500), {GATE: 2e6})
+    found = rollup.take(Interval(60_250, 10_250 * 1_000_000, 3_500), {GATE: 2e6})
     assert {second: periods[BOX].covered_ms for second, periods in found.items()} == {
         60: 750, 61: 1_000, 62: 1_000, 63: 750
     }  # fmt: skip
@@ -208,7 +208,7 @@ def test_a_box_that_was_stopped_has_a_gap_and_loses_no_frame() -> None:
     metrics = Metrics()
     metrics.of(GATE).captured(1, 0, 0)
     metrics.of(GATE).captured(1, 0, 7_199 * SECOND)
-    found = make(metrics).take(Stretch(0, 0, 7_200_000), {GATE: None})
+    found = make(metrics).take(Interval(0, 0, 7_200_000), {GATE: None})
     assert {second: periods[GATE].captured for second, periods in found.items()} == {0: 1, 7_199: 1}
     assert {second: periods[BOX].covered_ms for second, periods in found.items()} == {
         0: 1_000, 7_199: 1_000

@@ -8,12 +8,12 @@ from concurrent.futures import Future
 import pytest
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId, VariantName, WeightsId
+from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
 from edgebox.domain.requests import DropReason
 from edgebox.inference.executor import BatchResult, NullExecutor
 from edgebox.inference.tensors import Canvas
 from edgebox.runtime import driver
-from edgebox.runtime.decoding import DECODE_LIMIT_NS
+from edgebox.runtime.decode_queue import DECODE_LIMIT_NS
 from edgebox.runtime.frames import Answer, Refusal
 from edgebox.runtime.loading import Loads
 from edgebox.runtime.supervisor import Reopened

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import Executor, NullExecutor
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.supervisor import Opener, Reopened, Supervisor

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from edgebox.runtime.decoding import decode_pool
+from edgebox.runtime.decode_queue import decode_pool
 from edgebox.runtime.threads import LEFT_BEHIND_MAX, DaemonPool, InOrder, Patience, within
 from tests.conftest import PATIENCE_S
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from edgebox.domain.models import ExecutorId, VariantName, Weights, WeightsId
+from edgebox.domain.model_family import ExecutorId, VariantName, Weights, WeightsId
 from edgebox.scheduling.events import (
     Event,
     ExecutorStarted,

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 
-from edgebox.domain.models import (
+from edgebox.domain.model_family import (
     ExecutorId,
     FamilyName,
     LatencyProfile,
     Variant,
     VariantName,
 )
-from edgebox.domain.requests import Camera, CameraId, Request, RequestId, Step
+from edgebox.domain.requests import Camera, CameraId, Request, RequestId, UtilityStep
 from edgebox.scheduling.edf import EarliestDeadlineFirst
-from edgebox.scheduling.events import Action, Event, ExecutorStarted, Infer, VariantsOffered
+from edgebox.scheduling.events import Action, Event, ExecutorStarted, Infer, VariantsAvailable
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
@@ -96,7 +96,7 @@ def request(
         size[1],
         9000,
         variant,
-        tuple(Step(round(by_ms * MS), worth) for by_ms, worth in later),
+        tuple(UtilityStep(round(by_ms * MS), worth) for by_ms, worth in later),
         advised,
     )
 
@@ -118,7 +118,7 @@ class Bench:
         by_executor: dict[ExecutorId, list[LatencyProfile]] = {}
         for one in profiles:
             by_executor.setdefault(one.executor, []).append(one)
-        self(VariantsOffered(FAMILY), 0)
+        self(VariantsAvailable(FAMILY), 0)
         for executor, on in by_executor.items():
             self(ExecutorStarted(executor, tuple(on)), 0)
 

@@ -17,8 +17,8 @@ from edgebox.scheduling.events import (
     Advise,
     BatchCompleted,
     CameraChanged,
-    CameraClosed,
-    CameraOpened,
+    CameraConnected,
+    CameraDisconnected,
     ComputePlan,
     ExecutorStarted,
     LinkMeasured,
@@ -51,25 +51,25 @@ def planned(
 
 def test_the_first_advice_is_modest_and_says_why() -> None:
     bench = Bench()
-    first = bench(CameraOpened(camera(slo_ms=200)), 0)
+    first = bench(CameraConnected(camera(slo_ms=200)), 0)
     # A third of 200 ms: 608 px takes 60 ms by P99. Its picture is 16:9.
     assert advice(first) == [Advice(name(608), 608, 342, 10, 85, 0, FIRST_REASON)]
     assert len(snapshots(first)) == 1
     for slo_ms, px in [(179, 416), (60, 320), (1, 128)]:
         other = Bench()
-        assert advice(other(CameraOpened(camera(slo_ms=slo_ms)), 0))[0].variant == name(px)
+        assert advice(other(CameraConnected(camera(slo_ms=slo_ms)), 0))[0].variant == name(px)
     # A link that is not measured gets small frames whatever the SLO.
     modest = Bench(parameters=SchedulerParameters())
-    assert advice(modest(CameraOpened(camera(slo_ms=200)), 0))[0].variant == name(128)
+    assert advice(modest(CameraConnected(camera(slo_ms=200)), 0))[0].variant == name(128)
     small = Bench()
-    assert advice(small(CameraOpened(camera(size=(320, 240))), 0)) == [
+    assert advice(small(CameraConnected(camera(size=(320, 240))), 0)) == [
         Advice(name(320), 320, 240, 10, 85, 0, FIRST_REASON)
     ]
 
 
 def test_a_camera_that_came_before_the_executors_is_advised_when_they_start() -> None:
     bench = Bench(profiles=[])
-    assert bench(CameraOpened(camera()), 0) == []
+    assert bench(CameraConnected(camera()), 0) == []
     assert bench.scheduler.next_wakeup_ns() is None
     started = bench(ExecutorStarted(CPU, (profile(128),)), 5)
     assert [a.variant for a in advice(started)] == [name(128)]
@@ -79,10 +79,10 @@ def test_a_camera_that_came_before_the_executors_is_advised_when_they_start() ->
 def test_plans_come_at_their_interval_and_at_once_after_changes() -> None:
     bench = Bench()
     assert snapshots(bench(None, 100)) == []
-    assert len(snapshots(bench(CameraOpened(camera()), 100))) == 1
+    assert len(snapshots(bench(CameraConnected(camera()), 100))) == 1
     # One is being computed: changes wait, however many there are.
-    assert snapshots(bench(CameraOpened(camera("gate-2")), 110)) == []
-    assert snapshots(bench(CameraClosed(CameraId("gate-2")), 120)) == []
+    assert snapshots(bench(CameraConnected(camera("gate-2")), 110)) == []
+    assert snapshots(bench(CameraDisconnected(CameraId("gate-2")), 120)) == []
     assert bench.scheduler.next_wakeup_ns() is None
     assert len(snapshots(bench(planned(256), 130))) == 1
     assert snapshots(bench(planned(256), 135)) == []
@@ -98,7 +98,7 @@ def test_plans_come_at_their_interval_and_at_once_after_changes() -> None:
 
 def test_a_link_that_broke_its_estimate_is_planned_for_at_once() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     bench(planned(256), 1)
 
     def measured(mbps: float, at_ms: float) -> int:
@@ -126,7 +126,7 @@ def test_a_link_that_broke_its_estimate_is_planned_for_at_once() -> None:
 
 def test_an_executor_that_has_become_slower_is_a_reason_to_plan() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     bench(planned(416), 1)
     bench(None, 500)
     bench(planned(416), 510)
@@ -146,7 +146,7 @@ def test_an_executor_that_has_become_slower_is_a_reason_to_plan() -> None:
 
 def test_a_snapshot_holds_what_is_known() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     link = LinkState(bandwidth_bps=2e6, rtt_ns=MS, bytes_per_pixel=0.3)
     bench(LinkMeasured(GATE, link), 1)
     bench(LinkMeasured(CameraId("nobody"), link), 1)
@@ -175,7 +175,7 @@ def test_what_others_pictures_take_to_decode_is_nobodys_plan(
     sent: dict[str, Any], fixed_ms: int
 ) -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     bench(planned(416), 1)
     for at in range(1, 65):
         arrived = request(at, 10_000 + at, arrival_ms=at, **sent)
@@ -189,7 +189,7 @@ def test_what_others_pictures_take_to_decode_is_nobodys_plan(
 
 def test_advice_is_sent_when_it_changes() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     assert advice(bench(planned(256), 1)) == [Advice(name(256), 256, 144, 10, 85, 0, "because")]
     for at, (plan, is_news) in enumerate(
         [
@@ -205,7 +205,7 @@ def test_advice_is_sent_when_it_changes() -> None:
 
 def test_news_of_the_reason_alone_waits_for_two_seconds() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     bench(planned(256), 1)
     bench(None, 1999)
     assert advice(bench(planned(256, reason="news"), 2000)) == []
@@ -219,7 +219,7 @@ def test_news_of_the_reason_alone_waits_for_two_seconds() -> None:
 
 def test_a_bandwidth_is_news_only_if_it_changed_a_lot() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     bench(LinkMeasured(GATE, LinkState(bandwidth_bps=2_040_000)), 0)
     assert [a.bandwidth_bps for a in advice(bench(planned(256), 1))] == [2_000_000]
     bench(None, 600)
@@ -232,9 +232,9 @@ def test_a_bandwidth_is_news_only_if_it_changed_a_lot() -> None:
 
 def test_a_plan_for_a_camera_that_has_changed_meanwhile_is_void() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
-    bench(CameraClosed(GATE), 1)
-    first = bench(CameraOpened(camera()), 2)
+    bench(CameraConnected(camera()), 0)
+    bench(CameraDisconnected(GATE), 1)
+    first = bench(CameraConnected(camera()), 2)
     assert len(advice(first)) == 1
     late = bench(planned(128), 3)
     assert advice(late) == []
@@ -256,7 +256,7 @@ def test_two_digits_stay_close(value: float) -> None:
 
 def test_the_planner_is_told_who_was_lowered_when() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     bench(planned(320), 1)
     asked = snapshots(bench(None, 501))
     assert [c.lowered_ns for c in asked[0].snapshot.cameras] == [1 * MS]
@@ -267,7 +267,7 @@ def test_the_planner_is_told_who_was_lowered_when() -> None:
 
 def test_a_changed_rate_holds_at_once_and_is_planned_with() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     bench(planned(256), 1)
     slower = bench(CameraChanged(camera(rate_hz=4)), 2)
     assert [(told.variant, told.rate_hz) for told in advice(slower)] == [(name(256), 4)]
@@ -282,7 +282,7 @@ def test_a_changed_rate_holds_at_once_and_is_planned_with() -> None:
 
 def test_a_plan_for_a_camera_as_it_was_is_void_once_it_was_changed() -> None:
     bench = Bench()
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     assert snapshots(bench(CameraChanged(camera(slo_ms=50)), 1)) == [], "one is on its way"
     answered = bench(planned(608), 2)
     assert advice(answered) == []
@@ -294,14 +294,14 @@ def test_a_plan_for_a_camera_as_it_was_is_void_once_it_was_changed() -> None:
 def test_a_change_of_a_camera_that_is_not_there_is_stale_news() -> None:
     bench = Bench()
     assert bench(CameraChanged(camera()), 0) == []
-    bench(CameraOpened(camera()), 1)
-    bench(CameraClosed(GATE), 2)
+    bench(CameraConnected(camera()), 1)
+    bench(CameraDisconnected(GATE), 2)
     assert bench(CameraChanged(camera()), 3) == []
 
 
 def test_a_camera_that_has_nothing_to_run_on_starts_as_it_was_changed() -> None:
     bench = Bench([])
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     assert bench(CameraChanged(camera(rate_hz=4)), 1) == []
     started = bench(ExecutorStarted(CPU, (profile(128),)), 2)
     assert [(told.variant, told.rate_hz) for told in advice(started)] == [(name(128), 4)]
@@ -310,7 +310,7 @@ def test_a_camera_that_has_nothing_to_run_on_starts_as_it_was_changed() -> None:
 def surplus_after(bench: Bench, took_ms: Sequence[float], *, before_ms: float = 0) -> int | None:
     """Let a camera's frames take so long, one by one; return what its snapshot then says."""
     at_ms = 0.0
-    bench(CameraOpened(camera(slo_ms=200)), 0)
+    bench(CameraConnected(camera(slo_ms=200)), 0)
     for number, ms in enumerate(took_ms, start=1):
         at_ms += 500
         arrived = replace(
@@ -324,7 +324,7 @@ def surplus_after(bench: Bench, took_ms: Sequence[float], *, before_ms: float = 
     [asked] = snapshots(bench(PlanFailed(), at_ms + 499)) or snapshots(
         bench(CameraChanged(camera(slo_ms=201)), at_ms + 499)
     )
-    return asked.snapshot.cameras[0].surplus_ns
+    return asked.snapshot.cameras[0].overrun_ns
 
 
 def test_what_frames_take_longer_than_planned_is_known_after_so_many() -> None:
@@ -359,15 +359,15 @@ def test_a_frame_that_could_not_be_answered_says_that_nothing_is_sure() -> None:
         bench(None, at_ms + 41)
         at_ms += 100
     [asked] = snapshots(bench(PlanFailed(), at_ms))
-    assert asked.snapshot.cameras[0].surplus_ns is None
+    assert asked.snapshot.cameras[0].overrun_ns is None
 
 
 def test_cameras_of_a_site_are_planned_by_what_was_told_last_of_any_of_them() -> None:
     bench = Bench()
     site = SiteId("yard")
     for of in ("a", "b"):
-        bench(CameraOpened(replace(camera(of), site=site)), 0)
-    bench(CameraOpened(camera("c")), 0)
+        bench(CameraConnected(replace(camera(of), site=site)), 0)
+    bench(CameraConnected(camera("c")), 0)
 
     def told(of: str, mbps: float, at_ns: int) -> None:
         link = LinkState(mbps * 1e6, 2 * MS, None, None, 0.9)

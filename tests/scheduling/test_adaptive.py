@@ -5,10 +5,15 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.scheduling.adaptive import DistributionAware
-from edgebox.scheduling.events import BatchCompleted, CameraOpened, RequestArrived, RequestPrepared
+from edgebox.scheduling.events import (
+    BatchCompleted,
+    CameraConnected,
+    RequestArrived,
+    RequestPrepared,
+)
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, camera, infers, request
 
 SMALL, LARGE = VariantName("street-128"), VariantName("street-608")
@@ -22,7 +27,7 @@ def order(
     """Let requests wait, each with a variant and what it has left; return which variants run."""
     policy = policy or DistributionAware(random.Random(1), look_ahead=False)
     bench = Bench(policy=policy)
-    bench(CameraOpened(camera(slo_ms=2000)), 0)
+    bench(CameraConnected(camera(slo_ms=2000)), 0)
     coming = [(SMALL, 1000.0), *((variant, FREE_MS + left_ms) for variant, left_ms in waiting)]
     started = []
     for at, (variant, deadline_ms) in enumerate(coming):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.scheduling.batch_times import MEMORY_NS, PACE_LIMITS, BatchTimes
 
 SIZES = (1, 2, 4, 8, 16)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId, LatencyProfile
+from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.domain.requests import RequestId
 from edgebox.scheduling.busy import BusyExecutors
 from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
-    CameraOpened,
+    CameraConnected,
     RequestArrived,
     RequestPrepared,
 )
@@ -50,7 +50,7 @@ def beside(interference: float) -> list[LatencyProfile]:
 
 def served_together(bench: Bench, *, slower: float) -> None:
     """Let both executors run all the time, each batch so many times as long as profiled."""
-    bench(CameraOpened(camera(slo_ms=2000)), 0)
+    bench(CameraConnected(camera(slo_ms=2000)), 0)
     took_ms = 2 * slower
     for at in range(0, 200, 2):
         at_ms = at * 10.0
@@ -76,7 +76,7 @@ def test_known_interference_is_not_taken_for_slowness(interference: float, slowd
 def test_a_batch_beside_others_must_still_be_in_time() -> None:
     bench = Bench(beside(1.0))
     latencies = bench.scheduler._times.latencies
-    bench(CameraOpened(camera(slo_ms=2000)), 0)
+    bench(CameraConnected(camera(slo_ms=2000)), 0)
     alone = latencies.row(OTHER, name(128))
     assert alone is not None
     bench(RequestArrived(request(1, 900)), 0)

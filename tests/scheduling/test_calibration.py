@@ -5,9 +5,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.scheduling.calibration import ALL_SLOWER, AT_ONCE_MAX, Calibration, RecentValues, Spell
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, MS, profile
 
 PARAMETERS = SchedulerParameters()

@@ -1,16 +1,16 @@
 """Which idle executor gets the next batch: the fastest, as it is now."""
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import RequestId
 from edgebox.scheduling.events import (
     BatchCompleted,
-    CameraOpened,
+    CameraConnected,
     ExecutorStarted,
     ExecutorStopped,
     RequestArrived,
     RequestPrepared,
 )
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.scheduler import SchedulerParameters
 from tests.scheduling.scene import CPU, MS, Bench, camera, infers, profile, request
 
@@ -26,7 +26,7 @@ def run_one(bench: Bench, at: int, at_ms: float) -> ExecutorId:
 
 def test_idle_executors_are_asked_fastest_first() -> None:
     bench = Bench([profile(128), profile(128, GPU, gain=0.9), profile(128, OLD, gain=-0.5)])
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     bench(ExecutorStopped(GPU), 0)
     bench(ExecutorStarted(GPU, (profile(128, GPU, gain=0.9),)), 0)
     order = [run_one(bench, at, 10) for at in range(3)]
@@ -35,7 +35,7 @@ def test_idle_executors_are_asked_fastest_first() -> None:
 
 def test_a_slowed_executor_loses_its_place() -> None:
     bench = Bench([profile(128), profile(128, GPU, gain=0.5)])
-    bench(CameraOpened(camera(slo_ms=2000)), 0)
+    bench(CameraConnected(camera(slo_ms=2000)), 0)
     at_ms = 10.0
     asked = []
     for at in range(64):

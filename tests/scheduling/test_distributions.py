@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import QUANTILES
+from edgebox.domain.model_family import QUANTILES
 from edgebox.scheduling.distributions import (
     SAMPLES_ENOUGH,
     SAMPLES_MIN,

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.learned import FACTOR_LIMITS
-from edgebox.domain.models import ExecutorId, LatencyProfile
+from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.domain.requests import BatchId, RequestId
 from edgebox.scheduling.calibration import Calibration
 from edgebox.scheduling.corrections import Corrections
-from edgebox.scheduling.drift import NEEDED, SLOW, WINDOW, Drifted, Watch
-from edgebox.scheduling.events import Infer, TellDrift
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.drift import NEEDED, SLOW, WINDOW, DriftDetector, Drifted
+from edgebox.scheduling.events import Infer, ReportDrift
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import RunningBatch
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, name, profile
 
 S = 1000 * MS
@@ -25,7 +25,7 @@ EVERY_NS = 100 * MS
 SUSTAINED_NS = SchedulerParameters().drift_after_ns
 
 
-def fed(watch: Watch, ratios: list[float], from_ns: int = 0) -> list[tuple[int, Drifted]]:
+def fed(watch: DriftDetector, ratios: list[float], from_ns: int = 0) -> list[tuple[int, Drifted]]:
     """Return after how many batches which drifts were found."""
     found = []
     for at, ratio in enumerate(ratios):
@@ -51,7 +51,7 @@ def test_batches_that_keep_to_their_profile_never_alarm(
     rng = random.Random(seed)
     draws = [rng.choice(range(1, modes + 1)) * math.exp(rng.gauss(0, spread)) for _ in range(4000)]
     median = sorted(draws)[2000]
-    assert fed(Watch(SUSTAINED_NS), [each / median for each in draws]) == []
+    assert fed(DriftDetector(SUSTAINED_NS), [each / median for each in draws]) == []
 
 
 @settings(max_examples=50, deadline=None)
@@ -66,7 +66,7 @@ def test_what_lasts_is_found_within_a_window_and_the_time_it_must_last(
     rng = random.Random(seed)
     ratios = [math.exp(rng.gauss(0, 0.08)) for _ in range(before + 2 * WINDOW)]
     ratios[before:] = [factor * each for each in ratios[before:]]
-    (at, drifted), *more = fed(Watch(SUSTAINED_NS), ratios)
+    (at, drifted), *more = fed(DriftDetector(SUSTAINED_NS), ratios)
     assert not more
     assert before <= at <= before + WINDOW + SUSTAINED_NS // EVERY_NS
     assert drifted.ratio == pytest.approx(factor, rel=0.1)
@@ -76,11 +76,11 @@ def test_what_lasts_is_found_within_a_window_and_the_time_it_must_last(
 def test_a_busy_spell_is_no_drift() -> None:
     spell = round(0.9 * SUSTAINED_NS / EVERY_NS)
     calm, busy = [1.0] * 200, [3.0] * (2 * NEEDED - WINDOW + spell)
-    assert fed(Watch(SUSTAINED_NS), calm + busy + calm) == []
+    assert fed(DriftDetector(SUSTAINED_NS), calm + busy + calm) == []
 
 
 def test_a_little_slower_is_left_to_the_slowdown() -> None:
-    assert fed(Watch(SUSTAINED_NS), [SLOW] * 1000) == []
+    assert fed(DriftDetector(SUSTAINED_NS), [SLOW] * 1000) == []
 
 
 class Bench:
@@ -97,7 +97,7 @@ class Bench:
         self.corrections.executor_started(CPU, list(self.profiles.values()))
         self.now_ns = 0
 
-    def run(self, px: int, slower: float, batches: int) -> list[TellDrift]:
+    def run(self, px: int, slower: float, batches: int) -> list[ReportDrift]:
         told = []
         for at in range(batches):
             took_ns = round(slower * MEDIAN_MS[px] * MS)

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import Outcome, RequestId
 from edgebox.scheduling.edf import WORTH_GROWING, EarliestDeadlineFirst, fill
 from edgebox.scheduling.events import BatchCompleted, Finish, RequestArrived, RequestPrepared
 from edgebox.scheduling.expectations import Expectations
-from edgebox.scheduling.latencies import Latencies, Row
+from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, LARGE, MS, Bench, infers, name, profile, request
 
 GPU = ExecutorId("cuda:0/0")

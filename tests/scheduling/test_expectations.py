@@ -5,12 +5,12 @@ from itertools import count, pairwise
 
 import pytest
 
-from edgebox.domain.models import LatencyProfile, VariantName, Weights, WeightsId
+from edgebox.domain.model_family import LatencyProfile, VariantName, Weights, WeightsId
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.events import (
     BatchCompleted,
-    CameraOpened,
+    CameraConnected,
     ComputePlan,
     Drop,
     Finish,
@@ -63,7 +63,7 @@ def only(px: int, **parameters: object) -> Bench:
 
 def admitted(bench: Bench, app: str, left_ms: float, number: int = 1) -> object:
     at_ms = 10 * number
-    bench(CameraOpened(camera("gate", app=app)), at_ms)
+    bench(CameraConnected(camera("gate", app=app)), at_ms)
     # Decoding is taken to cost 4 ms.
     arrived = request(number, at_ms + 4 + left_ms, of="gate", app=app)
     ended = [a for a in bench(RequestArrived(arrived), at_ms) if isinstance(a, (Prepare, Drop))]
@@ -108,7 +108,7 @@ def test_a_variant_that_is_not_in_memory_is_planned_by_what_was_learned_too() ->
     )
     bench(MemoryLimited(CPU, 10, stock, (stock[0].id,)), 0)
     learned(bench, "long", 8, px=128)  # four times the profile
-    bench(CameraOpened(camera(app="long")), 2)
+    bench(CameraConnected(camera(app="long")), 2)
     own = bench.scheduler.snapshot(3 * MS).applications["long"][CPU][SLOW]
     assert own.quantile_ns(1, 0.5) == pytest.approx(160 * MS, rel=0.05)
     assert bench.scheduler.times.expectations.alone(SLOW, "long") is None
@@ -128,8 +128,8 @@ def test_what_was_learned_lately_elsewhere_counts_for_more() -> None:
 def test_the_snapshot_has_the_profiles_of_those_that_differ_only() -> None:
     bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
     learned(bench, "short", 4)
-    bench(CameraOpened(camera("one", app="short")), 2)
-    bench(CameraOpened(camera("two", app="usual")), 2)
+    bench(CameraConnected(camera("one", app="short")), 2)
+    bench(CameraConnected(camera("two", app="usual")), 2)
     snapshot = bench.scheduler.snapshot(3 * MS)
     assert set(snapshot.applications) == {"short"}
     own = snapshot.applications["short"][CPU][SLOW]
@@ -154,7 +154,7 @@ def test_a_learned_profile_stays_until_there_is_news() -> None:
 def test_what_would_never_be_admitted_is_tried_now_and_then_and_learned() -> None:
     """By its profile a frame takes 40 ms; it really takes 4, and 24 are left."""
     bench = only(608)
-    bench(CameraOpened(camera("gate", app="short")), 0)
+    bench(CameraConnected(camera("gate", app="short")), 0)
     tried, admitted_at = [], None
     for number in range(1, 5_000):
         at_ms = 100.0 * number
@@ -180,7 +180,7 @@ def test_who_is_known_to_be_too_long_is_tried_all_the_same() -> None:
     """By a hundred samples a frame takes 40 ms; it takes 4 from now on, and 24 are left."""
     bench = only(608)
     learned(bench, "was-long", 40, samples=100)
-    bench(CameraOpened(camera("gate", app="was-long")), 2)
+    bench(CameraConnected(camera("gate", app="was-long")), 2)
     answered = []
     for number in range(1, 1_000):
         at_ms = 100.0 * number
@@ -194,8 +194,8 @@ def test_who_is_known_to_be_too_long_is_tried_all_the_same() -> None:
 
 def test_nothing_is_tried_while_anybody_waits() -> None:
     bench = only(608)
-    bench(CameraOpened(camera("gate", app="short")), 0)
-    bench(CameraOpened(camera("yard", app="usual")), 0)
+    bench(CameraConnected(camera("gate", app="short")), 0)
+    bench(CameraConnected(camera("yard", app="usual")), 0)
     bench(RequestArrived(request(1, 500, of="yard", app="usual")), 1)
     [dropped] = bench(RequestArrived(request(2, 2 + 28, of="gate", app="short")), 2)
     assert dropped == Drop(RequestId(2), DropReason.INFEASIBLE)
@@ -203,7 +203,7 @@ def test_nothing_is_tried_while_anybody_waits() -> None:
 
 def test_a_frame_that_is_tried_ends_when_it_is_too_late() -> None:
     bench = only(608)
-    bench(CameraOpened(camera("gate", app="short")), 0)
+    bench(CameraConnected(camera("gate", app="short")), 0)
     [ordered] = bench(RequestArrived(request(1, 28, of="gate", app="short")), 0)
     assert isinstance(ordered, Prepare)
     assert bench.scheduler.next_wakeup_ns() == 28 * MS + 1
@@ -239,7 +239,7 @@ def test_what_is_only_ever_served_in_mixed_batches_is_known_too() -> None:
     bench = Bench([profile(608, gain=0.9)], parameters)
     learned(bench, "usual", 40)
     for of in ("usual", "long"):
-        bench(CameraOpened(camera(of, app=of, slo_ms=2_000)), 2)
+        bench(CameraConnected(camera(of, app=of, slo_ms=2_000)), 2)
     at_ms = in_mixed_batches(bench, 150, long_ms=132)
     direct = bench.scheduler.learning.distribution(SLOW, "long")
     assert direct is not None and direct.samples == 0

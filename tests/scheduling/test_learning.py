@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import LatencyProfile
+from edgebox.domain.model_family import LatencyProfile
 from edgebox.domain.requests import BatchId, RequestId
 from edgebox.scheduling.applications import APP_IDLE_NS, APPS_MAX, OTHERS
 from edgebox.scheduling.distributions import SAMPLES_ENOUGH
 from edgebox.scheduling.events import ExecutorStarted, Infer, RequestSampled
-from edgebox.scheduling.latencies import Latencies
+from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import REFRESH_SAMPLES, Learning
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters

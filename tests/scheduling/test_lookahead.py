@@ -7,24 +7,24 @@ import pytest
 
 from edgebox.scheduling import lookahead
 from edgebox.scheduling.adaptive import DistributionAware
-from edgebox.scheduling.candidates import Pricing, Waiters
+from edgebox.scheduling.batch_candidates import BatchCost, WaitingRequests
 from edgebox.scheduling.distributions import EmpiricalDistribution
 from edgebox.scheduling.work import tabulate
-from edgebox.simulation.batching import BatchingSimulation
+from edgebox.simulation.batching_simulator import BatchingSimulation
 from edgebox.simulation.generation import make_workload
 
 MS = 1e6
 SIZES = (1, 2, 4)
 TABLE = tabulate([EmpiricalDistribution([1.0]), EmpiricalDistribution([20.0])])
-PRICING = Pricing(5 * MS, np.array(SIZES) * 5 * MS, SIZES, 0.3, 0.3)
+PRICING = BatchCost(5 * MS, np.array(SIZES) * 5 * MS, SIZES, 0.3, 0.3)
 """A short request takes 10 ms alone, a long one 105."""
 
 
-def waiters(*each: tuple[float, int]) -> Waiters:
+def waiters(*each: tuple[float, int]) -> WaitingRequests:
     """Requests as (time to the deadline in ms, rank)."""
     slack_ms = np.array([slack for slack, _ in each])
     ranks = np.array([rank for _, rank in each], dtype=np.intp)
-    return Waiters(slack_ms * MS, np.full(len(each), 200 * MS), ranks)
+    return WaitingRequests(slack_ms * MS, np.full(len(each), 200 * MS), ranks)
 
 
 def arrivals(every_ms: float, app: int, slo_ms: float) -> lookahead.RecentArrivals:
@@ -35,7 +35,10 @@ def arrivals(every_ms: float, app: int, slo_ms: float) -> lookahead.RecentArriva
 
 
 def chosen(
-    batches: list[list[int]], queue: Waiters, recent: lookahead.RecentArrivals, every_ms: float
+    batches: list[list[int]],
+    queue: WaitingRequests,
+    recent: lookahead.RecentArrivals,
+    every_ms: float,
 ) -> int:
     return lookahead.choose(
         batches,

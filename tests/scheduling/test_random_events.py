@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.plans import Assignment, Group, Plan
 from edgebox.domain.requests import (
     BatchId,
@@ -28,8 +28,8 @@ from edgebox.scheduling.events import (
     BatchCompleted,
     BatchFailed,
     CameraChanged,
-    CameraClosed,
-    CameraOpened,
+    CameraConnected,
+    CameraDisconnected,
     ComputePlan,
     Drop,
     Event,
@@ -58,7 +58,7 @@ from edgebox.scheduling.events import (
     SampleFailed,
     ShutdownRequested,
     Unload,
-    VariantsOffered,
+    VariantsAvailable,
 )
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policies import POLICIES, make_policy
@@ -149,9 +149,9 @@ class World:
                 running = self.busy.get(event.executor)
                 if running is not None and running.batch == event.batch:
                     del self.busy[event.executor]
-            case CameraOpened():
+            case CameraConnected():
                 self.open.add(event.camera.id)
-            case CameraClosed():
+            case CameraDisconnected():
                 self.open.discard(event.camera)
             case ShutdownRequested():
                 self.stopping = True
@@ -299,7 +299,7 @@ class World:
             high_ns = expectations.high_ns(
                 infer.executor, infer.variant, app, infer.batch_size, others=0
             )
-            assert high_ns <= own.lends_ns + 1
+            assert high_ns <= own.steal_budget_ns + 1
 
     def _judge_lost(self, request: RequestId) -> None:
         if self.policy == "edf":
@@ -414,10 +414,10 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "load_returned": lambda w, a, b: LoadReturned(EXECUTORS[a % 2]),
     "limited": limited,
     "load_ended": lambda w, a, b: w.held.ended(EXECUTORS[a % 2], a, b),
-    "offered": lambda w, a, b: VariantsOffered(FAMILY[: 1 + b % 5]),
-    "opened": lambda w, a, b: CameraOpened(wishes(a, b)),
+    "offered": lambda w, a, b: VariantsAvailable(FAMILY[: 1 + b % 5]),
+    "opened": lambda w, a, b: CameraConnected(wishes(a, b)),
     "changed": lambda w, a, b: CameraChanged(wishes(a, b)),
-    "closed": lambda w, a, b: CameraClosed(CameraId([*CAMERAS, "http"][b % 4])),
+    "closed": lambda w, a, b: CameraDisconnected(CameraId([*CAMERAS, "http"][b % 4])),
     "measured": lambda w, a, b: link(a, b),
     "planned": plan,
     "plan_failed": plan_failed,
@@ -480,10 +480,10 @@ policies = st.sampled_from(sorted(POLICIES))
 
 def played(drawn: Drawn, policy: str) -> World:
     world = World(policy)
-    world.tell(VariantsOffered(FAMILY))
+    world.tell(VariantsAvailable(FAMILY))
     for executor in EXECUTORS:
         world.tell(ExecutorStarted(executor, profiles(executor, 31)))
-    world.tell(CameraOpened(camera("gate-1")))
+    world.tell(CameraConnected(camera("gate-1")))
     for kind, a, b, later_ns in drawn:
         world.pass_time(world.now_ns + later_ns)
         world.tell(MAKERS[kind](world, a, b))

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.scheduling.events import BatchCompleted, Finish, RequestArrived, RequestPrepared
 from edgebox.scheduling.policies import make_policy
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, infers, request

@@ -3,8 +3,9 @@
 import pytest
 
 from edgebox.domain.learned import Learned, LearnedDrift, LearnedWork
-from edgebox.domain.models import LatencyProfile
+from edgebox.domain.model_family import LatencyProfile
 from edgebox.runtime.entries import read_entry, write_entry
+from edgebox.scheduling.checkpoint import read_state, write_state
 from edgebox.scheduling.events import (
     ExecutorStarted,
     LearningRestored,
@@ -12,7 +13,6 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.remembered import HALF_LIFE_NS, faded, thinned, work_of
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from edgebox.scheduling.state import read_state, write_state
 from tests.scheduling.scene import CPU, LARGE, MS, Bench, name, profile
 
 DAY_NS = HALF_LIFE_NS

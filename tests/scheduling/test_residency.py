@@ -1,13 +1,14 @@
 """Memory that does not hold everything: what the Scheduler loads, unloads and runs meanwhile."""
 
-from edgebox.domain.models import VariantName, Weights, WeightsId
+from edgebox.domain.model_family import VariantName, Weights, WeightsId
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import BatchId, CameraId, RequestId
+from edgebox.scheduling.checkpoint import read_state, write_state
 from edgebox.scheduling.events import (
     Action,
     Advise,
     BatchCompleted,
-    CameraOpened,
+    CameraConnected,
     ComputePlan,
     Infer,
     Load,
@@ -21,7 +22,6 @@ from edgebox.scheduling.events import (
     WeightsLoaded,
 )
 from edgebox.scheduling.residency import RETRY_NS
-from edgebox.scheduling.state import read_state, write_state
 from tests.scheduling.scene import CPU, FAMILY, MS, STREET, Bench, camera, name, request
 
 GATE = CameraId("gate-1")
@@ -40,7 +40,7 @@ def limited(files: int, *resident: int) -> Bench:
     """Return a box that holds so many of the family's files, with these in memory, a camera on."""
     bench = Bench()
     bench(MemoryLimited(CPU, 10 * files, STOCK, tuple(map(weights, resident))), 0)
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     return bench
 
 

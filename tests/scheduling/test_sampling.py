@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, CameraId, DropReason, RequestId
 from edgebox.scheduling.events import (
     Action,
     BatchCompleted,
-    CameraClosed,
-    CameraOpened,
+    CameraConnected,
+    CameraDisconnected,
     Drop,
     ExecutorStarted,
     ExecutorStopped,
@@ -78,7 +78,7 @@ class Box:
         policy = make_policy(self.policy, random.Random(1))
         # Batches must pay, or this policy forms none.
         self.bench = Bench([profile(self.px, gain=GAIN)], parameters, policy)
-        self.bench(CameraOpened(camera(slo_ms=self.slo_ms)), 0)
+        self.bench(CameraConnected(camera(slo_ms=self.slo_ms)), 0)
 
     def arrive(self, at_ms: float, app: str = "default", slo_ms: float = 300) -> list[Action]:
         self.at += 1
@@ -229,16 +229,16 @@ def test_what_ran_alone_is_not_run_again() -> None:
 def test_what_takes_long_against_the_tightest_deadline_is_not_sampled() -> None:
     box = Box()
     tight = camera("tight", slo_ms=8)
-    box.bench(CameraOpened(tight), 500)
+    box.bench(CameraConnected(tight), 500)
     assert not samples(box.burst(1000, *["default"] * 4)), "3 ms are more than a third of 8 ms"
     assert box.due_ms() is None
-    assert samples(box.bench(CameraClosed(tight.id), 1100))
+    assert samples(box.bench(CameraDisconnected(tight.id), 1100))
 
 
 @pytest.mark.parametrize(("slo_ms", "sampled"), [(8, 0), (300, 1)])
 def test_without_cameras_the_deadlines_of_the_requests_count(slo_ms: int, sampled: int) -> None:
     box = Box()
-    box.bench(CameraClosed(camera().id), 0)
+    box.bench(CameraDisconnected(camera().id), 0)
     for each in range(1, 6):
         shot = request(each, 1000 + slo_ms, of="http", arrival_ms=1000, variant=SMALL)
         box.bench(RequestArrived(shot), 1000)
@@ -330,7 +330,7 @@ def test_a_camera_that_left_is_not_retained() -> None:
     for _ in range(4):
         box.arrive(1000)
     box.complete(1002)
-    box.bench(CameraClosed(CameraId("gate-1")), 1004)
+    box.bench(CameraDisconnected(CameraId("gate-1")), 1004)
     assert not any(isinstance(a, Retain) for a in box.complete(1010, 8))
 
 
@@ -440,7 +440,7 @@ def test_infers_are_never_on_the_sampling_executor_of_two() -> None:
     parameters = SchedulerParameters(first_pixels_max=LARGE, sample_share=0.2)
     policy = make_policy("adaptive", random.Random(1))
     bench = Bench([profile(128, gain=GAIN), profile(128, other, gain=GAIN)], parameters, policy)
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     running: dict[ExecutorId, Infer] = {}
     for at in range(1, 8):
         bench(RequestArrived(request(at, 1300, arrival_ms=1000)), 1000)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Assignment, Plan
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, RequestId
 from edgebox.scheduling.events import (
     Action,
     BatchCompleted,
     BatchFailed,
-    CameraClosed,
-    CameraOpened,
+    CameraConnected,
+    CameraDisconnected,
     Drop,
     ExecutorStarted,
     ExecutorStopped,
@@ -22,7 +22,7 @@ from edgebox.scheduling.events import (
     RequestPrepared,
     RequestRejected,
     ShutdownRequested,
-    VariantsOffered,
+    VariantsAvailable,
 )
 from edgebox.scheduling.scheduler import SchedulerParameters
 from tests.scheduling.scene import (
@@ -43,7 +43,7 @@ ONE, TWO, THREE = RequestId(1), RequestId(2), RequestId(3)
 
 def opened(parameters: SchedulerParameters | None = None, **what: object) -> Bench:
     bench = Bench(parameters=parameters)
-    bench(CameraOpened(camera(**what)), 0)  # type: ignore[arg-type]
+    bench(CameraConnected(camera(**what)), 0)  # type: ignore[arg-type]
     return bench
 
 
@@ -172,7 +172,7 @@ def test_of_too_many_frames_of_one_camera_the_oldest_goes() -> None:
 
 def test_a_full_box_refuses_whoever_has_nothing_to_give_up() -> None:
     bench = opened(SchedulerParameters(box_pending_max=2, first_pixels_max=LARGE))
-    bench(CameraOpened(camera("gate-2")), 0)
+    bench(CameraConnected(camera("gate-2")), 0)
     bench(RequestArrived(request(1, 250)), 0)
     bench(RequestArrived(request(2, 250, of="http", variant=name(128))), 0)
     refused = bench(RequestArrived(request(3, 250, of="gate-2")), 0)
@@ -215,14 +215,14 @@ def test_a_picture_that_cannot_be_decoded_is_invalid() -> None:
 
 def test_a_camera_that_leaves_takes_its_frames_along() -> None:
     bench = opened()
-    bench(CameraOpened(camera("gate-2")), 0)
+    bench(CameraConnected(camera("gate-2")), 0)
     for at, of in [(1, "gate-1"), (2, "gate-1"), (3, "gate-2")]:
         bench(RequestArrived(request(at, 250, of=of)), 0)
     bench(RequestPrepared(ONE, MS), 1)
-    gone = bench(CameraClosed(CameraId("gate-1")), 2)
+    gone = bench(CameraDisconnected(CameraId("gate-1")), 2)
     assert decisions(gone) == [Drop(TWO, DropReason.DEPARTED)]
     # Even if a camera of that name comes back meanwhile.
-    bench(CameraOpened(camera("gate-1")), 3)
+    bench(CameraConnected(camera("gate-1")), 3)
     done = bench(BatchCompleted(CPU, BatchId(1), 20 * MS), 22)
     assert decisions(done) == [Drop(ONE, DropReason.DEPARTED)]
     assert bench.scheduler.queue_length == 1
@@ -256,7 +256,7 @@ def test_what_waits_for_a_lost_executor_runs_when_it_comes_back() -> None:
 def test_two_executors_work_side_by_side() -> None:
     second = ExecutorId("cpu/1")
     bench = Bench(profiles=[profile(416), profile(416, second)])
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     for at in (1, 2, 3):
         bench(RequestArrived(request(at, 250)), 0)
         bench(RequestPrepared(RequestId(at), MS), 1)
@@ -269,7 +269,7 @@ def test_two_executors_work_side_by_side() -> None:
 
 def test_a_batch_forms_where_batching_pays() -> None:
     bench = Bench(profiles=[profile(416, gain=0.9)])
-    bench(CameraOpened(camera()), 0)
+    bench(CameraConnected(camera()), 0)
     for at in range(1, 5):
         bench(RequestArrived(request(at, 250 - at)), 0)
     bench(RequestPrepared(RequestId(1), MS), 1)
@@ -303,7 +303,7 @@ def test_a_slow_executor_changes_what_is_feasible() -> None:
         bench(BatchCompleted(CPU, started[0].batch, 63 * MS), now_ms + 67)
     # 63 ms is three times the profile's 75 % quantile (21 ms), which holds for who is new here too.
     assert bench.scheduler.slowdown == {CPU: 3.0}
-    bench(CameraOpened(camera("new", app="new")), now_ms + 100)
+    bench(CameraConnected(camera("new", app="new")), now_ms + 100)
     tight = bench(RequestArrived(request(99, now_ms + 100 + 43, of="new", app="new")), now_ms + 100)
     assert [a for a in decisions(tight) if isinstance(a, Prepare)] == [
         Prepare(RequestId(99), name(320))
@@ -354,6 +354,6 @@ def test_a_duplicate_of_a_living_request_is_ignored() -> None:
 
 def test_a_variant_that_is_no_longer_offered_is_replaced_by_a_smaller_one() -> None:
     bench = opened()
-    bench(VariantsOffered(FAMILY[:3]), 0)
+    bench(VariantsAvailable(FAMILY[:3]), 0)
     arrived = bench(RequestArrived(request(1, 250, size=(608, 342))), 1)
     assert decisions(arrived) == [Prepare(ONE, name(320))]

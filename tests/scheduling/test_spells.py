@@ -9,7 +9,7 @@ from edgebox.domain.requests import BatchId, RequestId
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.ledger import RunningBatch
-from edgebox.scheduling.parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, name, profile
 
 EVERY_NS = 50 * MS

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from edgebox.domain.requests import Outcome
-from edgebox.scheduling.parameters import SchedulerParameters
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.simulation.batching import BatchingReport, BatchingSimulation
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.simulation.batching_simulator import BatchingReport, BatchingSimulation
 from edgebox.simulation.workload import Job, Model, Workload
 
 SHORT_MS = 3.0

@@ -6,14 +6,15 @@ from dataclasses import replace
 import pytest
 
 from edgebox.domain.learned import Learned, LearnedDrift
-from edgebox.domain.models import ExecutorId, FamilyName, VariantName
+from edgebox.domain.model_family import ExecutorId, FamilyName, VariantName
 from edgebox.domain.requests import BatchId, DropReason, Outcome, RequestId
+from edgebox.scheduling.checkpoint import read_state, write_state
 from edgebox.scheduling.events import (
     Abandon,
     Action,
     BatchCompleted,
     BatchFailed,
-    CameraOpened,
+    CameraConnected,
     Drop,
     ExecutorHung,
     ExecutorStarted,
@@ -33,11 +34,10 @@ from edgebox.scheduling.events import (
     RequestSampled,
     Sample,
     SampleCompleted,
-    VariantsOffered,
+    VariantsAvailable,
 )
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from edgebox.scheduling.state import read_state, write_state
 from edgebox.scheduling.supervision import (
     ABANDONED_MAX,
     BACK_OFF_MAX_NS,
@@ -156,9 +156,9 @@ def test_what_an_executor_came_back_without_has_failed() -> None:
 
 def test_a_camera_whose_family_is_lost_is_told_so() -> None:
     box = Box()
-    box(CameraOpened(camera()), 0)
+    box(CameraConnected(camera()), 0)
     gate = replace(FAMILY[0], name=VariantName("gate-128"), family=FamilyName("gate"))
-    box(VariantsOffered((*FAMILY, gate)), 0)
+    box(VariantsAvailable((*FAMILY, gate)), 0)
     box(ExecutorStarted(OTHER, (replace(profile(128, OTHER), variant=gate.name),)), 0)
     box(ExecutorHung(CPU), 1)
     arrived = box(RequestArrived(request(1, 400, arrival_ms=2)), 2)
@@ -320,7 +320,7 @@ class Loading(Box):
 
     def start_loading(self, at_ms: float) -> None:
         if not self.scheduler.assignments:
-            self(CameraOpened(camera()), at_ms)
+            self(CameraConnected(camera()), at_ms)
         self(MemoryLimited(CPU, 30, STOCK, (weights(128), weights(416))), at_ms)
         assert Load(CPU, weights(608)) in self(plan_of(608), at_ms)
 
@@ -395,7 +395,7 @@ def test_a_sample_that_hangs_is_noticed_too() -> None:
     profiles = [profile(px, gain=0.9) for px in MEDIAN_MS]
     policy = make_policy("adaptive", random.Random(1))
     bench = Bench(profiles, SchedulerParameters(sample_share=0.2, first_pixels_max=LARGE), policy)
-    bench(CameraOpened(camera(slo_ms=3000)), 1000)
+    bench(CameraConnected(camera(slo_ms=3000)), 1000)
     running: list[Infer] = []
     for at in (1, 2, 3):
         bench(RequestArrived(request(at, 4000, arrival_ms=1000)), 1000)

@@ -6,7 +6,7 @@ from edgebox.scheduling.events import (
     Abandon,
     BatchCompleted,
     BatchFailed,
-    CameraOpened,
+    CameraConnected,
     ExecutorHung,
     ExecutorStarted,
     GiveUp,
@@ -165,7 +165,7 @@ def test_a_box_that_stops_waits_for_no_opening(failed: bool) -> None:
 
 def test_a_load_that_is_ordered_as_its_executor_is_lost_is_not_waited_for() -> None:
     box = Loading()
-    box(CameraOpened(camera()), 0)
+    box(CameraConnected(camera()), 0)
     box(MemoryLimited(CPU, 30, STOCK, (weights(128), weights(416))), 0)
     box.begin(0)
     actions = box(plan_of(608), 1000)

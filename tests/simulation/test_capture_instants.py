@@ -7,10 +7,10 @@ import pytest
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.requests import Outcome
 from edgebox.link.transit import RETURN_ALLOWANCE_NS
-from edgebox.simulation.cameras import CameraClock
 from edgebox.simulation.report import Report
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
+from edgebox.simulation.simulated_cameras import CameraClock
 from tests.simulation.scenes import gate, scenario_text
 
 MS = 1_000_000

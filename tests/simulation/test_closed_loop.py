@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId, LatencyProfile, Weights, WeightsId
+from edgebox.commands.simulate_cameras import read_scenario
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, Weights, WeightsId
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import CameraId, DropReason, Outcome
 from edgebox.planning.capacity import ExecutorPool
@@ -20,7 +21,7 @@ from edgebox.scheduling.events import (
     Abandon,
     Advise,
     BatchCompleted,
-    CameraOpened,
+    CameraConnected,
     ComputePlan,
     ExecutorStarted,
     Infer,
@@ -28,9 +29,8 @@ from edgebox.scheduling.events import (
     LossCause,
     MemoryLimited,
     PlanComputed,
-    TellDrift,
+    ReportDrift,
 )
-from edgebox.simulate.cameras import read_scenario
 from edgebox.simulation.figures import figures
 from edgebox.simulation.report import Ended, Report
 from edgebox.simulation.run import run_scenario
@@ -188,7 +188,7 @@ def test_a_camera_that_joins_a_full_box_is_advised_at_once_and_planned_for() -> 
     [opened] = [
         step
         for step in report.journal
-        if isinstance(step.event, CameraOpened) and step.event.camera.id == "new"
+        if isinstance(step.event, CameraConnected) and step.event.camera.id == "new"
     ]
     assert [a.camera for a in opened.actions if isinstance(a, Advise)] == ["new"]
     for changed_s in (10.2, 15.2):  # it comes, it goes
@@ -442,7 +442,7 @@ def test_a_box_that_gets_hot_and_cools_down_is_believed_both_times() -> None:
         (step.now_ns / S, action)
         for step in report.journal
         for action in step.actions
-        if isinstance(action, TellDrift)
+        if isinstance(action, ReportDrift)
     ]
     (slower_s, slower), (faster_s, faster) = told
     assert 40 < slower_s < 60

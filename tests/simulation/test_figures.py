@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.link.sender import SkipReason
 from edgebox.simulation.figures import figures

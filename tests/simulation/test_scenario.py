@@ -56,9 +56,9 @@ sender = "obedient"
 [planner]
 interval_ms = 250
 utilisation_max = 0.6
-link_share = 0.7
+uplink_utilisation_max = 0.7
 admission = "refuse"
-raise_after_ms = 1000
+upgrade_hold_ms = 1000
 [box]
 prepare_ms = [1, 2]
 planning_ms = 3
@@ -85,7 +85,10 @@ slowdown = 1.5
     assert last.encode_ns == (3 * MS, 6 * MS)
     assert (scenario.policy.batching, scenario.policy.sender) == ("adaptive", SenderKind.OBEDIENT)
     assert scenario.scheduling.planning_interval_ns == 250 * MS
-    assert (scenario.planning.utilisation_max, scenario.planning.link_share) == (0.6, 0.7)
+    assert (scenario.planning.utilisation_max, scenario.planning.uplink_utilisation_max) == (
+        0.6,
+        0.7,
+    )
     assert scenario.planning.utilisation_upgrade == pytest.approx(0.56)
     assert scenario.costs.prepare_ns == (MS, 2 * MS)
     assert scenario.refuses
@@ -170,7 +173,7 @@ variants = ["s-128"]
         (with_camera("mbps = 3", top='duration_s = 5\n[policy]\nbandwidth = "best"'),
          r"^plan.toml:3: policy.bandwidth: must be one of cautious, harmonic, last, least, perf"),
         (with_camera("mbps = 3", top="duration_s = 5\n[planner]\nlink_share = 2"),
-         r"^plan.toml:3: planner.link_share: must be a number from 0.05 to 1, not 2"),
+         r"^plan.toml:3: planner.uplink_utilisation_max: must be a number from 0.05 to 1, not 2"),
         (with_camera(), r"cameras\[1\].mbps: give exactly one of mbps, trace \(a file\) and"),
         (with_camera("mbps = 3", 'trace = "slow.txt"'), r"cameras\[1\].mbps: give exactly one of"),
         (with_camera("mbps = [0, 0]"), r"mbps: a link that is 0 throughout carries nothing"),

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.models import VariantName
+from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
-from edgebox.link.bandwidth import BandwidthEstimate, Rule, message_bytes
+from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind, message_bytes
 from edgebox.link.sender import Send
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.simulation.senders import KnownLink, ObedientSender
@@ -24,7 +24,7 @@ def advice(px: int) -> Advice:
 def test_the_obedient_sender_sends_the_largest_that_the_link_sustains(
     mbps: float, bytes_per_pixel: float
 ) -> None:
-    sender = ObedientSender(camera(rate_hz=10), BandwidthEstimate(rule=Rule.HARMONIC))
+    sender = ObedientSender(camera(rate_hz=10), BandwidthEstimate(rule=EstimatorKind.HARMONIC))
     sender.advised(advice(608))
     link, decided = ShapedLink(BandwidthTrace.constant(mbps), 0), []
     for frame in range(12):

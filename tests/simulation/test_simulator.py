@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.domain.models import ExecutorId, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Plan
 from edgebox.domain.requests import CameraId
 from edgebox.link.shaping import BandwidthTrace
@@ -25,8 +25,8 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from edgebox.simulation.cameras import SimulatedCamera
 from edgebox.simulation.report import Report
+from edgebox.simulation.simulated_cameras import SimulatedCamera
 from edgebox.simulation.simulator import SimulationParameters, Simulator
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera, name, profile
 

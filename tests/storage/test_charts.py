@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.errors import StorageError, UnknownNameError
-from edgebox.domain.latencies import HISTORY_BUCKETS, PARTS
+from edgebox.domain.latency_buckets import HISTORY_BUCKETS, PARTS
 from edgebox.domain.requests import CameraId
 from edgebox.storage.charts import POINTS_MIN, STEPS_MS, Kept, segments
 from edgebox.storage.database import Storage

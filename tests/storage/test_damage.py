@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.models import ExecutorId, FamilyName, Judgement, VariantName
+from edgebox.domain.model_family import AccuracyReport, ExecutorId, FamilyName, VariantName
 from edgebox.storage.database import Storage
 from tests.scheduling.scene import profile
 
@@ -69,14 +69,14 @@ async def test_damaged_interference_is_measured_again(
     [("accuracy", -0.1), ("accuracy", 1.5), ("accuracy", "good"), ("error", 2.0), ("details", "[]"),
      ("details", "{")],
 )  # fmt: skip
-async def test_a_damaged_judgement_is_nobodys(
+async def test_a_damaged_accuracy_report_is_nobodys(
     storage: Storage, tmp_path: Path, column: str, value: object
 ) -> None:
-    good = Judgement("mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {})
-    storage.save_judgements(STREET, "a1", {SMALL: good, LARGE: good})
+    good = AccuracyReport("mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {})
+    storage.save_accuracy_reports(STREET, "a1", {SMALL: good, LARGE: good})
     await storage.flush()
-    damage(tmp_path, f"UPDATE judgements SET {column} = ? WHERE variant = ?", value, SMALL)
-    assert await storage.load_judgements(STREET, "a1") == {LARGE: good}
+    damage(tmp_path, f"UPDATE accuracy_reports SET {column} = ? WHERE variant = ?", value, SMALL)
+    assert await storage.load_accuracy_reports(STREET, "a1") == {LARGE: good}
 
 
 @pytest.mark.parametrize("version", [-1, 0])

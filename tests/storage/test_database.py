@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.models import (
+from edgebox.domain.model_family import (
     QUANTILES,
+    AccuracyReport,
     ExecutorId,
     FamilyName,
-    Judgement,
     LatencyProfile,
     VariantName,
 )
@@ -69,20 +69,22 @@ async def test_the_newest_profiles_are_found_by_how_their_fingerprint_ends(
     assert await storage.load_newest_profiles("street 2") == []
 
 
-async def test_judgements_are_kept_for_the_same_files_only(storage: Storage) -> None:
+async def test_accuracy_reports_are_kept_for_the_same_files_only(storage: Storage) -> None:
     street = FamilyName("street")
     small, large = VariantName("street-128"), VariantName("street-608")
-    good = Judgement("mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {"mAP50": 0.8})
-    bad = Judgement("F1", 0.2, 0.1, "camera gate-2", 30, 1_790_000_000_001, "no better", {})
-    storage.save_judgements(street, "a1", {small: bad, large: good})
+    good = AccuracyReport(
+        "mAP", 0.61, 0.004, "yard/val", 500, 1_790_000_000_000, "", {"mAP50": 0.8}
+    )
+    bad = AccuracyReport("F1", 0.2, 0.1, "camera gate-2", 30, 1_790_000_000_001, "no better", {})
+    storage.save_accuracy_reports(street, "a1", {small: bad, large: good})
     await storage.flush()
-    assert await storage.load_judgements(street, "a1") == {small: bad, large: good}
-    assert await storage.load_judgements(street, "b2") == {}
-    assert await storage.load_judgements(FamilyName("yard"), "a1") == {}
-    storage.save_judgements(street, "b2", {small: good})
+    assert await storage.load_accuracy_reports(street, "a1") == {small: bad, large: good}
+    assert await storage.load_accuracy_reports(street, "b2") == {}
+    assert await storage.load_accuracy_reports(FamilyName("yard"), "a1") == {}
+    storage.save_accuracy_reports(street, "b2", {small: good})
     await storage.flush()
-    assert await storage.load_judgements(street, "a1") == {}
-    assert await storage.load_judgements(street, "b2") == {small: good}
+    assert await storage.load_accuracy_reports(street, "a1") == {}
+    assert await storage.load_accuracy_reports(street, "b2") == {small: good}
 
 
 async def test_profiles_with_other_quantiles_are_not_believed(

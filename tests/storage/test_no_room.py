@@ -7,7 +7,7 @@ import aiosqlite
 import pytest
 
 from edgebox.domain.errors import StorageError
-from edgebox.domain.models import QUANTILES, ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile, VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.storage import connecting
 from edgebox.storage.database import Storage

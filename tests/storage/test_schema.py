@@ -7,7 +7,7 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from edgebox.domain.latencies import HISTORY_BUCKETS
+from edgebox.domain.latency_buckets import HISTORY_BUCKETS
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import HOUR, MINUTE

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from edgebox.config import Config, keys, load
+from edgebox.config.config_file import Config, keys, load
 from edgebox.web.configuration import MASK, _masked, shown
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from edgebox.config import Config, ServerParameters
+from edgebox.config.config_file import Config, ServerParameters
 from edgebox.storage.database import Storage
 from edgebox.web import addresses, hosts
 from edgebox.web.routes import Route

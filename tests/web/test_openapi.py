@@ -49,7 +49,7 @@ async def test_the_document_and_the_router_know_the_same() -> None:
 def test_a_websocket_says_how_it_is_opened_and_what_else_it_answers() -> None:
     results = DOCUMENT["x-websockets"]["/v1/results"]
     names = [each["name"] for each in results["parameters"]]
-    assert names == ["camera", "class", "score_min", "outcome", "max_hz", "form", "empty"]
+    assert names == ["camera", "class", "score_min", "outcome", "max_hz", "format", "empty"]
     assert list(results["responses"]["200"]["content"]) == ["text/event-stream"]
     assert "`too_many_subscribers`" in results["responses"]["503"]["description"]
     assert set(DOCUMENT["x-websockets"]) == {"/v1/results", "/v1/stream", "/v1/ui"}

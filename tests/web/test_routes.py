@@ -8,9 +8,17 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer, make_mocked_request
 
 from edgebox.domain.errors import InvalidInputError, UnknownNameError
-from edgebox.web.catalogue import kinds_of
-from edgebox.web.parameters import Choice, Integer, Number, Parameter, Text, Texts, check_names
+from edgebox.web.api_discovery import kinds_of
 from edgebox.web.problems import problem_documents
+from edgebox.web.query_parameters import (
+    Choice,
+    Integer,
+    Number,
+    Parameter,
+    Text,
+    Texts,
+    check_names,
+)
 from edgebox.web.server import ROUTES
 
 SHARE = Number("share", 0.0, 1.0, 0.5, "")

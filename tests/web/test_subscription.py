@@ -122,7 +122,7 @@ async def test_next_waits_for_news_and_ends_when_closed() -> None:
 def test_a_filter_is_read_and_told_alike() -> None:
     fields: dict[str, Any] = {
         "cameras": ["gate-*"], "classes": ["car"], "score_min": 0.5, "outcomes": ["dropped"],
-        "max_hz": 2.5, "form": "coco", "empty": False,
+        "max_hz": 2.5, "format": "coco", "empty": False,
     }  # fmt: skip
     read = Filter.read("subscribe", fields)
     assert orjson.loads(orjson.dumps(read.to_json())) == fields
@@ -142,7 +142,7 @@ def test_a_filter_is_read_and_told_alike() -> None:
         ({"score_min": "much"}, 'subscribe.score_min must be a number from 0 to 1, not "much"'),
         ({"max_hz": 0}, "subscribe.max_hz must be a number from 0.001 to 1000"),
         ({"outcomes": ["good"]}, "subscribe.outcomes must be of on_time, late, dropped"),
-        ({"form": "xml"}, "subscribe.form must be native, coco, supervision"),
+        ({"format": "xml"}, "subscribe.format must be native, coco, supervision"),
         ({"empty": "no"}, "subscribe.empty must be true or false"),
     ],
 )

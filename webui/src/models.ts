@@ -3,7 +3,7 @@
 import type { Camera } from './types'
 
 /** How good a variant was found to be on some pictures; boxes that measure that tell of it. */
-export interface Judgement {
+export interface AccuracyReport {
   kind: string
   standard_error: number
   source: string
@@ -22,9 +22,9 @@ export interface Variant {
   /** Milliseconds by executor and batch size, one for each of the list's quantiles. */
   profiles: Readonly<Record<string, Readonly<Record<string, readonly number[]>>>>
   /** How its accuracy was measured on this box; null: it is the file's own. */
-  judgement: Judgement | null
+  accuracy_report: AccuracyReport | null
   /** Why no camera is given it; null: it is offered. */
-  set_aside: string | null
+  dominated: string | null
   /** The executors that could run it at once. */
   in_memory: readonly string[]
 }

@@ -43,7 +43,7 @@ export type History = ReadonlyArray<readonly [number, number]>
 export interface Link {
   bandwidth_bps: number | null
   /** The share of it that frames get in bad seconds; null until that is known. */
-  steadiness: number | null
+  throughput_stability: number | null
   rtt_ms: number | null
   clock_error_ms: number | null
   history: History

@@ -8,8 +8,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from edgebox.vision.average_precision import ImageTruth, box_areas
 from edgebox.vision.detections import Detections
-from edgebox.vision.metrics import ImageTruth, box_areas
 
 FIGURES = ("mAP", "mAP50", "mAP75", "small", "medium", "large")
 """The first of the tool's, in its order."""

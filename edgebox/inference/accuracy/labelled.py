@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.vision.metrics import ImageTruth, as_boxes
+from edgebox.vision.average_precision import ImageTruth, as_boxes
 
 _NAMED_MAX = 8
 

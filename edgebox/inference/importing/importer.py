@@ -28,14 +28,6 @@ from edgebox.inference.importing.labels import decoding_for, labels_for
 from edgebox.inference.importing.layouts import Layout, Preprocessing
 from edgebox.inference.importing.matching import Match
 from edgebox.inference.importing.original import Original
-from edgebox.inference.importing.proving import (
-    SizePx,
-    Subject,
-    check_batch_axis,
-    check_served,
-    open_served,
-    times_slower,
-)
 from edgebox.inference.importing.reading import cells_of
 from edgebox.inference.importing.recognition import (
     Candidate,
@@ -45,9 +37,17 @@ from edgebox.inference.importing.recognition import (
     trial_size_px,
 )
 from edgebox.inference.importing.serving import served_model, written
+from edgebox.inference.importing.verification import (
+    SizePx,
+    Subject,
+    check_batch_axis,
+    check_served,
+    open_served,
+    times_slower,
+)
 from edgebox.inference.importing.writing import Rows
 from edgebox.inference.zoo import load_family
-from edgebox.media.scene import Scene
+from edgebox.scene.street_camera import Scene
 from edgebox.vision.detections import Detections
 
 SIZES_PX: tuple[SizePx, ...] = ((320, 320), (416, 416), (512, 512), (640, 640))
@@ -68,7 +68,7 @@ Asking = Callable[[Path, Sequence[Candidate]], Layout | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ImportOptions:
     """What the caller asks for; all of it may be left out."""
 
     name: str | None = None
@@ -116,7 +116,7 @@ class _Proven:
 def import_family(
     paths: Sequence[Path],
     models: Path,
-    wishes: Wishes,
+    import_options: ImportOptions,
     *,
     taken: Sequence[str] = (),
     ask: Asking | None = None,
@@ -127,7 +127,7 @@ def import_family(
     Args:
         paths: one file whose sides are free, or any number of files that find the same things.
         models: the folder of imported families.
-        wishes: what the caller knows better.
+        import_options: what the caller knows better.
         taken: names of families there are.
         ask: chooses between layouts where that is not certain; None: an error says so.
         progress: told what is being done, and the share done.
@@ -135,7 +135,7 @@ def import_family(
     Raises:
         ModelError: what is wrong with which file; nothing was written then.
     """
-    name = family_name(wishes.name, paths[0])
+    name = family_name(import_options.name, paths[0])
     if name in taken or (models / name).exists():
         raise ModelError(f"there is a family {name!r} already; choose another --name")
     proven = []
@@ -144,7 +144,7 @@ def import_family(
         def report(text: str, share: float, at: int = at, path: Path = path) -> None:
             progress(f"{text} {path.name}", (at + share) / len(paths))
 
-        proven.append(_prove(path, wishes, ask, report))
+        proven.append(_prove(path, import_options, ask, report))
     family = _family(name, proven)
     with unfinished(models) as folder:
         write_family(folder, family)
@@ -156,22 +156,24 @@ def import_family(
     )
 
 
-def _prove(path: Path, wishes: Wishes, ask: Asking | None, progress: Progress) -> _Proven:
+def _prove(
+    path: Path, import_options: ImportOptions, ask: Asking | None, progress: Progress
+) -> _Proven:
     """Recognise one file, rewrite it, and compare it with itself at every size."""
     progress("reading", 0.0)
     original = Original(read_source(path))
-    pictures = wishes.pictures or _streets()
-    names = wishes.labels or original.source.names
+    pictures = import_options.pictures or _streets()
+    names = import_options.labels or original.source.names
     progress("recognising", 0.1)
-    candidate, alternatives = _recognised(original, pictures, wishes, names, ask)
+    candidate, alternatives = _recognised(original, pictures, import_options, names, ask)
     found = candidate.match
     labels, assumed = _labels(path, candidate, names)
     decoding = decoding_for(found, labels)
     assert decoding is not None
     subject = Subject(original, found, decoding, pictures)
     progress("trying sizes of", 0.3)
-    expected, left_out = _sizes(subject, wishes.sizes_px)
-    batch = original.batch_declared or wishes.batch
+    expected, left_out = _sizes(subject, import_options.sizes_px)
+    batch = original.batch_declared or import_options.batch
     if batch != 1:
         progress("checking batches of", 0.5)
         check_batch_axis(subject, min(expected, key=math.prod))
@@ -184,7 +186,7 @@ def _prove(path: Path, wishes: Wishes, ask: Asking | None, progress: Progress) -
             original, found.layout, decoding, outputs,
             batch=batch, fixed_px=fixed, rows=rows, half=half,
         )
-        for half in ((False, True) if wishes.half else (False,))
+        for half in ((False, True) if import_options.half else (False,))
     ]  # fmt: skip
     contents = [written(model, str(path)) for model in models]
     sessions = [open_served(content, str(path)) for content in contents]
@@ -195,16 +197,16 @@ def _prove(path: Path, wishes: Wishes, ask: Asking | None, progress: Progress) -
             for size, found_there in expected.items()
         )
     except ModelError as error:
-        raise ModelError(f"{error}{_HALF_WAY_OUT if wishes.half else ''}") from error
+        raise ModelError(f"{error}{_HALF_WAY_OUT if import_options.half else ''}") from error
     remarks = [alternatives, assumed, *left_out, *_costs(original, batch, compared)]
-    if wishes.half:
+    if import_options.half:
         slower = times_slower(sessions[1], sessions[0], min(expected, key=math.prod), batch or 1)
         remarks.append(_half_text(slower))
     return _Proven(
         source=path,
         candidate=candidate,
         labels=labels,
-        licence=wishes.licence or original.source.licence or "unknown",
+        licence=import_options.licence or original.source.licence or "unknown",
         content=content,
         size_bytes=original.source.size_bytes,
         batch=batch,
@@ -222,14 +224,14 @@ def _streets() -> tuple[NDArray[np.uint8], ...]:
 def _recognised(
     original: Original,
     pictures: Sequence[NDArray[np.uint8]],
-    wishes: Wishes,
+    import_options: ImportOptions,
     names: Sequence[str] | None,
     ask: Asking | None,
 ) -> tuple[Candidate, str]:
     """Return the layout, and a remark where another one was possible."""
     size_px = trial_size_px(original, Preprocessing())
-    possible = candidates(original, pictures, size_px, names, wishes.layout)
-    if wishes.layout is not None:
+    possible = candidates(original, pictures, size_px, names, import_options.layout)
+    if import_options.layout is not None:
         chosen = possible[0]
         return chosen, _although(chosen)
     try:

@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, TensorProto, helper, shape_inference
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.files import graphs_of
 from edgebox.inference.importing.folding import fold
-from edgebox.inference.importing.halving import halve
+from edgebox.inference.importing.fp16 import halve
 from edgebox.inference.importing.layouts import Layout
 from edgebox.inference.importing.operators import FLOAT, Operators
 from edgebox.inference.importing.original import Original

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgebox.accuracy import read_dataset
+from edgebox.app.accuracy_measurement import read_dataset
 from edgebox.domain.errors import InvalidInputError
 from edgebox.inference.accuracy.labelled import fitted
 from edgebox.vision.coco import COCO80, COCO80_IDS

@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing import importer, serving
-from edgebox.inference.importing.importer import Wishes, assumed_accuracy, import_family
+from edgebox.inference.importing.importer import ImportOptions, assumed_accuracy, import_family
 from edgebox.inference.importing.labels import read_labels
 from edgebox.inference.importing.recognition import UncertainLayoutError
 from edgebox.inference.zoo import imported_folders, load_family, load_zoo
@@ -18,7 +18,7 @@ from edgebox.vision.coco import COCO80
 from tests.inference.importing.planted import LABELS, Raw, Tiny, write
 from tests.inference.importing.zoo_of_layouts import DETECTORS, layout
 
-NAMED = Wishes(labels=LABELS)
+NAMED = ImportOptions(labels=LABELS)
 
 
 def written(folder: Path, tiny: Tiny, name: str = "tiny.onnx") -> Path:
@@ -34,10 +34,10 @@ def tiny_of(name: str, **changes: object) -> Tiny:
     return tiny
 
 
-def refused(tmp_path: Path, wishes: Wishes, *tinies: Tiny) -> str:
+def refused(tmp_path: Path, import_options: ImportOptions, *tinies: Tiny) -> str:
     paths = [written(tmp_path, tiny, f"t{at}.onnx") for at, tiny in enumerate(tinies)]
     with pytest.raises(ModelError) as caught:
-        import_family(paths, tmp_path / "data" / "models", wishes)
+        import_family(paths, tmp_path / "data" / "models", import_options)
     assert not (tmp_path / "data").exists()
     return str(caught.value)
 
@@ -52,35 +52,35 @@ def with_output(tiny: Tiny, name: str, shape: tuple[int, ...]) -> Tiny:
 
 def test_a_segmentation_model(tmp_path: Path) -> None:
     tiny = with_output(tiny_of("yolov8"), "output1", (32, 16, 24))
-    assert "is a segmentation model" in refused(tmp_path, Wishes(), tiny)
+    assert "is a segmentation model" in refused(tmp_path, ImportOptions(), tiny)
 
 
 def test_a_model_that_says_it_segments(tmp_path: Path) -> None:
     tiny = tiny_of("yolov8", metadata={"task": "segment"})
-    assert "is a model for 'segment'" in refused(tmp_path, Wishes(), tiny)
+    assert "is a model for 'segment'" in refused(tmp_path, ImportOptions(), tiny)
 
 
 def test_a_map_over_the_picture(tmp_path: Path) -> None:
     tiny = Tiny([Raw("out", np.zeros((21, 64, 96), np.float32))])
     assert "is a map over the picture: this is a segmentation model" in refused(
-        tmp_path, Wishes(), tiny
+        tmp_path, ImportOptions(), tiny
     )
 
 
 def test_outputs_nobody_knows(tmp_path: Path) -> None:
     tiny = Tiny([Raw("out", np.zeros((3, 4, 5, 6), np.float32))])
-    assert "fit no layout edgebox knows (yolov5, " in refused(tmp_path, Wishes(), tiny)
+    assert "fit no layout edgebox knows (yolov5, " in refused(tmp_path, ImportOptions(), tiny)
 
 
 @pytest.mark.parametrize("name", ["yolov8", "rfdetr"])
 def test_labels_of_the_wrong_length(tmp_path: Path, name: str) -> None:
-    wishes = Wishes(labels=(*LABELS, "boat", "cat"))
-    message = refused(tmp_path, wishes, tiny_of(name))
+    import_options = ImportOptions(labels=(*LABELS, "boat", "cat"))
+    message = refused(tmp_path, import_options, tiny_of(name))
     assert "there are 5 labels, but the model scores 3 classes" in message
 
 
 def test_fewer_labels_than_were_found(tmp_path: Path) -> None:
-    message = refused(tmp_path, Wishes(labels=("a", "b")), tiny_of("end_to_end"))
+    message = refused(tmp_path, ImportOptions(labels=("a", "b")), tiny_of("end_to_end"))
     assert "there are 2 labels, but the model found the label 2" in message
 
 
@@ -107,31 +107,33 @@ def test_a_batch_that_is_merged_into_one(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match=r"an output is .* merged into one"):
         import_family([path], tmp_path / "models", NAMED)
-    single = Wishes(labels=LABELS, batch=1)
+    single = ImportOptions(labels=LABELS, batch=1)
     assert import_family([path], tmp_path / "models", single).family.batch_size_fixed == 1
 
 
 def test_sizes_it_does_not_have(tmp_path: Path) -> None:
-    wishes = Wishes(labels=LABELS, sizes_px=((320, 320),))
-    assert "takes 96 x 64 px only" in refused(tmp_path, wishes, tiny_of("yolov8"))
+    import_options = ImportOptions(labels=LABELS, sizes_px=((320, 320),))
+    assert "takes 96 x 64 px only" in refused(tmp_path, import_options, tiny_of("yolov8"))
 
 
 def test_a_size_it_only_says_it_has(tmp_path: Path) -> None:
     # Its rows are those of 96 x 64 px, whatever is put in.
     tiny = tiny_of("yolox", width="w", height="h", metadata={"imgsz": "[64, 96]"})
-    wishes = Wishes(labels=LABELS, sizes_px=((96, 64), (320, 320)))
-    assert "gives other outputs at 320 x 320 px" in refused(tmp_path, wishes, tiny)
+    import_options = ImportOptions(labels=LABELS, sizes_px=((96, 64), (320, 320)))
+    assert "gives other outputs at 320 x 320 px" in refused(tmp_path, import_options, tiny)
 
 
 def test_a_layout_it_has_not(tmp_path: Path) -> None:
-    wishes = Wishes(labels=LABELS, layout=layout("rfdetr"))
-    message = refused(tmp_path, wishes, tiny_of("yolov8"))
+    import_options = ImportOptions(labels=LABELS, layout=layout("rfdetr"))
+    message = refused(tmp_path, import_options, tiny_of("yolov8"))
     assert "has not the outputs of the layout 'rfdetr'; it has output0 [1, 7, 126]" in message
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", ".hidden", "", "CON:", "a" * 65, "a\n", "é"])
 def test_names_that_could_lead_elsewhere(tmp_path: Path, name: str) -> None:
-    assert "a family cannot be called" in refused(tmp_path, Wishes(name=name), tiny_of("yolov8"))
+    assert "a family cannot be called" in refused(
+        tmp_path, ImportOptions(name=name), tiny_of("yolov8")
+    )
 
 
 def test_inputs_nobody_knows(tmp_path: Path) -> None:
@@ -228,8 +230,8 @@ def test_a_classifier_with_free_sides_gets_the_usual_one(tmp_path: Path) -> None
 def test_one_file_with_free_sides_is_several_variants(tmp_path: Path) -> None:
     path = tmp_path / "Street Cam!.onnx"
     path.write_bytes(write(tiny_of("end_to_end", width="w", height="h")))
-    wishes = Wishes(labels=LABELS, sizes_px=((96, 64), (128, 128)), licence="MIT")
-    result = import_family([path], tmp_path / "models", wishes)
+    import_options = ImportOptions(labels=LABELS, sizes_px=((96, 64), (128, 128)), licence="MIT")
+    result = import_family([path], tmp_path / "models", import_options)
     family = result.family
     assert result.folder == tmp_path / "models" / "street-cam"
     assert [v.name for v in family.variants] == ["street-cam-96x64", "street-cam-128"]
@@ -248,7 +250,9 @@ def test_several_files_are_one_family(tmp_path: Path) -> None:
         written(tmp_path, tiny_of("yolov8"), "a.onnx"),
         written(tmp_path, tiny_of("yolov5", batch=1), "b.onnx"),
     ]
-    family = import_family(paths, tmp_path / "models", Wishes(name="both", labels=LABELS)).family
+    family = import_family(
+        paths, tmp_path / "models", ImportOptions(name="both", labels=LABELS)
+    ).family
     assert [v.name for v in family.variants] == ["both-96x64", "both-96x64-2"]
     assert len(family.model_files) == 2
     assert family.batch_size_fixed == 1
@@ -257,7 +261,7 @@ def test_several_files_are_one_family(tmp_path: Path) -> None:
 
 def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     other = tiny_of("yolov8", metadata={"names": "['x', 'y', 'z']"})
-    assert "finds other labels than" in refused(tmp_path, Wishes(), tiny_of("yolov5"), other)
+    assert "finds other labels than" in refused(tmp_path, ImportOptions(), tiny_of("yolov5"), other)
     assert "lays pictures into its input in another way" in refused(
         tmp_path, NAMED, tiny_of("yolov5"), tiny_of("rfdetr")
     )
@@ -270,8 +274,8 @@ def test_a_name_is_given_once(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is a family 'tiny' already"):
         import_family([path], tmp_path / "models", NAMED)
     with pytest.raises(ModelError, match="there is a family 'street' already"):
-        wishes = Wishes(name="street", labels=LABELS)
-        import_family([path], tmp_path / "models", wishes, taken=["street"])
+        import_options = ImportOptions(name="street", labels=LABELS)
+        import_family([path], tmp_path / "models", import_options, taken=["street"])
     assert (tmp_path / "models" / "tiny" / "family.toml").read_bytes() == before
 
 
@@ -294,7 +298,7 @@ def test_cocos_91_columns_are_its_80_labels(tmp_path: Path) -> None:
     values[:, [1, 90]] = -7.0
     values[3, 90], values[4, 1] = 2.0, 1.0
     tiny.outputs[1] = Raw("labels", values, follows)
-    result = import_family([written(tmp_path, tiny)], tmp_path / "models", Wishes())
+    result = import_family([written(tmp_path, tiny)], tmp_path / "models", ImportOptions())
     assert result.family.labels == COCO80
     assert result.candidate.summary().startswith(f"{COCO80[79]} 0.8")
     assert any("91 classes are taken to be COCO's" in remark for remark in result.remarks)
@@ -308,7 +312,7 @@ def test_the_number_of_cocos_classes_tells_two_layouts_apart(
     values = np.full((20, classes), -8.0, np.float32)
     values[0, 3] = 2.0
     tiny.outputs[0] = Raw("logits", values)
-    result = import_family([written(tmp_path, tiny)], tmp_path / "models", Wishes())
+    result = import_family([written(tmp_path, tiny)], tmp_path / "models", ImportOptions())
     assert result.candidate.name == name
     assert result.family.labels == COCO80
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import OnnxExecutor
-from edgebox.inference.importing.importer import Imported, Wishes, import_family
+from edgebox.inference.importing.importer import Imported, ImportOptions, import_family
 from edgebox.inference.importing.layouts import LAYOUTS
 from edgebox.inference.importing.recognition import on_canvas
-from edgebox.media.scene import Scene
+from edgebox.scene.street_camera import Scene
 from edgebox.vision.detections import Detections
 from tests.inference.importing.planted import (
     HEIGHT,
@@ -34,11 +34,11 @@ ALONE = {"rtdetr_imagenet", "hf_deformable"}
 """Layouts that look like another one, which is believed first."""
 
 
-def imported(tmp_path: Path, tiny: Tiny, wishes: Wishes) -> Imported:
+def imported(tmp_path: Path, tiny: Tiny, import_options: ImportOptions) -> Imported:
     """Import a tiny model."""
     file = tmp_path / "tiny.onnx"
     file.write_bytes(write(tiny))
-    return import_family([file], tmp_path / "models", wishes)
+    return import_family([file], tmp_path / "models", import_options)
 
 
 def found_by(result: Imported, pictures: tuple[NDArray[np.uint8], ...]) -> list[Detections]:
@@ -93,7 +93,7 @@ def test_a_detector_finds_what_was_planted(tmp_path: Path, name: str) -> None:
     build, scored = DETECTORS[name]
     tiny = build()
     forced = layout(name) if name in ALONE else None
-    result = imported(tmp_path, tiny, Wishes(labels=LABELS, layout=forced))
+    result = imported(tmp_path, tiny, ImportOptions(labels=LABELS, layout=forced))
     assert result.candidate.name == name
     assert result.family.labels == LABELS
     assert [(v.width_px, v.height_px) for v in result.family.variants] == [(WIDTH, HEIGHT)]
@@ -109,7 +109,7 @@ def test_every_opset_will_do(tmp_path: Path, name: str, opset: int) -> None:
     build, scored = DETECTORS[name]
     tiny = build()
     tiny.opset = opset
-    result = imported(tmp_path, tiny, Wishes(labels=LABELS))
+    result = imported(tmp_path, tiny, ImportOptions(labels=LABELS))
     (found,) = found_by(result, PICTURES[:1])
     assert_found(found, tiny, PICTURES[0], scored)
 
@@ -118,7 +118,7 @@ def test_channels_last_and_halves_are_fed_as_they_want(tmp_path: Path) -> None:
     build, scored = DETECTORS["end_to_end"]
     tiny = build()
     tiny.channels_last = tiny.half = True
-    result = imported(tmp_path, tiny, Wishes(labels=LABELS))
+    result = imported(tmp_path, tiny, ImportOptions(labels=LABELS))
     (found,) = found_by(result, PICTURES[:1])
     own = own_number(tiny.how, on_canvas(PICTURES[0], tiny.how, (WIDTH, HEIGHT)))
     assert sorted(found.labels) == sorted(each.label for each in OBJECTS)
@@ -129,7 +129,7 @@ def test_a_fixed_batch_is_filled(tmp_path: Path) -> None:
     build, scored = DETECTORS["yolov8"]
     tiny = build()
     tiny.batch = 2
-    result = imported(tmp_path, tiny, Wishes(labels=LABELS))
+    result = imported(tmp_path, tiny, ImportOptions(labels=LABELS))
     assert result.family.batch_size_fixed == 2
     assert any("takes batches of 2 only" in remark for remark in result.remarks)
     for found, picture in zip(found_by(result, PICTURES), PICTURES, strict=True):
@@ -144,7 +144,7 @@ def test_a_classifier_names_the_picture(tmp_path: Path, name: str) -> None:
     values = logits if name == "classifier" else shares
     raw = Raw("output", values, follows if name == "classifier" else None)
     tiny = Tiny([raw], layout(name).preprocessing)
-    result = imported(tmp_path, tiny, Wishes())
+    result = imported(tmp_path, tiny, ImportOptions())
     assert result.candidate.name == name
     assert result.family.task == "classify"
     assert result.family.labels[1] == "class 1"
@@ -161,7 +161,7 @@ def test_a_classifier_names_the_picture(tmp_path: Path, name: str) -> None:
 def test_a_classifier_that_is_sure_is_taken(tmp_path: Path, name: str) -> None:
     logits = np.array([-9.0, 9.0], np.float32)
     raw = Raw("output", logits if name == "classifier" else np.exp(logits) / np.exp(logits).sum())
-    result = imported(tmp_path, Tiny([raw], layout(name).preprocessing), Wishes())
+    result = imported(tmp_path, Tiny([raw], layout(name).preprocessing), ImportOptions())
     (found,) = found_by(result, PICTURES[:1])
     assert found.labels.tolist() == [1]
     assert found.scores == pytest.approx([1.0])
@@ -174,7 +174,7 @@ def test_ultralytics_says_of_its_classifiers_how_they_are_fed(tmp_path: Path) ->
     tiny = Tiny(
         [Raw("output0", values)], layout("classifier_ultralytics").preprocessing, metadata=metadata
     )
-    result = imported(tmp_path, tiny, Wishes())
+    result = imported(tmp_path, tiny, ImportOptions())
     assert result.candidate.name == "classifier_ultralytics"
     assert result.family.labels == ("cat", "dog", "cat (2)")
     (found,) = found_by(result, PICTURES[:1])

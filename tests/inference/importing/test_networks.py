@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from edgebox.domain.models import ExecutorId
+from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.importing.folding import fold
-from edgebox.inference.importing.importer import Wishes, import_family
+from edgebox.inference.importing.importer import ImportOptions, import_family
 from edgebox.inference.importing.layouts import Layout, Preprocessing
 from tests.inference.importing.planted import LABELS
 from tests.inference.importing.zoo_of_layouts import layout
@@ -144,8 +144,8 @@ def test_one_file_serves_every_size(
     path = tmp_path / "net.onnx"
     path.write_bytes(network(columns, made, sure))
     sizes = ((128, 128), (160, 128), (192, 192))
-    wishes = Wishes(labels=LABELS, sizes_px=sizes)
-    family = import_family([path], tmp_path / "models", wishes).family
+    import_options = ImportOptions(labels=LABELS, sizes_px=sizes)
+    family = import_family([path], tmp_path / "models", import_options).family
     assert len(family.model_files) == 1
     assert [(v.width_px, v.height_px) for v in family.variants] == list(sizes)
     executor = OnnxExecutor(ExecutorId("cpu/0"), [family], providers="cpu", cpu_threads=1)

@@ -105,7 +105,7 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
       <LatencyBars camera={camera} window_s={window_s} />
       <dl class={styles.linkFigures}>
         <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
-        <div><dt>In bad seconds</dt><dd data-testid="steadiness">{percent(link?.steadiness, 0)}</dd></div>
+        <div><dt>In bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
         <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
         <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
       </dl>

@@ -9,9 +9,9 @@ import { bitrate, milliseconds, UNKNOWN } from '../../format'
 import { type Limit, worth } from '../../limits'
 import { usePolled } from '../../polling'
 
-type Verdict = 'chosen' | 'smaller' | 'shared' | 'alone' | 'not_yet' | 'inaccurate' | 'no_gain' | 'covered'
+type Verdict = 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source'
 
-/** A size, as GET /v1/cameras/{id}/considered has it. */
+/** A size, as GET /v1/cameras/{id}/explanation has it. */
 export interface Option {
   variant: string
   accuracy: number
@@ -36,16 +36,16 @@ const PERIOD_MS = 3_000
 const WORD: Readonly<Record<Verdict, string>> = {
   chosen: 'chosen',
   smaller: 'possible',
-  shared: 'no time',
-  alone: 'out of reach',
+  contended: 'no time',
+  infeasible: 'out of reach',
   not_yet: 'not yet',
   inaccurate: 'not wanted',
   no_gain: 'no gain',
-  covered: 'not needed',
+  exceeds_source: 'not needed',
 }
 
 export function Considered({ camera, connected }: { camera: string; connected: boolean }) {
-  const route = connected ? `v1/cameras/${encodeURIComponent(camera)}/considered` : null
+  const route = connected ? `v1/cameras/${encodeURIComponent(camera)}/explanation` : null
   const { answer, error } = usePolled<Answer>(route, PERIOD_MS)
   return (
     <section class={`${styles.card} card`} aria-labelledby="considered-title" data-testid="considered">

@@ -105,7 +105,7 @@ function radiusOf({ cameras }: Point): number {
 }
 
 function classOf({ variant, cameras }: Point, pointed: string | null): string {
-  return classes(styles.point, cameras > 0 && styles.used, variant.set_aside !== null && styles.setAside, pointed === variant.name && styles.pointed)
+  return classes(styles.point, cameras > 0 && styles.used, variant.dominated !== null && styles.setAside, pointed === variant.name && styles.pointed)
 }
 
 function wordsOf({ variant, times, cameras }: Point): string {

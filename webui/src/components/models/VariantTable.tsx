@@ -34,7 +34,7 @@ export function VariantTable({ list, family, executor, users, pointed, onPoint }
               >
                 <th scope="row">
                   {variant.name} <small class={`${styles.tight} muted`}>{variant.width_px} × {variant.height_px}</small>
-                  {variant.set_aside && <small class={styles.aside}>set aside: {variant.set_aside}</small>}
+                  {variant.dominated && <small class={styles.aside}>set aside: {variant.dominated}</small>}
                 </th>
                 <td class={`figure ${styles.roomy}`}>{variant.width_px} × {variant.height_px}</td>
                 <td class="figure"><Accuracy variant={variant} /></td>
@@ -57,9 +57,9 @@ export function VariantTable({ list, family, executor, users, pointed, onPoint }
 
 const NAMED = 3
 
-function Accuracy({ variant: { accuracy, accuracy_assumed, judgement } }: { variant: Variant }) {
+function Accuracy({ variant: { accuracy, accuracy_assumed, accuracy_report } }: { variant: Variant }) {
   if (accuracy_assumed) return <span class="muted" title={`never measured; taken as ${accuracy.toFixed(3)} to have an order`}>{UNKNOWN} assumed</span>
-  if (!judgement) return <>{accuracy.toFixed(3)}</>
-  const { kind, standard_error, source, pictures } = judgement
+  if (!accuracy_report) return <>{accuracy.toFixed(3)}</>
+  const { kind, standard_error, source, pictures } = accuracy_report
   return <span title={`${kind}, standard error ${standard_error.toFixed(3)}, on ${pictures} pictures of ${source}`}>{accuracy.toFixed(3)} <small class="muted">{kind}</small></span>
 }

@@ -1,0 +1,286 @@
+"""Owns a measurement of accuracy from end to end: pictures, an executor, profiles, what is kept.
+
+The composition root of `edgebox profile FAMILY --dataset` and its like; what figures mean is
+inference/accuracy's. Results go to the database, where `edgebox serve` finds them.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from edgebox.app.executor_setup import open_one
+from edgebox.app.startup import profiles_of
+from edgebox.camera.ui_client import Viewed, next_within, viewing
+from edgebox.config.config_file import Config
+from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName
+from edgebox.domain.picture_size import send_size
+from edgebox.inference.accuracy.coco_files import find_annotations, read_coco
+from edgebox.inference.accuracy.evaluation import Judge, ReferenceModelEvaluator, accuracy_reports
+from edgebox.inference.accuracy.inference_run import (
+    Fetch,
+    Frame,
+    best_batch_sizes,
+    look,
+    look_in_turns,
+)
+from edgebox.inference.accuracy.labelled import Dataset
+from edgebox.inference.accuracy.pruning import PICTURES_MIN
+from edgebox.inference.accuracy.yolo_files import find_yaml, read_yolo
+from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import family_print
+from edgebox.media.jpeg import decode, probe
+from edgebox.media.sources import PICTURE_SUFFIXES, FrameSource, open_source, read_picture
+from edgebox.media.video import VideoFileSource
+from edgebox.storage.database import Storage
+
+FRAMES_DEFAULT = 300
+"""Of a video or a live camera, where no limit is given; a folder is taken whole."""
+LIVE_HZ = 1.0
+"""Frames of a live source closer together than a second show much the same."""
+SILENCE_S = 30.0
+"""Without a frame that is large enough a live camera is given up."""
+_PROBLEMS_NAMED = 3
+_SEED = 0
+
+Progress = Callable[[str, float], None]
+Stopping = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCamera:
+    """A camera of a running box, and how many of its frames are wanted."""
+
+    box: str
+    """Its address, http://host:port."""
+    name: str
+    wanted: int = FRAMES_DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a measurement gave."""
+
+    family: Family
+    judge: Judge
+    interrupted: bool
+    accuracy_reports: dict[VariantName, AccuracyReport]
+    profiles: tuple[LatencyProfile, ...]
+    remarks: tuple[str, ...]
+
+
+def read_dataset(place: Path) -> Dataset:
+    """Read labelled pictures: COCO's annotations, or YOLO's.
+
+    Raises:
+        InvalidInputError: there are none that can be read; the message says what is wrong.
+    """
+    if not place.exists():
+        raise InvalidInputError(f"{place}: no such file or folder")
+    annotations = find_annotations(place)
+    if annotations is not None:
+        return read_coco(annotations, place)
+    yaml = find_yaml(place)
+    if yaml is not None:
+        return read_yolo(yaml)
+    raise InvalidInputError(
+        f"{place}: no annotations here; wanted are COCO's (annotations/*.json, or a .json beside "
+        "the pictures) or YOLO's (data.yaml)"
+    )
+
+
+def frames_judge(family: Family, source: str, limit: int | None) -> ReferenceModelEvaluator:
+    """Return the judge of frames from a folder, a video, or what `edgebox camera` takes.
+
+    Raises:
+        InvalidInputError: there is no such source.
+    """
+    path = Path(source).expanduser()
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURE_SUFFIXES)
+        if not files:
+            raise InvalidInputError(f"{path}: no pictures in this folder (.jpg, .png, .bmp, .webp)")
+        planned = min(limit or len(files), len(files))
+        chosen = random.Random(_SEED).sample(files, planned)
+        fetches: Iterator[Fetch] = (partial(read_picture, file) for file in chosen)
+        return ReferenceModelEvaluator(family, path.resolve().name, fetches, planned)
+    planned = limit or FRAMES_DEFAULT
+    if path.is_file() and path.suffix.lower() not in PICTURE_SUFFIXES:
+        video = VideoFileSource(path, None, loop=False)
+        return ReferenceModelEvaluator(family, path.name, _held(video.sampled(planned)), planned)
+    live = open_source(source, LIVE_HZ, loop=False)
+    return ReferenceModelEvaluator(family, source, _held(_taken(live, planned)), planned)
+
+
+def _taken(source: FrameSource, count: int) -> Iterator[Frame]:
+    """Yield so many frames of a live source, then hang up."""
+    try:
+        yield from islice(source.frames(), count)
+    finally:
+        source.close()
+
+
+def _held(frames: Iterator[Frame]) -> Iterator[Fetch]:
+    """Turn frames that come by themselves into what fetches them."""
+    return (partial(_same, frame) for frame in frames)
+
+
+def _same(frame: Frame) -> Frame:
+    return frame
+
+
+def camera_judge(
+    family: Family, camera: LiveCamera, progress: Progress, stopping: Stopping
+) -> ReferenceModelEvaluator:
+    """Return the judge of frames that a camera sends a box now; takes them first.
+
+    Raises:
+        InvalidInputError: no box, no camera, or its frames are smaller than what is judged.
+    """
+    jpegs = asyncio.run(_collect(family.variants[-1], camera, progress, stopping))
+    fetches = (partial(decode, jpeg) for jpeg in jpegs)
+    return ReferenceModelEvaluator(family, f"camera {camera.name}", fetches, len(jpegs))
+
+
+async def _collect(
+    largest: Variant, camera: LiveCamera, progress: Progress, stopping: Stopping
+) -> list[bytes]:
+    """Take a camera's frames that are whole: as large as the largest variant wants them."""
+    whole: list[bytes] = []
+    small_px = (0, 0)
+    heard_s = time.monotonic()
+    async with viewing(camera.box, camera.name, LIVE_HZ) as frames:
+        while len(whole) < camera.wanted and not stopping():
+            seen = await next_within(frames, SILENCE_S)
+            if seen is None or time.monotonic() - heard_s > SILENCE_S:
+                break
+            if _is_whole(seen, largest):
+                whole.append(seen.jpeg)
+                heard_s = time.monotonic()
+                progress(f"frames of {camera.name}", len(whole) / camera.wanted)
+            else:
+                small_px = probe(seen.jpeg)
+    if not whole and max(small_px):
+        raise InvalidInputError(
+            f"{camera.name} sends {small_px[0]} x {small_px[1]} px at present, less than "
+            f"{largest.name} looks at, so nothing could be told of the larger variants: take its "
+            "frames where they are whole (--frames with a video, a folder or its rtsp address)"
+        )
+    if not whole:
+        raise InvalidInputError(f"{camera.box}: no frame of {camera.name} came")
+    return whole
+
+
+def _is_whole(seen: Viewed, largest: Variant) -> bool:
+    width, height = probe(seen.jpeg)
+    least = send_size(seen.width_px, seen.height_px, largest)
+    return width >= least[0] and height >= least[1]
+
+
+def assess(
+    config: Config,
+    family: Family,
+    judge: Judge,
+    progress: Progress,
+    stopping: Stopping,
+    *,
+    keep_all: bool = False,
+) -> Assessment:
+    """Look at the judge's pictures with every variant; remember the outcome unless interrupted.
+
+    Blocks. Latencies are those the database has for this machine, measured first if it has none.
+
+    Raises:
+        EdgeboxError: the model, the pictures or the database cannot be used.
+    """
+    executor = open_one(config, family, score_floor=judge.score_min)
+    try:
+        profiles = asyncio.run(profiles_of(config, executor, family, progress))
+        interrupted = False
+        if executor.memory_limit_bytes:
+            looking = look_in_turns
+        else:
+            executor.warm([v.name for v in family.variants], family.batch_sizes(1))
+            looking = look
+        for looked in looking(executor, family, best_batch_sizes(profiles), judge.fetches()):
+            judge.take(looked)
+            progress(f"looking with {family.name}", min(1.0, (looked.number + 1) / judge.planned))
+            if stopping():
+                interrupted = looked.number + 1 < judge.planned
+                break
+    finally:
+        executor.close()
+    measured = judge.measured(lambda share: progress("judging", share))
+    took_ns = {p.variant: {p.executor: p.quantile_ns(p.batch_sizes[0], 0.5)} for p in profiles}
+    found = accuracy_reports(
+        judge, family.variants, measured, took_ns, _now_ms(), keep_all=keep_all
+    )
+    if not interrupted:
+        asyncio.run(_remember(config, family, found))
+    remarks = (*judge.remarks, *_problems(judge))
+    return Assessment(family, judge, interrupted, found, tuple(profiles), remarks)
+
+
+async def _remember(
+    config: Config, family: Family, found: dict[VariantName, AccuracyReport]
+) -> None:
+    storage = await Storage.open(config.storage.file)
+    try:
+        storage.save_accuracy_reports(family.name, family.sha256, found)
+    finally:
+        await storage.close()
+
+
+def remembered(
+    config: Config, families: Sequence[Family]
+) -> tuple[list[Family], list[LatencyProfile]]:
+    """Return families as they were judged on this box, and the newest latencies of variants.
+
+    Raises:
+        StorageError: the database cannot be used.
+    """
+    file = config.storage.file
+    if not Path(file).exists():  # nobody who only looks makes a database
+        return list(families), []
+    return asyncio.run(_remembered(file, families))
+
+
+async def _remembered(
+    file: str, families: Sequence[Family]
+) -> tuple[list[Family], list[LatencyProfile]]:
+    storage = await Storage.open(file)
+    try:
+        judged = [
+            each.judged(await storage.load_accuracy_reports(each.name, each.sha256))
+            for each in families
+        ]
+        newest = [
+            found
+            for family in families
+            for found in await storage.load_newest_profiles(family_print(family))
+        ]
+    finally:
+        await storage.close()
+    return judged, newest
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _problems(judge: Judge) -> list[str]:
+    named = [f"not judged: {problem}" for problem in judge.problems[:_PROBLEMS_NAMED]]
+    more = len(judge.problems) - len(named)
+    if more:
+        named.append(f"and {more} more pictures could not be judged")
+    if judge.pictures < PICTURES_MIN:
+        named.append(
+            f"{judge.pictures} pictures say little about others, nor how large the error is; below "
+            f"{PICTURES_MIN} nothing is set aside"
+        )
+    return named

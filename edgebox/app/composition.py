@@ -1,0 +1,475 @@
+"""The composition root: builds every part of a box, starts and stops them in order.
+
+Nothing else wires parts together. Order of a start: database, web server (which says "not ready"),
+models, executors, profiles (from the database, or measured), core and driver; then cameras are
+welcome.
+"""
+
+import asyncio
+import functools
+import gc
+import os
+import random
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from edgebox import __version__
+from edgebox.app.cpu_fallback import StandIns
+from edgebox.app.executor_replacement import Replacements
+from edgebox.app.executor_setup import Opened, open_executors
+from edgebox.app.interference_profiles import Progress
+from edgebox.app.model_jobs import ModelJobs
+from edgebox.app.startup import ModelInventory, load_families, measured
+from edgebox.config.config_file import Config
+from edgebox.domain.errors import (
+    EdgeboxError,
+    InvalidInputError,
+    InvariantViolation,
+    StorageError,
+    WedgedError,
+)
+from edgebox.domain.model_family import Variant, VariantName
+from edgebox.domain.overrides import NOTHING_SET
+from edgebox.domain.requests import CameraId
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import fingerprint, model_print
+from edgebox.link.bandwidth import EstimatorKind
+from edgebox.link.deadlines import written_steps
+from edgebox.link.override_messages import changed
+from edgebox.notifications.dispatcher import NotificationDispatcher
+from edgebox.planning.camera_admission import refusal
+from edgebox.planning.planner import plan
+from edgebox.runtime.box import Admission, Box
+from edgebox.runtime.callbacks import Callbacks
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.decode_queue import THREADS_MIN
+from edgebox.runtime.drift_messages import drift_text
+from edgebox.runtime.driver import Driver
+from edgebox.runtime.garbage import collect_on_request_only
+from edgebox.runtime.history_recorder import Chronicle
+from edgebox.runtime.journal import Journal
+from edgebox.runtime.learned_times_recorder import Remembering
+from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.peers import NAMES_PER_CAMERA
+from edgebox.runtime.preparation import CanvasPool
+from edgebox.runtime.recordings import keep
+from edgebox.runtime.rollup import Rollup
+from edgebox.runtime.viewer_data import BoxEvent
+from edgebox.scheduling.events import (
+    ExecutorStarted,
+    LearningRestored,
+    ReportDrift,
+    VariantsAvailable,
+)
+from edgebox.scheduling.policies import make_policy
+from edgebox.scheduling.scheduler import Scheduler
+from edgebox.storage.database import Storage
+from edgebox.web.feed import Feed
+from edgebox.web.server import Server
+from edgebox.web.state_document import StateCache
+from edgebox.web.web_context import WebContext
+
+_STOP_PATIENCE_S = 3.0
+_COLLECT_MINUTES = 10
+SWITCH_INTERVAL_S = 0.001
+"""How long another Python thread may keep the event loop from running: a fifth of the default."""
+
+
+class App:
+    """One box, from its configuration to its end."""
+
+    def __init__(
+        self, config: Config, *, on_progress: Progress | None = None, journal: Journal | None = None
+    ) -> None:
+        """Nothing is opened before `start`.
+
+        Args:
+            config: what to build.
+            on_progress: told about long work during the start, in any thread.
+            journal: records every decision; a fresh one of a minute if not given.
+
+        Raises:
+            ConfigError: a secret for a destination of events cannot be read.
+        """
+        self.config = config
+        self.lag = LoopLag()
+        self.journal = journal or Journal()
+        self.ready_s: float | None = None
+        """How long the start took."""
+        self.failed = asyncio.Event()
+        """Set when this box cannot go on: stop it, then start another one."""
+        self.failure: EdgeboxError | None = None
+        """Why: the core has contradicted itself, or no executor is left."""
+        self.profiled = False
+        """Whether profiles had to be measured."""
+        self._on_progress = on_progress
+        self._storage: Storage | None = None
+        self._box: Box | None = None
+        self._server: Server | None = None
+        self._driver: Driver | None = None
+        self._outgoing = NotificationDispatcher(config)
+        self._opened = Opened()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._minutes_since_collection = 0
+        self._not_kept = ""
+        """What people were last told of the database."""
+        self._chronicle: Chronicle | None = None
+        self._remembering: Remembering | None = None
+        self._model_jobs: ModelJobs | None = None
+        self._stand_ins: StandIns | None = None
+
+    @property
+    def box(self) -> Box:
+        """The running box."""
+        assert self._box is not None, "the app was not started"
+        return self._box
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        assert self._server is not None, "the app was not started"
+        return self._server.port
+
+    @property
+    def url(self) -> str:
+        """Where the page is, as seen from this machine."""
+        host = self.config.server.host
+        shown = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
+        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+
+    # -- start ------------------------------------------------------------------------------
+
+    async def listen(self) -> None:
+        """Open the database and listen; the page answers from here on, cameras wait for `start`.
+
+        Raises:
+            StorageError: the database cannot be used.
+            EdgeboxError: the port cannot be listened on.
+        """
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        config = self.config
+        storage = await Storage.open(
+            config.storage.file, limits=config.storage.limits(), without_room=True
+        )
+        try:
+            await self._listen(storage)
+        except BaseException:
+            # Also to end: its threads would keep the process from it.
+            await storage.close()
+            raise
+        self.lag.start()
+
+    async def _listen(self, storage: Storage) -> None:
+        config = self.config
+        self._storage = storage
+        self._box = Box(
+            name=config.server.name,
+            version=__version__,
+            cameras_max=config.limits.cameras_max,
+            bandwidth=EstimatorKind(config.planner.bandwidth),
+            on_event=self._store_event,
+            on_camera=self._store_camera,
+            admission=self._admission(),
+        )
+        for known in await storage.cameras():
+            try:
+                self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
+            except InvalidInputError as error:
+                self._box.note("warning", f"what was set for {known.camera} is damaged: {error}")
+        self._tell_not_kept()
+        states = StateCache(self._box, self.lag)
+        self._model_jobs = ModelJobs(config, self._box, storage)
+        feed = Feed(self._box)
+        self._server = Server(
+            WebContext(
+                self._box, config, storage, self.lag, self.journal, states, feed, self._model_jobs
+            )
+        )
+        await self._server.start(config.server.host, config.server.port)
+
+    def _admission(self) -> Admission | None:
+        if self.config.planner.admission != "refuse":
+            return None
+        return functools.partial(refusal, parameters=self.config.planning_parameters())
+
+    async def start(self) -> None:
+        """Do all that `listen` does, then load, profile and warm the models.
+
+        Raises:
+            EdgeboxError: with what a user can do about it.
+        """
+        began_s = time.monotonic()
+        if self._server is None:
+            await self.listen()
+        try:
+            await self._start_models()
+        except BaseException:
+            await self.stop()
+            raise
+        # From now on when nobody is connected, or after ten minutes (`_every_minute`).
+        collect_on_request_only()
+        self.ready_s = time.monotonic() - began_s
+
+    async def _start_models(self) -> None:
+        inference = self.config.inference
+        self.box.not_ready_because = "reading model families"
+        families, problems = await asyncio.to_thread(load_families, inference)
+        families = [await self._judged(family) for family in families]
+        self.box.not_ready_because = "opening executors"
+        self._opened = await asyncio.to_thread(open_executors, self.config, families)
+        assert self._storage is not None
+        found = await measured(
+            inference, self._storage, self._opened.executors, families, self._progress
+        )
+        self._opened.leave_out(found.hung)
+        executors = self._opened.executors
+        left_out = [f"a model family is left out: {problem}" for problem in problems]
+        for text in (*left_out, *self._opened.problems, *found.problems):
+            self.box.note("error", text)
+        self.profiled = found.profiled
+        self.box.offer(found.families, inference.family)
+        driver = self._driver = self._make_driver(found)
+        driver.start()
+        variants = {v.name: v for family in found.families for v in family.offered}
+        driver.feed(VariantsAvailable(tuple(variants.values())))
+        for executor in executors:
+            offered = tuple(p for p in found.profiles[executor.id] if p.variant in variants)
+            driver.feed(ExecutorStarted(executor.id, offered))
+        for limited in found.limits:
+            driver.feed(limited)
+        self.box.attach(
+            driver, {key: {p.variant: p for p in of} for key, of in found.profiles.items()}
+        )
+        assert self._stand_ins is not None
+        for hung in found.hung:
+            self._stand_ins.needed(hung)
+        await self._remember(driver, executors)
+        self._outgoing.start(self.box)
+        self._chronicle = self._begin_chronicle(driver, variants)
+        self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
+
+    def _make_driver(self, found: ModelInventory) -> Driver:
+        """Return a driver of what was found, and have lost executors replaced."""
+        assert self._storage is not None
+        replacements = Replacements(self._opened, found.families, found, lambda: self.box.profiles)
+        self._stand_ins = StandIns(
+            self.box,
+            self._opened.stand_ins,
+            replacements,
+            found.families,
+            prepare=(self.config.inference, self._storage),
+            give_up=self._give_up,
+        )
+        return Driver(
+            Scheduler(
+                self.config.scheduler_parameters(),
+                # Always the same seed: a journal must replay to the same actions.
+                make_policy(self.config.scheduler.batching, random.Random(0)),
+            ),
+            executors=self._opened.executors,
+            variants={v.name: v for family in found.families for v in family.offered},
+            canvases=CanvasPool({family.name: family.input for family in found.families}),
+            decode_threads=_decode_threads(self.config.inference.decode_threads),
+            planner=functools.partial(plan, parameters=self.config.planning_parameters()),
+            tell=Callbacks(
+                advice=self.box.advised,
+                plan=self.box.planned,
+                drift=self._tell_drift,
+                failure=self._fail,
+                give_up=self._stand_ins.give_up,
+                not_opened=self._stand_ins.needed,
+                decoding_hangs=self._give_up_decoding,
+                told=self.box.note,
+            ),
+            opener=replacements.open,
+            loaders=found.loaders,
+            journal=self.journal,
+        )
+
+    async def _remember(self, driver: Driver, executors: Iterable[OnnxExecutor]) -> None:
+        """Tell the core what was learned before this start, and begin to keep what it learns."""
+        assert self._storage is not None
+        families = self.box.families.values()
+        self._remembering = Remembering(
+            self._storage.learned,
+            models={v.name: model_print(family) for family in families for v in family.variants},
+            executors={
+                (executor.id, v.name): fingerprint(executor, family)
+                for family in families
+                for executor in executors
+                for v in family.variants
+            },
+        )
+        try:
+            driver.feed(LearningRestored(await self._remembering.load()))
+        except StorageError as error:
+            self.box.note("warning", f"what was learned before this start is not known: {error}")
+        self._remembering.began(driver.scheduler, driver.clock_ns())
+
+    async def _judged(self, family: Family) -> Family:
+        """Return a family with what was found out about its variants on this box."""
+        assert self._storage is not None
+        return family.judged(await self._storage.load_accuracy_reports(family.name, family.sha256))
+
+    def _begin_chronicle(
+        self, driver: Driver, variants: Mapping[VariantName, Variant]
+    ) -> Chronicle:
+        assert self._storage is not None
+        names_max = NAMES_PER_CAMERA * self.config.limits.cameras_max
+        rollup = Rollup(
+            self.box.metrics,
+            variants,
+            names_max,
+            lambda: self.box.note(
+                "warning",
+                f"more than {names_max} names of cameras in an hour: what further ones do is "
+                "kept only in the history of the whole box",
+            ),
+        )
+        return Chronicle(
+            rollup,
+            self._storage.history,
+            links=self.box.uplinks,
+            on_minute=self._every_minute,
+            wall_ms=_wall_clock_ms,
+            clock_ns=driver.clock_ns,
+        )
+
+    def _tell_drift(self, drift: ReportDrift) -> None:
+        ago_ms = (self.box.driver.clock_ns() - drift.since_ns) / 1e6
+        since = time.strftime("%H:%M", time.localtime((_wall_clock_ms() - ago_ms) / 1e3))
+        self.box.note(*drift_text(drift, since))
+
+    def _progress(self, text: str, share: float) -> None:
+        self.box.not_ready_because = f"{text} ({share:.0%})"
+        if self._on_progress is not None:
+            self._on_progress(text, share)
+
+    # -- while it runs ----------------------------------------------------------------------
+
+    def _store_event(self, event: BoxEvent) -> None:
+        camera = None if event.camera is None else CameraId(event.camera)
+        if self._storage is not None:
+            self._storage.record_event(event.level, event.text, camera)
+
+    def _store_camera(self, record: CameraRecord) -> None:
+        camera = record.asked
+        if self._storage is not None:
+            self._storage.record_camera(
+                camera.id,
+                {
+                    "app": camera.app,
+                    "family": camera.family,
+                    "slo_ms": written_steps(camera.slo_ns, camera.steps),
+                    "rate_hz": camera.rate_hz,
+                    "width_px": camera.width_px,
+                    "height_px": camera.height_px,
+                    "min_accuracy": camera.min_accuracy,
+                    "min_rate_hz": camera.min_rate_hz,
+                    "site": camera.site,
+                    "agent": record.agent,
+                },
+            )
+
+    def _every_minute(self) -> None:
+        self.box.end_minute()
+        if self._remembering is not None and self._driver is not None:
+            self._remembering.keep(self._driver.scheduler, self._driver.clock_ns())
+        self._minutes_since_collection += 1
+        if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
+            gc.collect()
+            self._minutes_since_collection = 0
+        self._tell_not_kept()
+
+    def _tell_not_kept(self) -> None:
+        """Tell people once why the database is not written, and again when it is for another."""
+        assert self._storage is not None
+        why, before = self._storage.last_error, self._not_kept
+        self._not_kept = why
+        if why and why != before:
+            self.box.note("error", f"the database cannot be written ({why}); serving goes on")
+
+    # -- the journal --------------------------------------------------------------------------
+
+    async def write_journal(self) -> Path | None:
+        """Write the journal beside the database and tell people; None: it could not be."""
+        file = self.config.storage.file
+        folder = Path() if file == ":memory:" else Path(file).parent
+        return await keep(self.journal, folder.absolute(), self.box.note)
+
+    def _fail(self, violation: InvariantViolation) -> None:
+        self.box.not_ready_because = str(violation)
+        self._tasks.append(asyncio.create_task(self._end_clearly(violation), name="failure"))
+
+    async def _end_clearly(self, violation: InvariantViolation) -> None:
+        self.box.note("error", f"{violation}; the box stops")
+        path = await self.write_journal()
+        where = f"; the journal is in {path}" if path else ""
+        self.failure = InvariantViolation(
+            f"{violation}{where}. This is a defect of edgebox: please report it with the journal",
+            violation.tail,
+        )
+        self.failed.set()
+
+    def _give_up(self) -> None:
+        self._end_wedged(
+            "no executor is left, and none can be opened in this process: the driver or the "
+            "device hangs, or a model does"
+        )
+
+    def _give_up_decoding(self) -> None:
+        self._end_wedged("no picture can be decoded in this process any more: its threads hang")
+
+    def _end_wedged(self, why: str) -> None:
+        self.failure = WedgedError(f"{why}. What watches over edgebox should start it again")
+        self.box.not_ready_because = str(self.failure)
+        self.box.note("error", f"{self.failure}; the box stops")
+        self.failed.set()
+
+    # -- stop -------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Answer what runs, say goodbye to cameras, and close everything. Idempotent."""
+        if self._box is not None:
+            self._box.not_ready_because = "stopping"
+        if self._model_jobs is not None:
+            await self._model_jobs.jobs.stop()
+            self._model_jobs = None
+        if self._stand_ins is not None:
+            await self._stand_ins.stop()
+            self._stand_ins = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        if self._driver is not None:
+            await self._driver.stop(_STOP_PATIENCE_S)
+            if self._remembering is not None:
+                self._remembering.keep(self._driver.scheduler, self._driver.clock_ns())
+                self._remembering = None
+            self._driver = None
+        if self._server is not None:
+            await self._server.stop()
+        await self._outgoing.stop()
+        if self._chronicle is not None:
+            self._chronicle.close()
+            self._chronicle = None
+        closing = (asyncio.to_thread(executor.close) for executor in self._opened.executors)
+        await asyncio.gather(*closing, return_exceptions=True)
+        self._opened = Opened()
+        self.lag.stop()
+        if self._storage is not None:
+            await self._storage.close()
+            self._storage = None
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _decode_threads(configured: int) -> int:
+    by_cores = min(4, (os.cpu_count() or 1) // 2)
+    return max(THREADS_MIN, configured or by_cores)

@@ -1,0 +1,164 @@
+"""Has an executor on the CPU stand in for one on a GPU that cannot be opened any more.
+
+Where nothing does, and a family is left that nothing runs, it says so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from edgebox.app.executor_replacement import Replacements
+from edgebox.app.executor_setup import open_in_time
+from edgebox.app.startup import measured
+from edgebox.config.config_file import InferenceParameters
+from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.domain.model_family import ExecutorId, FamilyName
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.executor_spec import ExecutorSpec
+from edgebox.inference.family import Family
+from edgebox.runtime.availability import is_wedged
+from edgebox.runtime.box import Box
+from edgebox.scheduling.events import ExecutorStarted
+from edgebox.storage.database import Storage
+
+_log = logging.getLogger(__name__)
+
+
+class StandIns:
+    """Those that stand in, and the one that is being prepared.
+
+    Once it is there it stays until the box ends: a GPU that comes back finds it beside it.
+    """
+
+    def __init__(
+        self,
+        box: Box,
+        specs: Mapping[ExecutorId, ExecutorSpec],
+        replacements: Replacements,
+        families: Sequence[Family],
+        *,
+        prepare: tuple[InferenceParameters, Storage],
+        give_up: Callable[[], None],
+    ) -> None:
+        """Prepare nothing before one is needed.
+
+        Args:
+            box: serves.
+            specs: what stands in for which executor.
+            replacements: is told of those that stand in.
+            families: all that the box serves.
+            prepare: how to measure them, and where times are kept.
+            give_up: ends the box.
+        """
+        self._box = box
+        self._specs = specs
+        self._replacements = replacements
+        self._families = families
+        self._prepare = prepare
+        self._end_box = give_up
+        self._asked: set[ExecutorId] = set()
+        self._told: set[FamilyName] = set()
+        """Families of which people know that nothing runs them any more."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Those that are being prepared."""
+        self._hopeless = False
+        self._stopping = False
+
+    def needed(self, lost: ExecutorId) -> None:
+        """Begin to prepare the one that stands in for an executor, unless it is there already."""
+        spec = self._specs.get(lost)
+        if spec is not None and spec.id not in self._asked:
+            self._asked.add(spec.id)
+            task = asyncio.create_task(self._stand_in(lost, spec), name=f"open-{spec.id}")
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        self._tell_wedged()
+
+    def give_up(self) -> None:
+        """End the box, unless something is about to stand in."""
+        self._hopeless = True
+        self._end_if_hopeless()
+
+    async def stop(self) -> None:
+        """Prepare nothing more."""
+        self._stopping = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._stopping:
+            self._tell_wedged()
+        self._end_if_hopeless()
+
+    def _tell_wedged(self) -> None:
+        """Tell people once of each family that nothing runs any more, while others are served."""
+        executors = self._box.driver.scheduler.supervised
+        if self._tasks or all(of.hopeless for of in executors.values()):
+            return  # what is prepared may run it, or the whole box ends and says so
+        wedged = {
+            family.name
+            for family in self._families
+            if is_wedged(executors, [variant.name for variant in family.offered])
+        }
+        for name in sorted(wedged - self._told):
+            self._box.note(
+                "error",
+                f"{name} cannot run any more in this process: every executor that runs it is "
+                "wedged. Start edgebox again; if that does not help, look at the model and the "
+                "device",
+            )
+        self._told = wedged
+
+    def _end_if_hopeless(self) -> None:
+        if self._hopeless and not self._tasks and not self._stopping:
+            self._end_box()
+
+    async def _stand_in(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
+        self._box.note("warning", f"{spec.id} is being prepared to stand in for {lost}")
+        try:
+            await self._open(lost, spec)
+        except Exception as error:  # whatever it is, a box that nothing serves must end
+            expected = isinstance(error, EdgeboxError)
+            text = str(error) if expected else f"{type(error).__name__}: {error}"
+            if not expected:
+                _log.critical("%s cannot stand in for %s", spec.id, lost, exc_info=error)
+            self._box.note("error", f"{spec.id} cannot stand in for {lost}: {text}")
+
+    async def _open(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
+        inference, storage = self._prepare
+        opening = asyncio.ensure_future(asyncio.to_thread(open_in_time, spec, self._families))
+        try:
+            executor = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_abandon_opened)
+            raise
+        try:
+            found = await measured(
+                inference, storage, [executor], self._families, lambda text, share: None
+            )
+            profiles = found.profiles[executor.id]
+            if not profiles:
+                raise ModelError("; ".join(found.problems) or "nothing runs on it")
+        except BaseException:
+            executor.abandon()
+            raise
+        executor.note = f"stands in for {lost}"
+        self._replacements.add(executor, spec, found)
+        box, driver = self._box, self._box.driver
+        box.profiles = {**box.profiles, executor.id: {p.variant: p for p in profiles}}
+        driver.add(executor, found.loaders.get(executor.id))
+        # From here on the core says whether there is hope.
+        self._hopeless = False
+        served = tuple(p for p in profiles if driver.serves(p.variant))
+        driver.feed(ExecutorStarted(executor.id, served))
+        for limited in found.limits:
+            driver.feed(limited)
+        box.note("warning", f"{executor.id} stands in for {lost}: {executor.device}")
+
+
+def _abandon_opened(opening: asyncio.Future[OnnxExecutor]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().abandon()

@@ -1,0 +1,92 @@
+"""Opens an executor that was lost as it was opened when the box started.
+
+Limits: it does not decide when, nor what stands in for one that cannot be opened any more.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from edgebox.app.executor_setup import Opened
+from edgebox.app.startup import ModelInventory, warm
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.executor_spec import ExecutorSpec, open_executor
+from edgebox.inference.family import Family
+from edgebox.runtime.supervisor import Reopened
+
+Profiles = Callable[[], Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]]
+
+
+class Replacements:
+    """What takes the places of lost executors."""
+
+    def __init__(
+        self, opened: Opened, families: Sequence[Family], found: ModelInventory, profiles: Profiles
+    ) -> None:
+        """Replace none yet.
+
+        Args:
+            opened: the executors; a new one takes its place among them, to be closed with them.
+            families: all that the box serves.
+            found: what it started with.
+            profiles: what executors are lately known to take.
+        """
+        self._opened = opened
+        self._families = families
+        self._loaders = dict(found.loaders)
+        self._limits = {limited.executor: limited for limited in found.limits}
+        self._profiles = profiles
+        self._offered = {variant.name for family in families for variant in family.offered}
+
+    def add(self, executor: OnnxExecutor, spec: ExecutorSpec, found: ModelInventory) -> None:
+        """Take in one more executor that may have to be replaced. To be called on the loop."""
+        self._opened.executors.append(executor)
+        self._opened.specs[executor.id] = spec
+        self._loaders |= found.loaders
+        self._limits |= {limited.executor: limited for limited in found.limits}
+
+    def open(self, lost: ExecutorId) -> Reopened:
+        """Open an executor anew and warm it; blocks, in any thread.
+
+        Raises:
+            ModelError: it cannot be opened, or nothing runs on it.
+        """
+        executor = open_executor(self._opened.specs[lost], self._families)
+        try:
+            reopened = self._warmed(executor)
+        except BaseException:
+            executor.abandon()
+            raise
+        ran = self._profiles()[lost]
+        problems = tuple(
+            f"{family.name} does not run on {lost} any more: {executor.failed[family.name]}"
+            for family in self._families
+            if family.name in executor.failed and any(v.name in ran for v in family.variants)
+        )
+        return replace(reopened, problems=problems, on_use=lambda: self._takes_the_place(executor))
+
+    def _takes_the_place(self, executor: OnnxExecutor) -> None:
+        """Have it closed instead of the one before it. On the loop, as `add`: none gets lost."""
+        executors = self._opened.executors
+        executors[:] = [executor if each.id == executor.id else each for each in executors]
+
+    def _warmed(self, executor: OnnxExecutor) -> Reopened:
+        held = {
+            variant.name
+            for family in self._families
+            if family.name in executor.families
+            for variant in family.variants
+        }
+        profiles = tuple(
+            profile
+            for variant, profile in self._profiles()[executor.id].items()
+            if variant in held & self._offered
+        )
+        limited = self._limits.get(executor.id)
+        if limited is None:
+            warm(executor, profiles)
+            return Reopened(executor, profiles)
+        loader = self._loaders[executor.id].on(executor)
+        for weights in limited.resident:
+            loader.load(weights)
+        return Reopened(executor, profiles, limited, loader)

@@ -1,0 +1,323 @@
+"""Decides which executors a box has, from its configuration and from what its machine has.
+
+Every table of the configuration becomes executors: one for each of its devices and streams. What
+`auto` cannot run on any GPU, because there is none or because a model does not run there, gets an
+executor on the CPU, with the reason. What hangs while it is opened is left behind, and the others
+go on. Blocking: opening takes 0.1 s on a CPU, seconds on a GPU.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from edgebox.config.config_file import Config
+from edgebox.config.executor_section import ExecutorParameters, unknown_families, wrong_families
+from edgebox.domain.errors import ConfigError, ModelError
+from edgebox.domain.model_family import ExecutorId
+from edgebox.inference.executor import (
+    RUN_LIMIT_S,
+    SCORE_FLOOR,
+    HungError,
+    OnnxExecutor,
+    run_limit_s,
+)
+from edgebox.inference.executor_spec import ExecutorSpec, open_executor
+from edgebox.inference.family import Family
+from edgebox.inference.gpus import gpu_names
+from edgebox.inference.machine import allowed_cores
+from edgebox.inference.sessions import Provider, cuda_obstacle
+from edgebox.runtime.threads import within
+
+
+@dataclass(slots=True)
+class Opened:
+    """The executors that are open."""
+
+    executors: list[OnnxExecutor] = field(default_factory=list)
+    specs: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
+    """What each was opened from."""
+    stand_ins: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
+    """What takes over on the CPU when a GPU's executor cannot be opened any more, where the
+    configuration leaves the choice of the device to the box."""
+    problems: list[str] = field(default_factory=list)
+    """What is not where it was to be, and why, for people."""
+    hung: HungError | None = None
+    """What hung while it was opened, the last of it."""
+
+    def leave_out(self, hung: Collection[ExecutorId]) -> None:
+        """Count executors no more that hang and are left behind."""
+        self.executors = [each for each in self.executors if each.id not in hung]
+
+    def close(self) -> None:
+        """Close all; blocks."""
+        for executor in self.executors:
+            executor.close()
+
+
+def open_executors(config: Config, families: Sequence[Family]) -> Opened:
+    """Open every executor that the configuration asks for; blocks.
+
+    Raises:
+        ConfigError: it asks for what this machine has not; the message has all of that.
+        ModelError: an executor that was insisted on has not one family that runs on it.
+        HungError: something hangs, and nothing else can serve the default family.
+    """
+    opened = Opened()
+    names = [family.name for family in families]
+    plan = _Plan(config, names)
+    tables = []
+    try:
+        for number, (table, specs) in enumerate(plan.specs()):
+            opened.problems += unknown_families(table.families, number, names)
+            _open_table(table, specs, plan, families, opened)
+            tables.append((table, specs))
+        _set_stand_ins(tables, plan, opened)
+        held = {name for executor in opened.executors for name in executor.families}
+        if opened.hung is not None and config.inference.family not in held:
+            raise opened.hung
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def open_one(config: Config, family: Family, *, score_floor: float = SCORE_FLOOR) -> OnnxExecutor:
+    """Open the first executor that holds a family, with nothing but that family; blocks.
+
+    Raises:
+        ConfigError: the configuration asks for what this machine has not.
+        ModelError: the family runs on no executor.
+    """
+    plan = _Plan(config)
+    error = ModelError(f"no executor has the family {family.name} ([[executors]])")
+    for table, specs in plan.specs():
+        of = replace(table, families=(family.name,))
+        if table.families and family.name not in table.families:
+            continue
+        spares = plan.on_cpu(of, [family.name]) if _falls_back(table) else []
+        for spec in [*specs, *spares]:
+            try:
+                return open_in_time(spec, [family], score_floor=score_floor)
+            except ModelError as found:
+                error = found
+    raise error
+
+
+def open_in_time(
+    spec: ExecutorSpec, families: Sequence[Family], *, score_floor: float = SCORE_FLOOR
+) -> OnnxExecutor:
+    """Open an executor that was never opened before; each of its files has a limit in time.
+
+    Raises:
+        ModelError: nothing runs on it.
+        HungError: it hangs; should it come back after all, it is left behind.
+    """
+    files = sum(len(family.model_files) for family in families if spec.holds(family.name))
+    limit_s = run_limit_s(builds=spec.provider == "tensorrt") * max(1, files)
+    try:
+        return within(
+            limit_s,
+            lambda: open_executor(spec, families, score_floor=score_floor),
+            f"open-{spec.id}",
+            OnnxExecutor.abandon,
+        )
+    except TimeoutError:
+        raise HungError(
+            f"opening {spec.id} did not come back within {limit_s:.0f} s: the device or its "
+            "driver hangs"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpus:
+    """What CUDA says."""
+
+    count: int = 0
+    obstacle: str = ""
+    """Why none can be used; empty: there may be some."""
+    hung: HungError | None = None
+    """CUDA does not answer."""
+
+
+def _gpus() -> _Gpus:
+    """Ask CUDA, whose driver may hang."""
+
+    def ask() -> _Gpus:
+        count = len(gpu_names())
+        return _Gpus(count, cuda_obstacle())
+
+    try:
+        return within(RUN_LIMIT_S, ask, "look-for-gpus", lambda late: None)
+    except TimeoutError:
+        error = HungError(
+            f"CUDA cannot be used: its driver did not say within {RUN_LIMIT_S:.0f} s which GPUs "
+            "there are"
+        )
+        return _Gpus(0, str(error), error)
+
+
+def _not_here(tables: Sequence[ExecutorParameters], gpus: _Gpus) -> Iterator[str]:
+    """Yield what tables ask for and the machine has not."""
+    allowed = allowed_cores()
+    for number, table in enumerate(tables):
+        kind, _, index = table.device.partition(":")
+        path = f"executors[{number}]"
+        if (kind == "cuda" or index) and gpus.hung is None:
+            if gpus.obstacle:
+                yield f"{path}.device: {gpus.obstacle}"
+            elif int(index or 0) >= gpus.count:
+                count = gpus.count
+                there = f"GPUs 0 to {count - 1}" if count > 1 else f"{count or 'no'} GPU"
+                yield f"{path}.device: there is no GPU {index or 0} ({there})"
+        if table.cores and allowed is None:
+            yield f"{path}.cores: threads cannot be pinned on this system; leave it out"
+        elif missing := sorted(set(table.cores) - (allowed or frozenset())):
+            yield (
+                f"{path}.cores: this process may not use {', '.join(map(str, missing))} "
+                f"(it may use {', '.join(map(str, sorted(allowed or ())))})"
+            )
+
+
+class _Plan:
+    """Gives out names and shares of memory: both are by device, whatever table it is in."""
+
+    def __init__(self, config: Config, families: Sequence[str] | None = None) -> None:
+        """Look at the machine.
+
+        Args:
+            config: of the box.
+            families: all that can be served; None: not known, one of them is asked for.
+
+        Raises:
+            ConfigError: the configuration asks for what it has not.
+        """
+        tables = config.executors or (ExecutorParameters(),)
+        gpus = _gpus() if any(table.device != "cpu" for table in tables) else _Gpus()
+        problems = [*_not_here(tables, gpus)]
+        if families is not None:
+            problems += wrong_families(config.executors, config.inference.family, families)
+        if problems:
+            raise ConfigError("\n".join([f"{config.source}:", *(f"  {p}" for p in problems)]))
+        self._inference = config.inference
+        self._tables = tables
+        self.gpus = gpus
+        """Of the machine, where any were asked for."""
+        self._numbers: Counter[str] = Counter()
+        self._sharing: Counter[str] = Counter()
+        for table in tables:
+            for device in self._devices(table):
+                self._sharing[device] += table.streams
+
+    def specs(self) -> Iterator[tuple[ExecutorParameters, list[ExecutorSpec]]]:
+        """Yield what each table's executors are to be opened from, in the order of the file.
+
+        A table's are numbered when it is its turn, so that what was added for the tables before it
+        on the CPU comes before it.
+        """
+        for table in self._tables:
+            devices = self._devices(table)
+            yield table, [self.spec(table, at) for at in devices for _ in range(table.streams)]
+
+    def on_cpu(self, table: ExecutorParameters, families: Sequence[str]) -> list[ExecutorSpec]:
+        """Return executors for what a table's GPUs cannot run."""
+        self._sharing["cpu"] += table.streams
+        of = replace(table, device="cpu", families=tuple(families))
+        return [self.spec(of, "cpu") for _ in range(table.streams)]
+
+    def spec(self, table: ExecutorParameters, device: str) -> ExecutorSpec:
+        """Return the next executor of a device."""
+        number = self._numbers[device]
+        self._numbers[device] += 1
+        on_gpu = device != "cpu"
+        provider: Provider = "cpu"
+        if on_gpu:
+            provider = "tensorrt" if table.device.startswith("tensorrt") else "cuda"
+        return ExecutorSpec(
+            id=ExecutorId(f"{device}/{number}"),
+            provider=provider,
+            device_index=int(device.partition(":")[2]) if on_gpu else 0,
+            threads=table.threads,
+            cores=table.cores,
+            families=table.families,
+            memory_limit_bytes=self._inference.memory_limit_bytes // self._sharing[device],
+            engine_folder=self._inference.engine_folder,
+        )
+
+    def _devices(self, table: ExecutorParameters) -> list[str]:
+        """Return a table's devices; none where `auto` finds no GPU that can be used."""
+        kind, _, index = table.device.partition(":")
+        if kind == "cpu":
+            return ["cpu"]
+        if self.gpus.obstacle:
+            return []
+        if index:
+            return [f"cuda:{int(index)}"]
+        return [f"cuda:{number}" for number in range(self.gpus.count)]
+
+
+def _open_table(
+    table: ExecutorParameters,
+    specs: Sequence[ExecutorSpec],
+    plan: _Plan,
+    families: Sequence[Family],
+    opened: Opened,
+) -> None:
+    """Open a table's executors, and those on the CPU for what its GPUs cannot run."""
+    falls_back = _falls_back(table)
+    why = (plan.gpus.obstacle or "CUDA finds no GPU") if falls_back and not specs else ""
+    if plan.gpus.hung is not None and not specs:
+        opened.hung = plan.gpus.hung
+        opened.problems.append(f"device = {table.device!r}: {opened.hung}")
+    held: set[str] = set()
+    for spec in specs:
+        try:
+            held |= _open(spec, families, opened)
+        except ModelError as error:
+            hung = isinstance(error, HungError)
+            if not falls_back and not hung:
+                raise ModelError(f"{error} (device = {table.device!r} was asked for)") from error
+            why = why or str(error)
+            opened.problems.append(f"{spec.id} cannot be opened: {error}")
+    wanted = [f.name for f in families if not table.families or f.name in table.families]
+    left = [name for name in wanted if name not in held]
+    if falls_back and left:
+        for spec in plan.on_cpu(table, left):
+            _open(spec, families, opened, note=why or f"no GPU can run {', '.join(left)}")
+
+
+def _set_stand_ins(
+    tables: Sequence[tuple[ExecutorParameters, Sequence[ExecutorSpec]]],
+    plan: _Plan,
+    opened: Opened,
+) -> None:
+    """Name what is to take over from GPUs; last, so that it takes no number of what is there."""
+    for table, specs in tables:
+        on_gpu = [spec.id for spec in specs if spec.id in opened.specs]
+        if _falls_back(table) and on_gpu:
+            (stand_in,) = plan.on_cpu(replace(table, streams=1), table.families)
+            opened.stand_ins |= dict.fromkeys(on_gpu, stand_in)
+
+
+def _falls_back(table: ExecutorParameters) -> bool:
+    return table.device.startswith(("auto", "tensorrt"))
+
+
+def _open(
+    spec: ExecutorSpec, families: Sequence[Family], opened: Opened, note: str = ""
+) -> set[str]:
+    """Open one more executor; return the families that it holds.
+
+    Raises:
+        ModelError: it cannot be opened.
+    """
+    try:
+        executor = open_in_time(spec, families)
+    except HungError as error:
+        opened.hung = error
+        raise
+    executor.note = note or executor.note
+    opened.executors.append(executor)
+    opened.specs[executor.id] = spec
+    for family, failure in executor.failed.items():
+        opened.problems.append(f"{family} does not run on {executor.id}: {failure}")
+    return set(executor.families)

@@ -1,0 +1,340 @@
+"""Owns what people may have done to models while the box runs: measuring, bringing new ones in.
+
+Measuring uses the executors themselves, because their times are what is wanted; so it is done only
+while no camera is connected, and the first one that comes ends it within one batch. Importing runs
+in another process, and what it makes is served from the next start on.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+import threading
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import edgebox
+from edgebox.app.startup import measure
+from edgebox.config.config_file import Config
+from edgebox.domain.errors import EdgeboxError, ModelError
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.inference.executor import BatchResult, Executor, HungError, OnnxExecutor
+from edgebox.inference.family import Family
+from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.importing.folder import unfinished
+from edgebox.inference.tensors import Canvas
+from edgebox.runtime.box import Box
+from edgebox.runtime.job_runner import Finished, Job, Jobs
+from edgebox.scheduling.events import ExecutorHung, ExecutorStarted
+from edgebox.scheduling.supervision import ExecutorState
+from edgebox.storage.database import Storage
+from edgebox.web.web_context import (
+    CamerasConnectedError,
+    FamilyExistsError,
+    ImportRefusedError,
+    MemoryLimitedError,
+    NoImportsError,
+    Upload,
+)
+
+_BESIDE = "edgebox.inference.importing.import_worker"
+_LOOK_S = 0.02
+"""How often a measurement looks for cameras, and for the moment to hand its times over."""
+_IMPORT_S = 900.0
+_END_S = 3.0
+_WRITE_BYTES = 1 << 20
+_LINE_BYTES_MAX = 1 << 20
+
+
+class ModelJobs:
+    """Measures and imports for one box, one job at a time."""
+
+    def __init__(self, config: Config, box: Box, storage: Storage) -> None:
+        """Nothing is done before it is asked for."""
+        self.jobs = Jobs()
+        self._config = config
+        self._box = box
+        self._storage = storage
+
+    # -- measuring --------------------------------------------------------------------------
+
+    def measure(self, family: Family) -> Job:
+        """Begin to measure a family on every executor.
+
+        Raises:
+            BusyError: another job runs.
+            CamerasConnectedError: it would take the executor from cameras.
+            MemoryLimitedError: not all of it is in memory.
+        """
+        if self._config.inference.memory_limit_bytes:
+            raise MemoryLimitedError(
+                "inference.memory_limit_mb is set: stop the box and run `edgebox profile` instead"
+            )
+        self.jobs.check_free()
+        if self._box.connected:
+            raise CamerasConnectedError(
+                f"{self._box.connected} cameras are connected, and measuring would take the "
+                "executor from them; it is possible while none is"
+            )
+        return self.jobs.start("profile", family.name, lambda job: self._measure(family, job))
+
+    async def _measure(self, family: Family, job: Job) -> Finished:
+        executors = [
+            executor
+            for executor in self._box.driver.executors
+            if isinstance(executor, OnnxExecutor) and family.name in executor.families
+        ]
+        found: dict[ExecutorId, list[LatencyProfile]] = {}
+        for done, executor in enumerate(executors):
+
+            def report(text: str, share: float, done: int = done) -> None:
+                job.progress(text, (done + share) / len(executors))
+
+            found[executor.id] = await self._measured(family, executor, report)
+        for executor in executors:
+            self._storage.save_profiles(fingerprint(executor, family), found[executor.id])
+            await self._use(executor.id, found[executor.id])
+        self._box.note("info", f"{family.name} was measured anew; planning uses the new times")
+        return Finished("measured; planning uses the new times")
+
+    async def _measured(
+        self, family: Family, executor: OnnxExecutor, report: Any
+    ) -> list[LatencyProfile]:
+        """Measure in a thread for as long as no camera is connected."""
+        lent, driver = _LentExecutor(executor), self._box.driver
+        inference = self._config.inference
+        thread = asyncio.ensure_future(asyncio.to_thread(measure, inference, lent, family, report))
+        try:
+            while not thread.done():
+                await asyncio.wait((thread,), timeout=_LOOK_S)
+                if self._box.connected:
+                    lent.take_back()
+        finally:
+            lent.take_back()
+        try:
+            return thread.result()
+        except HungError:
+            driver.feed(ExecutorHung(executor.id))
+            raise
+
+    async def _use(self, executor: ExecutorId, found: Sequence[LatencyProfile]) -> None:
+        """Have planning and scheduling count with new times, as soon as the executor rests.
+
+        One that was lost meanwhile is opened with them.
+        """
+        driver = self._box.driver
+        known: dict[VariantName, LatencyProfile] = {**self._box.profiles[executor]}
+        for profile in found:
+            # Measured alone; what the others cost it is as before.
+            before = known.get(profile.variant, profile)
+            known[profile.variant] = replace(profile, interference=before.interference)
+        # To begin anew means that a batch which runs would count as lost.
+        while executor in driver.scheduler.running:  # noqa: ASYNC110 - nobody tells of its end
+            await asyncio.sleep(_LOOK_S)
+        self._box.profiles = {**self._box.profiles, executor: known}
+        if driver.scheduler.supervised[executor].state is ExecutorState.UP:
+            served = tuple(profile for name, profile in known.items() if driver.serves(name))
+            driver.feed(ExecutorStarted(executor, served))
+
+    # -- importing --------------------------------------------------------------------------
+
+    async def import_model(self, upload: Upload) -> Job:
+        """Receive a model file, then begin to import it.
+
+        Raises:
+            EdgeboxError: it was not received, or there is no importing it; nothing is left.
+        """
+        self.jobs.check_free()
+        models = self._config.inference.models_folder
+        if upload.name in self._box.families or (models / upload.name).exists():
+            raise FamilyExistsError(
+                f"there is a family {upload.name!r} already; choose another name"
+            )
+        if importlib.util.find_spec("onnx") is None:
+            raise NoImportsError(
+                "importing needs the onnx package, which belongs to edgebox but is missing here: "
+                "pip install onnx"
+            )
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(unfinished(models))
+            await _received(upload, folder / f"{upload.name}.onnx")
+            held = stack.pop_all()
+
+        async def work(job: Job) -> Finished:
+            with held:
+                return await self._import(upload, folder, job)
+
+        try:
+            return self.jobs.start("import", upload.name, work)
+        except EdgeboxError:
+            held.close()
+            raise
+
+    async def _import(self, upload: Upload, folder: Path, job: Job) -> Finished:
+        order = {
+            "file": f"{upload.name}.onnx",
+            "models": str(self._config.inference.models_folder.absolute()),
+            "name": upload.name,
+            "layout": upload.layout,
+            "licence": upload.licence,
+            "taken": list(self._box.families),
+        }
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", _BESIDE),
+            stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=folder, env=_environment(),
+            limit=_LINE_BYTES_MAX,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(_IMPORT_S):
+                done = await _followed(process, order, job)
+        except TimeoutError:
+            raise ImportRefusedError(
+                f"it was not done after {_IMPORT_S / 60:g} minutes; edgebox models import on the "
+                "box has no such limit"
+            ) from None
+        finally:
+            await _ended(process)
+        text = (
+            f"imported as {upload.name}: {done['layout']}, variants: {done['variants']}; "
+            "served from the box's next start on, which measures it"
+        )
+        self._box.note("info", text)
+        return Finished(text, tuple(done["remarks"]))
+
+
+class _LentExecutor:
+    """An executor that can be taken back: every batch fails then, also the one that runs."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self.id = executor.id
+        self.provider = executor.provider
+        self.device = executor.device
+        self.note = executor.note
+        # Callbacks of a batch that is over already are called at once, in the same thread.
+        self._lock = threading.RLock()
+        self._taken_back = False
+        self._running: Future[BatchResult] | None = None
+        self.cpu_threads = executor.cpu_threads
+        self.cores = executor.cores
+        self.families = executor.families
+
+    def submit(
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+    ) -> Future[BatchResult]:
+        """Run a batch, unless the executor was taken back."""
+        lent: Future[BatchResult] = Future()
+        with self._lock:
+            self._running = lent
+            if not self._taken_back:
+                real = self._executor.submit(variant, canvases, batch_size)
+                real.add_done_callback(lambda done: self._done(done, lent))
+                return lent
+        lent.set_exception(_taken())
+        return lent
+
+    def _done(self, real: Future[BatchResult], lent: Future[BatchResult]) -> None:
+        error = real.exception()
+        with self._lock:
+            if lent.done():
+                return
+            if error is not None:
+                lent.set_exception(error)
+            else:
+                lent.set_result(real.result())
+
+    def take_back(self) -> None:
+        """Have whoever measures end at once, whether its batch comes back or not."""
+        with self._lock:
+            self._taken_back = True
+            running = self._running
+            if running is not None and not running.done():
+                running.set_exception(_taken())
+
+    def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
+        """Run every combination once."""
+        self._executor.warm(variants, batch_sizes)
+
+    def abandon(self) -> None:
+        """Take it back: the executor itself stays open."""
+        self.take_back()
+
+    def close(self) -> None:
+        """Take it back: the executor itself stays open."""
+        self.take_back()
+
+
+def _taken() -> CamerasConnectedError:
+    return CamerasConnectedError("a camera came and has the executor; nothing was changed")
+
+
+async def _received(upload: Upload, path: Path) -> None:
+    """Write an upload to a file.
+
+    Raises:
+        ModelError: there is no room for it.
+    """
+    waiting = bytearray()
+    try:
+        with path.open("xb") as file:
+            async for chunk in upload.chunks:
+                waiting += chunk
+                if len(waiting) >= _WRITE_BYTES:
+                    await asyncio.to_thread(file.write, bytes(waiting))
+                    waiting.clear()
+            await asyncio.to_thread(file.write, bytes(waiting))
+    except OSError as error:
+        raise ModelError(f"the file cannot be kept: {error.strerror}") from None
+
+
+async def _followed(process: Process, order: Mapping[str, object], job: Job) -> dict[str, Any]:
+    """Give a process its order, take note of its progress, return what it says in the end.
+
+    Raises:
+        ImportRefusedError: the file is not taken, or the process ended without a word.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaints = asyncio.ensure_future(process.stderr.read())
+    process.stdin.write(json.dumps(order).encode() + b"\n")
+    with contextlib.suppress(ConnectionError):
+        await process.stdin.drain()
+    async for line in process.stdout:
+        told = json.loads(line)
+        if "refused" in told:
+            raise ImportRefusedError(told["refused"])
+        if "done" in told:
+            done: dict[str, Any] = told["done"]
+            return done
+        job.progress(told["text"], told["share"])
+    last = (await complaints).decode(errors="replace").strip().splitlines()[-1:]
+    raise ImportRefusedError(
+        f"the import ended before its time{': ' if last else ''}{''.join(last)}"
+    )
+
+
+async def _ended(process: Process) -> None:
+    """Make sure that a process is gone."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(_END_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment, in which edgebox is found from any folder."""
+    root = str(Path(edgebox.__file__).resolve().parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

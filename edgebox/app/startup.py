@@ -1,0 +1,492 @@
+"""Decides what a box starts with: which families run where, how fast, and what memory they take.
+
+Profiles come from the database or are measured; sizes in memory are measured at every start where
+there is a limit. Blocking work is done in threads.
+"""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from edgebox.app.executor_setup import Opened, open_executors
+from edgebox.app.interference_profiles import Progress, beside_each_other
+from edgebox.app.weights_loading import WeightsLoader, load_in_time
+from edgebox.config.config_file import Config, InferenceParameters
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import (
+    ExecutorId,
+    LatencyProfile,
+    Variant,
+    VariantName,
+    Weights,
+    WeightsId,
+)
+from edgebox.inference.executor import RUN_LIMIT_S, Executor, HungError, OnnxExecutor
+from edgebox.inference.family import Family, ModelFile
+from edgebox.inference.fingerprint import fingerprint
+from edgebox.inference.profiler import ProfilingLimits, profile
+from edgebox.inference.sessions import CPU
+from edgebox.inference.tensors import Canvas
+from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
+from edgebox.media.typical import typical_canvases
+from edgebox.runtime.threads import within
+from edgebox.scheduling.events import MemoryLimited
+from edgebox.scheduling.weight_placement import Fit, fitting, hold
+from edgebox.storage.database import Storage
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ModelInventory:
+    """What a box starts with."""
+
+    families: list[Family] = field(default_factory=list)
+    profiles: dict[ExecutorId, list[LatencyProfile]] = field(default_factory=dict)
+    limits: list[MemoryLimited] = field(default_factory=list)
+    """Of the executors that do not hold everything; empty: all do."""
+    loaders: dict[ExecutorId, WeightsLoader] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    """What is left out, and why."""
+    profiled: bool = False
+    """Whether profiles had to be measured."""
+    hung: dict[ExecutorId, HungError] = field(default_factory=dict)
+    """Executors that hung meanwhile: they are left behind, and nothing here is about them."""
+
+
+def family_folders(inference: InferenceParameters) -> list[Path]:
+    """Return every folder with a family: bundled, named in the configuration, imported."""
+    named = [Path(folder) for folder in inference.families]
+    return [*bundled_folders(), *named, *imported_folders(inference.models_folder)]
+
+
+def load_families(inference: InferenceParameters) -> tuple[list[Family], list[ModelError]]:
+    """Return the families that can be served, and what is wrong with those that cannot.
+
+    Raises:
+        ModelError: none can, or not the default one.
+        HungError: their files cannot be read: what they are on does not answer.
+    """
+    folders = family_folders(inference)
+    try:
+        zoo = within(
+            RUN_LIMIT_S * len(folders), lambda: load_zoo(folders), "load", lambda late: None
+        )
+    except TimeoutError:
+        names = ", ".join(map(str, folders))
+        raise HungError(f"the files of the model families do not come: {names}") from None
+    problems = list(zoo.problems)
+    if not zoo.families:
+        why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
+        raise ModelError(f"no model family can be served: {why}")
+    zoo.family(inference.family)
+    return list(zoo.families), problems
+
+
+async def measured(
+    inference: InferenceParameters,
+    storage: Storage,
+    executors: Sequence[OnnxExecutor],
+    families: Sequence[Family],
+    on_progress: Progress,
+) -> ModelInventory:
+    """Return the families that run on any executor, their profiles and where these live.
+
+    A family can open and still fail on its first batch: that executor goes without it, and it is
+    left out like a broken file where it runs on no executor. An executor that hangs is left behind.
+
+    Raises:
+        ModelError: the default family fails on every executor, or does not fit the memory limit.
+        HungError: executors hang, and no other one runs the default family.
+    """
+    out = ModelInventory(profiles={executor.id: [] for executor in executors})
+    sizes: dict[ExecutorId, list[Weights]] = {executor.id: [] for executor in executors}
+    # The default family is what must fit first.
+    for family in sorted(families, key=lambda family: family.name != inference.family):
+        failures: list[ModelError] = []
+        for executor in executors:
+            if family.name not in executor.families:
+                continue
+            if executor.id in out.hung:
+                failures.append(out.hung[executor.id])
+                continue
+            stored = await stored_profiles(storage, executor, family, inference.batch_size_max)
+            work = _Work(inference, executor, family, on_progress, stored)
+            try:
+                found, weights = await asyncio.to_thread(work.do)
+            except HungError as error:
+                failures.append(_left_behind(executor, error, out))
+                if family.name != inference.family:
+                    break  # it may be the model: other executors are needed for other families
+            except ModelError as error:
+                failures.append(error)
+                out.problems.append(f"{family.name} does not run on {executor.id}: {error}")
+            else:
+                if not stored:
+                    storage.save_profiles(fingerprint(executor, family), found)
+                    out.profiled = True
+                out.profiles[executor.id] += found
+                sizes[executor.id] += weights
+        _take_in(family, failures, inference, out)
+    executors = [executor for executor in executors if executor.id not in out.hung]
+    if any(executor.memory_limit_bytes for executor in executors):
+        await asyncio.to_thread(_limit, inference, executors, sizes, out)
+    out.profiles, unknown = await beside_each_other(
+        storage,
+        executors,
+        out.families,
+        out.profiles,
+        profile_s=inference.profile_s,
+        on_progress=on_progress,
+    )
+    out.problems += unknown
+    return out
+
+
+def _left_behind(executor: OnnxExecutor, error: HungError, out: ModelInventory) -> HungError:
+    """Wait for an executor no longer, on which nothing else runs any more."""
+    executor.abandon()
+    out.hung[executor.id] = error
+    del out.profiles[executor.id]
+    out.problems.append(f"{executor.id} is left out: {error}")
+    return error
+
+
+def _take_in(
+    family: Family,
+    failures: Sequence[ModelError],
+    inference: InferenceParameters,
+    out: ModelInventory,
+) -> None:
+    """Serve a family that has been measured, and no longer those whose executors have hung.
+
+    Raises:
+        ModelError: it is the default family, and runs on no executor.
+    """
+    run = {profile.variant for of in out.profiles.values() for profile in of}
+    kept = []
+    for each in [*out.families, family]:
+        # One that was served before is not because its executors hang now.
+        why = failures if each is family else list(out.hung.values())
+        if any(variant.name in run for variant in each.variants):
+            kept.append(each)
+        elif each.name == inference.family:
+            raise why[0] if why else ModelError(f"no executor holds {each.name}")
+        elif why:  # else nobody wants it: [[executors]] names others
+            out.problems.append(f"a model family is left out: {why[0]}")
+    out.families = kept
+
+
+async def stored_profiles(
+    storage: Storage, executor: OnnxExecutor, family: Family, batch_size_max: int
+) -> list[LatencyProfile]:
+    """Return a family's profiles from the database; empty: not all of them are there.
+
+    Batch sizes that would not be measured now, above `inference.batch_size_max`, are left out.
+    """
+    size_max = family.batch_sizes(batch_size_max)[-1]
+    names = {variant.name for variant in family.variants}
+    found = [
+        _offered(stored, size_max)
+        for stored in await storage.load_profiles(fingerprint(executor, family))
+        if stored.executor == executor.id and stored.variant in names
+    ]
+    if gone := [stored.variant for stored in found if not stored.quantiles_ns]:
+        _log.warning(
+            "profiles of %s on %s have only batch sizes above inference.batch_size_max and are "
+            "measured again", ", ".join(gone), executor.id,
+        )  # fmt: skip
+        return []
+    return found if {stored.variant for stored in found} == names else []
+
+
+def _offered(stored: LatencyProfile, size_max: int) -> LatencyProfile:
+    """Return a profile without what is above the largest batch size."""
+    rows = {size: ns for size, ns in stored.quantiles_ns.items() if size <= size_max}
+    return replace(stored, quantiles_ns=rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is to be found out about one family on one executor."""
+
+    inference: InferenceParameters
+    executor: OnnxExecutor
+    family: Family
+    on_progress: Progress | None
+    stored: Sequence[LatencyProfile] = ()
+    """Its profiles, where they are known."""
+
+    def do(self) -> tuple[list[LatencyProfile], list[Weights]]:
+        """Return profiles, measured unless stored, and sizes where memory is limited; blocks."""
+        offered = {variant.name for variant in self.family.offered}
+        if not self.executor.memory_limit_bytes:
+            found = list(self.stored) or self.measure()
+            warm(self.executor, [p for p in found if p.variant in offered])
+            return found, []
+        # One file at a time: there may be no room for two.
+        profiles: list[LatencyProfile] = []
+        sizes: list[Weights] = []
+        for file in self.family.model_files:
+            names = variants_of(self.family, file)
+            found = [p for p in self.stored if p.variant in names]
+            needed = not offered.isdisjoint(names)
+            if needed or not found:
+                before = self.executor.memory_used_bytes()
+                load_in_time(self.executor, file.path)
+                found = found or self.measure(file)
+                self.executor.warm_each([(p.variant, p.batch_sizes[-1]) for p in found])
+                size_bytes = _grown(before, self.executor.memory_used_bytes(), file)
+                self.executor.unload(file.path)
+                if needed:
+                    sizes.append(weights_of(self.family, file, size_bytes))
+            profiles += found
+        order = [variant.name for variant in self.family.variants]
+        return sorted(profiles, key=lambda p: order.index(p.variant)), sizes
+
+    def measure(self, file: ModelFile | None = None) -> list[LatencyProfile]:
+        """Measure the family, or one of its files."""
+        return measure(self.inference, self.executor, self.family, self.on_progress, file)
+
+
+def measure(
+    inference: InferenceParameters,
+    executor: Executor,
+    family: Family,
+    on_progress: Progress | None,
+    file: ModelFile | None = None,
+) -> list[LatencyProfile]:
+    """Measure a family, or one of its files, for its part of `inference.profile_s`; blocks."""
+    files = family.model_files
+    number = 0 if file is None else files.index(file)
+    parts = 1 if file is None else len(files)
+
+    def report(share: float) -> None:
+        if on_progress is not None:
+            on_progress(f"measuring {family.name} on {executor.id}", (number + share) / parts)
+
+    names = variants_of(family, file)
+    return profile(
+        executor,
+        [variant for variant in family.variants if variant.name in names],
+        family.batch_sizes(inference.batch_size_max),
+        ProfilingLimits(budget_s=inference.profile_s / parts),
+        report,
+        pictures=functools.partial(_pictures, family),
+        networks=family.files,
+    )
+
+
+def _pictures(family: Family, variant: Variant) -> list[Canvas]:
+    return typical_canvases(
+        variant.width_px, variant.height_px, family.input.fill, family.input.fit
+    )
+
+
+def variants_of(family: Family, file: ModelFile | None) -> list[VariantName]:
+    """Return the variants that run on a file; None: on any."""
+    return [v.name for v in family.variants if file is None or family.files[v.name] == file]
+
+
+def weights_of(family: Family, file: ModelFile, size_bytes: int) -> Weights:
+    """Return a file as the core knows it: only what is offered runs on it, one variant at least."""
+    variants = [v for v in family.offered if family.files[v.name] == file]
+    return Weights(
+        weights_id(family, file),
+        family.name,
+        size_bytes,
+        max(variant.pixels for variant in variants),
+        tuple(variant.name for variant in variants),
+    )
+
+
+def weights_id(family: Family, file: ModelFile) -> WeightsId:
+    """Return the name under which the core knows a file."""
+    return WeightsId(f"{family.name}/{file.path.name}")
+
+
+def _grown(before: int | None, after: int | None, file: ModelFile) -> int:
+    """Return what a session took: what was measured, but never less than its weights."""
+    least = file.path.stat().st_size
+    return least if before is None or after is None else max(least, after - before)
+
+
+def _limit(
+    inference: InferenceParameters,
+    executors: Sequence[OnnxExecutor],
+    sizes: Mapping[ExecutorId, Sequence[Weights]],
+    out: ModelInventory,
+) -> None:
+    """Decide what stays out, and bring in what shall be there at first; blocks.
+
+    Raises:
+        ModelError: the default family has no room on any executor.
+    """
+    kept: set[VariantName] = set()
+    texts: dict[str, None] = {}
+    for executor in executors:
+        fit = fitting(_as_seen(executor, sizes), executor.memory_limit_bytes)
+        if fit.left_out:
+            shares = sum(_device(each) == _device(executor) for each in executors)
+            texts[_left_out_text(inference, fit, shares)] = None
+        kept |= {variant for each in fit.kept for variant in each.variants}
+        _fill(inference, executor, fit, out)
+    default = [v for f in out.families if f.name == inference.family for v in f.variants]
+    if all(variant.name not in kept for variant in default):
+        raise ModelError("; ".join(texts))
+    out.problems += texts
+    # A variant that is not offered has no weights to be kept: it stays, as it is, in its family.
+    offered = {v.name for family in out.families for v in family.offered}
+    gone = offered - kept
+    out.families = [
+        replace(family, variants=tuple(v for v in family.variants if v.name not in gone))
+        for family in out.families
+        if any(variant.name in kept for variant in family.variants)
+    ]
+
+
+def _as_seen(
+    executor: OnnxExecutor, sizes: Mapping[ExecutorId, Sequence[Weights]]
+) -> list[Weights]:
+    """Return an executor's weights, each as large as any executor of its device saw it."""
+    largest: dict[WeightsId, int] = {}
+    for other, of in sizes.items():
+        if other.rpartition("/")[0] == _device(executor):
+            for each in of:
+                largest[each.id] = max(each.size_bytes, largest.get(each.id, 0))
+    return [replace(each, size_bytes=largest[each.id]) for each in sizes[executor.id]]
+
+
+def _device(executor: OnnxExecutor) -> str:
+    return executor.id.rpartition("/")[0]
+
+
+def _fill(
+    inference: InferenceParameters, executor: OnnxExecutor, fit: Fit, out: ModelInventory
+) -> None:
+    """Bring in what an executor shall hold at first."""
+    gone = {variant for each in fit.left_out for variant in each.variants}
+    held = [family for family in out.families if family.name in {each.family for each in fit.kept}]
+    profiles = [
+        p
+        for p in out.profiles[executor.id]
+        if p.variant not in gone and any(p.variant in family.files for family in held)
+    ]
+    out.profiles[executor.id] = profiles
+    first = {each.id: int(each.family == inference.family) for each in fit.kept[:1]}
+    resident = hold(fit.kept, first, (), executor.memory_limit_bytes)
+    files = {weights_id(family, f): f.path for family in held for f in family.model_files}
+    runs = {
+        each.id: _runs(executor, [p for p in profiles if p.variant in each.variants])
+        for each in fit.kept
+    }
+    loader = out.loaders[executor.id] = WeightsLoader(executor, files, runs)
+    for weights in resident:
+        loader.load_in_time(weights)
+    out.limits.append(
+        MemoryLimited(executor.id, executor.memory_limit_bytes, fit.kept, tuple(resident))
+    )
+
+
+def _left_out_text(inference: InferenceParameters, fit: Fit, shares: int) -> str:
+    names = ", ".join(f"{each.id} ({each.size_bytes / 1e6:.0f} MB)" for each in fit.left_out)
+    return (
+        f"inference.memory_limit_mb = {inference.memory_limit_mb:g} leaves out {names}: with "
+        f"{_mb(fit.any_bytes * shares)} each of them could be held beside the smallest of every "
+        f"family, with {_mb(fit.all_bytes * shares)} all at once"
+    )
+
+
+def _mb(size_bytes: int) -> int:
+    return -(-size_bytes // 1_000_000)
+
+
+def warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:
+    """Run what makes no variant slow when it matters; blocks."""
+    executor.warm_each(_runs(executor, profiles))
+
+
+def _runs(
+    executor: OnnxExecutor, profiles: Sequence[LatencyProfile]
+) -> list[tuple[VariantName, int]]:
+    """Return the batches that warm these variants.
+
+    A GPU picks its kernels by shape, so each variant runs in each batch size. On a CPU a session's
+    first run takes memory: the largest variant takes enough for the others.
+    """
+    if executor.provider != CPU:
+        return [(known.variant, size) for known in profiles for size in known.batch_sizes]
+    sizes = {known.variant: known.batch_sizes[0] for known in profiles}
+    return [(name, sizes[name]) for name in executor.largest_of_each_file(sizes)]
+
+
+async def profiles_of(
+    config: Config, executor: OnnxExecutor, family: Family, on_progress: Progress
+) -> list[LatencyProfile]:
+    """Return a family's profiles on an executor, measured and kept now where there are none.
+
+    Raises:
+        EdgeboxError: the model or the database cannot be used.
+    """
+    storage = await Storage.open(config.storage.file)
+    try:
+        found = await stored_profiles(storage, executor, family, config.inference.batch_size_max)
+        if not found:
+            work = _Work(config.inference, executor, family, on_progress)
+            found, _ = await asyncio.to_thread(work.do)
+            storage.save_profiles(fingerprint(executor, family), found)
+        return found
+    finally:
+        await storage.close()
+
+
+async def measure_and_store(
+    config: Config, on_progress: Progress | None = None, families: Sequence[Family] = ()
+) -> list[tuple[Family, OnnxExecutor, list[LatencyProfile]]]:
+    """Measure families on every executor anew and keep the profiles for the next start.
+
+    Args:
+        config: of the box.
+        on_progress: told what is measured, and the share done.
+        families: which; none: all that can be served.
+
+    Raises:
+        EdgeboxError: the models or the database cannot be used.
+    """
+    storage = await Storage.open(config.storage.file)
+    opened = Opened()
+    done = []
+    try:
+        if not families:
+            families, _ = await asyncio.to_thread(load_families, config.inference)
+        opened = await asyncio.to_thread(open_executors, config, families)
+        profiles: dict[ExecutorId, list[LatencyProfile]] = {e.id: [] for e in opened.executors}
+        for executor in opened.executors:
+            for family in families:
+                if family.name not in executor.families:
+                    continue
+                work = _Work(config.inference, executor, family, on_progress)
+                found, _ = await asyncio.to_thread(work.do)
+                storage.save_profiles(fingerprint(executor, family), found)
+                profiles[executor.id] += found
+        profiles, _ = await beside_each_other(
+            storage,
+            opened.executors,
+            families,
+            profiles,
+            profile_s=config.inference.profile_s,
+            on_progress=on_progress,
+            anew=True,
+        )
+        for executor in opened.executors:
+            for family in families:
+                of = [p for p in profiles[executor.id] if p.variant in family.files]
+                if of:
+                    done.append((family, executor, of))
+    finally:
+        await asyncio.to_thread(opened.close)
+        await storage.close()
+    return done

@@ -1,0 +1,106 @@
+"""Client of a box for Python programs: `subscribe` yields what its cameras see.
+
+Connects again whenever the connection breaks. Results that end meanwhile are not sent later: a box
+keeps none.
+"""
+
+import asyncio
+import contextlib
+import random
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any
+
+import aiohttp
+import orjson
+
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.link.backoff import Backoff
+
+_SILENT_S = 45.0
+"""The box sends something every 15 s."""
+_LINE_BYTES_MAX = 1 << 22
+
+
+class SubscriptionRefusedError(EdgeboxError):
+    """The box does not tell what was asked for, and would not if asked again."""
+
+    http_status = 400
+    code = "refused"
+
+
+async def subscribe(
+    server: str,
+    query: Mapping[str, str | list[str]] | None = None,
+    *,
+    on_remark: Callable[[str], None] | None = None,
+) -> AsyncGenerator[dict[str, Any]]:
+    """Yield the messages of /v1/results for ever, over as many connections as it takes.
+
+    Args:
+        server: the box: "http://BOX:8787" (ws:// is understood, too).
+        query: the parameters of /v1/results: which cameras, which classes...
+        on_remark: told in a sentence when a connection fails, and when one works again.
+
+    Raises:
+        InvalidInputError: `server` is no address.
+        SubscriptionRefusedError: the box says that the query is wrong.
+    """
+    remark = on_remark or (lambda text: None)
+    backoff, failed = Backoff(random.Random()), False
+    timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=_SILENT_S)
+    async with aiohttp.ClientSession(timeout=timeout, read_bufsize=_LINE_BYTES_MAX) as client:
+        while True:
+            try:
+                async for message in _connection(client, _address(server), query or {}):
+                    if failed:
+                        remark(f"connected to {server} again")
+                    failed = False
+                    backoff.reset()
+                    yield message
+                why = "the box ended the connection"
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                why = str(error) or "nothing was heard from the box"
+            if not failed:
+                remark(f"{why}; trying again until it works")
+            failed = True
+            await asyncio.sleep(backoff.wait_s())
+
+
+def _address(server: str) -> str:
+    """Return where results are.
+
+    Raises:
+        InvalidInputError: not an address of a server.
+    """
+    if not re.fullmatch(r"(http|ws)s?://[^/?#\s]+(/[^?#\s]*)?", server):
+        raise InvalidInputError(f"--server must be like http://BOX:8787, not {server!r}")
+    return re.sub(r"^ws", "http", server).rstrip("/") + "/v1/results"
+
+
+async def _connection(
+    client: aiohttp.ClientSession, address: str, query: Mapping[str, str | list[str]]
+) -> AsyncGenerator[dict[str, Any]]:
+    """Yield the messages of one connection.
+
+    Raises:
+        SubscriptionRefusedError: the box says that the query is wrong.
+        aiohttp.ClientError, TimeoutError: it cannot be reached now, or no longer.
+    """
+    headers = {"Accept": "text/event-stream"}
+    async with client.get(address, params=query, headers=headers) as response:
+        if 400 <= response.status < 500:
+            raise SubscriptionRefusedError(_said(await response.read()))
+        if response.status != 200:
+            raise aiohttp.ClientPayloadError(_said(await response.read()))
+        async for line in response.content:
+            if line.startswith(b"data: "):
+                message: dict[str, Any] = orjson.loads(line[6:])
+                yield message
+
+
+def _said(body: bytes) -> str:
+    """Return what a box's problem document says, or what else answered there."""
+    with contextlib.suppress(orjson.JSONDecodeError, KeyError, TypeError):
+        return str(orjson.loads(body)["detail"])
+    return f"this is no edgebox, or an old one: it said {body[:80]!r}"

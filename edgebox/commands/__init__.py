@@ -1,0 +1,1 @@
+"""The commands of `edgebox`: thin, each reads flags, calls and prints."""

@@ -1,0 +1,251 @@
+"""Owns the command line of the camera daemon: `edgebox camera SOURCE`. Thin.
+
+Imports neither the server nor onnxruntime: a camera starts quickly and stays small.
+"""
+
+import asyncio
+import math
+import random
+import re
+import socket
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import orjson
+
+from edgebox.camera.accounting import Summary
+from edgebox.camera.daemon import Camera
+from edgebox.camera.records import FrameRecord
+from edgebox.camera.shutdown import on_end_signals
+from edgebox.commands.camera_live import render, show_live, show_plain
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.link.from_camera import SLO_MS
+from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
+from edgebox.media.sources import SCENE_SIZE_PX, open_source
+
+SCENE_SIDE_MAX_PX = 4096
+
+
+def parse_link(text: str) -> BandwidthTrace:
+    """Read `--link`: a rate in Mbit/s, "lte" or "lte:SEED", or a trace file.
+
+    Raises:
+        InvalidInputError: none of these.
+    """
+    made_up = re.fullmatch(r"lte(?::(\d+))?", text)
+    if made_up:
+        return lte_trace(random.Random(int(made_up[1] or 0)))
+    try:
+        mbps = float(text)
+    except ValueError:
+        return _read_trace(text)
+    if not 0 < mbps < float("inf"):
+        raise InvalidInputError(f"--link: a rate must be above 0 Mbit/s, not {text}")
+    return BandwidthTrace.constant(mbps)
+
+
+def _read_trace(text: str) -> BandwidthTrace:
+    try:
+        contents = Path(text).expanduser().read_text("utf-8")
+    except FileNotFoundError:
+        raise InvalidInputError(
+            f"--link {text}: no such file; give a rate in Mbit/s, lte, lte:SEED or a trace file"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"--link {text}: cannot be read: {error}") from None
+    return parse_trace(contents, text)
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Read `--size`: WIDTHxHEIGHT.
+
+    Raises:
+        InvalidInputError: it is not.
+    """
+    sides = re.fullmatch(r"(\d{2,4})x(\d{2,4})", text)
+    size = (int(sides[1]), int(sides[2])) if sides else (0, 0)
+    if not all(64 <= side <= SCENE_SIDE_MAX_PX for side in size):
+        raise InvalidInputError(
+            f"--size must be WIDTHxHEIGHT, each from 64 to {SCENE_SIDE_MAX_PX}, not {text!r}"
+        )
+    return size
+
+
+def parse_slo(text: str) -> float | list[tuple[float, float]]:
+    """Read `--slo-ms`: the first deadline, then others as MS:WORTH, with commas between.
+
+    Raises:
+        InvalidInputError: it is not.
+    """
+    first, *later = text.split(",")
+    try:
+        if not later:
+            return _finite(first)
+        return [(_finite(first), 1.0), *(_later(each) for each in later)]
+    except ValueError:
+        raise InvalidInputError(
+            "--slo-ms must be a deadline in ms like 300, or several with what an answer by the "
+            f"later ones is still worth, like 100,300:0.3, not {text!r}"
+        ) from None
+
+
+def _later(text: str) -> tuple[float, float]:
+    by_ms, colon, worth = text.partition(":")
+    if not colon:
+        raise ValueError
+    return _finite(by_ms), _finite(worth)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+@click.command()
+@click.argument("source")
+@click.option("--server", default="ws://127.0.0.1:8787", show_default=True, help="The box.")
+@click.option("--name", default=None, help="The camera's name at the box.  [default: this host's]")
+@click.option(
+    "--slo-ms",
+    default=f"{SLO_MS:g}",
+    show_default=True,
+    help="Deadline, capture to result. 100,300:0.3: an answer within 300 ms is still worth 0.3.",
+)
+@click.option("--rate-hz", default=10.0, show_default=True, help="Frames per second.")
+@click.option("--size", default="{}x{}".format(*SCENE_SIZE_PX), show_default=True, help="Of scene:")
+@click.option("--link", default=None, help="Shape the uplink: Mbit/s, lte[:SEED] or a trace file.")
+@click.option(
+    "--duration",
+    type=float,
+    default=None,
+    help="Seconds to run, once a box is found.",
+)
+@click.option("--app", default="default", show_default=True, help="Application of the frames.")
+@click.option("--family", default=None, help="Model family.  [default: the box's]")
+@click.option("--min-accuracy", default=0.0, show_default=True, help="Run nothing below it.")
+@click.option(
+    "--min-rate-hz", default=0.0, show_default=True, help="Fewer frames per second are of no use."
+)
+@click.option("--site", default=None, help="Name of the uplink that it shares with other cameras.")
+@click.option("--loop/--no-loop", default=True, show_default=True, help="Start files over.")
+@click.option(
+    "--frames",
+    "frames_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a line of JSON about each frame: how it was sent, and how it ended.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
+def camera(
+    source: str,
+    *,
+    server: str,
+    name: str | None,
+    slo_ms: str,
+    rate_hz: float,
+    size: str,
+    link: str | None,
+    duration: float | None,
+    app: str,
+    family: str | None,
+    min_accuracy: float,
+    min_rate_hz: float,
+    site: str | None,
+    loop: bool,
+    frames_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Stream SOURCE to a box and count what comes back in time.
+
+    SOURCE is scene: or scene:SEED (a made-up street), webcam, /dev/video0, rtsp://...,
+    http(s)://..., a video file, or a folder of pictures.
+    """
+    try:
+        if duration is not None and not duration > 0:
+            raise InvalidInputError(f"--duration must be above 0, not {duration:g}")
+        shaped = parse_link(link) if link is not None else None
+        live = sys.stdout.isatty() and not as_json  # it shows the last remark itself
+        show = show_live if live else None if as_json else show_plain
+        frames = open_source(source, rate_hz, loop=loop, size_px=parse_size(size))
+        with _written_to(frames_file) as on_frame_end:
+            daemon = Camera(
+                frames,
+                server,
+                name=name or _host_name(),
+                slo_ms=parse_slo(slo_ms),
+                rate_hz=rate_hz,
+                app=app,
+                family=family,
+                min_accuracy=min_accuracy,
+                min_rate_hz=min_rate_hz,
+                site=site,
+                link=shaped,
+                on_frame_end=on_frame_end,
+                on_remark=None if live else lambda remark: click.echo(remark, err=True),
+            )
+            summary = asyncio.run(_run(daemon, duration, show))
+    except EdgeboxError as error:
+        click.echo(f"edgebox camera: {error}", err=True)
+        raise SystemExit(1) from None
+    if as_json:
+        click.echo(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        click.echo(render(summary))
+
+
+async def _run(
+    daemon: Camera,
+    duration_s: float | None,
+    show: Callable[[Camera], Coroutine[None, None, None]] | None,
+) -> Summary:
+    on_end_signals(daemon.stop)
+    showing = asyncio.create_task(show(daemon)) if show else None
+    try:
+        return await daemon.run(duration_s)
+    finally:
+        if showing is not None:
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
+
+
+@contextmanager
+def _written_to(path: Path | None) -> Iterator[Callable[[FrameRecord], None] | None]:
+    """Open `--frames` and return what writes a record into it; None: nothing is written.
+
+    Raises:
+        InvalidInputError: it cannot be written.
+    """
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("wb", buffering=0)
+    except OSError as error:
+        raise InvalidInputError(f"--frames {path}: cannot be written: {error.strerror}") from None
+    full = False
+
+    def write(record: FrameRecord) -> None:
+        nonlocal full
+        if full:
+            return
+        try:
+            file.write(orjson.dumps(record.to_json(), option=orjson.OPT_APPEND_NEWLINE))
+        except OSError as error:  # frames matter more than notes of them
+            full = True
+            click.echo(
+                f"edgebox camera: --frames {path}: cannot be written any more: {error.strerror}; "
+                "the camera goes on without",
+                err=True,
+            )
+
+    with file:
+        yield write
+
+
+def _host_name() -> str:
+    """Return this machine's name with what the protocol does not allow replaced."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64] or "camera"

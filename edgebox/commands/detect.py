@@ -1,0 +1,198 @@
+"""`edgebox detect`: a family on pictures, no server needed. Thin: reads, runs, prints, draws.
+
+Imports what a command needs when it runs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edgebox.commands.console import clear_errors, out, print_json
+from edgebox.domain.errors import InvalidInputError, ModelError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from edgebox.inference.executor import OnnxExecutor
+    from edgebox.inference.family import Family
+    from edgebox.vision.detections import Detections
+
+_SCORE_MIN = 0.3
+
+
+@click.command()
+@click.argument("images", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--family", required=True, help="What to run; edgebox models list shows what there is."
+)
+@click.option("--variant", help="Which of its variants.  [default: the largest]")
+@click.option(
+    "--score",
+    "score_min",
+    type=click.FloatRange(0.001, 1),
+    default=_SCORE_MIN,
+    show_default=True,
+    help="Detections below it are left out.",
+)
+@click.option(
+    "--draw",
+    type=click.Path(path_type=Path),
+    help="A picture to be written with the boxes on it; a folder for several.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="EDGEBOX_CONFIG",
+    help="A TOML file, as for serve.  [env: EDGEBOX_CONFIG]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def detect(
+    *,
+    images: tuple[Path, ...],
+    family: str,
+    variant: str | None,
+    score_min: float,
+    draw: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Say what a family finds on IMAGES."""
+    from edgebox.app.executor_setup import open_one
+    from edgebox.app.startup import family_folders
+    from edgebox.config.config_file import load
+    from edgebox.inference.zoo import load_zoo
+
+    with clear_errors("detect"):
+        config = load(config_file)
+        zoo = load_zoo(family_folders(config.inference))
+        try:
+            chosen = zoo.family(family)
+        except ModelError as error:
+            raise ModelError("\n".join([str(error), *map(str, zoo.problems)])) from None
+        targets = draw_targets(images, draw)
+        executor = open_one(config, chosen, score_floor=score_min)
+        try:
+            seen = list(_detected(executor, chosen, variant, images))
+        finally:
+            executor.close()
+        for each, target in zip(seen, targets, strict=True):
+            if target is not None:
+                each.draw(chosen, target)
+    if as_json:
+        print_json(
+            {
+                "family": chosen.name,
+                "variant": seen[0].variant,
+                "provider": executor.provider,
+                "pictures": [each.document(chosen) for each in seen],
+            }
+        )
+        return
+    for each in seen:
+        each.show(chosen)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One picture and what was found on it."""
+
+    path: Path
+    rgb: "NDArray[np.uint8]"
+    variant: str
+    found: "Detections"
+    took_ms: float
+
+    def document(self, family: "Family") -> dict[str, Any]:
+        rows = zip(self.found.boxes, self.found.scores, self.found.labels, strict=True)
+        return {
+            "file": str(self.path),
+            "width_px": self.rgb.shape[1],
+            "height_px": self.rgb.shape[0],
+            "inference_ms": round(self.took_ms, 2),
+            "detections": [
+                {
+                    "label": family.labels[label],
+                    "label_id": int(label),
+                    "score": round(float(score), 4),
+                    "box": [round(float(side), 1) for side in box],
+                }
+                for box, score, label in rows
+            ],
+        }
+
+    def show(self, family: "Family") -> None:
+        height, width = self.rgb.shape[:2]
+        out.print(
+            f"[bold]{self.path.name}[/] {width} x {height} px, {self.variant}, "
+            f"{self.took_ms:.1f} ms: {len(self.found) or 'nothing'} found"
+        )
+        for row in self.document(family)["detections"]:
+            box = "" if family.task == "classify" else f"  at {row['box']}"
+            out.print(f"  {row['score']:.2f} {row['label']}{box}", markup=False)
+
+    def draw(self, family: "Family", target: Path) -> None:
+        from edgebox.media.drawing import draw_boxes, save_picture
+
+        labels = [int(label) for label in self.found.labels]
+        texts = [
+            f"{family.labels[label]} {score:.2f}"
+            for label, score in zip(labels, self.found.scores, strict=True)
+        ]
+        save_picture(draw_boxes(self.rgb, self.found.boxes, texts, labels), target)
+
+
+def draw_targets(images: tuple[Path, ...], draw: Path | None) -> list[Path | None]:
+    """Return where each picture is drawn to.
+
+    Raises:
+        InvalidInputError: several pictures would go into one file, or over one of themselves.
+    """
+    if draw is None:
+        return [None] * len(images)
+    if len(images) == 1 and not draw.is_dir():
+        targets = [draw]
+    else:
+        if not draw.is_dir():
+            raise InvalidInputError(f"{draw}: must be a folder that exists, for several pictures")
+        targets = [draw / f"{image.stem}.png" for image in images]
+        if len(set(targets)) < len(targets):
+            raise InvalidInputError("two pictures have the same name and would be drawn over")
+    here = {image.resolve() for image in images}
+    for target in targets:
+        if target.resolve() in here:
+            raise InvalidInputError(f"{target}: would be drawn over itself; name another file")
+    return list(targets)
+
+
+def _detected(
+    executor: "OnnxExecutor", family: "Family", variant_name: str | None, images: tuple[Path, ...]
+) -> "Iterator[_Seen]":
+    import numpy as np
+
+    from edgebox.domain.model_family import VariantName
+    from edgebox.media.jpeg import lay_into
+    from edgebox.media.sources import read_picture
+    from edgebox.vision.letterbox import Placement
+
+    variant = family.variants[-1]
+    if variant_name is not None:
+        variant = family.variant(VariantName(variant_name))
+    width, height, how = variant.width_px, variant.height_px, family.input
+    batch_size = family.batch_sizes(1)[0]
+    # The first run of a session is not what later ones take.
+    executor.warm([variant.name], [batch_size])
+    for path in images:
+        rgb = read_picture(path)
+        canvas = np.empty((height, width, 3), np.uint8)
+        lay_into(rgb, canvas, how.fill, how.fit)
+        result = executor.submit(variant.name, [canvas], batch_size).result()
+        source = (rgb.shape[1], rgb.shape[0])
+        placed = Placement.on_canvas(*source, width, height, how.fit)
+        found = placed.to_source(result.detections[0], *source)
+        order = np.argsort(-found.scores, kind="stable")
+        yield _Seen(path, rgb, variant.name, found.select(order), result.took_ns / 1e6)

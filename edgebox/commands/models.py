@@ -1,0 +1,403 @@
+"""`edgebox models`: brings model files in, shows what there is. Thin: reads flags, calls, prints.
+
+Imports what a command needs when it runs.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edgebox.commands.console import (
+    clear_errors,
+    err,
+    out,
+    print_json,
+    progress_bar,
+    scatter,
+    table,
+)
+from edgebox.domain.errors import EdgeboxError, ModelError
+
+if TYPE_CHECKING:
+    from edgebox.config.config_file import Config
+    from edgebox.domain.model_family import AccuracyReport, LatencyProfile
+    from edgebox.inference.family import Family
+    from edgebox.inference.importing.importer import Imported
+    from edgebox.inference.importing.layouts import Layout
+    from edgebox.inference.importing.recognition import Candidate
+
+_SIDES_PX = range(16, 4097)
+_QUICK_PROFILE_S = 10.0
+_CONFIG = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="EDGEBOX_CONFIG",
+    help="A TOML file, as for serve.  [env: EDGEBOX_CONFIG]",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@click.group()
+def models() -> None:
+    """Bring models in, and show what there is."""
+
+
+@models.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--name", "--family", "name", help="What the family is called.  [default: the file's]"
+)
+@click.option("--labels", help="A file with a label name per line, or coco80.")
+@click.option("--sizes", help="Input sizes, as 320,640 or 640x384.  [default: 320,416,512,640]")
+@click.option("--layout", help="The layout, where it is not found out; docs/models.md lists them.")
+@click.option("--licence", "--license", "licence", help="The licence.  [default: the file's]")
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 1),
+    help="1: single pictures only, for files whose batch axis cannot be believed.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(["fp32", "fp16"]),
+    default="fp32",
+    show_default=True,
+    help="What it computes in; fp16 is for GPUs, and only taken if it finds the same.",
+)
+@click.option(
+    "--picture",
+    "pictures",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A picture to try it on; may be repeated.  [default: made-up streets]",
+)
+@click.option(
+    "--profile-s",
+    type=click.FloatRange(0, 3600),
+    default=_QUICK_PROFILE_S,
+    show_default=True,
+    help="Seconds it is measured for at the end; 0: not now.",
+)
+@_CONFIG
+@_JSON
+def import_models(
+    *,
+    files: tuple[Path, ...],
+    name: str | None,
+    labels: str | None,
+    sizes: str | None,
+    layout: str | None,
+    licence: str | None,
+    batch: int | None,
+    precision: str,
+    pictures: tuple[Path, ...],
+    profile_s: float,
+    config_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Make a model family of ONNX FILES: recognised, rewritten, compared, measured."""
+    began_s = time.monotonic()
+    with clear_errors("models import"):
+        from edgebox.app.startup import family_folders
+        from edgebox.config.config_file import load
+        from edgebox.inference.zoo import load_zoo
+
+        _insist_on_onnx()
+        from edgebox.inference.importing.importer import ImportOptions, import_family
+        from edgebox.inference.importing.labels import read_labels
+        from edgebox.media.sources import read_picture
+
+        overrides = {"inference.profile_s": profile_s} if profile_s >= 1 else {}
+        config = load(config_file, overrides)
+        import_options = ImportOptions(
+            name=name,
+            labels=None if labels is None else read_labels(labels),
+            sizes_px=None if sizes is None else parse_sizes(sizes),
+            layout=None if layout is None else _layout(layout),
+            licence=" ".join((licence or "").split()) or None,
+            batch=batch,
+            half=precision == "fp16",
+            pictures=tuple(read_picture(path) for path in pictures),
+        )
+        there = load_zoo(family_folders(config.inference)).families
+        with progress_bar(as_json) as progress:
+            imported = import_family(
+                files,
+                config.inference.models_folder,
+                import_options,
+                taken=[family.name for family in there],
+                ask=None if as_json or not sys.stdin.isatty() else _ask,
+                progress=progress,
+            )
+            profiles = _measured(config, imported.family, progress) if profile_s else []
+    took_s = time.monotonic() - began_s
+    if as_json:
+        print_json(_import_document(imported, profiles, took_s))
+    else:
+        _print_import(imported, profiles, took_s)
+
+
+def _insist_on_onnx() -> None:
+    if find_spec("onnx") is None:
+        raise ModelError(
+            "importing needs the onnx package, which belongs to edgebox but is missing here: "
+            "pip install onnx; what is imported is served without it"
+        )
+
+
+def parse_sizes(text: str) -> tuple[tuple[int, int], ...]:
+    """Return widths and heights from a text like "320,640x384".
+
+    Raises:
+        ModelError: it is not such a list.
+    """
+    sizes = []
+    for entry in text.split(","):
+        width, _, height = entry.strip().lower().partition("x")
+        sides = [width, height or width]
+        if not all(side.isdecimal() and int(side) in _SIDES_PX for side in sides):
+            raise ModelError(
+                f"--sizes: {entry.strip()!r} is no size; sizes are {_SIDES_PX[0]} to "
+                f"{_SIDES_PX[-1]} px, as in 320,640 or 640x384"
+            )
+        sizes.append((int(sides[0]), int(sides[1])))
+    return tuple(dict.fromkeys(sizes))
+
+
+def _layout(name: str) -> "Layout":
+    from edgebox.inference.importing.layouts import LAYOUTS, layout_named
+
+    found = layout_named(name)
+    if found is None:
+        known = ", ".join(layout.name for layout in LAYOUTS)
+        raise ModelError(f"--layout: there is no layout {name!r}; there are {known}")
+    return found
+
+
+def _ask(path: Path, possible: "Sequence[Candidate]") -> "Layout | None":
+    """Show what each layout would find, and let a person choose."""
+    err.print(f"The layout of {path.name} is not certain. What each would find:", markup=False)
+    for number, each in enumerate(possible, 1):
+        doubts = f" ({each.objections})" if each.doubts else ""
+        line = f"  {number} {each.name}, {each.match.layout.title}{doubts}: {each.summary()}"
+        err.print(line, markup=False)
+    number = click.prompt("Which (0: none)", type=click.IntRange(0, len(possible)), err=True)
+    return possible[number - 1].match.layout if number else None
+
+
+def _measured(config: "Config", family: "Family", progress: Any) -> "list[LatencyProfile]":
+    from edgebox.app.startup import measure_and_store
+
+    try:
+        measured = asyncio.run(measure_and_store(config, progress, [family]))
+    except EdgeboxError as error:
+        # The family is there and good; serve will measure it where it can.
+        err.print("[yellow]not measured:[/] ", end="")
+        err.print(str(error), markup=False)
+        return []
+    return [profile for _, _, profiles in measured for profile in profiles]
+
+
+def _variant_documents(
+    family: "Family", profiles: "Sequence[LatencyProfile]" = ()
+) -> list[dict[str, Any]]:
+    documents = []
+    for variant in family.variants:
+        document: dict[str, Any] = {
+            "name": variant.name,
+            "width_px": variant.width_px,
+            "height_px": variant.height_px,
+            "file": family.files[variant.name].path.name,
+            "accuracy": (None if variant.name in family.accuracy_assumed else variant.accuracy),
+            "dominated": family.dominated(variant.name),
+            "accuracy_report": _accuracy_report_document(family.accuracy_reports.get(variant.name)),
+        }
+        timed = [profile for profile in profiles if profile.variant == variant.name]
+        if timed:
+            document["p50_ms"] = {
+                str(size): round(timed[0].quantile_ns(size, 0.5) / 1e6, 2)
+                for size in timed[0].batch_sizes
+            }
+        documents.append(document)
+    return documents
+
+
+def _accuracy_report_document(found: "AccuracyReport | None") -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        **found.origin(),
+        **{key: round(value, 4) for key, value in found.details.items()},
+    }
+
+
+def _import_document(
+    imported: "Imported", profiles: "Sequence[LatencyProfile]", took_s: float
+) -> dict[str, Any]:
+    family, layout = imported.family, imported.candidate.match.layout
+    return {
+        "family": family.name,
+        "folder": str(imported.folder),
+        "layout": layout.name,
+        "title": layout.title,
+        "task": family.task,
+        "licence": family.licence,
+        "labels": list(family.labels),
+        "batch_size_fixed": family.batch_size_fixed,
+        "found": imported.candidate.summary(),
+        "compared": imported.compared,
+        "remarks": list(imported.remarks),
+        "variants": _variant_documents(family, profiles),
+        "took_s": round(took_s, 1),
+    }
+
+
+def _print_import(
+    imported: "Imported", profiles: "Sequence[LatencyProfile]", took_s: float
+) -> None:
+    document = _import_document(imported, profiles, took_s)
+    family = imported.family
+    shown = ", ".join(family.labels[:3]) + ("..." if len(family.labels) > 3 else "")
+    for key, text in (
+        ("layout", f"{document['layout']} ({document['title']})"),
+        ("licence", family.licence),
+        ("labels", f"{len(family.labels)}: {shown}"),
+        ("found", str(document["found"])),
+        ("compared", f"{imported.compared} detections agree with the original's"),
+        *(("note", remark) for remark in imported.remarks),
+    ):
+        out.print(f"[bold]{key}[/] ", end="")
+        out.print(text, markup=False, soft_wrap=True)
+    rows = [
+        (
+            str(row["name"]),
+            f"{row['width_px']} x {row['height_px']}",
+            ", ".join(f"{size}: {ms:.1f}" for size, ms in row.get("p50_ms", {}).items()),
+        )
+        for row in document["variants"]
+    ]
+    out.print(table("variants", ("name", "px", "batch: p50 ms"), rows))
+    out.print(f"[green]imported[/] {family.name} in {took_s:.1f} s to ", end="")
+    out.print(str(imported.folder), markup=False, soft_wrap=True)
+    out.print(f"  try it: edgebox detect PICTURE --family {family.name}", markup=False)
+
+
+@models.command("list")
+@_CONFIG
+@_JSON
+def list_models(*, config_file: Path | None, as_json: bool) -> None:
+    """Show the families and variants there are."""
+    from edgebox.app.accuracy_measurement import remembered
+    from edgebox.app.startup import family_folders
+    from edgebox.config.config_file import load
+    from edgebox.inference.zoo import load_zoo
+
+    with clear_errors("models list"):
+        config = load(config_file)
+        zoo = load_zoo(family_folders(config.inference))
+        families, newest = remembered(config, zoo.families)
+    default = config.inference.family
+    documents = [_family_document(family, default, newest) for family in families]
+    if as_json:
+        problems = [str(problem) for problem in zoo.problems]
+        print_json({"families": documents, "problems": problems})
+        return
+    for document in documents:
+        _print_family(document)
+    for problem in zoo.problems:
+        err.print("[yellow]![/] left out: ", end="")
+        err.print(str(problem), markup=False, soft_wrap=True)
+
+
+def _family_document(
+    family: "Family", default: str, newest: "Sequence[LatencyProfile]"
+) -> dict[str, Any]:
+    origin = family.origin
+    return {
+        "name": family.name,
+        "default": family.name == default,
+        "task": family.task,
+        "layout": family.decoder if origin is None else origin.layout,
+        "sources": [] if origin is None else list(origin.sources),
+        "remarks": [] if origin is None else list(origin.remarks),
+        "licence": family.licence,
+        "description": family.description,
+        "labels": list(family.labels),
+        "batch_size_fixed": family.batch_size_fixed,
+        "folder": str(family.model_files[0].path.parent),
+        "keep_all": family.keep_all,
+        "variants": _variant_documents(family, newest),
+    }
+
+
+def _print_family(document: dict[str, Any]) -> None:
+    sources = ", ".join(document["sources"])
+    # Names of files and labels are other people's, and may look like markup.
+    out.print(
+        f"[bold]{document['name']}[/]{' (the default)' if document['default'] else ''}: ", end=""
+    )
+    out.print(f"{document['description']}, {len(document['labels'])} labels", markup=False)
+    out.print(f"  licence {document['licence']}, layout {document['layout']}", markup=False)
+    place = (
+        f"  from {sources}, in {document['folder']}" if sources else f"  in {document['folder']}"
+    )
+    out.print(place, markup=False, soft_wrap=True)
+    _print_variants(document)
+
+
+def _print_variants(document: dict[str, Any]) -> None:
+    """Print a family's variants as a table and, where their times are known, as a plot."""
+    variants = document["variants"]
+    judged = next((row["accuracy_report"] for row in variants if row["accuracy_report"]), None)
+    kind = judged["kind"] if judged else "mAP"
+    rows = [
+        (
+            str(row["name"]),
+            f"{row['width_px']} x {row['height_px']}",
+            _accuracy_cell(row),
+            f"{_single_ms(row):.1f}" if "p50_ms" in row else "",
+            "set aside" if row["dominated"] else "",
+        )
+        for row in variants
+    ]
+    columns = 5 if any(row["dominated"] for row in variants) else 4
+    headings = ("variant", "px", kind, "p50 ms", "note")[:columns]
+    out.print(table("", headings, [row[:columns] for row in rows]))
+    if judged:
+        out.print(
+            f"  {kind} ± two standard errors on {judged['pictures']} pictures of "
+            f"{judged['source']}",
+            markup=False,
+        )
+    for row in variants:
+        if row["dominated"]:
+            offered = ", offered all the same (keep_all)" if document["keep_all"] else ""
+            out.print(f"  {row['name']}: {row['dominated']}{offered}", markup=False)
+    points = [
+        (_single_ms(row), row["accuracy"], "x" if row["dominated"] else "●")
+        for row in variants
+        if "p50_ms" in row and row["accuracy"] is not None
+    ]
+    if len(points) > 1:
+        across = "ms (P50 of one picture), x: set aside" if judged else "ms (P50 of one picture)"
+        out.print("\n".join(f"  {line}" for line in scatter(points, across)), markup=False)
+
+
+def _accuracy_cell(row: dict[str, Any]) -> str:
+    if row["accuracy"] is None:
+        return "not measured"
+    error = (
+        f" ± {2 * row['accuracy_report']['standard_error']:.3f}" if row["accuracy_report"] else ""
+    )
+    return f"{row['accuracy']:.3f}{error}"
+
+
+def _single_ms(row: dict[str, Any]) -> float:
+    """Return what the smallest batch takes."""
+    return float(next(iter(row["p50_ms"].values())))

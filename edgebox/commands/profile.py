@@ -1,0 +1,236 @@
+"""`edgebox profile`: how long variants take on this machine, and how good they are. Thin.
+
+Imports what a command needs when it runs.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edgebox.commands.console import clear_errors, err, out, print_json, progress_bar, table
+from edgebox.domain.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from edgebox.app.accuracy_measurement import Assessment
+    from edgebox.config.config_file import Config
+    from edgebox.inference.accuracy.evaluation import Judge
+    from edgebox.inference.family import Family
+
+_SECONDS = 120.0
+_BOX = "http://127.0.0.1:8787"
+
+
+@click.command()
+@click.argument("family", required=False)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="EDGEBOX_CONFIG",
+    help="A TOML file, as for serve.  [env: EDGEBOX_CONFIG]",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1, 3600),
+    help=f"Times: per family and executor.  [default: {_SECONDS:g}]",
+)
+@click.option(
+    "--dataset",
+    type=click.Path(path_type=Path),
+    help="Accuracy: labelled pictures, a folder with COCO or YOLO annotations, or their file.",
+)
+@click.option("--frames", help="Accuracy without labels: a folder of pictures, a video, rtsp://...")
+@click.option("--from-camera", "camera", help="Accuracy without labels: a camera of a running box.")
+@click.option("--box", default=_BOX, show_default=True, help="That box.")
+@click.option("--limit", type=click.IntRange(1), help="Pictures, at most; the same ones each time.")
+@click.option("--keep-all", is_flag=True, help="Set no variant aside.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def profile(
+    *,
+    family: str | None,
+    config_file: Path | None,
+    seconds: float | None,
+    dataset: Path | None,
+    frames: str | None,
+    camera: str | None,
+    box: str,
+    limit: int | None,
+    keep_all: bool,
+    as_json: bool,
+) -> None:
+    """Measure how long variants take here or, given pictures, how good those of FAMILY are.
+
+    What is found is kept in the database for the next start of the box.
+    """
+    from edgebox.config.config_file import load
+
+    with clear_errors("profile"):
+        sources = [source for source in (dataset, frames, camera) if source is not None]
+        if len(sources) > 1:
+            raise InvalidInputError("give one of --dataset, --frames and --from-camera")
+        config = load(config_file, {} if seconds is None else {"inference.profile_s": seconds})
+        if not sources:
+            thorough = config if seconds else load(config_file, {"inference.profile_s": _SECONDS})
+            _measure_times(thorough, family, as_json)
+            return
+        found = _family(config, family)
+        if found is None:
+            raise InvalidInputError("name the family whose accuracy is to be measured")
+        with progress_bar(as_json) as progress, _interrupts() as stopping:
+            from edgebox.app import accuracy_measurement
+
+            judge: Judge
+            if dataset is not None:
+                from edgebox.inference.accuracy.evaluation import AgainstLabels
+
+                judge = AgainstLabels(accuracy_measurement.read_dataset(dataset), found, limit)
+            elif frames is not None:
+                judge = accuracy_measurement.frames_judge(found, frames, limit)
+            else:
+                wanted = limit or accuracy_measurement.FRAMES_DEFAULT
+                live = accuracy_measurement.LiveCamera(box, camera or "", wanted)
+                judge = accuracy_measurement.camera_judge(found, live, progress, stopping)
+            assessment = accuracy_measurement.assess(
+                config, found, judge, progress, stopping, keep_all=keep_all
+            )
+    kept = not assessment.interrupted and config.storage.file != ":memory:"
+    if as_json:
+        print_json(_document(assessment, kept))
+    else:
+        _print(assessment, kept)
+
+
+def _family(config: "Config", name: str | None) -> "Family | None":
+    from edgebox.app.startup import family_folders
+    from edgebox.inference.zoo import load_zoo
+
+    return None if name is None else load_zoo(family_folders(config.inference)).family(name)
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C end the work in good order, the second at once."""
+    interrupted: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted.append(number)
+        err.print("stopping after the pictures under way; Ctrl-C again stops at once")
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(interrupted)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _document(found: "Assessment", kept: bool) -> dict[str, Any]:
+    judge = found.judge
+    took = {p.variant: p.quantile_ns(p.batch_sizes[0], 0.5) for p in found.profiles}
+    return {
+        "family": found.family.name,
+        "kind": judge.kind,
+        "source": judge.source,
+        "pictures": judge.pictures,
+        "pictures_planned": judge.planned,
+        "interrupted": found.interrupted,
+        "kept": kept,
+        "remarks": list(found.remarks),
+        "variants": [
+            {
+                "name": name,
+                "accuracy": round(each.accuracy, 4),
+                "standard_error": round(each.error, 4),
+                "p50_ms": round(took[name] / 1e6, 2),
+                "dominated": each.dominated,
+                **{key: round(value, 4) for key, value in each.details.items()},
+            }
+            for name, each in found.accuracy_reports.items()
+        ],
+    }
+
+
+def _print(found: "Assessment", kept: bool) -> None:
+    document = _document(found, kept)
+    details = ("mAP50", "mAP75", "small", "medium", "large", "precision", "recall")
+    shown = [key for key in details if any(key in row for row in document["variants"])]
+    rows = [
+        (
+            row["name"],
+            f"{row['accuracy']:.3f} ± {2 * row['standard_error']:.3f}",
+            *(f"{row[key]:.3f}" if key in row else "-" for key in shown),
+            f"{row['p50_ms']:.1f}",
+            "set aside" if row["dominated"] else "",
+        )
+        for row in document["variants"]
+    ]
+    kind = "mAP" if found.judge.kind == "mAP" else f"F1 against {found.family.variants[-1].name}"
+    title = f"{kind} on {document['pictures']} pictures of {document['source']}"
+    out.print(table(title, ("variant", found.judge.kind, *shown, "p50 ms", ""), rows))
+    for row in document["variants"]:
+        if row["dominated"]:
+            out.print(f"{row['name']} is set aside: {row['dominated']}", markup=False)
+    for remark in found.remarks:
+        out.print(f"note: {remark}", markup=False, soft_wrap=True)
+    if found.interrupted:
+        out.print(
+            f"[yellow]interrupted[/]: {document['pictures']} of {document['pictures_planned']} "
+            "pictures; nothing is kept (--limit measures so many and keeps the result)"
+        )
+    elif kept:
+        out.print("kept in the database; edgebox serve goes by it from its next start on")
+
+
+def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
+    from edgebox.app.startup import measure_and_store
+
+    family = _family(config, name)
+    with progress_bar(as_json) as progress:
+        families = () if family is None else (family,)
+        measured = asyncio.run(measure_and_store(config, progress, families))
+    rows: list[dict[str, Any]] = [
+        {
+            "family": family.name,
+            "executor": executor.id,
+            "provider": executor.provider,
+            "variant": found.variant,
+            "batch_size": size,
+            "interference": round(found.interference, 3),
+            "p50_ms": round(found.quantile_ns(size, 0.5) / 1e6, 2),
+            "p90_ms": round(found.quantile_ns(size, 0.9) / 1e6, 2),
+            "p99_ms": round(found.quantile_ns(size, 0.99) / 1e6, 2),
+        }
+        for family, executor, profiles in measured
+        for found in profiles
+        for size in found.batch_sizes
+    ]
+    if as_json:
+        print_json({"profiles": rows})
+        return
+    several = len({row["executor"] for row in rows}) > 1
+    headings: tuple[str, ...] = (
+        "variant", "executor", "batch", "p50 ms", "p90 ms", "p99 ms", "pictures/s",
+    )  # fmt: skip
+    headings += ("per other",) if several else ()
+    cells = [
+        (
+            str(row["variant"]),
+            str(row["executor"]),
+            str(row["batch_size"]),
+            f"{row['p50_ms']:.2f}",
+            f"{row['p90_ms']:.2f}",
+            f"{row['p99_ms']:.2f}",
+            f"{row['batch_size'] / row['p50_ms'] * 1e3:.0f}",
+            *((f"+{row['interference']:.0%}",) if several else ()),
+        )
+        for row in rows
+    ]
+    out.print(table("Execution times, kept in the database", headings, cells))
+    if several:
+        out.print("per other: what each other executor that runs adds to a batch")

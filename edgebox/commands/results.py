@@ -1,0 +1,108 @@
+"""`edgebox results`: what a box's cameras see, line by line."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import click
+import orjson
+
+from edgebox.camera.shutdown import on_end_signals
+from edgebox.client import subscribe
+from edgebox.commands.console import clear_errors
+
+_COLOURS = {"on_time": "green", "late": "yellow", "dropped": "red"}
+_SCORES_SHOWN = 5
+
+
+@click.command()
+@click.option("--server", default="http://127.0.0.1:8787", show_default=True, help="The box.")
+@click.option(
+    "--camera", "cameras", multiple=True, help="A name, or a pattern like 'gate-*'; repeatable."
+)
+@click.option("--class", "classes", multiple=True, help="Only what has this label; repeatable.")
+@click.option("--score-min", type=click.FloatRange(0, 1), help="Only what scores as much.")
+@click.option(
+    "--outcome",
+    "outcomes",
+    multiple=True,
+    type=click.Choice(["on_time", "late", "dropped"]),
+    help="Frames that ended so; repeatable.  [default: on_time, late]",
+)
+@click.option("--max-hz", type=float, help="At most so many results per second and camera.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per message.")
+def results(
+    *,
+    server: str,
+    cameras: tuple[str, ...],
+    classes: tuple[str, ...],
+    score_min: float | None,
+    outcomes: tuple[str, ...],
+    max_hz: float | None,
+    as_json: bool,
+) -> None:
+    """Print what cameras see as it comes from a box, until Ctrl-C.
+
+    With --class or --score-min, frames on which nothing of the kind is found are left out.
+    """
+    query: dict[str, str | list[str]] = {
+        "camera": list(cameras),
+        "class": list(classes),
+        "outcome": list(outcomes),
+    }
+    if score_min is not None:
+        query["score_min"] = f"{score_min:g}"
+    if max_hz is not None:
+        query["max_hz"] = f"{max_hz:g}"
+    if classes or score_min is not None:
+        query["empty"] = "false"
+    with clear_errors("results"):
+        asyncio.run(_print(server, query, as_json))
+
+
+async def _print(server: str, query: Mapping[str, str | list[str]], as_json: bool) -> None:
+    async def work() -> None:
+        async for message in subscribe(server, query, on_remark=_remark):
+            if message["type"] == "subscribed":
+                continue
+            click.echo(orjson.dumps(message).decode() if as_json else line_of(message))
+
+    working = asyncio.create_task(work())
+    on_end_signals(lambda: _cancel(working))
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def _remark(text: str) -> None:
+    click.echo(f"edgebox results: {text}", err=True)
+
+
+def line_of(message: Mapping[str, Any]) -> str:
+    """Return what a person reads of a message."""
+    if message["type"] == "skipped":
+        return click.style(f"{message['count']} results were left out: too slow here", "yellow")
+    at = datetime.fromtimestamp(message["captured_at_ms"] / 1e3)
+    outcome = click.style(message["outcome"], _COLOURS.get(message["outcome"]))
+    head = f"{at:%H:%M:%S}.{at.microsecond // 1000:03} {message['camera']} #{message['frame']}"
+    if message["type"] == "drop":
+        return f"{head} {outcome}: {message['message']}"
+    total_ms = message["timing_ms"]["total"]
+    return f"{head} {outcome} {total_ms:.0f} ms {message['variant']}: {_seen(message)}"
+
+
+def _seen(message: Mapping[str, Any]) -> str:
+    scores: dict[str, list[float]] = {}
+    for found in message["detections"]:
+        scores.setdefault(found["label"], []).append(found["score"])
+    kinds = []
+    for label, of_label in scores.items():
+        best = ", ".join(f"{score:.2f}" for score in of_label[:_SCORES_SHOWN])
+        more = ", ..." if len(of_label) > _SCORES_SHOWN else ""
+        kinds.append(f"{len(of_label)} {label} ({best}{more})")
+    return ", ".join(kinds) or "nothing"

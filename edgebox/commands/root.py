@@ -1,0 +1,357 @@
+"""The `edgebox` command. Thin: reads flags, calls, prints.
+
+Imports what a command needs when it runs, so that a camera never loads the server's libraries.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+from rich.markup import escape
+
+from edgebox import __version__
+from edgebox.commands.console import (
+    HEALTH_STYLES,
+    clear_errors,
+    err,
+    out,
+    print_json,
+    progress_bar,
+    set_up_logging,
+    table,
+)
+from edgebox.commands.detect import detect
+from edgebox.commands.models import models
+from edgebox.commands.plan import plan
+from edgebox.commands.profile import profile
+from edgebox.commands.simulate import simulate
+
+_CONFIG = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="EDGEBOX_CONFIG",
+    help="A TOML file; config.example.toml has every key.  [env: EDGEBOX_CONFIG]",
+)
+_DIFFERENCES_SHOWN = 10
+_STOP_S = 8.0
+"""A box that is told to stop has ended by then: Docker kills it after 10 s."""
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+class _LazyGroup(click.Group):
+    """A group some of whose commands are imported when they are asked for.
+
+    They speak HTTP, and the library for that takes half of a short command's time.
+    """
+
+    _MODULES: ClassVar = {
+        "camera": "edgebox.commands.camera",
+        "results": "edgebox.commands.results",
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._MODULES})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._MODULES and cmd_name not in self.commands:
+            self.add_command(getattr(import_module(self._MODULES[cmd_name]), cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="edgebox")
+def main() -> None:
+    """An edge inference server: every frame is answered within its deadline."""
+
+
+main.add_command(detect)
+main.add_command(models)
+main.add_command(plan)
+main.add_command(profile)
+main.add_command(simulate)
+
+
+@main.command()
+@_CONFIG
+@click.option("--host", help="Address to listen on; 0.0.0.0 lets other machines in.")
+@click.option("--port", type=int, help="Port to listen on; 0 takes any free one.")
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    metavar="NAME",
+    multiple=True,
+    help="A name by which the box is asked for, as box.example.com; several times for several.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="What goes to the log (stderr).",
+)
+@_JSON
+def serve(
+    *,
+    config_file: Path | None,
+    host: str | None,
+    port: int | None,
+    allowed_hosts: tuple[str, ...],
+    log_level: str,
+    as_json: bool,
+) -> None:
+    """Run the box until Ctrl-C.
+
+    With --json, one document is printed once the box is ready. The exit code is 75 when no
+    executor is left and only another start can help.
+    """
+    from edgebox.app.composition import App
+    from edgebox.config.config_file import load
+    from edgebox.runtime.threads import certain_end
+
+    set_up_logging(log_level)
+    overrides = {
+        "server.host": host,
+        "server.port": port,
+        "server.allowed_hosts": allowed_hosts or None,
+    }
+    with certain_end(), clear_errors("serve"), contextlib.ExitStack() as ending:
+        config = load(config_file, {key: v for key, v in overrides.items() if v is not None})
+        with progress_bar(as_json) as progress:
+            app = App(config, on_progress=progress)
+            run_loop(_serve(app, as_json, ending))
+
+
+async def _serve(app: Any, as_json: bool, ending: contextlib.ExitStack) -> None:
+    """Run a box to its end; from where it begins to stop, `ending` bounds how long that takes."""
+    from edgebox.runtime.threads import leave_within
+
+    stopping = stop_on_signals()
+    await app.listen()
+    write_journal_on_signal(app)
+    if not as_json:
+        err.print(f"[bold]edgebox {__version__}[/] starting; the page: [cyan]{app.url}[/]")
+    start = asyncio.create_task(app.start())
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait({start, stop}, return_when="FIRST_COMPLETED")
+    if not start.done():
+        ending.callback(leave_within(_STOP_S, 1).cancel)
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
+    else:
+        start.result()
+        _print_ready(app, as_json)
+        failed = asyncio.create_task(app.failed.wait())
+        await asyncio.wait({stop, failed}, return_when="FIRST_COMPLETED")
+        failed.cancel()
+        status = 1 if app.failure is None else app.failure.exit_code
+        ending.callback(leave_within(_STOP_S, status).cancel)
+    await app.stop()
+    counts = app.box.metrics.total()
+    if not as_json:
+        err.print(
+            f"stopped: {counts.captured} frames captured, {counts.on_time} answered on time, "
+            f"{counts.late} late, {sum(counts.dropped.values())} dropped"
+        )
+    if app.failure is not None:
+        raise app.failure
+
+
+def _print_ready(app: Any, as_json: bool) -> None:
+    from edgebox.inference.doctor import executor_text
+
+    executors = app.box.driver.executors
+    if as_json:
+        print_json(
+            {
+                "url": app.url,
+                "ready_s": round(app.ready_s, 2),
+                "profiled": app.profiled,
+                "executors": [
+                    {
+                        "id": e.id,
+                        "provider": e.provider,
+                        "device": e.device,
+                        "note": e.note,
+                        "threads": e.cpu_threads,
+                        "cores": e.cores,
+                        "families": e.families,
+                    }
+                    for e in executors
+                ],
+                "families": list(app.box.families),
+            }
+        )
+        return
+    err.print(f"[green]ready[/] in {app.ready_s:.1f} s: [cyan]{app.url}[/]")
+    for executor in executors:
+        err.print(
+            f"  {executor.id}: {executor.device} ({executor.provider})"
+            f"{executor_text(executor) if len(executors) > 1 or executor.cores else ''}"
+        )
+        if executor.note:
+            err.print(f"  [yellow]{executor.note}[/]")
+    stream = app.url.replace("http", "ws", 1)
+    err.print(f"  a first camera: edgebox camera scene: --server {stream}")
+    if app.config.server.host == "127.0.0.1":
+        err.print("  only this machine can connect; --host 0.0.0.0 lets others in")
+    err.print("  Ctrl-C stops")
+
+
+@main.command()
+@_CONFIG
+@click.option("--port", type=int, default=None, help="Port of the page.  [default: 8787 or free]")
+@click.option(
+    "--rate-hz",
+    type=click.FloatRange(0, 60, min_open=True),
+    default=8.0,
+    show_default=True,
+    help="Frames per second and camera.",
+)
+@click.option(
+    "--duration", type=click.FloatRange(0, min_open=True), help="Stop after so many seconds."
+)
+@_JSON
+def demo(
+    config_file: Path | None,
+    port: int | None,
+    rate_hz: float,
+    duration: float | None,
+    as_json: bool,
+) -> None:
+    """Run a box and four simulated cameras on this machine, to look at in a browser."""
+    from edgebox.commands.demo import Demo, demo_overrides
+    from edgebox.config.config_file import load
+    from edgebox.runtime.threads import certain_end
+
+    set_up_logging("error")
+    with certain_end(), clear_errors("demo"):
+        config = load(config_file, demo_overrides(port))
+        show = Demo(config, rate_hz=rate_hz, duration_s=duration, quiet=as_json)
+        run_loop(show.run())
+        if as_json:
+            print_json(show.summary())
+        else:
+            show.print_summary()
+
+
+@main.command()
+@_CONFIG
+@_JSON
+def doctor(config_file: Path | None, as_json: bool) -> None:
+    """Say what was found on this machine, what is missing, and how to mend it."""
+    from edgebox.app.executor_setup import open_executors
+    from edgebox.app.startup import family_folders
+    from edgebox.config.config_file import load
+    from edgebox.inference.doctor import Health, examine, to_json
+    from edgebox.web.page import PAGE
+
+    with clear_errors("doctor"):
+        config = load(config_file)
+    findings = examine(
+        families=family_folders(config.inference),
+        opening=lambda families: open_executors(config, families),
+        page_built=(PAGE / "index.html").is_file(),
+        storage_file=config.storage.file,
+        host=config.server.host,
+        port=config.server.port,
+    )
+    failed = any(finding.health is Health.FAIL for finding in findings)
+    if as_json:
+        print_json({"healthy": not failed, "findings": to_json(findings)})
+    else:
+        for finding in findings:
+            mark, colour = HEALTH_STYLES[finding.health]
+            out.print(f"[{colour}]{mark}[/] [bold]{finding.check}[/]: ", end="")
+            out.print(finding.found, markup=False)
+            if finding.mend:
+                out.print(f"  [{colour}]mend:[/] ", end="")
+                out.print(finding.mend, markup=False)
+    raise SystemExit(1 if failed else 0)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--request", type=int, help="Tell the story of this request.")
+@click.option("--camera", "camera_name", help="Tell the story of this camera.")
+@_JSON
+def replay(file: Path, request: int | None, camera_name: str | None, as_json: bool) -> None:
+    """Repeat every decision of a journal and say whether it came out the same.
+
+    A box writes its journal on SIGUSR1 and on a defect, and gives it away at /v1/journal. The
+    exit code is 1 when a decision came out differently.
+    """
+    from edgebox.runtime.replay import replay_file, to_json
+
+    with clear_errors("replay"):
+        told = replay_file(file, request, camera_name)
+    if as_json:
+        print_json(to_json(told))
+    else:
+        _print_replay(told)
+    raise SystemExit(1 if told.replay.differing else 0)
+
+
+def _print_replay(told: Any) -> None:
+    replayed, header = told.replay, told.header
+    out.print(
+        f"{replayed.entries} calls in {(replayed.ended_ns - replayed.began_ns) / 1e9:.1f} s of "
+        f"edgebox {header.edgebox}, policy {header.policy}: {len(replayed.requests)} requests",
+        soft_wrap=True,
+    )
+    for title, counts in (
+        ("What the scheduler was told", replayed.events),
+        ("What it ordered", replayed.actions),
+        ("How requests ended", replayed.endings),
+    ):
+        if counts:
+            cells = [(name, str(count)) for name, count in counts.most_common()]
+            out.print(table(title, ("", "times"), cells))
+    for story in told.stories:
+        out.print(f"[bold]{story[0]}[/]", *map(escape, story[1:]), sep="\n  ", soft_wrap=True)
+    if replayed.differing:
+        out.print(f"[red]✗[/] {replayed.differing} calls gave other orders than were recorded:")
+        for difference in replayed.differences[:_DIFFERENCES_SHOWN]:
+            out.print(difference, markup=False, soft_wrap=True)
+    else:
+        out.print("[green]✓[/] every order came out as it was recorded")
+
+
+def write_journal_on_signal(app: Any) -> None:
+    """Write the journal of a box to a file whenever SIGUSR1 comes."""
+    written: set[asyncio.Task[Any]] = set()
+
+    def write() -> None:
+        task = asyncio.create_task(app.write_journal())
+        written.add(task)
+        task.add_done_callback(written.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, write)
+
+
+def stop_on_signals() -> asyncio.Event:
+    """Return an event that the first SIGINT or SIGTERM sets."""
+    stopping = asyncio.Event()
+    from edgebox.camera.shutdown import on_end_signals
+
+    on_end_signals(stopping.set)
+    return stopping
+
+
+def run_loop(work: Any) -> Any:
+    """Run a coroutine on a new event loop: uvloop's, or asyncio's own where uvloop is missing."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)

@@ -1,0 +1,16 @@
+"""`edgebox simulate`: the box under virtual time. Owns the group of its commands."""
+
+import click
+
+from edgebox.commands.simulate_batching import batching, make_workload_command
+from edgebox.commands.simulate_cameras import cameras
+
+
+@click.group()
+def simulate() -> None:
+    """Try scheduling policies and adaptation under virtual time."""
+
+
+simulate.add_command(batching)
+simulate.add_command(cameras)
+simulate.add_command(make_workload_command)

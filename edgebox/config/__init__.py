@@ -1,0 +1,1 @@
+"""The configuration file: TOML in, typed parameters out, all errors at once."""

@@ -1,0 +1,500 @@
+"""Decides what the configuration file means: TOML in, typed parameters out, all errors at once.
+
+Every key is declared once, with its default, range and explanation; the example file and the
+reference in docs/ are tested against these declarations.
+"""
+
+import difflib
+import itertools
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from edgebox.config.executor_section import MOVED, ExecutorParameters
+from edgebox.config.executor_section import contradictions as executor_contradictions
+from edgebox.config.host_names import wrong_hosts
+from edgebox.config.keys import Secret, as_toml, converted, expected, repeated
+from edgebox.config.keys import key as _key
+from edgebox.config.notification_sections import (
+    PATHS,
+    DetectionParameters,
+    EventParameters,
+    MqttParameters,
+    WebhookParameters,
+    contradictions,
+)
+from edgebox.domain.errors import ConfigError
+from edgebox.link.bandwidth import EstimatorKind
+from edgebox.planning.planner_parameters import PlanningParameters
+from edgebox.scheduling.policies import POLICIES
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.storage.retention import Limits
+
+_PLANNING = PlanningParameters()
+_UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
+
+
+def _data_folder() -> Path:
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data).expanduser() / "edgebox"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerParameters:
+    """Where the box listens."""
+
+    host: str = _key(
+        "127.0.0.1",
+        "Address to listen on; 0.0.0.0 lets other machines in (there is no login: trusted "
+        "networks only)",
+    )
+    port: int = _key(8787, "Port to listen on; 0 takes any free one", low=0, high=65535)
+    allowed_hosts: tuple[str, ...] = _key(
+        (),
+        "Names by which the box may be asked for, beside its IP addresses, localhost and this "
+        "machine's own names; .example.com is all names below, too. Empty: where other machines "
+        "are let in, also names of one part and those ending in .local, .lan, .home, .internal or "
+        ".home.arpa",
+    )
+    trusted_proxies: tuple[str, ...] = _key(
+        (), "Addresses or networks of reverse proxies whose X-Forwarded-Host is believed"
+    )
+    name: str = _key("edgebox", "What the page calls this box")
+    admin: bool = _key(
+        False,
+        "Whether anybody who reaches the port may import models and start profile runs, on the "
+        "page and by program",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitParameters:
+    """What the box accepts."""
+
+    frame_bytes_max: int = _key(8 << 20, "Bytes of one frame's JPEG", low=1024, high=64 << 20)
+    model_bytes_max: int = _key(
+        512 << 20, "Bytes of a model file imported over HTTP", low=1024, high=512 << 20
+    )
+    cameras_max: int = _key(64, "Cameras connected at once", low=1, high=10_000)
+    unacknowledged_max: int = _key(
+        2, "Frames a camera may send ahead of their acks", low=1, high=64
+    )
+    pending_per_camera_max: int = _key(
+        8, "Frames of one camera that may wait at the box; the newest win", low=1, high=1000
+    )
+    pending_max: int = _key(256, "Frames of all cameras that may wait", low=1, high=100_000)
+    silent_s: float = _key(
+        30.0, "Seconds without any message after which a camera is disconnected", low=1, high=3600
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StorageParameters:
+    """Where profiles, metrics and events are kept."""
+
+    path: str = _key(
+        "",
+        "The database file, relative to this file; empty: edgebox/edgebox.sqlite3 in "
+        '$XDG_DATA_HOME or ~/.local/share; ":memory:" keeps nothing',
+        may_be_empty=True,
+    )
+    size_max_mb: int = _key(
+        512,
+        "Megabytes of the file; beyond that the oldest minutes go first, then the oldest hours",
+        low=32,
+        high=1_000_000,
+    )
+    second_retention_minutes: int = _key(
+        60, "Minutes for which metrics are kept by the second, in memory", low=1, high=1440
+    )
+    minute_retention_days: int = _key(
+        30, "Days after which metrics by the minute are deleted", low=1, high=3650
+    )
+    hour_retention_days: int = _key(
+        400, "Days after which metrics by the hour are deleted", low=1, high=3650
+    )
+    event_retention_days: int = _key(30, "Days after which events are deleted", low=1, high=3650)
+
+    @property
+    def file(self) -> str:
+        """The database file with the default filled in, or ":memory:"."""
+        if self.path:
+            return self.path
+        return str(_data_folder() / "edgebox.sqlite3")
+
+    def limits(self) -> Limits:
+        """Return how long and how much is kept."""
+        return Limits(
+            second_minutes=self.second_retention_minutes,
+            minute_days=self.minute_retention_days,
+            hour_days=self.hour_retention_days,
+            event_days=self.event_retention_days,
+            size_max_bytes=self.size_max_mb * 1_000_000,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceParameters:
+    """Which models run, and how they are measured."""
+
+    families: tuple[str, ...] = _key(
+        (), "Folders of further model families, relative to this file; each has a family.toml"
+    )
+    models: str = _key(
+        "",
+        "Where edgebox models import puts families and serve finds them, relative to this file; "
+        "empty: edgebox/models in $XDG_DATA_HOME or ~/.local/share",
+        may_be_empty=True,
+    )
+    family: str = _key("street", "The family of cameras that name none")
+    memory_limit_mb: float = _key(
+        0.0,
+        "Megabytes that the models of one device may take, shared by its executors; beyond, those "
+        "in use and their neighbours in size are held and others loaded when the plan asks for "
+        "them; 0: no limit",
+        low=0,
+        high=1_000_000,
+    )
+    batch_size_max: int = _key(16, "Largest batch that is profiled and used", low=1, high=128)
+    decode_threads: int = _key(0, "Threads for JPEG, at least 2; 0: by the cores", low=0, high=512)
+    profile_s: float = _key(
+        10.0, "Seconds a machine is measured for, the first time it is seen", low=1, high=3600
+    )
+
+    @property
+    def models_folder(self) -> Path:
+        """The folder of imported families with the default filled in."""
+        return Path(self.models) if self.models else _data_folder() / "models"
+
+    @property
+    def engine_folder(self) -> Path:
+        """The folder in which TensorRT keeps what it built."""
+        return _data_folder() / "tensorrt"
+
+    @property
+    def memory_limit_bytes(self) -> int:
+        """What the models of one device may take; 0: no limit."""
+        return round(self.memory_limit_mb * 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSection:
+    """What runs next, decided at every event."""
+
+    batching: str = _key(
+        "adaptive",
+        "The policy that forms batches; docs/scheduling.md compares them",
+        choices=tuple(POLICIES),
+    )
+    low_quantile: float = _key(
+        0.05,
+        "A frame is dropped once it would be late even if its batch ran this fast (a quantile)",
+        low=0,
+        high=0.5,
+    )
+    high_quantile: float = _key(
+        0.99,
+        "A batch is sized to be in time even if it runs this slowly (a quantile)",
+        low=0.5,
+        high=1,
+    )
+    sample_share: float = _key(
+        0.01,
+        "Share of an executor's time in which an idle box runs finished frames once more, alone, "
+        "to learn what they take; only for policies that learn; 0: never",
+        low=0,
+        high=0.2,
+    )
+    sample_horizon_s: float = _key(
+        600.0,
+        "Seconds for which such a measurement counts, while there are enough newer ones",
+        low=1,
+        high=1_000_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerSection:
+    """What each camera should send, decided about twice a second."""
+
+    interval_ms: int = _key(500, "Milliseconds between two plans", low=50, high=60_000)
+    quality: int = _key(85, "JPEG quality cameras are told to use", low=1, high=100)
+    utilisation_max: float = _key(
+        0.75,
+        "Share of the executors' time that may be planned; the rest absorbs unlucky phases",
+        low=0.05,
+        high=1,
+    )
+    uplink_utilisation_max: float = _key(
+        0.8, "Share of an uplink that a camera's frames may fill", low=0.05, high=1
+    )
+    uplink_utilisation_max_stable: float = _key(
+        0.95,
+        "The same of an uplink that carries what was expected of it, frame by frame",
+        low=0.05,
+        high=1,
+    )
+    bandwidth: str = _key(
+        str(EstimatorKind.CAUTIOUS),
+        "How frames' throughputs become a link's bandwidth; docs/simulation.md compares the rules",
+        choices=tuple(str(rule) for rule in EstimatorKind),
+    )
+    rate_min_hz: float = _key(
+        1.0,
+        "No camera is told to send fewer frames a second than this, or than it asked for",
+        low=0.01,
+        high=1000,
+    )
+    admission: str = _key(
+        "best_effort",
+        "A new camera whose service would take that of cameras already served: best_effort takes "
+        "it on, and some become best effort; refuse turns it away",
+        choices=("best_effort", "refuse"),
+    )
+
+
+Origin = Literal["default", "file", "environment", "option"]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration; `Config()` is what an empty file means."""
+
+    server: ServerParameters = field(default_factory=ServerParameters)
+    limits: LimitParameters = field(default_factory=LimitParameters)
+    storage: StorageParameters = field(default_factory=StorageParameters)
+    inference: InferenceParameters = field(default_factory=InferenceParameters)
+    executors: tuple[ExecutorParameters, ...] = repeated(ExecutorParameters)
+    scheduler: SchedulerSection = field(default_factory=SchedulerSection)
+    planner: PlannerSection = field(default_factory=PlannerSection)
+    events: EventParameters = field(default_factory=EventParameters)
+    detections: tuple[DetectionParameters, ...] = repeated(DetectionParameters)
+    mqtt: MqttParameters = field(default_factory=MqttParameters)
+    webhooks: tuple[WebhookParameters, ...] = repeated(WebhookParameters)
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
+    """Where each key's value is from, by key path ("server.port", "webhooks[0].url"); not named:
+    the default."""
+    source: str = field(default="the command line", compare=False)
+    """The file, for messages."""
+
+    def scheduler_parameters(self) -> SchedulerParameters:
+        """Return what the scheduling core is tuned with."""
+        return SchedulerParameters(
+            planning_interval_ns=self.planner.interval_ms * 1_000_000,
+            camera_pending_max=self.limits.pending_per_camera_max,
+            box_pending_max=self.limits.pending_max,
+            low_quantile=self.scheduler.low_quantile,
+            high_quantile=self.scheduler.high_quantile,
+            sample_share=self.scheduler.sample_share,
+            sample_horizon_ns=round(self.scheduler.sample_horizon_s * 1e9),
+            busy_share=self.planner.utilisation_max,
+            quality=self.planner.quality,
+        )
+
+    def planning_parameters(self) -> PlanningParameters:
+        """Return what planning is tuned with."""
+        return PlanningParameters(
+            quantile=self.scheduler.high_quantile,
+            utilisation_max=self.planner.utilisation_max,
+            # An upgrade needs a little room below the limit, or it would be undone at once.
+            utilisation_upgrade=self.planner.utilisation_max * _UPGRADE_SHARE,
+            uplink_utilisation_max=self.planner.uplink_utilisation_max,
+            uplink_utilisation_max_stable=self.planner.uplink_utilisation_max_stable,
+            rate_min_hz=self.planner.rate_min_hz,
+            quality=self.planner.quality,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """One key of the configuration, for people."""
+
+    section: str
+    repeated: bool
+    """Whether the section may come any number of times: [[section]]."""
+    name: str
+    default: str
+    """As it is written in TOML."""
+    expected: str
+    doc: str
+    secret: Secret
+    """What of its value is not to be shown to anybody."""
+
+
+def keys() -> Iterator[KeyInfo]:
+    """Yield every key there is, in the order of the example file."""
+    several = _repeated()
+    for section, declared in _declared().items():
+        for name, key in declared.items():
+            yield KeyInfo(
+                section,
+                section in several,
+                name,
+                as_toml(key.default),
+                expected(key),
+                key.metadata["doc"],
+                key.metadata["secret"],
+            )
+
+
+def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Read a configuration file; None: the defaults.
+
+    Args:
+        path: a TOML file; relative paths in it are relative to its folder.
+        overrides: values by key path ("server.port"), which win over the file's and are checked
+            like them; relative paths are relative to the current folder. All tables of a section
+            that may come several times ("executors") are a list.
+
+    Raises:
+        ConfigError: every error there is, a line each.
+    """
+    tables = {} if path is None else _parsed(path)
+    problems: list[str] = []
+    declared, several = _declared(), _repeated()
+    for name in list(tables):
+        if name not in declared:
+            problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
+        elif name in several and not _are_tables(tables[name]):
+            problems.append(f"{name}: must be tables, [[{name}]], not {as_toml(tables.pop(name))}")
+        elif name not in several and not isinstance(tables[name], dict):
+            problems.append(f"{name}: must be a table, [{name}], not {as_toml(tables.pop(name))}")
+    origins: dict[str, Origin] = dict.fromkeys(_key_paths(tables), "file")
+    if path is not None:
+        _resolve_paths(path.parent, tables)
+    origins |= _overridden(tables, overrides or {})
+    if os.environ.get("XDG_DATA_HOME"):
+        for dotted in ("storage.path", "inference.models"):
+            origins.setdefault(dotted, "environment")
+    base = Config()
+    sections: dict[str, Any] = {
+        name: replace(getattr(base, name), **_checked(name, known, tables.get(name, {}), problems))
+        for name, known in declared.items()
+        if name not in several
+    }
+    for name, kind in several.items():
+        sections[name] = tuple(
+            kind(**_checked(f"{name}[{number}]", declared[name], table, problems))
+            for number, table in enumerate(tables.get(name, ()))
+        )
+    config = Config(**sections)
+    if not problems:
+        problems += executor_contradictions(config.executors)
+        problems += wrong_hosts(config.server.allowed_hosts, config.server.trusted_proxies)
+        problems += contradictions(config.mqtt, config.webhooks)
+    source = base.source if path is None else str(path)
+    if problems:
+        raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
+    return replace(config, origins=origins, source=source)
+
+
+def _overridden(tables: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Origin]:
+    """Put values over those of the file; return where they are from."""
+    origins: dict[str, Origin] = {}
+    for dotted, value in overrides.items():
+        section, _, key = dotted.partition(".")
+        if key:
+            tables.setdefault(section, {})[key] = value
+            origins[dotted] = "option"
+        else:  # all tables of a section that may come several times
+            tables[section] = value
+            origins |= dict.fromkeys(_key_paths({section: value}), "option")
+    return origins
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not a text file in UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:  # its text ends in line and column
+        raise ConfigError(f"{path}: is not valid TOML: {error}") from None
+
+
+def _declared() -> dict[str, dict[str, Field[Any]]]:
+    """Return the fields of every section, by section and key."""
+    base, several = Config(), _repeated()
+    return {
+        section.name: {
+            key.name: key
+            for key in fields(several.get(section.name) or getattr(base, section.name))
+        }
+        for section in fields(Config)
+        if section.name not in ("origins", "source")
+    }
+
+
+def _repeated() -> dict[str, Any]:
+    """Return the sections that may come any number of times, with what one of them is."""
+    return {
+        section.name: section.metadata["of"]
+        for section in fields(Config)
+        if "of" in section.metadata
+    }
+
+
+def _key_paths(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the path of each key that is set: "server.port", "webhooks[0].url"."""
+    for section, found in tables.items():
+        if isinstance(found, dict):
+            yield from (f"{section}.{name}" for name in found)
+        elif _are_tables(found):
+            for number, table in enumerate(found):
+                yield from (f"{section}[{number}].{name}" for name in table)
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+
+
+def _checked(
+    section: str, known: Mapping[str, Field[Any]], table: Mapping[str, Any], problems: list[str]
+) -> dict[str, Any]:
+    """Return the good values of one section; what is wrong goes to `problems`."""
+    good = {}
+    for name, value in table.items():
+        if name not in known:
+            moved = MOVED.get(f"{section}.{name}")
+            said = moved or f"there is no such key{_nearest(name, known)}"
+            if name in _repeated():
+                said = f"this is no key, but tables of their own, each begins with [[{name}]]"
+            problems.append(f"{section}.{name}: {said}")
+            continue
+        checked = converted(known[name], value)
+        if checked is None:
+            wanted = expected(known[name])
+            problems.append(f"{section}.{name}: must be {wanted}, not {as_toml(value)}")
+        else:
+            good[name] = checked
+    return good
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(known)})"
+
+
+def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:
+    """Make the file's relative paths relative to its folder; wrong types stay, to be reported."""
+    storage, inference = tables.get("storage", {}), tables.get("inference", {})
+    path = storage.get("path")
+    if isinstance(path, str) and path not in ("", ":memory:"):
+        storage["path"] = str(folder / Path(path).expanduser())
+    models = inference.get("models")
+    if isinstance(models, str) and models:
+        inference["models"] = str(folder / Path(models).expanduser())
+    families = inference.get("families")
+    if isinstance(families, list) and all(isinstance(entry, str) and entry for entry in families):
+        inference["families"] = [str(folder / Path(entry).expanduser()) for entry in families]
+    for section, names in PATHS.items():
+        found = tables.get(section, {})
+        for table, name in itertools.product([found] if isinstance(found, dict) else found, names):
+            if isinstance(table.get(name), str) and table[name]:
+                table[name] = str(folder / Path(table[name]).expanduser())

@@ -1,0 +1,193 @@
+"""What a model family and its variants are, and how long they take. Pure data."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NewType
+
+ExecutorId = NewType("ExecutorId", str)
+"""Something that runs one batch at a time: "cpu/0", "cuda:0/1"."""
+
+VariantName = NewType("VariantName", str)
+"""Unique on one box: "street-256"."""
+
+FamilyName = NewType("FamilyName", str)
+
+WeightsId = NewType("WeightsId", str)
+"""One model file of a family, as an executor holds it: "street/street.onnx"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One input size of one model family; what a request runs on."""
+
+    name: VariantName
+    family: FamilyName
+    width_px: int
+    height_px: int
+    accuracy: float
+    """What the planner maximises, in [0, 1]: measured on this box, else as the manifest says."""
+
+    @property
+    def pixels(self) -> int:
+        """Input pixels of one picture."""
+        return self.width_px * self.height_px
+
+    def covers(self, width_px: int, height_px: int) -> bool:
+        """Say whether a picture of this size fits into the input without shrinking."""
+        return width_px <= self.width_px and height_px <= self.height_px
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One model file as an executor holds it: all or nothing of it is in memory."""
+
+    id: WeightsId
+    family: FamilyName
+    size_bytes: int
+    """What the executor's device needs for it, its largest batch included."""
+    pixels: int
+    """Input pixels of the largest variant that runs on it."""
+    variants: tuple[VariantName, ...]
+    """Those that run on it; between them a switch costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyReport:
+    """How good one variant was found to be, on which pictures, and what follows."""
+
+    kind: Literal["mAP", "F1"]
+    """mAP@0.5:0.95 against labels, or F1 at IoU 0.5 against the family's largest variant."""
+    accuracy: float
+    """In [0, 1]."""
+    error: float
+    """Standard error over the pictures."""
+    source: str
+    """What the pictures were: a data set, a video, a camera."""
+    pictures: int
+    measured_at_ms: int
+    dominated: str = ""
+    """Why it is not offered to the planner; empty: it is."""
+    details: Mapping[str, float] = field(default_factory=dict)
+    """Further figures: mAP50, mAP75, small, medium, large; precision and recall for F1."""
+
+    def origin(self) -> dict[str, str | int | float]:
+        """Return how it was measured, as documents for programs have it."""
+        return {
+            "kind": self.kind,
+            "standard_error": round(self.error, 4),
+            "source": self.source,
+            "pictures": self.pictures,
+            "measured_at_ms": self.measured_at_ms,
+        }
+
+
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+"""The points of a distribution that a profile keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyProfile:
+    """The execution-time distribution of one variant on one executor, by batch size.
+
+    `quantiles_ns[batch_size]` holds one time per entry of `QUANTILES`, rising. Batch sizes that
+    were not measured run padded to the next larger measured one, so they take as long as it.
+    """
+
+    variant: VariantName
+    executor: ExecutorId
+    quantiles_ns: Mapping[int, tuple[int, ...]]
+    """Measured while the box's other executors rest."""
+    interference: float = 0.0
+    """k: while n others run, a batch takes (1 + n k) times its time. 0: none is known."""
+
+    def slowed(self, others: float) -> float:
+        """Return how many times as long a batch takes while so many other executors run."""
+        return 1.0 + self.interference * others
+
+    @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        """Measured batch sizes, rising."""
+        return tuple(sorted(self.quantiles_ns))
+
+    def scaled(self, factor: float) -> "LatencyProfile":
+        """Return the profile of an executor on which everything takes `factor` times as long."""
+        rows = {n: tuple(round(factor * ns) for ns in of) for n, of in self.quantiles_ns.items()}
+        return replace(self, quantiles_ns=rows)
+
+    def quantile_ns(self, batch_size: int, q: float) -> int:
+        """Return the time a batch takes with probability `q`, interpolated between quantiles.
+
+        Raises:
+            ValueError: `batch_size` is below 1 or above the largest measured size, or `q`
+                is outside [0, 1].
+        """
+        if not 0.0 <= q <= 1.0:
+            raise ValueError(f"q must be in [0, 1], not {q}")
+        sizes = self.batch_sizes
+        at = bisect_left(sizes, batch_size)
+        if batch_size < 1 or at == len(sizes):
+            raise ValueError(f"batch size {batch_size} is not profiled (sizes: {sizes})")
+        times = self.quantiles_ns[sizes[at]]
+        right = bisect_left(QUANTILES, q)
+        if QUANTILES[right] == q:
+            return times[right]
+        left = right - 1
+        share = (q - QUANTILES[left]) / (QUANTILES[right] - QUANTILES[left])
+        return round(times[left] + share * (times[right] - times[left]))
+
+    def in_batches_ns(self, count: int, q: float) -> int:
+        """Return the quantiles of the fewest batches that so many requests make, added up."""
+        full, rest = divmod(count, self.batch_sizes[-1])
+        took_ns = full * self.quantile_ns(self.batch_sizes[-1], q)
+        return took_ns + (self.quantile_ns(rest, q) if rest else 0)
+
+
+def monotone(
+    profiles: Sequence[LatencyProfile], pixels: Mapping[VariantName, int]
+) -> list[LatencyProfile]:
+    """Lift measured times so that they never fall as the batch or the input grows.
+
+    Noise on a shared machine makes a larger batch look faster now and then; a planner that
+    believes it oscillates. Only profiles of one executor and one family belong in one call.
+
+    Args:
+        profiles: one per variant, all with the same batch sizes.
+        pixels: input pixels of each variant.
+
+    Returns:
+        The profiles in rising order of pixels, each quantile the running maximum over size and
+        batch.
+    """
+    lifted: list[LatencyProfile] = []
+    smaller: Mapping[int, tuple[int, ...]] = {}
+    for profile in sorted(profiles, key=lambda p: pixels[p.variant]):
+        rows: dict[int, tuple[int, ...]] = {}
+        floor = (0,) * len(QUANTILES)
+        for size in profile.batch_sizes:
+            below = smaller.get(size, floor)
+            times = profile.quantiles_ns[size]
+            floor = tuple(max(row) for row in zip(times, floor, below, strict=True))
+            rows[size] = floor
+        lifted.append(replace(profile, quantiles_ns=rows))
+        smaller = rows
+    return lifted
+
+
+def quantiles_of(samples_ns: Sequence[int]) -> tuple[int, ...]:
+    """Return the `QUANTILES` of some measured times by linear interpolation.
+
+    Raises:
+        ValueError: no samples.
+    """
+    if not samples_ns:
+        raise ValueError("no samples")
+    ordered = sorted(samples_ns)
+    last = len(ordered) - 1
+    out = []
+    for q in QUANTILES:
+        left = int(q * last)
+        right = min(left + 1, last)
+        share = q * last - left
+        out.append(round(ordered[left] + share * (ordered[right] - ordered[left])))
+    return tuple(out)

@@ -1,0 +1,315 @@
+"""Decides how good each variant of a family is, from what all of them found on the same pictures.
+
+Against labels: mAP. Without: F1 at IoU 0.5 against what the largest variant finds, as Jellyfish
+(section 7.1) judges answers; both sides count what a person is shown, scores from `SCORE_SHOWN` on.
+Limits: nothing is run here (journey.py), nothing stored.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.model_family import AccuracyReport, ExecutorId, Variant, VariantName
+from edgebox.inference.accuracy import coco_tool
+from edgebox.inference.accuracy.inference_run import Fetch, Predictions
+from edgebox.inference.accuracy.labelled import Dataset, fitted
+from edgebox.inference.accuracy.pruning import Weighed, dominated
+from edgebox.inference.family import Family
+from edgebox.media.sources import read_picture
+from edgebox.vision.average_precision import (
+    SIZES,
+    ImageTruth,
+    PictureMatches,
+    Precision,
+    as_boxes,
+    match_picture,
+    resamples,
+)
+from edgebox.vision.detections import Detections
+
+SCORE_LISTED = 0.001
+"""mAP weighs detections by their score, so nearly all of them are wanted."""
+SCORE_SHOWN = 0.3
+"""What the page, cameras and `edgebox detect` are given unless they ask for more."""
+F1_IOU = 0.5
+RESAMPLES = 100
+_CHECKED_MAX = 500
+"""Pictures that COCO's tool judges, too: it takes a while."""
+_SAME = 5e-5
+_SEED = 0
+
+Share = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One variant's accuracy, and what it would have been on other samples of the pictures."""
+
+    accuracy: float
+    resampled: NDArray[np.float64]  #: (resamples,)
+    details: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def error(self) -> float:
+        """The standard error over the pictures."""
+        return float(self.resampled.std(ddof=1))
+
+
+class Judge(Protocol):
+    """Takes in what variants found, gives their accuracy."""
+
+    kind: Literal["mAP", "F1"]
+    source: str
+    """What the pictures are, in a person's words."""
+    score_min: float
+    """Detections below it are not wanted."""
+    planned: int
+    """How many pictures there are to be."""
+    pictures: int
+    """How many were taken in so far."""
+    remarks: list[str]
+    problems: list[str]
+    """Pictures that could not be judged, and why."""
+
+    def fetches(self) -> Iterable[Fetch]:
+        """Yield the pictures to look at."""
+
+    def take(self, looked: Predictions) -> None:
+        """Match one picture for every variant."""
+
+    def measured(self, progress: Share) -> dict[VariantName, Measured]:
+        """Return the accuracy of every variant on the pictures so far.
+
+        Raises:
+            InvalidInputError: they say nothing.
+        """
+
+
+class AgainstLabels:
+    """Judges by labels: mAP."""
+
+    kind: Literal["mAP", "F1"] = "mAP"
+    score_min = SCORE_LISTED
+
+    def __init__(self, dataset: Dataset, family: Family, limit: int | None = None) -> None:
+        """Judge in a family's labels, on all pictures or `limit` of them, always the same.
+
+        Raises:
+            InvalidInputError: the dataset and the family have nothing in common.
+        """
+        if family.task != "detect":
+            raise InvalidInputError(
+                f"{family.name} is a classifier: labelled boxes cannot judge it; use --frames"
+            )
+        fit = fitted(dataset, family.labels)
+        self.source = dataset.name
+        self.planned = min(limit or len(dataset.pictures), len(dataset.pictures))
+        # Also without a limit, so that those who interrupt it have seen a sample.
+        self._order = random.Random(_SEED).sample(fit.dataset.pictures, self.planned)
+        self.pictures = 0
+        self.remarks = list(fit.dataset.remarks)
+        self.problems: list[str] = []
+        self._classes = len(family.labels)
+        self._known = np.array(sorted(fit.labels))
+        self._matches: dict[VariantName, list[PictureMatches]] = {
+            variant.name: [] for variant in family.variants
+        }
+        self._checked = family.variants[-1].name if coco_tool.installed() else None
+        self._kept: list[tuple[ImageTruth, Detections]] = []
+        """For the second opinion."""
+
+    def fetches(self) -> Iterable[Fetch]:
+        """Yield the pictures to look at."""
+        return (partial(read_picture, picture.path) for picture in self._order)
+
+    def take(self, looked: Predictions) -> None:
+        """Match one picture for every variant."""
+        if looked.problem:
+            self.problems.append(looked.problem)
+            return
+        try:
+            truth = self._order[looked.number].truth_at(*looked.size_px)
+        except InvalidInputError as error:
+            self.problems.append(str(error))
+            return
+        self.pictures += 1
+        for name, detections in looked.found.items():
+            judged = detections.select(np.isin(detections.labels, self._known))
+            self._matches[name].append(match_picture(truth, judged, self._classes))
+            if name == self._checked and len(self._kept) < _CHECKED_MAX:
+                self._kept.append((truth, judged))
+
+    def measured(self, progress: Share = lambda share: None) -> dict[VariantName, Measured]:
+        """Return the accuracy of every variant on the pictures so far.
+
+        Raises:
+            InvalidInputError: there were none.
+        """
+        _insist_on_pictures(self)
+        weights = _weights(self.pictures)
+        out = {}
+        for at, (name, matches) in enumerate(self._matches.items()):
+            progress(at / len(self._matches))
+            precision = Precision(matches, self._classes)
+            report = precision.report()
+            details = {"mAP50": report.mean_at(0.5), "mAP75": report.mean_at(0.75)}
+            for size in list(SIZES)[1:]:
+                value = report.mean_of_size(size)
+                if value is not None:
+                    details[size] = value
+            resampled = np.array([precision.report(row, sizes=1).mean for row in weights])
+            out[name] = Measured(report.mean, resampled, details)
+        if self._checked is not None:
+            self.remarks.append(self._second_opinion(self._checked))
+        progress(1.0)
+        return out
+
+    def _second_opinion(self, name: VariantName) -> str:
+        """Return what COCO's tool says of a variant on the first pictures."""
+        truths, found = zip(*self._kept, strict=True)
+        tools = coco_tool.coco_figures(truths, found, self._classes)["mAP"] or 0.0
+        ours = Precision(self._matches[name][: len(truths)], self._classes).report().mean
+        if abs(ours - tools) < _SAME:
+            return f"pycocotools agrees: {name} has an mAP of {tools:.4f} on {len(truths)} pictures"
+        return (
+            f"pycocotools says that {name} has an mAP of {tools:.4f} on {len(truths)} pictures, "
+            f"edgebox says {ours:.4f}: please report it"
+        )
+
+
+class ReferenceModelEvaluator:
+    """Judges by what the largest variant finds: F1."""
+
+    kind: Literal["mAP", "F1"] = "F1"
+    score_min = SCORE_SHOWN
+
+    def __init__(self, family: Family, source: str, fetches: Iterable[Fetch], planned: int) -> None:
+        """Judge a family's variants on some pictures."""
+        self.source = source
+        self.planned = planned
+        self.pictures = 0
+        self.objects = 0
+        """What the largest variant has found so far."""
+        self.remarks: list[str] = []
+        self.problems: list[str] = []
+        self._fetches = fetches
+        self._family = family
+        #: hits, detections and objects of each picture
+        self._counts: dict[VariantName, list[tuple[int, int, int]]] = {
+            variant.name: [] for variant in family.variants
+        }
+
+    def fetches(self) -> Iterable[Fetch]:
+        """Yield the pictures to look at."""
+        return self._fetches
+
+    def take(self, looked: Predictions) -> None:
+        """Match one picture for every variant."""
+        if looked.problem:
+            self.problems.append(looked.problem)
+            return
+        self.pictures += 1
+        found = looked.found
+        largest = found[self._family.variants[-1].name].above(SCORE_SHOWN)
+        truth = ImageTruth(as_boxes(largest.boxes), largest.labels, np.zeros(len(largest), bool))
+        self.objects += len(largest)
+        for name, detections in found.items():
+            shown = detections.above(SCORE_SHOWN)
+            matched = match_picture(truth, shown, len(self._family.labels), (F1_IOU,))
+            hits = int(matched.hits[0].sum())
+            self._counts[name].append((hits, len(shown), len(largest)))
+
+    def measured(self, progress: Share = lambda share: None) -> dict[VariantName, Measured]:
+        """Return the accuracy of every variant on the pictures so far.
+
+        Raises:
+            InvalidInputError: there were none, or the largest variant found nothing on them.
+        """
+        _insist_on_pictures(self)
+        if not self.objects:
+            raise InvalidInputError(
+                f"{self._family.variants[-1].name} found nothing on {self.pictures} pictures: "
+                "there is nothing to compare with; take pictures that show something"
+            )
+        weights = _weights(self.pictures)
+        out = {}
+        for name, rows in self._counts.items():
+            counts = np.array(rows, np.int64)  #: (pictures, 3)
+            hits, shown, objects = counts.sum(axis=0)
+            drawn = weights @ counts  #: (resamples, 3)
+            details = {"precision": hits / max(1, shown), "recall": hits / objects}
+            out[name] = Measured(
+                float(_f1(counts.sum(axis=0, keepdims=True))[0]),
+                _f1(drawn),
+                {key: float(value) for key, value in details.items()},
+            )
+        progress(1.0)
+        return out
+
+
+def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return 2 TP / (2 TP + FP + FN) of (n, 3) hits, detections and objects; 1 where none."""
+    hits, shown, objects = counts.T
+    both = shown + objects
+    return np.where(both > 0, 2.0 * hits / np.maximum(both, 1), 1.0)
+
+
+def _insist_on_pictures(judge: Judge) -> None:
+    if not judge.pictures:
+        first = f": {judge.problems[0]}" if judge.problems else ""
+        raise InvalidInputError(f"{judge.source}: no picture could be judged{first}")
+
+
+def _weights(pictures: int) -> NDArray[np.int64]:
+    return resamples(np.random.default_rng(_SEED), pictures, RESAMPLES)
+
+
+def accuracy_reports(
+    judge: Judge,
+    variants: Sequence[Variant],
+    measured: Mapping[VariantName, Measured],
+    took_ns: Mapping[VariantName, Mapping[ExecutorId, int]],
+    now_ms: int,
+    *,
+    keep_all: bool = False,
+) -> dict[VariantName, AccuracyReport]:
+    """Return what is to be remembered of a measurement.
+
+    Args:
+        judge: who made it.
+        variants: of the family.
+        measured: of every variant.
+        took_ns: P50 of a batch of one, by executor; variants are compared with it.
+        now_ms: Unix time.
+        keep_all: set nothing aside.
+    """
+    weighed = [
+        Weighed(
+            variant.name,
+            variant.pixels,
+            took_ns[variant.name],
+            measured[variant.name].accuracy,
+            measured[variant.name].resampled,
+        )
+        for variant in variants
+    ]
+    aside = {} if keep_all else dominated(weighed, judge.pictures)
+    return {
+        name: AccuracyReport(
+            kind=judge.kind,
+            accuracy=found.accuracy,
+            error=found.error,
+            source=judge.source,
+            pictures=judge.pictures,
+            measured_at_ms=now_ms,
+            dominated=aside.get(name, ""),
+            details=found.details,
+        )
+        for name, found in measured.items()
+    }

@@ -1,0 +1,75 @@
+"""Imports one model in a process of its own, beside a running box.
+
+Started as `python -m edgebox.inference.importing.import_worker`.
+
+Reads an order as one line of JSON, tells progress and the end as lines of JSON. In a process of
+its own, a graph that eats memory or never ends harms the import alone: the box ends it, and what
+the kernel takes first when memory is short is this. Limits: what it prints is for the box only.
+"""
+
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from edgebox.domain.errors import ModelError
+
+_NICENESS = 10
+_FIRST_TO_GO = "1000"
+
+
+def main() -> None:
+    """Carry out the order on standard input."""
+    order = json.loads(sys.stdin.readline())
+    # Ending by an exception, so that an unfinished folder goes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    os.nice(_NICENESS)
+    with suppress(OSError):  # only Linux has it
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
+    try:
+        _tell(done=_imported(order))
+    except ModelError as error:
+        _tell(refused=str(error))
+
+
+def _imported(order: dict[str, Any]) -> dict[str, Any]:
+    """Import what is ordered; return what to tell of it.
+
+    Raises:
+        ModelError: the file is not taken.
+    """
+    try:
+        from edgebox.inference.importing.importer import ImportOptions, import_family  # noqa: PLC0415
+        from edgebox.inference.importing.layouts import layout_named  # noqa: PLC0415
+    except ImportError as error:
+        raise ModelError(f"importing needs the onnx package, which is not whole: {error}") from None
+    imported = import_family(
+        [Path(order["file"])],
+        Path(order["models"]),
+        ImportOptions(
+            name=order["name"],
+            layout=layout_named(order["layout"] or ""),
+            licence=order["licence"],
+        ),
+        taken=order["taken"],
+        progress=lambda text, share: _tell(text=text, share=share),
+    )
+    return {
+        "variants": len(imported.family.variants),
+        "layout": imported.candidate.match.layout.title,
+        "remarks": [
+            f"it finds {imported.candidate.summary()} on the pictures it was tried on",
+            *imported.remarks,
+        ],
+    }
+
+
+def _tell(**what: object) -> None:
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""Decides whether an imported graph may be believed: sizes after a run, batches after a comparison.
+
+Every detection is compared with the original's, run and read in numpy without any of our operators.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from edgebox.domain.errors import ModelError
+from edgebox.inference.importing.matching import Match, match
+from edgebox.inference.importing.original import Arrays, Original
+from edgebox.inference.importing.parity import COMPARED_MAX, DOUBTFUL_MAX, disagreement
+from edgebox.inference.importing.reading import SCORE_MIN, Decoding
+from edgebox.inference.importing.recognition import decoded, on_canvas, run_one
+from edgebox.inference.machine import usable_cores
+from edgebox.inference.sessions import CPU, brief, session_options
+from edgebox.inference.tensors import Canvas
+from edgebox.vision.decoding import decode_boxes_scores_labels
+from edgebox.vision.detections import Detections
+
+SizePx = tuple[int, int]
+BATCH_TRIED = 3
+_TIMED = 7
+
+_WAY_OUT = {
+    True: "--batch 1 imports the model for single pictures: correct, but without what batches "
+    "gain on a GPU",
+    False: "Export the model for single pictures",
+}
+"""By whether it says it takes any batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model under proof: how it is fed and read, and what it is shown."""
+
+    original: Original
+    found: Match
+    decoding: Decoding
+    pictures: Sequence[NDArray[np.uint8]]
+    """At least one, (h, w, 3) RGB."""
+
+    def canvases(self, size_px: SizePx) -> list[Canvas]:
+        """Return the pictures as the model is fed them."""
+        how = self.found.layout.preprocessing
+        return [on_canvas(picture, how, size_px) for picture in self.pictures]
+
+    def one_by_one(self, size_px: SizePx, canvases: Sequence[Canvas] = ()) -> list[Detections]:
+        """Return what the original finds on each canvas alone; none given: on the pictures.
+
+        Raises:
+            ModelError: it fails at this size, or its outputs have other shapes there.
+        """
+        how = self.found.layout.preprocessing
+        canvases = canvases or self.canvases(size_px)
+        runs = [run_one(self.original, canvas, how) for canvas in canvases]
+        self._check_shapes(runs[0], size_px)
+        out = []
+        for run in runs:
+            out += decoded(self.found, self.decoding, run, size_px, batch=1)
+        return out
+
+    def disagreement(self, one: Detections, other: Detections) -> str:
+        """Say in what two lists of detections of one picture differ."""
+        return disagreement(one, other, self.found.layout.head.nms_iou)
+
+    def _check_shapes(self, run: Arrays, size_px: SizePx) -> None:
+        original = self.original
+        roles = frozenset(extra.role for extra in original.extras)
+        found = match(self.found.layout, original.outputs, run, roles, size_px)
+        if found is None or found.strides != self.found.strides:
+            shapes = ", ".join(str(list(array.shape)) for array in run)
+            raise ModelError(
+                f"{original.source.path}: gives other outputs at {size_px[0]} x {size_px[1]} px "
+                f"({shapes})"
+            )
+
+
+def check_batch_axis(subject: Subject, size_px: SizePx) -> None:
+    """Compare a batch of different pictures with the same pictures one by one.
+
+    A fixed batch is compared with itself in another order.
+
+    Raises:
+        ModelError: the pictures of a batch are not kept apart.
+    """
+    original, how = subject.original, subject.found.layout.preprocessing
+    pictures = subject.canvases(size_px)
+    # Three that could hardly be more different: a picture, black, and another one's negative.
+    shown = [pictures[0], np.zeros_like(pictures[0]), 255 - pictures[-1]]
+    batch = original.batch_declared or BATCH_TRIED
+    canvases = [shown[at % len(shown)] for at in range(batch)]
+    try:
+        together = original.run(canvases, how)
+        expected = subject.one_by_one(size_px, shown)
+        expected = [expected[at % len(shown)] for at in range(batch)]
+        _check_first_axis(subject, together, batch)
+        got = decoded(subject.found, subject.decoding, together, size_px, batch)
+        wrong = next(filter(None, map(subject.disagreement, expected, got)), "")
+    except (ModelError, IndexError, ValueError) as error:
+        wrong = str(error)
+    if wrong:
+        raise ModelError(
+            f"{original.source.path}: the batch axis lies: {batch} pictures at once are not what "
+            f"they are one by one ({wrong}). {_WAY_OUT[original.batch_declared is None]}"
+        )
+
+
+def _check_first_axis(subject: Subject, arrays: Arrays, batch: int) -> None:
+    if subject.found.layout.head.pictures is not None:
+        return
+    for at in subject.found.outputs:
+        if arrays[at].shape[0] != batch:
+            raise ModelError(f"an output is {list(arrays[at].shape)}, merged into one")
+
+
+def open_served(content: bytes, path: str) -> Any:
+    """Open a graph that is to be served.
+
+    Raises:
+        ModelError: ONNX Runtime refuses it.
+    """
+    try:
+        return ort.InferenceSession(content, session_options(usable_cores()), [CPU])
+    except Exception as error:  # its exception classes share no base but Exception
+        raise ModelError(
+            f"{path}: the graph with its decoding cannot be opened: {brief(error)}"
+        ) from error
+
+
+def check_served(
+    subject: Subject,
+    session: Any,
+    size_px: SizePx,
+    batch: int | None,
+    expected: Sequence[Detections],
+) -> int:
+    """Compare a graph that is to be served with the original, alone and in batches.
+
+    Args:
+        subject: the original.
+        session: the graph.
+        size_px: of the input.
+        batch: the only batch size; None: any.
+        expected: what the original finds on the subject's pictures.
+
+    Returns:
+        How many detections were compared.
+
+    Raises:
+        ModelError: they do not find the same.
+    """
+    shown = subject.canvases(size_px)
+    # Served boxes are clipped to the input.
+    expected = [found.scaled(1.0, 1.0, *size_px) for found in expected]
+    run = _runner(subject, session, size_px)
+    compared = 0
+    for size in (batch,) if batch else (1, BATCH_TRIED):
+        for start in range(0, len(shown), size):
+            at = [(start + step) % len(shown) for step in range(size)]
+            for index, got in zip(at, run([shown[index] for index in at]), strict=True):
+                wrong = subject.disagreement(expected[index], got)
+                if wrong:
+                    raise ModelError(
+                        f"{subject.original.source.path}: the imported graph does not find what "
+                        f"the original finds at {size_px[0]} x {size_px[1]} px: {wrong}"
+                    )
+                compared += min(COMPARED_MAX, len(expected[index].above(DOUBTFUL_MAX)))
+    return compared
+
+
+def _runner(
+    subject: Subject, session: Any, size_px: SizePx
+) -> Callable[[list[Canvas]], list[Detections]]:
+    name = session.get_inputs()[0].name
+
+    def run(canvases: list[Canvas]) -> list[Detections]:
+        try:
+            outputs = session.run(None, {name: np.stack(canvases)})
+        except Exception as error:  # as above
+            raise ModelError(
+                f"{subject.original.source.path}: the imported graph fails on {len(canvases)} "
+                f"pictures of {size_px[0]} x {size_px[1]} px: {brief(error)}"
+            ) from error
+        return decode_boxes_scores_labels(outputs, *size_px, SCORE_MIN)
+
+    return run
+
+
+def times_slower(one: Any, other: Any, size_px: SizePx, batch: int) -> float:
+    """Return how many times as long a batch takes on one session as on another, by medians."""
+    width, height = size_px
+    pictures = np.full((batch, height, width, 3), 114, np.uint8)
+    took: tuple[list[float], list[float]] = [], []
+    # In turns, so that a noisy moment falls on both.
+    for _ in range(1 + _TIMED):
+        for session, times in zip((one, other), took, strict=True):
+            started_s = time.perf_counter()
+            session.run(None, {session.get_inputs()[0].name: pictures})
+            times.append(time.perf_counter() - started_s)
+    return median(took[0][1:]) / median(took[1][1:])

@@ -1,0 +1,225 @@
+"""Owns what a box tells others of itself: watches its cameras, and hands events to destinations.
+
+Nothing is watched and no task runs where no destination is configured. On the way of a frame it
+only looks at the detections of answered ones; sending is the matter of each destination's task.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from edgebox.config.config_file import Config
+from edgebox.config.notification_sections import (
+    DetectionParameters,
+    EventParameters,
+    MqttParameters,
+)
+from edgebox.domain.errors import ConfigError
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.notifications import Notification, NotificationType
+from edgebox.domain.requests import CameraId
+from edgebox.notifications.attainment import AttainmentRule
+from edgebox.notifications.destination_health import Note
+from edgebox.notifications.event_detector import (
+    CameraFacts,
+    DetectionRule,
+    EventDetector,
+    ExecutorFacts,
+)
+from edgebox.notifications.notification_document import Event, written
+from edgebox.notifications.states import CameraStates
+from edgebox.notifications.webhooks import Webhook
+from edgebox.runtime.box import Box
+from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.destinations import Destination
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
+from edgebox.storage.rows import Level
+
+if TYPE_CHECKING:
+    from edgebox.notifications.mqtt import MqttBroker
+
+_log = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+_END_S = 2.0
+
+
+class Sender(Protocol):
+    """A destination, as the box sees it."""
+
+    destination: Destination
+
+    def start(self) -> None:
+        """Begin to send."""
+        ...
+
+    def put(self, event: Event) -> None:
+        """Let an event go out if it is wanted there."""
+        ...
+
+    async def stop(self, patience_s: float) -> None:
+        """Send what waits if that works within a while, and end."""
+        ...
+
+
+class NotificationDispatcher:
+    """All destinations of one box."""
+
+    def __init__(self, config: Config) -> None:
+        """Read the secrets; nothing is sent before `start`.
+
+        Raises:
+            ConfigError: a secret or a certificate cannot be read, or a package is missing.
+        """
+        self._watch = EventDetector(
+            [_rule(parameters) for parameters in config.detections or (DetectionParameters(),)],
+            _attainment(config.events),
+        )
+        self._senders: list[Sender] = [Webhook(found, self._note) for found in config.webhooks]
+        self._states: CameraStates | None = None
+        self._metrics_s = config.mqtt.metrics_s
+        if config.mqtt.host:
+            broker = _broker(config.mqtt, self._note, self._left_over)
+            self._senders.append(broker)
+            self._states = CameraStates(broker, self._watch, config.mqtt.discovery)
+        self._box: Box | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._run_id = secrets.token_hex(6)
+        self._events = 0
+
+    def start(self, box: Box) -> None:
+        """Begin to watch a box that is ready, and to tell of it."""
+        if not self._senders:
+            return
+        self._box = box
+        for sender in self._senders:
+            box.destinations.append(sender.destination)
+            sender.start()
+        box.observers.append(self._frame_ended)
+        self._tell([Notification(NotificationType.BOX_ONLINE, box.driver.clock_ns())])
+        self._task = asyncio.create_task(self._look(), name="events")
+
+    async def stop(self) -> None:
+        """Tell that the box ends, as far as that works at once. Idempotent."""
+        if self._box is None or self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+        self._box.observers.remove(self._frame_ended)
+        self._tell([Notification(NotificationType.BOX_OFFLINE, time.monotonic_ns())])
+        await asyncio.gather(*(sender.stop(_END_S) for sender in self._senders))
+
+    def _note(self, level: Level, text: str) -> None:
+        if self._box is not None:
+            self._box.note(level, text)
+
+    def _left_over(self, topic: str) -> None:
+        if self._states is not None:
+            self._states.left_over(topic)
+
+    # -- what happens -------------------------------------------------------------------------
+
+    def _frame_ended(self, record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
+        if not isinstance(ending, Answer) or not len(ending.detections):
+            return
+        box = self._box
+        assert box is not None
+        happened = self._watch.answered(
+            record.camera.id,
+            ending.detections,
+            box.families[record.camera.family].labels,
+            frame.request.captured_ns,
+            box.driver.clock_ns(),
+        )
+        if happened:
+            self._tell(happened)
+
+    async def _look(self) -> None:
+        box = self._box
+        assert box is not None
+        figures_s = 0.0
+        try:
+            while True:
+                now_ns = box.driver.clock_ns()
+                facts = {camera: _facts(box, record) for camera, record in box.cameras.items()}
+                happened = self._watch.look(facts, now_ns)
+                happened += self._watch.look_at_executors(_executors(box), now_ns)
+                if self._states is not None:
+                    self._states.update(box, facts, now_ns)
+                    if now_ns / 1e9 >= figures_s:
+                        figures_s = now_ns / 1e9 + self._metrics_s
+                        await self._states.tell_figures(box)
+                self._tell(happened)
+                await asyncio.sleep(_LOOK_S)
+        except Exception:
+            _log.exception("watching for events failed")
+            box.note("error", "events are not told any more: a defect of edgebox, see its log")
+
+    def _tell(self, happened: list[Notification]) -> None:
+        box = self._box
+        assert box is not None
+        for notification in happened:
+            self._events += 1
+            ago_ms = (time.monotonic_ns() - notification.at_ns) // 1_000_000
+            event = written(
+                notification,
+                f"evt_{self._run_id}_{self._events}",
+                box.name,
+                time.time_ns() // 1_000_000 - ago_ms,
+            )
+            for sender in self._senders:
+                sender.put(event)
+
+
+def _facts(box: Box, record: CameraRecord) -> CameraFacts:
+    counts = box.metrics.of(CameraId(record.camera.id)).counts
+    return CameraFacts(
+        connected=record.connected,
+        left_because=record.left_because,
+        on_time=counts.on_time,
+        ended=counts.captured - counts.pending,
+        slo_ms=round(record.camera.slo_ns / 1e6, 1),
+    )
+
+
+def _executors(box: Box) -> dict[ExecutorId, ExecutorFacts]:
+    last_losses = box.driver.supervisor.last_losses
+    return {
+        executor: ExecutorFacts(of.losses.total(), of.restarts, last_losses.get(executor, ""))
+        for executor, of in box.driver.scheduler.supervised.items()
+    }
+
+
+def _rule(parameters: DetectionParameters) -> DetectionRule:
+    return DetectionRule(
+        parameters.cameras,
+        parameters.classes,
+        parameters.score_min,
+        hold_ns=round(parameters.hold_s * 1e9),
+        interval_ns=round(parameters.interval_s * 1e9),
+    )
+
+
+def _attainment(parameters: EventParameters) -> AttainmentRule:
+    return AttainmentRule(
+        round(parameters.slo_window_s * 1e9),
+        parameters.slo_breached_below,
+        min(1.0, parameters.slo_breached_below + parameters.slo_margin),
+        parameters.slo_frames_min,
+    )
+
+
+def _broker(
+    parameters: MqttParameters, note: Note, on_leftover: Callable[[str], None]
+) -> "MqttBroker":
+    try:
+        from edgebox.notifications.mqtt import MqttBroker  # noqa: PLC0415 - needs an extra
+    except ImportError:
+        raise ConfigError(
+            "mqtt.host: MQTT needs aiomqtt, which is not installed: pip install 'edgebox[mqtt]'"
+        ) from None
+    return MqttBroker(parameters, note, on_leftover)

@@ -1,0 +1,258 @@
+"""Decides which events happen: detections that come and go, cameras, deadlines.
+
+Told of every answered frame and, about twice a second, of what the box counts. Instants come in,
+notifications go out. Pure: no clock, no I/O.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.notifications import Notification, NotificationType
+from edgebox.domain.requests import CameraId
+from edgebox.notifications.attainment import Attainment, AttainmentRule
+from edgebox.notifications.presence import Episode, Presence
+from edgebox.vision.detections import Detections
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionRule:
+    """What counts as seen, on which cameras."""
+
+    cameras: tuple[str, ...] = ()
+    """Patterns of names; none: all."""
+    classes: tuple[str, ...] = ()
+    """None: all."""
+    score_min: float = 0.5
+    hold_ns: int = 5_000_000_000
+    interval_ns: int = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CameraFacts:
+    """What the box knows of a camera at one moment."""
+
+    connected: bool
+    left_because: str = ""
+    on_time: int = 0
+    """Frames since the camera is known."""
+    ended: int = 0
+    slo_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorFacts:
+    """What the box knows of an executor at one moment."""
+
+    losses: int
+    """Since the start."""
+    restarts: int
+    reason: str = ""
+    """Why it was lost the last time."""
+
+
+@dataclass(slots=True)
+class _Best:
+    """The best detection of a class on one frame, and how many there are."""
+
+    count: int
+    score: float
+    row: int
+
+
+@dataclass(slots=True)
+class _Watched:
+    rule: DetectionRule | None
+    attainment: Attainment
+    connected: bool = False
+    presences: dict[str, Presence] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    """Best of the stay that goes on, by class."""
+
+
+class EventDetector:
+    """All cameras of a box. A frame costs time in its detections, a look in cameras and classes."""
+
+    def __init__(self, rules: Sequence[DetectionRule], attainment: AttainmentRule) -> None:
+        """Start without cameras; of `rules`, the first that fits a camera counts for it."""
+        self._rules = rules
+        self._attainment = attainment
+        self._cameras: dict[CameraId, _Watched] = {}
+        self._executors: dict[ExecutorId, ExecutorFacts] = {}
+
+    def _of(self, camera: CameraId) -> _Watched:
+        watched = self._cameras.get(camera)
+        if watched is None:
+            watched = _Watched(self.rule(camera), Attainment(self._attainment))
+            self._cameras[camera] = watched
+        return watched
+
+    def rule(self, camera: str) -> DetectionRule | None:
+        """Return the rule for a camera; None: nothing it sees makes an event."""
+        return next((rule for rule in self._rules if matches(camera, rule.cameras)), None)
+
+    def counts(self, camera: CameraId, now_ns: int) -> dict[str, int]:
+        """Return how many of each class are there; classes that it should have but has not: 0."""
+        watched = self._of(camera)
+        counts = dict.fromkeys(watched.rule.classes if watched.rule else (), 0)
+        counts |= {label: p.count(now_ns) for label, p in watched.presences.items()}
+        return counts
+
+    def breached(self, camera: CameraId) -> bool:
+        """Say whether too few of a camera's frames are answered on time."""
+        return self._of(camera).attainment.breached
+
+    # -- frames -------------------------------------------------------------------------------
+
+    def answered(
+        self,
+        camera: CameraId,
+        found: Detections,
+        labels: Sequence[str],
+        captured_ns: int,
+        now_ns: int,
+    ) -> list[Notification]:
+        """Take in what a frame shows; return what has happened.
+
+        Args:
+            camera: whose frame it is.
+            found: in pixels of the camera's own picture.
+            labels: of its family, by number.
+            captured_ns: when the picture was taken: when what it shows appeared.
+            now_ns: never goes back, as frames' captures may.
+        """
+        if not len(found):
+            return []
+        watched = self._of(camera)
+        if watched.rule is None:
+            return []
+        happened: list[Notification] = []
+        if not watched.connected:  # since the last look
+            watched.connected = True
+            happened.append(Notification(NotificationType.CAMERA_UP, captured_ns, camera))
+        for label, best in _by_class(found, labels, watched.rule).items():
+            presence = watched.presences.get(label)
+            if presence is None:
+                presence = Presence(watched.rule.hold_ns, watched.rule.interval_ns)
+                watched.presences[label] = presence
+            happened += _end(camera, watched, label, presence, now_ns)
+            if presence.seen(best.count, now_ns):
+                watched.scores[label] = best.score
+                details = {
+                    "count": best.count,
+                    "score": round(best.score, 3),
+                    "box": [round(side, 1) for side in found.boxes[best.row].tolist()],
+                }
+                happened.append(
+                    Notification(NotificationType.DETECTION, captured_ns, camera, label, details)
+                )
+            elif best.score > watched.scores[label]:
+                watched.scores[label] = best.score
+        return happened
+
+    # -- everything else ----------------------------------------------------------------------
+
+    def look(self, cameras: Mapping[CameraId, CameraFacts], now_ns: int) -> list[Notification]:
+        """Compare what the box knows with what it knew; return what has happened.
+
+        Cameras that are not there any more are forgotten.
+        """
+        for gone in self._cameras.keys() - cameras.keys():
+            del self._cameras[gone]
+        happened: list[Notification] = []
+        for camera, facts in cameras.items():
+            watched = self._of(camera)
+            if facts.connected and not watched.connected:
+                happened.append(Notification(NotificationType.CAMERA_UP, now_ns, camera))
+            for label, presence in watched.presences.items():
+                happened += _end(camera, watched, label, presence, now_ns)
+            happened += self._deadlines(camera, watched.attainment, facts, now_ns)
+            if watched.connected and not facts.connected:
+                why = {"reason": facts.left_because}
+                happened.append(
+                    Notification(NotificationType.CAMERA_DOWN, now_ns, camera, details=why)
+                )
+            watched.connected = facts.connected
+        return happened
+
+    def look_at_executors(
+        self, executors: Mapping[ExecutorId, ExecutorFacts], now_ns: int
+    ) -> list[Notification]:
+        """Compare how executors are with how they were; return what has happened.
+
+        One that was lost and came back between two looks was lost all the same.
+        """
+        happened: list[Notification] = []
+        for executor, facts in executors.items():
+            before = self._executors.get(executor, ExecutorFacts(0, 0))
+            if facts.losses > before.losses:
+                why = {"executor": executor, "reason": facts.reason}
+                happened.append(Notification(NotificationType.EXECUTOR_LOST, now_ns, details=why))
+            if facts.restarts > before.restarts:
+                back = {"executor": executor, "restarts": facts.restarts}
+                happened.append(
+                    Notification(NotificationType.EXECUTOR_RECOVERED, now_ns, details=back)
+                )
+            self._executors[executor] = facts
+        return happened
+
+    def _deadlines(
+        self, camera: CameraId, attainment: Attainment, facts: CameraFacts, now_ns: int
+    ) -> Iterator[Notification]:
+        if not attainment.look(facts.on_time, facts.ended, now_ns):
+            return
+        assert attainment.share is not None
+        details = {
+            "on_time_share": round(attainment.share, 4),
+            "window_s": self._attainment.window_ns / 1e9,
+            "slo_ms": facts.slo_ms,
+        }
+        kind = (
+            NotificationType.SLO_BREACHED if attainment.breached else NotificationType.SLO_RECOVERED
+        )
+        yield Notification(kind, now_ns, camera, details=details)
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Say whether one of the patterns fits, or there is none."""
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _by_class(found: Detections, labels: Sequence[str], rule: DetectionRule) -> dict[str, _Best]:
+    best: dict[str, _Best] = {}
+    for row, (score, number) in enumerate(
+        zip(found.scores.tolist(), found.labels.tolist(), strict=True)
+    ):
+        if score < rule.score_min:
+            continue
+        label = labels[number]
+        if rule.classes and label not in rule.classes:
+            continue
+        known = best.get(label)
+        if known is None:
+            best[label] = _Best(1, score, row)
+            continue
+        known.count += 1
+        if score > known.score:
+            known.score, known.row = score, row
+    return best
+
+
+def _end(
+    camera: CameraId, watched: _Watched, label: str, presence: Presence, now_ns: int
+) -> list[Notification]:
+    """Return the end of a stay that is over by now, if it is."""
+    episode = presence.ended(now_ns)
+    if episode is None:
+        return []
+    details = _told(episode, watched.scores.pop(label))
+    return [Notification(NotificationType.DETECTION_ENDED, now_ns, camera, label, details)]
+
+
+def _told(episode: Episode, score: float) -> dict[str, object]:
+    return {
+        "count_max": episode.count_max,
+        "score_max": round(score, 3),
+        "seen_ms": round((episode.seen_ns - episode.since_ns) / 1e6),
+    }

@@ -1,0 +1,173 @@
+"""Posts events to one address, in order, each until it is taken.
+
+An event that the receiver will never take (400, 410, 413, 415, 422) is dropped and the next one
+goes out. After any other failure the same event is tried again, with doubling waits, until it is
+too old; so events arrive in order, some perhaps twice. What waits is lost when the box ends.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import ssl
+import time
+
+import aiohttp
+
+from edgebox import __version__
+from edgebox.config.notification_sections import WebhookParameters
+from edgebox.domain.errors import ConfigError
+from edgebox.domain.notifications import Notification
+from edgebox.link.backoff import Backoff
+from edgebox.notifications.credentials import secret, trusted
+from edgebox.notifications.destination_health import Health, Note
+from edgebox.notifications.event_detector import matches
+from edgebox.notifications.event_queue import EventQueue
+from edgebox.notifications.notification_document import Event
+from edgebox.notifications.signature import headers, key_bytes
+from edgebox.runtime.destinations import Destination
+
+_log = logging.getLogger(__name__)
+
+_WAIT_MAX_S = 60.0
+_RETRY_AFTER_MAX_S = 300.0
+_NEVER_TAKEN = frozenset({400, 410, 413, 415, 422})
+
+
+class Webhook:
+    """One address, with its queue and the task that empties it."""
+
+    def __init__(self, parameters: WebhookParameters, note: Note) -> None:
+        """Read the secret; nothing is sent before `start`.
+
+        Raises:
+            ConfigError: the secret or the certificates cannot be read.
+        """
+        self._parameters = parameters
+        self._key = _key(parameters)
+        self._tls: ssl.SSLContext | bool = True
+        if parameters.ca_file:
+            self._tls = trusted(f"webhooks {parameters.shown_name}: ca_file", parameters.ca_file)
+        self.destination = Destination("webhook", parameters.shown_name)
+        self._health = Health(self.destination, note)
+        self._queue = EventQueue(self._health, parameters.queue_max, parameters.overflow)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._task = asyncio.create_task(self._run(), name="webhook")
+
+    def put(self, event: Event) -> None:
+        """Let an event go out if this address wants its kind."""
+        if self._wants(event.notification):
+            self._queue.put(event)
+
+    def _wants(self, notification: Notification) -> bool:
+        wanted = self._parameters
+        if wanted.events and notification.kind not in wanted.events:
+            return False
+        if notification.camera is not None and not matches(notification.camera, wanted.cameras):
+            return False
+        return (
+            notification.label is None or not wanted.classes or notification.label in wanted.classes
+        )
+
+    async def stop(self, patience_s: float) -> None:
+        """Send what waits if that works at once, and end."""
+        if self._task is None:
+            return
+        if self.destination.connected is not False:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._queue.idle.wait(), patience_s)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    # -- the task -----------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        timeout = aiohttp.ClientTimeout(total=self._parameters.timeout_s)
+        agent = {"User-Agent": f"edgebox/{__version__}", "Content-Type": "application/json"}
+        async with aiohttp.ClientSession(timeout=timeout, headers=agent) as session:
+            while True:
+                event = self._queue.head()
+                if event is None:
+                    self._queue.wake.clear()
+                    await self._queue.wake.wait()
+                else:
+                    await self._deliver(session, event)
+
+    async def _deliver(self, session: aiohttp.ClientSession, event: Event) -> None:
+        """Try until the event is taken, refused or too old."""
+        backoff = Backoff(random.Random(), _WAIT_MAX_S)
+        while True:
+            why, wait_s = await self._attempt(session, event)
+            if why is None:
+                self._health.worked()
+                self._queue.done(sent=True)
+                return
+            if wait_s is None:
+                self._health.worked()
+                self._health.lost("refused", why)
+                self._queue.done(sent=False)
+                return
+            self._health.failed(why)
+            age_s = time.monotonic() - event.notification.at_ns / 1e9
+            if age_s > self._parameters.give_up_s:
+                self._health.lost("expired", f"it waited for {age_s:.0f} s: {why}")
+                self._queue.done(sent=False)
+                return
+            await asyncio.sleep(max(wait_s, backoff.wait_s()))
+
+    async def _attempt(
+        self, session: aiohttp.ClientSession, event: Event
+    ) -> tuple[str | None, float | None]:
+        """Post once.
+
+        Returns:
+            What went wrong, None if nothing; how long to wait at least, None for ever.
+        """
+        signed = headers(self._key, event.id, int(time.time()), event.body)
+        try:
+            async with session.post(
+                self._parameters.url,
+                data=event.body,
+                headers=signed,
+                allow_redirects=False,
+                ssl=self._tls,
+            ) as response:
+                if 200 <= response.status < 300:
+                    return None, 0.0
+                why = f"it answers {response.status} {response.reason or ''}".rstrip()
+                if response.status in _NEVER_TAKEN:
+                    return why, None
+                return why, _retry_after_s(response.headers.get("Retry-After", ""))
+        except TimeoutError:
+            return f"no answer within {self._parameters.timeout_s:g} s", 0.0
+        except (aiohttp.ClientError, OSError) as error:
+            return _why(error), 0.0
+        except Exception as error:
+            _log.exception("posting to the webhook %s failed", self.destination.name)
+            return type(error).__name__, 0.0
+
+
+def _key(parameters: WebhookParameters) -> bytes | None:
+    name = f"webhooks {parameters.shown_name}: secret"
+    found = secret(name, parameters.secret_file, parameters.secret_env)
+    try:
+        return None if found is None else key_bytes(found)
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def _why(error: Exception) -> str:
+    """Say what went wrong without the URL, which may hold a token: some errors' texts have it."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"its answer is no HTTP: {error.message}"
+    if isinstance(error, aiohttp.InvalidURL):
+        return "its URL is not valid"
+    return str(error) or type(error).__name__
+
+
+def _retry_after_s(value: str) -> float:
+    """Return what a receiver asks for; its other form, a date, is left to the doubling waits."""
+    return min(float(value), _RETRY_AFTER_MAX_S) if value.isdecimal() else 0.0

@@ -1,0 +1,53 @@
+"""Owns the tunables of planning, with the defaults and why they are what they are."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningParameters:
+    """What a user may tune; the configuration file fills it."""
+
+    quantile: float = 0.99
+    """Batches are planned to take as long as this quantile of their profile."""
+    utilisation_max: float = 0.75
+    """Share of the executors' time that may be planned; the rest absorbs unlucky phases."""
+    utilisation_upgrade: float = 0.70
+    """An upgrade beyond what a camera has must keep utilisation below this."""
+    utilisation_slow: float = 0.95
+    """Only above this share, with everybody at the smallest size, are rates lowered: that loses
+    frames for certain, a busy executor only when the phases are unlucky."""
+    cycle_utilisation_max: float = 0.9
+    """Share of the executors' time that may be planned where they take turns, reckoned in the
+    largest batches that deadlines allow: batches grow when they fall behind."""
+    uplink_utilisation_max: float = 0.8
+    """Share of an uplink that the frames of a camera may fill."""
+    uplink_utilisation_max_stable: float = 0.95
+    """The same of an uplink that carries what was expected of it, frame by frame."""
+    link_upgrade: float = 1.1
+    """An upgrade must leave an uplink this many times the bandwidth it needs."""
+    latency_upgrade_ns: int = 2_000_000
+    """An upgrade must leave this much time over."""
+    upgrade_hold_ns: int = 1_500_000_000
+    """A camera that was lowered is not raised for so long: a link or a load that swings would
+    else move it up and down twice a second."""
+    guard_ns: int = 2_000_000
+    """Time kept back from every deadline for what no model covers."""
+    rate_min_hz: float = 1.0
+    """No camera is told to send fewer frames than this (or than it asked for); a camera that is
+    served not fewer than it said are of use to it either."""
+    hysteresis_ratio: float = 1.01
+    """A new distribution over all cameras must be worth this many times the one in force."""
+    bytes_per_pixel: float = 0.3
+    """JPEG bytes per pixel (of a picture of 256x256) of a camera that has not been measured."""
+    unmeasured_slo_share: float = 2 / 3
+    """Share of the SLO left to the box while a link is not measured: two batches of a third."""
+    unmeasured_frame_bytes: int = 18_750
+    """Frames of a link that is not measured should not be larger: a tenth of a second of
+    1.5 Mbit/s. A slow link would else lose its first frames, a fast one is soon known."""
+    quality: int = 85
+    """JPEG quality that every camera is told to use."""
+
+    @property
+    def upgrade_share(self) -> float:
+        """Share of a limit that an upgrade may use."""
+        return self.utilisation_upgrade / self.utilisation_max

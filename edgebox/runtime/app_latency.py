@@ -1,0 +1,105 @@
+"""Measures how long each application's requests really take, to be held against the profiles.
+
+An application is what cameras name in their hello: what they look at, so requests of one resemble
+each other. Times are those of the batches that requests were in, brought to a batch of one, and
+of the samples that were run alone (`scheduling.sampling`), as they are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+
+SAMPLES = 1_024
+"""Recent requests that are remembered of each application, variant and executor."""
+_KEYS_MAX = 64
+"""Beyond it the one that was idle longest is forgotten: the names come from cameras."""
+
+Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationTimes:
+    """One application on one variant and executor, measured and as profiled."""
+
+    app: str
+    variant: VariantName
+    executor: ExecutorId
+    count: int
+    """Recent requests that the measured quantiles are of."""
+    measured_ns: tuple[int, int]
+    """P50 and P99."""
+    profile_ns: tuple[int, int]
+    """P50 and P99 of a batch of one."""
+
+
+class _Samples:
+    """The last `SAMPLES` requests of one key."""
+
+    def __init__(self) -> None:
+        self._ring: NDArray[np.int64] = np.zeros((SAMPLES, 2), np.int64)
+        #: (ring, 2): batch size, took ns
+        self._next = 0
+
+    def add(self, batch_size: int, took_ns: int) -> None:
+        self._ring[self._next % SAMPLES] = (batch_size, took_ns)
+        self._next += 1
+
+    @property
+    def kept(self) -> NDArray[np.int64]:  #: (n, 2), in no order
+        return self._ring[: min(self._next, SAMPLES)]
+
+
+class Applications:
+    """Recent execution times by application, variant and executor."""
+
+    def __init__(self) -> None:
+        """Start with nothing measured."""
+        self._ran: dict[tuple[str, VariantName, ExecutorId], _Samples] = {}
+
+    def ran(
+        self, app: str, variant: VariantName, executor: ExecutorId, batch_size: int, took_ns: int
+    ) -> None:
+        """Take in one request of a batch, or a sample; `batch_size` includes padding."""
+        key = (app, variant, executor)
+        # The order of the keys is the order of their last use.
+        samples = self._ran.pop(key, None)
+        if samples is None:
+            samples = _Samples()
+            if len(self._ran) >= _KEYS_MAX:
+                del self._ran[next(iter(self._ran))]
+        self._ran[key] = samples
+        samples.add(batch_size, took_ns)
+
+    def times(self, profiles: Profiles) -> list[ApplicationTimes]:
+        """Return what was measured of what has a profile, in order of the names.
+
+        A batch of k that took t counts for each of its requests as t x P50(1) / P50(k) of the
+        profile: exact where batching changes the scale of the distribution and not its shape.
+        """
+        rows = []
+        for (app, variant, executor), samples in sorted(self._ran.items()):
+            profile = profiles.get(executor, {}).get(variant)
+            if profile is None:
+                continue
+            table = samples.kept
+            alone_ns = profile.quantile_ns(1, 0.5)
+            equivalent_ns = table[:, 1].astype(np.float64)
+            for size in np.unique(table[:, 0]).tolist():
+                scale = alone_ns / max(1, profile.quantile_ns(size, 0.5))
+                equivalent_ns[table[:, 0] == size] *= scale
+            p50, p99 = np.quantile(equivalent_ns, (0.5, 0.99))
+            rows.append(
+                ApplicationTimes(
+                    app,
+                    variant,
+                    executor,
+                    len(table),
+                    (round(float(p50)), round(float(p99))),
+                    (alone_ns, profile.quantile_ns(1, 0.99)),
+                )
+            )
+        return rows

@@ -1,0 +1,279 @@
+"""Counts how every frame of every camera ended, and where its time went over the last minute.
+
+One identity holds at every moment: captured = on_time + late + dropped (by reason) + pending.
+Beside it `worth` sums what the answers were worth: `on_time`, and of `late` the part that a later
+deadline of the camera still gave them.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.requests import CameraId, DropReason, Outcome
+from edgebox.runtime.duration_histogram import Histogram
+from edgebox.runtime.frames import Answer, FrameResult, Timing
+from edgebox.storage.periods import Period, latency_counts
+
+WINDOW_S = 60
+_RING = 4_096
+"""Latency samples kept per camera: a minute at 68 frames/s, less time above that."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """Frames since the box started."""
+
+    captured: int = 0
+    accepted: int = 0
+    on_time: int = 0
+    late: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    worth_late: float = 0.0
+    """Of the late answers; exact counts and a sum of shares are not mixed."""
+    mismatches: int = 0
+    """Answers from another variant than their camera had been advised of when it sent them."""
+
+    @property
+    def worth(self) -> float:
+        """What all answers were worth."""
+        return self.on_time + self.worth_late
+
+    @property
+    def pending(self) -> int:
+        """Frames that have not ended yet."""
+        return self.captured - self.on_time - self.late - sum(self.dropped.values())
+
+    def add(self, other: "Counts") -> None:
+        """Add another camera's counts to these."""
+        self.captured += other.captured
+        self.accepted += other.accepted
+        self.on_time += other.on_time
+        self.late += other.late
+        self.dropped.update(other.dropped)
+        self.worth_late += other.worth_late
+        self.mismatches += other.mismatches
+
+    def minus(self, earlier: "Counts") -> "Counts":
+        """Return what has come since an earlier copy."""
+        return Counts(
+            self.captured - earlier.captured,
+            self.accepted - earlier.accepted,
+            self.on_time - earlier.on_time,
+            self.late - earlier.late,
+            self.dropped - earlier.dropped,
+            self.worth_late - earlier.worth_late,
+            self.mismatches - earlier.mismatches,
+        )
+
+    def copy(self) -> "Counts":
+        """Return counts that do not change any more."""
+        copied = Counts()
+        copied.add(self)
+        return copied
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document of docs/http-api.md."""
+        return {
+            "captured": self.captured,
+            "accepted": self.accepted,
+            "on_time": self.on_time,
+            "late": self.late,
+            "pending": self.pending,
+            "dropped": dict(self.dropped),
+            "worth": round(self.worth, 3),
+            "mismatches": self.mismatches,
+        }
+
+
+class CameraMetrics:
+    """The counts and the last minute of one camera."""
+
+    def __init__(self) -> None:
+        """Start at nothing."""
+        self.counts = Counts()
+        self._samples: NDArray[np.int64] = np.zeros((_RING, 1 + len(PARTS)), np.int64)
+        #: (ring, 6): instant of the ending, then the parts, all ns
+        self._next = 0
+        self._seconds: deque[tuple[int, Counts]] = deque()
+        self._news = Period()
+        """What this second has brought beside counts and latencies."""
+        self._ended_news: list[tuple[int, Period]] = []
+        """The news of seconds that have ended, for `take_news`."""
+        self.has_news = False
+        """Something was counted since the last `take_news`."""
+        self._counted = False
+        """Something was counted since a second's news ended."""
+        self._taken: tuple[Counts, int] = Counts(), 0
+        """The counts, and how many samples there had been, when a second's news last ended."""
+        self.latencies = {part: Histogram() for part in PARTS}
+        """Of all answers since the box started."""
+
+    def captured(self, frames: int, skipped: int, now_ns: int) -> None:
+        """Count frames a camera has captured, of which it never sent `skipped`."""
+        for counts in (self.counts, self._second(now_ns)):
+            counts.captured += frames
+            if skipped:
+                counts.dropped[DropReason.SENDER.value] += skipped
+
+    def accepted(self, now_ns: int) -> None:
+        """Count a frame that was not dropped on arrival."""
+        self.counts.accepted += 1
+        self._second(now_ns).accepted += 1
+
+    def received(self, size_bytes: int, carried: tuple[int, int] | None) -> None:
+        """Count what came over the uplink.
+
+        Args:
+            size_bytes: of a frame's message.
+            carried: its bits, and for how many ns they were on their way; None: not known.
+        """
+        self._news.received_bytes += size_bytes
+        if carried is not None:
+            bits, busy_ns = carried
+            self._news.measured.take(bits, busy_ns // 1_000, round(bits / busy_ns * 1e9))
+
+    def ended(self, ending: FrameResult, now_ns: int) -> None:
+        """Count how a frame ended."""
+        for counts in (self.counts, self._second(now_ns)):
+            if not isinstance(ending, Answer):
+                counts.dropped[ending.reason.value] += 1
+                continue
+            counts.mismatches += ending.mismatched
+            if ending.outcome is Outcome.ON_TIME:
+                counts.on_time += 1
+            else:
+                counts.late += 1
+                counts.worth_late += ending.worth
+        if isinstance(ending, Answer):
+            self._news.variants[str(ending.variant)] += 1
+            self._sample(ending.timing, now_ns)
+
+    def _sample(self, timing: Timing, now_ns: int) -> None:
+        parts_ns = (
+            timing.network_ns,
+            timing.queue_ns,
+            timing.inference_ns,
+            timing.return_ns,
+            timing.total_ns,
+        )
+        self._samples[self._next % _RING] = (now_ns, *parts_ns)
+        self._next += 1
+        for histogram, part_ns in zip(self.latencies.values(), parts_ns, strict=True):
+            histogram.add(part_ns)
+
+    def _second(self, now_ns: int) -> Counts:
+        second = now_ns // 1_000_000_000
+        if not self._seconds or self._seconds[-1][0] != second:
+            self._end_news()
+            self._seconds.append((second, Counts()))
+            while self._seconds[0][0] <= second - WINDOW_S:
+                self._seconds.popleft()
+        self.has_news = self._counted = True
+        return self._seconds[-1][1]
+
+    def window(self, now_ns: int) -> Counts:
+        """Return the counts of the last minute."""
+        total = Counts()
+        oldest = now_ns // 1_000_000_000 - WINDOW_S
+        for second, counts in self._seconds:
+            if second > oldest:
+                total.add(counts)
+        return total
+
+    def frames_per_s(self, now_ns: int, over_s: int = 5) -> float:
+        """Return answered frames per second over the last whole seconds."""
+        this = now_ns // 1_000_000_000
+        answered = sum(
+            counts.on_time + counts.late
+            for second, counts in self._seconds
+            if this - over_s <= second < this
+        )
+        return answered / over_s
+
+    def latency_ms(
+        self, now_ns: int, quantiles: dict[str, float], window_s: int = WINDOW_S
+    ) -> dict[str, dict[str, float]] | None:
+        """Return each quantile of each part over the window, in ms; None without answers.
+
+        Args:
+            now_ns: the end of the window.
+            quantiles: name to q, e.g. {"p50": 0.5}.
+            window_s: its length, at most a minute.
+        """
+        kept = self._samples[: min(self._next, _RING)]
+        kept = kept[kept[:, 0] > now_ns - window_s * 1_000_000_000]
+        if not len(kept):
+            return None
+        table = np.quantile(kept[:, 1:], list(quantiles.values()), axis=0) / 1e6
+        return {
+            name: {part: round(float(ms), 2) for part, ms in zip(PARTS, row, strict=True)}
+            for name, row in zip(quantiles, table, strict=True)
+        }
+
+    def take_news(self) -> list[tuple[int, Period]]:
+        """Return what has happened since the last call, by second of the clock of `now_ns`.
+
+        Times covered are for the caller to fill in. The counts are exact; of latencies those of
+        the last 4096 answers are counted.
+        """
+        self._end_news()
+        self.has_news = False
+        ended, self._ended_news = self._ended_news, []
+        return ended
+
+    def _end_news(self) -> None:
+        """Put down what this second has brought."""
+        if not self._counted:
+            return
+        self._counted = False
+        news = self._since_last()
+        if len(self._ended_news) < WINDOW_S:
+            self._ended_news.append((self._seconds[-1][0], news))
+        else:  # nobody takes them
+            self._ended_news[-1][1].add(news)
+
+    def _since_last(self) -> Period:
+        news, self._news = self._news, Period()
+        before, samples = self._taken
+        self._taken = self.counts.copy(), self._next
+        since = self.counts.minus(before)
+        news.captured, news.accepted = since.captured, since.accepted
+        news.on_time, news.late, news.mismatches = since.on_time, since.late, since.mismatches
+        news.dropped = since.dropped
+        fresh = min(self._next - samples, _RING)
+        if fresh:
+            places = np.arange(self._next - fresh, self._next) % _RING
+            news.latencies = latency_counts(self._samples[places, 1:])
+        return news
+
+
+class Metrics:
+    """The metrics of all cameras; a camera's numbers outlive its connections."""
+
+    def __init__(self) -> None:
+        """Start without cameras."""
+        self.cameras: dict[CameraId, CameraMetrics] = {}
+        self._forgotten = Counts()
+
+    def of(self, camera: CameraId) -> CameraMetrics:
+        """Return a camera's metrics, new at the first call."""
+        metrics = self.cameras.get(camera)
+        if metrics is None:
+            metrics = self.cameras[camera] = CameraMetrics()
+        return metrics
+
+    def forget(self, camera: CameraId) -> None:
+        """Let a camera's numbers go, but for their share of the total: names may be endless."""
+        gone = self.cameras.pop(camera, None)
+        if gone is not None:
+            self._forgotten.add(gone.counts)
+
+    def total(self) -> Counts:
+        """Return the counts of all cameras there ever were, together."""
+        total = self._forgotten.copy()
+        for camera in self.cameras.values():
+            total.add(camera.counts)
+        return total

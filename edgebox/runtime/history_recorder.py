@@ -1,0 +1,79 @@
+"""Keeps the box's history: once a second it takes what has happened and hands it to storage.
+
+Lives on the event loop, where it only adds up; storage writes in threads of its own.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.rollup import Interval, Rollup
+from edgebox.storage.history import History
+
+_SECOND_MS = 1_000
+
+
+class Chronicle:
+    """The one who writes things down, from the start to the end of a box."""
+
+    def __init__(
+        self,
+        rollup: Rollup,
+        history: History,
+        *,
+        links: Callable[[], Mapping[CameraId, float | None]],
+        on_minute: Callable[[], None],
+        wall_ms: Callable[[], int],
+        clock_ns: Callable[[], int],
+    ) -> None:
+        """Begin to count now.
+
+        Args:
+            rollup: of the box's metrics.
+            history: where periods are kept.
+            links: returns the connected cameras, and what is believed of their uplinks, bit/s.
+            on_minute: called after each minute's periods were handed over.
+            wall_ms: the wall clock, Unix milliseconds; it may be set at any time.
+            clock_ns: a clock that never is.
+        """
+        self._rollup = rollup
+        self._history = history
+        self._links = links
+        self._on_minute = on_minute
+        self._wall_ms = wall_ms
+        self._clock_ns = clock_ns
+        self._began_ms = wall_ms()
+        self._began_ns = clock_ns()
+        self._uncounted_ns = 0
+
+    async def run(self) -> None:
+        """Write down every second until cancelled."""
+        while True:
+            await asyncio.sleep((_SECOND_MS - self._wall_ms() % _SECOND_MS) / 1e3)
+            self.tick()
+
+    def tick(self) -> None:
+        """Write down what has happened since the last call.
+
+        It belongs to the second in which it began, by the wall clock of that moment: whether the
+        timer was early or late, or the clock was set, each frame is counted once. If a busy box
+        comes so late that it has missed a second, each frame belongs to when it was counted.
+        """
+        now_ms, now_ns = self._wall_ms(), self._clock_ns()
+        began_ms, began_ns = self._began_ms, self._began_ns
+        elapsed_ms, self._uncounted_ns = divmod(
+            now_ns - self._began_ns + self._uncounted_ns, 1_000_000
+        )
+        self._began_ms, self._began_ns = now_ms, now_ns
+        stretch = Interval(began_ms, began_ns, elapsed_ms)
+        for second, periods in self._rollup.take(stretch, self._links()).items():
+            self._history.record_second(second, periods)
+        finished = self._rollup.finished(now_ms // _SECOND_MS)
+        if finished:
+            self._history.record_minutes(finished)
+            self._on_minute()
+
+    def close(self) -> None:
+        """Write down the last of it, the minute that has not ended included."""
+        self.tick()
+        self._history.record_minutes(self._rollup.rest())

@@ -1,0 +1,99 @@
+"""Hands what the Scheduler has learned of execution times to storage, so that restarts keep it.
+
+Lives on the event loop, where it only copies what has changed; storage writes in threads.
+"""
+
+from collections.abc import Mapping
+
+from edgebox.domain.learned import Learned, LearnedDrift
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.scheduling.remembered import work_of
+from edgebox.scheduling.scheduler import Scheduler
+from edgebox.storage.learned_times import LearnedRows
+
+
+class Remembering:
+    """What was kept last, and what has changed since."""
+
+    def __init__(
+        self,
+        rows: LearnedRows,
+        *,
+        models: Mapping[VariantName, str],
+        executors: Mapping[tuple[ExecutorId, VariantName], str],
+    ) -> None:
+        """Keep what is learned under fingerprints.
+
+        Args:
+            rows: where.
+            models: the fingerprint of each variant's model.
+            executors: that of each variant's profile on an executor.
+        """
+        self._rows = rows
+        self._models = models
+        self._executors = executors
+        self._kept_ns: dict[tuple[VariantName, str], int] = {}
+        self._factors: dict[tuple[ExecutorId, VariantName], float] = {}
+        self._confirmed_ns: dict[tuple[ExecutorId, VariantName], int] = {}
+
+    async def load(self) -> Learned:
+        """Return what was learned before this start.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        work = await self._rows.load_work(self._models)
+        drifts = await self._rows.load_drifts(self._executors)
+        self._factors = {(each.executor, each.variant): each.factor for each in drifts}
+        return Learned(tuple(work), tuple(drifts))
+
+    def began(self, scheduler: Scheduler, now_ns: int) -> None:
+        """Take what a scheduler knows at first as kept: it would only look younger."""
+        for each in work_of(scheduler.learning, now_ns):
+            self._kept_ns[each.variant, each.app] = now_ns - each.age_ns
+        # Factors have faded since they were kept. Of one that has become 1, the row can go.
+        for on in self._executors:
+            if (factor := _factor(scheduler, on)) != 1:
+                self._factors[on] = factor
+
+    def keep(self, scheduler: Scheduler, now_ns: int) -> None:
+        """Have written down what has been learned since the last call."""
+        before, self._kept_ns = self._kept_ns, {}
+        for each in work_of(scheduler.learning, now_ns):
+            newest_ns = now_ns - each.age_ns
+            key = each.variant, each.app
+            kept_ns = self._kept_ns[key] = before.get(key, -(1 << 63))
+            if each.variant in self._models and newest_ns > kept_ns:
+                self._kept_ns[key] = newest_ns
+                self._rows.record_work(self._models[each.variant], each)
+        for on, fingerprint in self._executors.items():
+            self._keep_factor(on, fingerprint, scheduler, now_ns)
+        self._rows.forget_surplus()
+
+    def _keep_factor(
+        self,
+        on: tuple[ExecutorId, VariantName],
+        fingerprint: str,
+        scheduler: Scheduler,
+        now_ns: int,
+    ) -> None:
+        """Have a factor written down if it has changed, or if batches have confirmed it since.
+
+        One that nothing has confirmed keeps its row, and so its age: it goes on fading.
+        """
+        factor, before = _factor(scheduler, on), self._factors.get(on, 1.0)
+        confirmed_ns = scheduler.times.corrections.confirmed_ns(*on)
+        since_ns = self._confirmed_ns.get(on)
+        confirmed = confirmed_ns is not None and (since_ns is None or confirmed_ns > since_ns)
+        if factor != before or (factor != 1 and confirmed):
+            # What changes a factor is batches since the last call.
+            age_ns = 0 if factor != before or confirmed_ns is None else now_ns - confirmed_ns
+            self._rows.record_drift(fingerprint, LearnedDrift(*on, factor, max(0, age_ns)))
+        self._factors[on] = factor
+        if confirmed_ns is not None:
+            self._confirmed_ns[on] = confirmed_ns
+
+
+def _factor(scheduler: Scheduler, on: tuple[ExecutorId, VariantName]) -> float:
+    """Return what a profile is multiplied by now."""
+    return scheduler.corrections.get(on[0], {}).get(on[1], 1.0)

@@ -1,0 +1,89 @@
+"""Carries out samples: keeps the inputs of finished requests and runs them once more when told.
+
+It keeps exactly what the core's `Retain` named and neither `Release` nor `Sample` took away, so
+how many there are, and how large, is bounded there. Lives on the event loop; the executor's thread
+reads a canvas while its sample runs, so only then does it go back to the pool.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.requests import RequestId
+from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.tensors import Canvas
+from edgebox.runtime.frames import PendingFrame
+from edgebox.runtime.preparation import CanvasPool
+from edgebox.scheduling.events import Sample
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """What a request ran on; no canvas where nothing is decoded."""
+
+    app: str
+    canvas: Canvas | None
+    canvas_of: VariantName | None
+
+
+OnDone = Callable[[Sample, str, BatchResult | None], None]
+"""Told the order, the application and the result; None: the model raised."""
+
+
+class Samples:
+    """The inputs that are kept, by request; their canvases are the pool's."""
+
+    def __init__(
+        self,
+        executors: Mapping[ExecutorId, Executor],
+        canvases: CanvasPool,
+        from_thread: Callable[[Callable[[], None]], None],
+        on_done: OnDone,
+    ) -> None:
+        """Start with none.
+
+        Args:
+            executors: where samples run.
+            canvases: takes back what is no longer wanted.
+            from_thread: has something called on the loop; may be used in any thread.
+            on_done: called on the loop when a sample has come back.
+        """
+        self._executors = executors
+        self._canvases = canvases
+        self._from_thread = from_thread
+        self._on_done = on_done
+        self._kept: dict[RequestId, _Input] = {}
+
+    def retain(self, frame: PendingFrame) -> None:
+        """Take over a frame's canvas."""
+        self._kept[frame.request.id] = _Input(frame.request.app, frame.canvas, frame.canvas_of)
+        frame.canvas = frame.canvas_of = None
+
+    def release(self, request: RequestId) -> None:
+        """Let an input go."""
+        self._let_go(self._kept.pop(request))
+
+    def run(self, order: Sample) -> None:
+        """Run an input on its executor, and let it go."""
+        kept = self._kept.pop(order.request)
+        canvases = [] if kept.canvas is None else [kept.canvas]
+        executor = self._executors[order.executor]
+        future = executor.submit(order.variant, canvases, order.batch_size)
+        future.add_done_callback(
+            lambda done: self._from_thread(lambda: self._done(order, kept, done))
+        )
+
+    def _done(self, order: Sample, kept: _Input, done: "Future[BatchResult]") -> None:
+        self._let_go(kept)
+        error = done.exception()
+        if error is not None:
+            _log.error("sample of %s on %s failed: %s", order.variant, order.executor, error)
+        self._on_done(order, kept.app, None if error is not None else done.result())
+
+    def _let_go(self, kept: _Input) -> None:
+        if kept.canvas is not None and kept.canvas_of is not None:
+            self._canvases.put(kept.canvas, kept.canvas_of)

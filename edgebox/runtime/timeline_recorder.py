@@ -1,0 +1,354 @@
+"""Keeps the last minute as a person looks at it: what ran when, what waited, what changed.
+
+It is shown every call of the core and keeps references and numbers, which costs the loop about a
+microsecond a call; nothing is written out before somebody asks (web/timeline_documents.py). Limits:
+a minute (changes of plan: the last `CHANGES_KEPT`), at most `KEPT_MAX` of each kind; it decides
+nothing, and the journal stays the full record. One that fails stops and says so; it never harms the
+box. Lives on the event loop.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.plans import Advice
+from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
+from edgebox.scheduling import events
+from edgebox.scheduling.events import Action, Event
+
+_log = logging.getLogger(__name__)
+
+WINDOW_NS = 60_000_000_000
+KEPT_MAX = 12_000
+"""Of each kind: a minute at 200 batches a second, less above that."""
+CHANGES_KEPT = 200
+CHANGES_WINDOW_NS = 24 * 3600 * 1_000_000_000
+"""Plans change rarely: a minute would mostly show none."""
+SLOT_NS = 100_000_000
+"""Queue lengths are kept as the longest within each slot."""
+
+T = TypeVar("T")
+
+
+class Recent(Generic[T]):
+    """The last of one kind of thing, numbered, so that a reader can go on where it was."""
+
+    def __init__(self, kept_max: int = KEPT_MAX, window_ns: int = WINDOW_NS) -> None:
+        """Start with none; keep at most so many, for so long."""
+        self.total = 0
+        """How many there ever were; the newest has this number."""
+        self._kept: deque[tuple[int, T]] = deque(maxlen=kept_max)
+        self._window_ns = window_ns
+
+    def add(self, at_ns: int, item: T) -> None:
+        """Append one; forget what is too old."""
+        kept = self._kept
+        kept.append((at_ns, item))
+        self.total += 1
+        horizon_ns = at_ns - self._window_ns
+        while kept[0][0] < horizon_ns:
+            kept.popleft()
+
+    def after(self, number: int, limit: int = KEPT_MAX) -> tuple[int, list[T]]:
+        """Return the first `limit` that are newer than `number`, and the last one's number."""
+        first = max(number, self.total - len(self._kept))
+        skipped = first - (self.total - len(self._kept))
+        found = [item for _, item in islice(self._kept, skipped, skipped + limit)]
+        return first + len(found), found
+
+
+@dataclass(slots=True)
+class RanBatch:
+    """One batch, or one sample, on its executor. Instants are on the box's clock."""
+
+    id: BatchId
+    executor: ExecutorId
+    variant: VariantName
+    batch_size: int
+    """What it was padded to."""
+    requests: tuple[Request, ...]
+    ordered_ns: int
+    expected_ns: int | None
+    """What the core expected it to take, as it was ordered: the median; None: it had no profile."""
+    sample: bool = False
+    """A finished request run once more, alone: nobody waits for it."""
+    started_ns: int = 0
+    """When the executor began; 0: not known, or never."""
+    ended_ns: int = 0
+    """When the executor was done; 0: not known, or never."""
+    closed_ns: int = 0
+    """When the core heard of it and its requests ended; 0: it runs."""
+    endings: dict[RequestId, str] = field(default_factory=dict)
+    """Of its requests: an outcome, or the reason of the drop."""
+    written: bytes = b""
+    """Its document, once somebody has asked for it and nothing changes any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A request that was dropped before any batch took it."""
+
+    at_ns: int
+    request: Request
+    variant: VariantName | None
+    """What it waited for; None: it was not admitted."""
+    reason: DropReason
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChange:
+    """What a camera was told, where variant, size or rate are others than before."""
+
+    at_ns: int
+    camera: CameraId
+    before: Advice | None
+    after: Advice
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRun:
+    """One answer of the planner."""
+
+    asked_ns: int
+    answered_ns: int
+    utilisation: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSlot:
+    """How long each queue was at most, from this instant to that of the next slot."""
+
+    at_ns: int
+    longest: Mapping[VariantName, int]
+
+
+Expected = Callable[[ExecutorId, VariantName, Sequence[str], int], int | None]
+"""By executor, variant, each member's application and the padded size."""
+
+
+class Timeline:
+    """What the calls of one core, in order, come to."""
+
+    def __init__(self, expected_ns: Expected) -> None:
+        """Watch a fresh core.
+
+        Args:
+            expected_ns: what the core expects a batch to take that it has just ordered.
+        """
+        self.failure = ""
+        """Why it sees nothing any more; empty: it does."""
+        self.batches: Recent[RanBatch] = Recent()
+        """Those that are over, in the order of their end."""
+        self.drops: Recent[Dropped] = Recent()
+        self.changes: Recent[PlanChange] = Recent(CHANGES_KEPT, CHANGES_WINDOW_NS)
+        self.plans: Recent[PlanRun] = Recent()
+        self.queues: Recent[QueueSlot] = Recent()
+        self.running: dict[ExecutorId, RanBatch] = {}
+        self.variants: tuple[VariantName, ...] = ()
+        """All that are offered."""
+        self.waiting: dict[VariantName, int] = {}
+        """Requests being prepared or waiting for a batch."""
+        self._expected_ns = expected_ns
+        self._executors: dict[ExecutorId, None] = {}
+        self._living: dict[RequestId, Request] = {}
+        self._waits_for: dict[RequestId, VariantName] = {}
+        self._batch_of: dict[RequestId, RanBatch] = {}
+        self._retained: dict[RequestId, Request] = {}
+        self._advice: dict[CameraId, Advice] = {}
+        self._slot_end_ns = SLOT_NS
+        self._longest: dict[VariantName, int] = {}
+
+    @property
+    def executors(self) -> tuple[ExecutorId, ...]:
+        """Every executor that may run something."""
+        return tuple(self._executors)
+
+    def see(self, now_ns: int, event: Event | None, actions: Iterable[Action]) -> None:
+        """Take in one call of the core."""
+        if self.failure:
+            return
+        try:
+            if now_ns >= self._slot_end_ns:
+                self.pass_time(now_ns)
+            hear = _EVENTS.get(type(event))
+            if hear is not None:
+                hear(self, event, now_ns)
+            for action in actions:
+                note = _ACTIONS.get(type(action))
+                if note is not None:
+                    note(self, action, now_ns)
+        except Exception as error:  # the box is worth more than a picture of it
+            self.failure = f"{type(error).__name__}: {error}"
+            _log.exception("the timeline has stopped")
+
+    def ran(self, executor: ExecutorId, batch: BatchId, started_ns: int, ended_ns: int) -> None:
+        """Learn when an executor really began and was done, before the core hears of it."""
+        running = self.running.get(executor)
+        if running is not None and running.id == batch:
+            running.started_ns, running.ended_ns = started_ns, ended_ns
+
+    # -- queues -----------------------------------------------------------------------------
+
+    def pass_time(self, now_ns: int) -> None:
+        """Keep the slot that is over; until something happens, lengths stay as they are."""
+        end_ns = self._slot_end_ns
+        if now_ns < end_ns:
+            return
+        slot_ns = now_ns - now_ns % SLOT_NS
+        self.queues.add(now_ns, QueueSlot(end_ns - SLOT_NS, self._longest))
+        if end_ns < slot_ns and self._longest != self.waiting:
+            self.queues.add(now_ns, QueueSlot(end_ns, dict(self.waiting)))
+        self._slot_end_ns, self._longest = slot_ns + SLOT_NS, dict(self.waiting)
+
+    def _prepare(self, order: events.Prepare, now_ns: int) -> None:
+        variant = order.variant
+        self._waits_for[order.request] = variant
+        length = self.waiting[variant] = self.waiting.get(variant, 0) + 1
+        if length > self._longest.get(variant, 0):
+            self._longest[variant] = length
+
+    def _waits_no_more(self, request: RequestId) -> VariantName | None:
+        variant = self._waits_for.pop(request, None)
+        if variant is not None:
+            left = self.waiting[variant] - 1
+            if left:
+                self.waiting[variant] = left
+            else:
+                del self.waiting[variant]
+        return variant
+
+    # -- requests ---------------------------------------------------------------------------
+
+    def _arrived(self, event: events.RequestArrived, now_ns: int) -> None:
+        self._living.setdefault(event.request.id, event.request)
+
+    def _finish(self, order: events.Finish, now_ns: int) -> None:
+        del self._living[order.request]
+        self._ended_in_batch(order.request, order.outcome, now_ns)
+
+    def _drop(self, order: events.Drop, now_ns: int) -> None:
+        request = self._living.pop(order.request)
+        if order.request in self._batch_of:
+            self._ended_in_batch(order.request, order.reason, now_ns)
+        else:
+            variant = self._waits_no_more(order.request)
+            self.drops.add(now_ns, Dropped(now_ns, request, variant, order.reason))
+
+    # -- batches ----------------------------------------------------------------------------
+
+    def _infer(self, order: events.Infer, now_ns: int) -> None:
+        living = self._living
+        members = tuple([living[request] for request in order.requests])
+        batch = self.running[order.executor] = self._ordered(order, members, now_ns)
+        for request in order.requests:
+            self._waits_no_more(request)
+            self._batch_of[request] = batch
+
+    def _ordered(
+        self, order: events.Infer | events.Sample, members: tuple[Request, ...], now_ns: int
+    ) -> RanBatch:
+        executor, variant, size = order.executor, order.variant, order.batch_size
+        expected_ns = self._expected_ns(executor, variant, [of.app for of in members], size)
+        sample = isinstance(order, events.Sample)
+        return RanBatch(order.batch, executor, variant, size, members, now_ns, expected_ns, sample)
+
+    def _ended_in_batch(self, request: RequestId, ending: str, now_ns: int) -> None:
+        batch = self._batch_of.pop(request)
+        batch.endings[request] = ending
+        if len(batch.endings) == len(batch.requests):
+            self._close(batch, now_ns)
+
+    def _close(self, batch: RanBatch, now_ns: int) -> None:
+        batch.closed_ns = now_ns
+        self.batches.add(now_ns, batch)
+        if self.running.get(batch.executor) is batch:
+            del self.running[batch.executor]
+
+    # -- samples ----------------------------------------------------------------------------
+
+    def _retain(self, order: events.Retain, now_ns: int) -> None:
+        self._retained[order.request] = self._living[order.request]
+
+    def _release(self, order: events.Release, now_ns: int) -> None:
+        self._retained.pop(order.request, None)
+
+    def _sample(self, order: events.Sample, now_ns: int) -> None:
+        members = (self._retained.pop(order.request),)
+        self.running[order.executor] = self._ordered(order, members, now_ns)
+
+    def _sample_ended(
+        self, event: events.SampleCompleted | events.SampleFailed, now_ns: int
+    ) -> None:
+        running = self.running.get(event.executor)
+        if running is not None and running.sample and running.id == event.batch:
+            self._close(running, now_ns)
+
+    # -- plans and resources ----------------------------------------------------------------
+
+    def _planned(self, event: events.PlanComputed, now_ns: int) -> None:
+        plan = event.plan
+        self.plans.add(now_ns, PlanRun(plan.computed_ns, now_ns, plan.utilisation))
+
+    def _advise(self, order: events.Advise, now_ns: int) -> None:
+        before, after = self._advice.get(order.camera), order.advice
+        self._advice[order.camera] = after
+        if before is None or _told(before) != _told(after):
+            self.changes.add(now_ns, PlanChange(now_ns, order.camera, before, after))
+
+    def _camera_opened(self, event: events.CameraConnected, now_ns: int) -> None:
+        self._advice.pop(event.camera.id, None)
+
+    def _camera_closed(self, event: events.CameraDisconnected, now_ns: int) -> None:
+        self._advice.pop(event.camera, None)
+
+    def _executor_started(self, event: events.ExecutorStarted, now_ns: int) -> None:
+        self._end_sample_of(event.executor, now_ns)
+        self._executors[event.executor] = None
+
+    def _executor_stopped(
+        self, event: events.ExecutorStopped | events.Abandon, now_ns: int
+    ) -> None:
+        self._end_sample_of(event.executor, now_ns)
+        self._executors.pop(event.executor, None)
+
+    def _end_sample_of(self, executor: ExecutorId, now_ns: int) -> None:
+        """A sample goes with its executor; a batch's requests are dropped, which ends it."""
+        running = self.running.get(executor)
+        if running is not None and running.sample:
+            self._close(running, now_ns)
+
+    def _variants_offered(self, event: events.VariantsAvailable, now_ns: int) -> None:
+        self.variants = tuple(variant.name for variant in event.variants)
+
+
+def _told(advice: Advice) -> tuple[object, ...]:
+    return advice.variant, advice.width_px, advice.height_px, advice.rate_hz
+
+
+_Note = Callable[[Timeline, Any, int], None]
+_EVENTS: dict[type[object], _Note] = {
+    events.RequestArrived: Timeline._arrived,
+    events.PlanComputed: Timeline._planned,
+    events.CameraConnected: Timeline._camera_opened,
+    events.CameraDisconnected: Timeline._camera_closed,
+    events.SampleCompleted: Timeline._sample_ended,
+    events.SampleFailed: Timeline._sample_ended,
+    events.ExecutorStarted: Timeline._executor_started,
+    events.ExecutorStopped: Timeline._executor_stopped,
+    events.VariantsAvailable: Timeline._variants_offered,
+}
+_ACTIONS: dict[type[object], _Note] = {
+    events.Prepare: Timeline._prepare,
+    events.Infer: Timeline._infer,
+    events.Retain: Timeline._retain,
+    events.Release: Timeline._release,
+    events.Sample: Timeline._sample,
+    events.Finish: Timeline._finish,
+    events.Drop: Timeline._drop,
+    events.Advise: Timeline._advise,
+    events.Abandon: Timeline._executor_stopped,
+}

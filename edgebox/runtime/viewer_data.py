@@ -1,0 +1,32 @@
+"""What the running box shows to people: events and live frames. Pure data."""
+
+import logging
+from dataclasses import dataclass
+
+from edgebox.runtime.frames import Answer, PendingFrame
+from edgebox.storage.rows import Level
+
+LOG_LEVELS: dict[Level, int] = {
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoxEvent:
+    """Something a person would want to know."""
+
+    at_ms: int
+    level: Level
+    camera: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFrame:
+    """The latest answered frame of a camera, for viewers."""
+
+    number: int
+    frame: PendingFrame
+    answer: Answer

@@ -1,0 +1,1 @@
+"""The synthetic street: pictures with their ground truth, for any seed and moment."""

@@ -1,0 +1,1 @@
+"""Batching policies of other systems, to compare with."""

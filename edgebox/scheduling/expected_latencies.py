@@ -1,0 +1,205 @@
+"""Owns what batches are expected to take: profiles times slowdown, ready for look-up.
+
+Pure. Rows are built on first use and kept until the slowdown changes, because the decision
+looks them up several times per event.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.scheduling.busy import BusyExecutors
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Expected times of one variant on one executor; each tuple has one entry per size.
+
+    Times never fall from one size to the next: a larger batch that was measured faster was
+    measured at a better moment.
+    """
+
+    sizes: tuple[int, ...]
+    """Profiled batch sizes, rising."""
+    low_ns: tuple[int, ...]
+    median_ns: tuple[int, ...]
+    high_ns: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _OnExecutor:
+    known: dict[VariantName, LatencyProfile]
+    profiles: dict[VariantName, LatencyProfile]
+    """Of those known, the ones in memory."""
+    slowdown: float
+    rows: dict[tuple[VariantName, int], Row]
+    """By variant and the number of other executors that run."""
+    overhead_ns: int = 0
+
+
+class Latencies:
+    """The profiles of all executors, calibrated. Policies read it, the Scheduler writes it."""
+
+    def __init__(self, parameters: SchedulerParameters) -> None:
+        self.parameters = parameters
+        """What the core is tuned with."""
+        self._low = parameters.low_quantile
+        self._high = parameters.high_quantile
+        self._executors: dict[ExecutorId, _OnExecutor] = {}
+        self._best: dict[VariantName, Row | None] = {}
+        self._ranking: tuple[ExecutorId, ...] | None = None
+        self.busy = BusyExecutors()
+        """Which executors run a batch now."""
+        self.version = 0
+        """Changes with every expected time."""
+
+    def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
+        """Take in an executor; a profile without any batch size counts as absent."""
+        known = {profile.variant: profile for profile in profiles if profile.quantiles_ns}
+        self._executors[executor] = _OnExecutor(known, known, 1.0, {})
+        self._changed()
+
+    def __contains__(self, executor: ExecutorId) -> bool:
+        """Say whether an executor is there."""
+        return executor in self._executors
+
+    def hold(self, executor: ExecutorId, variants: Collection[VariantName]) -> None:
+        """Take in which variants an executor has in memory."""
+        at = self._executors[executor]
+        at.profiles = {name: at.known[name] for name in variants if name in at.known}
+        at.rows.clear()
+        self._changed()
+
+    def correct(self, executor: ExecutorId, profiles: Mapping[VariantName, LatencyProfile]) -> None:
+        """Replace some of an executor's profiles."""
+        at = self._executors[executor]
+        at.known = {**at.known, **profiles}
+        self.hold(executor, at.profiles)
+
+    def executor_stopped(self, executor: ExecutorId) -> None:
+        """Forget an executor."""
+        del self._executors[executor]
+        self._changed()
+
+    def set_slowdown(self, executor: ExecutorId, slowdown: float) -> None:
+        """Multiply an executor's profiles by this from now on."""
+        at = self._executors[executor]
+        if at.slowdown != slowdown:
+            at.slowdown = slowdown
+            at.rows.clear()
+            self._changed()
+
+    def set_overhead(self, executor: ExecutorId, overhead_ns: int) -> None:
+        """Take in what comes on top of every batch of an executor."""
+        self._executors[executor].overhead_ns = overhead_ns
+
+    def overhead_ns(self, executor: ExecutorId) -> int:
+        """Return what comes on top of a batch: handing it over and its outputs back."""
+        return self._executors[executor].overhead_ns
+
+    def slowed(
+        self, executor: ExecutorId, variant: VariantName, others: float | None = None
+    ) -> float:
+        """Return how many times as long batches take while so many others run; None: as now."""
+        if others is None:
+            others = self.busy.others(executor)
+        profile = self._executors[executor].known.get(variant)
+        return 1.0 if profile is None else profile.slowed(others)
+
+    def _changed(self) -> None:
+        self._best.clear()
+        self._ranking = None
+        self.version += 1
+
+    def slowdown(self, executor: ExecutorId) -> float:
+        """Return what an executor's profiles are multiplied by."""
+        return self._executors[executor].slowdown
+
+    @property
+    def slowdowns(self) -> dict[ExecutorId, float]:
+        """What each executor's profiles are multiplied by."""
+        return {executor: at.slowdown for executor, at in self._executors.items()}
+
+    def profiles(self, executor: ExecutorId) -> Mapping[VariantName, LatencyProfile]:
+        """Return the profiles of what an executor has in memory, without its slowdown."""
+        return self._executors[executor].profiles
+
+    def known(self, executor: ExecutorId) -> Mapping[VariantName, LatencyProfile]:
+        """Return the profiles of all that an executor could run, in memory or not."""
+        return self._executors[executor].known
+
+    def any_profile(self, variant: VariantName) -> LatencyProfile | None:
+        """Return a profile of a variant, in memory or not; None where there is none."""
+        known = (at.known.get(variant) for at in self._executors.values())
+        return next((profile for profile in known if profile is not None), None)
+
+    def executors(self, variant: VariantName) -> list[ExecutorId]:
+        """Return the executors that have a variant loaded."""
+        return [executor for executor, at in self._executors.items() if variant in at.profiles]
+
+    def row(
+        self, executor: ExecutorId, variant: VariantName, others: int | None = None
+    ) -> Row | None:
+        """Return the expected times of a variant on an executor; None where it is not loaded.
+
+        They are those while so many other executors run; None: as many as now.
+        """
+        if others is None:
+            others = self.busy.others(executor)
+        at = self._executors[executor]
+        row = at.rows.get((variant, others))
+        if row is None and variant in at.profiles:
+            profile = at.profiles[variant]
+            row = self._build(profile, at.slowdown * profile.slowed(others))
+            at.rows[variant, others] = row
+        return row
+
+    def best(self, variant: VariantName) -> Row | None:
+        """Return the row of the executor that is quickest with one request; None: nowhere.
+
+        Its times are those beside nobody: what may still be in time is not given up.
+        """
+        try:
+            return self._best[variant]
+        except KeyError:
+            rows = [row for e in self._executors if (row := self.row(e, variant, 0)) is not None]
+            best = min(rows, key=lambda row: row.low_ns[0], default=None)
+            self._best[variant] = best
+            return best
+
+    def fastest_first(self) -> tuple[ExecutorId, ...]:
+        """Return all executors in the order in which idle ones shall be asked for work.
+
+        An executor's rank is its throughput (pictures per second in its best batch, by the median)
+        relative to the best executor's, in the mean over its variants. All executors are the box's
+        own and cost the same, so this is the throughput-cost order of Harpagon, section III-B.
+        Equal ones keep the order of their start. O(executors x variants) after a change.
+        """
+        if self._ranking is None:
+            cost: dict[ExecutorId, dict[VariantName, float]] = {}
+            least: dict[VariantName, float] = {}
+            for executor, at in self._executors.items():
+                of = cost[executor] = {}
+                for variant in at.profiles:
+                    row = self.row(executor, variant, 0)
+                    assert row is not None
+                    pairs = zip(row.median_ns, row.sizes, strict=True)
+                    of[variant] = max(1.0, min(time_ns / size for time_ns, size in pairs))
+                    least[variant] = min(of[variant], least.get(variant, of[variant]))
+            rank = {
+                executor: sum(least[v] / ns for v, ns in of.items()) / max(1, len(of))
+                for executor, of in cost.items()
+            }
+            self._ranking = tuple(sorted(cost, key=lambda executor: -rank[executor]))
+        return self._ranking
+
+    def _build(self, profile: LatencyProfile, slowdown: float) -> Row:
+        sizes = profile.batch_sizes
+
+        def times(q: float) -> tuple[int, ...]:
+            expected = (round(profile.quantile_ns(size, q) * slowdown) for size in sizes)
+            return tuple(accumulate(expected, max))
+
+        return Row(sizes, times(self._low), times(0.5), times(self._high))

@@ -1,0 +1,282 @@
+"""Runs the very Scheduler of the box over a workload of requests with known execution times.
+
+A discrete-event loop. At one instant completions come first, then arrivals, then decisions; a
+batch runs padded to the smallest supported size; finishing exactly at the deadline counts.
+Modelled besides: timers that fire early, and decisions that take time, if asked. Cameras,
+links, decoding and planning play no part here (`simulator` has them).
+
+Pure: chance and, for measuring decisions, the clock are passed in.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+
+import numpy as np
+
+from edgebox.domain.model_family import (
+    QUANTILES,
+    ExecutorId,
+    FamilyName,
+    LatencyProfile,
+    Variant,
+    VariantName,
+)
+from edgebox.domain.requests import CameraId, Outcome, Request, RequestId, UtilityStep
+from edgebox.scheduling.events import (
+    Action,
+    BatchCompleted,
+    Drop,
+    Event,
+    ExecutorStarted,
+    Finish,
+    Infer,
+    RequestArrived,
+    RequestPrepared,
+    RequestSampled,
+    Sample,
+    SampleCompleted,
+    VariantsAvailable,
+)
+from edgebox.scheduling.policy import BatchingPolicy
+from edgebox.scheduling.scheduler import Scheduler
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.simulation.workload import Job, Workload
+
+MODEL = VariantName("model")
+MS = 1_000_000
+
+PARAMETERS = SchedulerParameters(
+    box_pending_max=1_000_000,
+    low_quantile=0.0,
+    prepare_initial_ns=0,
+    # The executors are exactly as fast as their profiles: a run of long requests is no slowdown.
+    slowdown_quantile=1.0,
+    # The history tells the policies what they may know, so that they are compared on equal terms.
+    sample_share=0.0,
+    # Nothing hangs here, however long a request may be that is unlike its history.
+    batch_limit_min_ns=1 << 60,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is simulated around the policy."""
+
+    timer_early_ns: int = 0
+    """How early a timer may fire."""
+    clock_ns: Callable[[], int] | None = None
+    """Measures decisions; None: they are not measured."""
+    charge_decisions: bool = False
+    """Let a batch start only after its decision's measured time."""
+    slower: Callable[[int], float] = lambda now_ns: 1.0
+    """How many times as long everything takes that begins at an instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How one request ended."""
+
+    job: Job
+    outcome: Outcome
+    worth: float
+    """1 on time, less by a later deadline, else 0."""
+    at_ns: int
+    batch: int | None
+    """The batch it ran in; None if it never did."""
+    batch_size: int | None
+
+
+@dataclass(slots=True)
+class BatchingReport:
+    """What a run left behind."""
+
+    ends: list[JobEnd] = field(default_factory=list)
+    batch_members: list[int] = field(default_factory=list)
+    """Of every batch, how many requests were in it."""
+    samples_ns: list[int] = field(default_factory=list)
+    """What every sample took."""
+    decisions_ns: list[int] = field(default_factory=list)
+    """Each call of the Scheduler that formed a batch, its bookkeeping included."""
+
+    def counts(self) -> Counter[Outcome]:
+        """Count endings by outcome."""
+        return Counter(end.outcome for end in self.ends)
+
+    @property
+    def finish_rate(self) -> float:
+        """The share of all requests that finished on time; 1 if there were none."""
+        return self.counts()[Outcome.ON_TIME] / len(self.ends) if self.ends else 1.0
+
+    @property
+    def worth(self) -> float:
+        """The mean worth of all requests; 1 if there were none."""
+        return sum(end.worth for end in self.ends) / len(self.ends) if self.ends else 1.0
+
+
+class BatchingSimulation:
+    """One run of one policy over one workload."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        policy: BatchingPolicy,
+        *,
+        rng: random.Random,
+        surroundings: Surroundings = Surroundings(),
+        sample_share: float = 0.0,
+        parameters: SchedulerParameters = PARAMETERS,
+        check: Callable[[Scheduler], None] | None = None,
+    ) -> None:
+        """Set the scene: the policy is told the model's profile and the history.
+
+        Args:
+            workload: what comes.
+            policy: fresh.
+            rng: for the jitter of timers.
+            surroundings: the loop's own imperfections.
+            sample_share: share of the workers' time for running finished requests again, alone.
+            parameters: what the core is tuned with.
+            check: called after every step, for tests.
+        """
+        self._model = workload.model
+        self.scheduler = Scheduler(replace(parameters, sample_share=sample_share), policy)
+        """What runs; to be read only."""
+        self._rng = rng
+        self._surroundings = surroundings
+        self._check = check
+        self._report = BatchingReport()
+        self._jobs = {RequestId(job.id): job for job in workload.jobs}
+        self._requests = {RequestId(job.id): _request(job) for job in workload.jobs}
+        self._completions: list[tuple[int, int, BatchCompleted | SampleCompleted]] = []
+        self._ran_in: dict[RequestId, tuple[int, int]] = {}
+        self._now_ns = 0
+        self._begin(workload)
+
+    def _begin(self, workload: Workload) -> None:
+        names = [ExecutorId(f"worker/{at}") for at in range(self._model.workers)]
+        facts: list[Event] = [VariantsAvailable((Variant(MODEL, FamilyName("model"), 1, 1, 1.0),))]
+        facts += [ExecutorStarted(name, (_profile(name, workload),)) for name in names]
+        alone_ns = [
+            RequestSampled(names[0], MODEL, app, round(self._model.batch_ms(1, exec_ms) * MS))
+            for app, times in workload.history.items()
+            for exec_ms in times
+        ]
+        self.scheduler.handle_together([*facts, *alone_ns], 0)
+
+    def run(self) -> BatchingReport:
+        """Let every request end."""
+        coming = iter([*self._requests.values(), None])
+        request = next(coming)
+        while True:
+            at_ns = self._next_ns(request)
+            if at_ns is None:
+                return self._report
+            self._now_ns = max(self._now_ns, at_ns)
+            facts: list[Event] = []
+            while self._completions and self._completions[0][0] <= self._now_ns:
+                facts.append(heappop(self._completions)[2])
+            while request is not None and request.arrival_ns <= self._now_ns:
+                facts += [RequestArrived(request), RequestPrepared(request.id, 0)]
+                request = next(coming)
+            self._step(facts)
+
+    def _next_ns(self, request: Request | None) -> int | None:
+        due = [] if request is None else [request.arrival_ns]
+        if self._completions:
+            due.append(self._completions[0][0])
+        wakeup_ns = self.scheduler.next_wakeup_ns()
+        if wakeup_ns is not None:
+            early_ns = self._surroundings.timer_early_ns
+            if early_ns and wakeup_ns - self._now_ns > early_ns:
+                wakeup_ns -= self._rng.randint(0, early_ns)
+            due.append(wakeup_ns)
+        return min(due, default=None)
+
+    def _step(self, facts: list[Event]) -> None:
+        clock_ns = self._surroundings.clock_ns
+        began_ns = clock_ns() if clock_ns is not None else 0
+        actions = self.scheduler.handle_together(facts, self._now_ns)
+        spent_ns = clock_ns() - began_ns if clock_ns is not None else 0
+        if self._check is not None:
+            self._check(self.scheduler)
+        if clock_ns is not None and any(isinstance(action, Infer) for action in actions):
+            self._report.decisions_ns.append(spent_ns)
+        delay_ns = spent_ns if self._surroundings.charge_decisions else 0
+        for action in actions:
+            self._carry_out(action, delay_ns)
+
+    def _carry_out(self, action: Action, delay_ns: int) -> None:
+        match action:
+            case Infer():
+                self._infer(action, delay_ns)
+            case Sample():
+                self._sample(action, delay_ns)
+            case Finish():
+                self._end(action.request, action.outcome)
+            case Drop():
+                self._end(action.request, Outcome.DROPPED)
+            case _:
+                pass
+
+    def _infer(self, infer: Infer, delay_ns: int) -> None:
+        size = next(size for size in self._model.batch_sizes if size >= len(infer.requests))
+        longest_ms = max(self._jobs[request].exec_ms for request in infer.requests)
+        took_ns = self._takes_ns(size, longest_ms)
+        self._report.batch_members.append(len(infer.requests))
+        for request in infer.requests:
+            self._ran_in[request] = infer.batch, size
+        completed = BatchCompleted(infer.executor, infer.batch, took_ns)
+        heappush(self._completions, (self._now_ns + delay_ns + took_ns, infer.batch, completed))
+
+    def _takes_ns(self, size: int, longest_ms: float) -> int:
+        slower = self._surroundings.slower(self._now_ns)
+        return round(slower * self._model.batch_ms(size, longest_ms) * MS)
+
+    def _sample(self, order: Sample, delay_ns: int) -> None:
+        exec_ms = self._jobs[order.request].exec_ms
+        took_ns = self._takes_ns(order.batch_size, exec_ms)
+        self._report.samples_ns.append(took_ns)
+        completed = SampleCompleted(order.executor, order.batch, took_ns)
+        heappush(self._completions, (self._now_ns + delay_ns + took_ns, order.batch, completed))
+
+    def _end(self, request: RequestId, outcome: Outcome) -> None:
+        batch, size = self._ran_in.pop(request, (None, None))
+        answered = outcome is not Outcome.DROPPED
+        worth = self._requests[request].worth_at(self._now_ns) if answered else 0.0
+        self._report.ends.append(
+            JobEnd(self._jobs[request], outcome, worth, self._now_ns, batch, size)
+        )
+
+
+def _request(job: Job) -> Request:
+    arrival_ns = round(job.at_ms * MS)
+    return Request(
+        id=RequestId(job.id),
+        camera=CameraId(job.app),
+        app=job.app,
+        captured_ns=arrival_ns,
+        arrival_ns=arrival_ns,
+        deadline_ns=arrival_ns + round(job.slo_ms * MS),
+        width_px=1,
+        height_px=1,
+        size_bytes=0,
+        variant=MODEL,
+        steps=tuple(
+            UtilityStep(arrival_ns + round(by_ms * MS), worth) for by_ms, worth in job.later
+        ),
+    )
+
+
+def _profile(executor: ExecutorId, workload: Workload) -> LatencyProfile:
+    """Return what a profiler would measure: batches of equal requests out of the history."""
+    model = workload.model
+    past = [exec_ms for times in workload.history.values() for exec_ms in times] or [0.0]
+    times_ms = np.quantile(past, QUANTILES)
+    rows = {
+        size: tuple(round(model.batch_ms(size, float(ms)) * MS) for ms in times_ms)
+        for size in model.batch_sizes
+    }
+    return LatencyProfile(MODEL, executor, rows)

@@ -1,0 +1,118 @@
+"""Owns how pictures are answered that programs ask about: on which variant, and by when.
+
+Each is a request among the cameras' frames, with a deadline counted from its arrival.
+"""
+
+import asyncio
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
+from edgebox.domain.model_family import Variant, VariantName
+from edgebox.domain.requests import DropReason
+from edgebox.runtime.box import ONE_SHOT_APP, Box
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
+
+DEADLINE_MS = 1_000.0
+DEADLINE_MIN_MS = 1.0
+DEADLINE_MAX_MS = 60_000.0
+FRAME_BYTES_SETTING = "limits.frame_bytes_max"
+_WORST = 0.99
+
+
+class NotServedError(EdgeboxError):
+    """The box could not answer by the deadline."""
+
+    http_status = 503
+    title = "The box could not answer by the deadline"
+
+    def __init__(self, reason: DropReason, message: str) -> None:
+        """Say why; `code` is the reason."""
+        super().__init__(message)
+        self.code = reason.value
+
+
+async def answered(
+    box: Box,
+    picture: bytes | memoryview | NDArray[np.uint8],
+    picture_px: tuple[int, int],
+    variant: VariantName,
+    deadline_ms: float,
+    *,
+    app: str,
+) -> Answer:
+    """Have one picture answered, among the cameras' frames.
+
+    Args:
+        box: ready.
+        picture: a JPEG, or (h, w, 3) RGB.
+        picture_px: its (width, height).
+        variant: what it runs on.
+        deadline_ms: counted from now.
+        app: the application that asks.
+
+    Raises:
+        InvalidInputError: it cannot be decoded.
+        NotServedError: not by its deadline.
+    """
+    done: asyncio.Future[FrameResult] = asyncio.get_running_loop().create_future()
+
+    def ended(frame: PendingFrame, ending: FrameResult) -> None:
+        if not done.done():  # the client may have gone
+            done.set_result(ending)
+
+    box.submit_picture(picture, picture_px, variant, deadline_ms, app=app, on_end=ended)
+    ending = await done
+    if isinstance(ending, Answer):
+        return ending
+    if ending.reason is DropReason.INVALID:
+        raise InvalidInputError(ending.message)
+    raise NotServedError(ending.reason, ending.message)
+
+
+def largest_in_time(
+    box: Box,
+    variants: tuple[Variant, ...],
+    picture_px: tuple[int, int],
+    deadline_ms: float,
+    pictures: int = 1,
+    *,
+    app: str = ONE_SHOT_APP,
+) -> VariantName:
+    """Choose the largest variant on which so many pictures are likely to meet the deadline.
+
+    Upscaling buys nothing.
+    """
+    best = variants[0]
+    for variant in variants:
+        worst_ns = worst_latency_ns(box, variant.name, pictures, app=app)
+        if worst_ns is None:
+            continue  # not in memory
+        if worst_ns > deadline_ms * 1e6:
+            break
+        best = variant
+        if variant.covers(*picture_px):
+            break
+    return best.name
+
+
+def worst_latency_ns(
+    box: Box, variant: VariantName, pictures: int = 1, *, app: str = ONE_SHOT_APP
+) -> int | None:
+    """Return how long so many pictures of an application may take on the fastest executor.
+
+    By what was learned of the application, with the profile as prior. None: it runs nowhere.
+    """
+    core = box.driver.scheduler
+    worst = [
+        round(
+            core.times.expectations.profile(executor, variant, app).in_batches_ns(pictures, _WORST)
+            * core.slowdown.get(executor, 1.0)
+        )
+        for executor, profiles in box.profiles.items()
+        if variant in profiles
+        and executor in core.slowdown  # else it has stopped
+        and (executor not in core.memories or variant in core.memories[executor].variants)
+    ]
+    return min(worst, default=None)

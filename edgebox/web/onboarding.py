@@ -1,0 +1,58 @@
+"""Owns what a new camera needs before its first frame: the browser camera, the box's addresses."""
+
+from aiohttp import web
+
+from edgebox.web.addresses import reachable_at
+from edgebox.web.page import PageMissingError, page_file
+from edgebox.web.routes import Answer, Route, json_response
+from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, record
+from edgebox.web.web_context import WebContext
+
+_MAY_USE_CAMERA = {
+    "Permissions-Policy": "camera=(self), screen-wake-lock=(self), microphone=(), geolocation=()"
+}
+_ADDRESSES = Schema(
+    "Addresses",
+    record(
+        only_here=described(BOOLEAN, "The box listens for its own machine only"),
+        addresses=described(
+            array(TEXT), "host:port at which others reach the box, the likeliest first"
+        ),
+    ),
+)
+
+
+async def _browser_camera(site: WebContext, request: web.Request) -> web.StreamResponse:
+    return page_file("camera.html", _MAY_USE_CAMERA)
+
+
+async def _addresses(site: WebContext, request: web.Request) -> web.Response:
+    hosts = reachable_at(site.config.server.host)
+    port = request.transport.get_extra_info("sockname")[1] if request.transport else 0
+    return json_response(
+        {"only_here": not hosts, "addresses": [f"{_in_url(host)}:{port}" for host in hosts]}
+    )
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/camera",
+        answer=_browser_camera,
+        summary="The page that makes a phone or a laptop a camera",
+        problems=(PageMissingError,),
+        any_origin=True,
+        kind="page",
+    ),
+    Route(
+        method="GET",
+        path="/v1/addresses",
+        answer=_addresses,
+        summary="Where other machines reach this box",
+        answers=(Answer("The addresses, as far as the box can tell.", _ADDRESSES),),
+    ),
+)

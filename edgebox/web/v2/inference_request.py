@@ -1,0 +1,343 @@
+"""Reads an inference request of the protocol, from bytes: JSON, and binary data behind it.
+
+Pure. Nothing in a request is believed before it was checked against what is really there. Only
+a short JSON part is parsed, since that holds up the event loop: some 10 ms at its longest.
+"""
+
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import prod
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from edgebox.domain.errors import InvalidInputError, TooLargeError
+from edgebox.link.fields import INTEGER_MAX, FieldReader, shown
+from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
+from edgebox.media.jpeg import probe
+from edgebox.media.jpeg_header import PIXELS_MAX, SIDE_MAX_PX
+from edgebox.runtime.box import ONE_SHOT_APP
+from edgebox.web.camera_pictures import DEADLINE_MAX_MS, DEADLINE_MIN_MS, DEADLINE_MS
+from edgebox.web.detection_documents import SCORE_MIN, BoxForm
+from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, unpack_elements
+
+JSON_BYTES_MAX = 1 << 20
+JSON_ITEMS_MAX = 1 << 17
+"""Parsing holds up the event loop by what there is to build, hardly by its bytes."""
+PICTURES_MAX = 32
+_ID_CHARACTERS_MAX = 256
+_BOX_FORMS: tuple[BoxForm, ...] = ("xyxy", "xywh")
+_PARAMETERS = ("deadline_ms", "timeout", "score_min", "boxes", "app", "binary_data_output")
+_IGNORED = frozenset(("priority", "sequence_id", "sequence_start", "sequence_end", "headers"))
+_SHARED_MEMORY = "shared_memory_region"
+
+Picture = bytes | memoryview | NDArray[np.uint8]
+"""A JPEG, or (h, w, 3) RGB."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedOutput:
+    """An output that is to be told, in JSON or as binary data."""
+
+    name: str
+    binary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceRequest:
+    """One inference request."""
+
+    id: str | None
+    pictures: tuple[Picture, ...]
+    sizes_px: tuple[tuple[int, int], ...]
+    """(width, height) of each."""
+    outputs: tuple[WantedOutput, ...]
+    deadline_ms: float
+    score_min: float
+    boxes: BoxForm
+    app: str
+    """The application that asks."""
+
+
+def read_request(body: bytes, header_bytes: str | None, picture_bytes_max: int) -> InferenceRequest:
+    """Read a request.
+
+    Args:
+        body: all of it, unpacked.
+        header_bytes: what Inference-Header-Content-Length says; None: it is not there.
+        picture_bytes_max: a JPEG may have.
+
+    Raises:
+        InvalidInputError: it is not what the protocol and this box ask for.
+        TooLargeError: its JSON or a picture is longer than is taken.
+    """
+    head, binary = _split(body, header_bytes)
+    read = FieldReader("request", _parsed(head))
+    parameters = read.inner("parameters", optional=True)
+    _check_names(parameters)
+    identity = read.text("id", "", length_max=_ID_CHARACTERS_MAX)
+    deadline_ms = parameters.number("deadline_ms", DEADLINE_MIN_MS, DEADLINE_MAX_MS, DEADLINE_MS)
+    timeout_us = parameters.number("timeout", 0, DEADLINE_MAX_MS * 1e3, 0)
+    score_min = parameters.number("score_min", 0.0, 1.0, SCORE_MIN)
+    all_binary = parameters.flag("binary_data_output", False)
+    boxes = _box_form(parameters)
+    app = parameters.text("app", ONE_SHOT_APP, pattern=NAME_PATTERN, expected=NAME_WANTED)
+    wanted = _outputs(read.items("outputs", len(OUTPUTS), []), all_binary)
+    inputs = read.items("inputs", len(INPUTS))
+    read.finish()
+    if "deadline_ms" not in parameters.names() and timeout_us:
+        deadline_ms = max(1.0, timeout_us / 1e3)
+    pictures = _pictures(inputs, binary)
+    sizes = tuple(_size_px(picture, picture_bytes_max, at) for at, picture in enumerate(pictures))
+    return InferenceRequest(
+        identity or None, pictures, sizes, wanted, deadline_ms, score_min, boxes, app
+    )
+
+
+def _split(body: bytes, header_bytes: str | None) -> tuple[bytes, memoryview]:
+    """Return the JSON and the binary data of a body."""
+    whole = memoryview(body)
+    if header_bytes is None:
+        length = len(body)
+    elif header_bytes.isascii() and header_bytes.isdigit() and len(header_bytes) <= 15:
+        length = int(header_bytes)
+    else:
+        raise InvalidInputError(
+            f"Inference-Header-Content-Length must be a number of bytes, not {shown(header_bytes)}"
+        )
+    if length > len(body):
+        raise InvalidInputError(
+            f"Inference-Header-Content-Length is {length}, but the body has only {len(body)} bytes"
+        )
+    if length > JSON_BYTES_MAX:
+        raise TooLargeError(
+            f"the JSON part has {length} bytes; at most {JSON_BYTES_MAX} are taken: send tensors "
+            "as binary data behind it (Inference-Header-Content-Length)"
+        )
+    return body[:length], whole[length:]
+
+
+def _parsed(head: bytes) -> dict[str, object]:
+    # Every item of JSON but the first of each container has a comma before it.
+    if sum(map(head.count, (b",", b"[", b"{"))) > JSON_ITEMS_MAX:
+        raise TooLargeError(
+            f"the JSON part has more than {JSON_ITEMS_MAX} items: send tensors as binary data "
+            "behind it (Inference-Header-Content-Length)"
+        )
+    try:
+        parsed = orjson.loads(head)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInputError(f"the request must be JSON: {error}") from None
+    if not isinstance(parsed, dict):
+        raise InvalidInputError(f"the request must be a JSON object, not {shown(parsed)}")
+    return parsed
+
+
+def _check_names(parameters: FieldReader) -> None:
+    for name in parameters.names():
+        if name not in _PARAMETERS and name not in _IGNORED and not name.startswith("triton_"):
+            raise InvalidInputError(
+                f"there is no parameter {shown(name)}; there are {', '.join(_PARAMETERS)}"
+            )
+
+
+def _box_form(parameters: FieldReader) -> BoxForm:
+    text = parameters.text("boxes", "xyxy")
+    for form in _BOX_FORMS:
+        if form == text:
+            return form
+    parameters.errors.append(f"{parameters.where}.boxes must be xyxy or xywh, not {shown(text)}")
+    return "xyxy"
+
+
+# -- outputs ------------------------------------------------------------------------------------
+
+
+def _outputs(items: Sequence[object], all_binary: bool) -> tuple[WantedOutput, ...]:
+    """Return the outputs that are asked for; all of them if none is."""
+    names = [spec.name for spec in OUTPUTS]
+    wanted = [_output(_object(item, f"outputs[{at}]"), all_binary) for at, item in enumerate(items)]
+    for at, one in enumerate(wanted):
+        if one.name not in names:
+            raise InvalidInputError(
+                f"there is no output {shown(one.name)}; there are {', '.join(names)}"
+            )
+        if any(other.name == one.name for other in wanted[:at]):
+            raise InvalidInputError(f"output {one.name} is asked for twice")
+    return tuple(wanted) or tuple(WantedOutput(name, all_binary) for name in names)
+
+
+def _output(read: FieldReader, all_binary: bool) -> WantedOutput:
+    parameters = read.inner("parameters", optional=True)
+    _refuse_shared_memory(parameters)
+    if "classification" in parameters.names():
+        raise InvalidInputError(
+            "classification is not offered; the outputs names and scores say what was found"
+        )
+    wanted = WantedOutput(read.text("name"), parameters.flag("binary_data", all_binary))
+    read.finish()
+    return wanted
+
+
+# -- inputs -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    name: str
+    shape: tuple[int, ...]
+    data: list[object] | None
+    binary: memoryview | None
+
+
+def _pictures(items: Sequence[object], binary: memoryview) -> tuple[Picture, ...]:
+    """Return the pictures of the one input, and insist that no binary data are left over."""
+    inputs = []
+    for at, item in enumerate(items):
+        one, binary = _input(_object(item, f"inputs[{at}]"), binary)
+        inputs.append(one)
+    if len(binary):
+        raise InvalidInputError(
+            f"{len(binary)} bytes of binary data are left that no input's binary_data_size names"
+        )
+    if len(inputs) != 1:
+        names = " or ".join(spec.name for spec in INPUTS)
+        raise InvalidInputError(f"there must be one input, {names}, not {len(inputs)}")
+    (only,) = inputs
+    try:
+        return _jpegs(only) if only.name == "image" else _rgbs(only)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"input {only.name}: {error}") from None
+
+
+def _input(read: FieldReader, binary: memoryview) -> tuple[_Input, memoryview]:
+    """Return an input, and the binary data that remain for those after it."""
+    parameters = read.inner("parameters", optional=True)
+    _refuse_shared_memory(parameters)
+    name, datatype = read.text("name"), read.text("datatype")
+    dimensions = read.items("shape", 4)
+    in_json = "data" in read.names()
+    data = read.items("data", JSON_ITEMS_MAX) if in_json else None
+    in_binary = "binary_data_size" in parameters.names()
+    size = parameters.integer("binary_data_size", 0, INTEGER_MAX, 0)
+    read.finish()
+    spec = next((spec for spec in INPUTS if spec.name == name), None)
+    if spec is None:
+        names = " and ".join(spec.name for spec in INPUTS)
+        raise InvalidInputError(f"there is no input {shown(name)}; there are {names}")
+    if datatype != spec.datatype:
+        raise InvalidInputError(f"input {name} must be {spec.datatype}, not {shown(datatype)}")
+    if in_json == in_binary:
+        raise InvalidInputError(f"input {name} must have either data or binary_data_size")
+    if size > len(binary):
+        raise InvalidInputError(
+            f"input {name} is said to have {size} bytes of binary data; {len(binary)} are left"
+        )
+    own = binary[:size] if in_binary else None
+    return _Input(name, _shape(name, dimensions), data, own), binary[size:]
+
+
+def _shape(name: str, dimensions: Sequence[object]) -> tuple[int, ...]:
+    shape = tuple(
+        size
+        for size in dimensions
+        if isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= SIDE_MAX_PX
+    )
+    if len(shape) < len(dimensions):
+        raise InvalidInputError(
+            f"input {name}: its shape must be whole numbers from 1 to {SIDE_MAX_PX}, "
+            f"not {shown(dimensions)}"
+        )
+    if shape and shape[0] > PICTURES_MAX:
+        raise InvalidInputError(
+            f"input {name} has {shape[0]} pictures; at most {PICTURES_MAX} are taken at once"
+        )
+    return shape
+
+
+def _jpegs(one: _Input) -> tuple[Picture, ...]:
+    if len(one.shape) not in (1, 2) or one.shape[1:] not in ((), (1,)):
+        raise InvalidInputError(f"its shape must be [n] or [n, 1], not {list(one.shape)}")
+    count = one.shape[0]
+    if one.binary is not None:
+        return tuple(unpack_elements(one.binary, count))
+    texts = _flat(one.data or [], len(one.shape))
+    if len(texts) != count:
+        raise InvalidInputError(f"it has {len(texts)} elements; its shape needs {count}")
+    return tuple(_from_base64(text, at) for at, text in enumerate(texts))
+
+
+def _from_base64(text: object, at: int) -> bytes:
+    try:
+        if isinstance(text, str):
+            return binascii.a2b_base64(text.encode(), strict_mode=True)
+    except (binascii.Error, UnicodeEncodeError):
+        pass
+    raise InvalidInputError(
+        f"element {at} must be a JPEG in base64, since JSON holds no bytes; binary data are smaller"
+    )
+
+
+def _rgbs(one: _Input) -> tuple[Picture, ...]:
+    if len(one.shape) != 4 or one.shape[3] != 3:
+        raise InvalidInputError(f"its shape must be [n, height, width, 3], not {list(one.shape)}")
+    if one.shape[1] * one.shape[2] > PIXELS_MAX:
+        raise InvalidInputError(
+            f"pictures of {one.shape[2]} x {one.shape[1]} px; at most {PIXELS_MAX / 1e6:.1f} "
+            "million are taken"
+        )
+    values = one.binary if one.binary is not None else _bytes_of(_flat(one.data or [], 4))
+    if len(values) != prod(one.shape):
+        raise InvalidInputError(
+            f"it has {len(values)} values; its shape {list(one.shape)} needs {prod(one.shape)}"
+        )
+    return tuple(np.frombuffer(values, np.uint8).reshape(one.shape))
+
+
+def _bytes_of(values: list[object]) -> bytes:
+    if set(map(type, values)) <= {int}:
+        try:
+            return bytes(values)  # type: ignore[arg-type]
+        except ValueError:  # one is no byte
+            pass
+    raise InvalidInputError("its data must be whole numbers from 0 to 255")
+
+
+def _flat(data: list[object], depth: int) -> list[object]:
+    """Return elements that may be nested as their shape is, up to `depth` deep, in a row."""
+    for _ in range(depth - 1):
+        kinds = set(map(type, data))
+        if list not in kinds:
+            break
+        if len(kinds) > 1:
+            raise InvalidInputError("its data are nested in parts only")
+        data = list(chain.from_iterable(data))  # type: ignore[arg-type]
+    return data
+
+
+def _size_px(picture: Picture, bytes_max: int, at: int) -> tuple[int, int]:
+    if isinstance(picture, np.ndarray):
+        return picture.shape[1], picture.shape[0]
+    if len(picture) > bytes_max:
+        raise TooLargeError(
+            f"picture {at} has {len(picture)} bytes; at most {bytes_max} are taken "
+            "(limits.frame_bytes_max)"
+        )
+    try:
+        return probe(picture)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"picture {at}: {error}") from None
+
+
+def _object(item: object, where: str) -> FieldReader:
+    if not isinstance(item, Mapping):
+        raise InvalidInputError(f"{where} must be an object, not {shown(item)}")
+    return FieldReader(where, item)
+
+
+def _refuse_shared_memory(parameters: FieldReader) -> None:
+    if _SHARED_MEMORY in parameters.names():
+        raise InvalidInputError("shared memory is not offered; send the data in the request")

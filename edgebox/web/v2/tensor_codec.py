@@ -1,0 +1,143 @@
+"""Owns the protocol's tensors: what a model takes and gives, and how elements lie in bytes.
+
+Pure. Binary data is little-endian, row by row; an element of BYTES is preceded by its length in
+four bytes.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.runtime.frames import Answer
+from edgebox.web.detection_documents import BoxForm, best_first
+
+Datatype = Literal["BYTES", "UINT8", "FP32", "INT64"]
+
+NO_LABEL = -1
+"""What stands in rows beyond a picture's last detection."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor as metadata describe it; -1 is any size."""
+
+    name: str
+    datatype: Datatype
+    shape: tuple[int, ...]
+
+
+INPUTS = (
+    TensorSpec("image", "BYTES", (-1,)),
+    TensorSpec("pixels", "UINT8", (-1, -1, -1, 3)),
+)
+"""One of them: JPEGs, or pictures of one size as RGB."""
+
+OUTPUTS = (
+    TensorSpec("boxes", "FP32", (-1, -1, 4)),
+    TensorSpec("scores", "FP32", (-1, -1)),
+    TensorSpec("labels", "INT64", (-1, -1)),
+    TensorSpec("names", "BYTES", (-1, -1)),
+    TensorSpec("counts", "INT64", (-1,)),
+    TensorSpec("variants", "BYTES", (-1,)),
+    TensorSpec("outcomes", "BYTES", (-1,)),
+    TensorSpec("latency_ms", "FP32", (-1,)),
+)
+"""The first index is the picture, the second the detection, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One output of one answer."""
+
+    spec: TensorSpec
+    shape: tuple[int, ...]
+    values: NDArray[np.float32] | NDArray[np.int64] | tuple[str, ...]
+    """Row by row; texts for BYTES."""
+
+    def listed(self) -> object:
+        """Return what JSON says of its elements, flat."""
+        if isinstance(self.values, tuple):
+            return self.values
+        return np.ascontiguousarray(self.values).reshape(-1)
+
+    def packed(self) -> bytes:
+        """Return its elements as binary data."""
+        if isinstance(self.values, tuple):
+            return b"".join(pack_element(text.encode()) for text in self.values)
+        little = self.values.astype(self.values.dtype.newbyteorder("<"), copy=False)
+        return little.tobytes()
+
+
+def pack_element(element: bytes) -> bytes:
+    """Return an element of BYTES with its length before it."""
+    return struct.pack("<I", len(element)) + element
+
+
+def unpack_elements(data: memoryview, count: int) -> list[memoryview]:
+    """Return the elements of a BYTES tensor.
+
+    Raises:
+        InvalidInputError: there are not exactly `count`.
+    """
+    elements: list[memoryview] = []
+    at = 0
+    while at < len(data):
+        if len(elements) == count:
+            raise InvalidInputError(f"it has more than the {count} elements of its shape")
+        if at + 4 > len(data):
+            raise InvalidInputError(f"it ends within the length of element {len(elements)}")
+        (length,) = struct.unpack_from("<I", data, at)
+        at += 4
+        if length > len(data) - at:
+            raise InvalidInputError(
+                f"element {len(elements)} is said to have {length} bytes; {len(data) - at} are left"
+            )
+        elements.append(data[at : at + length])
+        at += length
+    if len(elements) < count:
+        raise InvalidInputError(f"it has {len(elements)} elements; its shape needs {count}")
+    return elements
+
+
+def outputs_of(
+    answers: Sequence[Answer], labels: tuple[str, ...], form: BoxForm, score_min: float
+) -> dict[str, Tensor]:
+    """Return every output of some answers, by name.
+
+    Pictures with fewer detections than the one with most are filled up: boxes and scores with 0,
+    labels with `NO_LABEL`, names with "".
+    """
+    found = [best_first(answer.detections.above(score_min)) for answer in answers]
+    n, k = len(found), max(map(len, found), default=0)
+    boxes = np.zeros((n, k, 4), np.float32)
+    scores = np.zeros((n, k), np.float32)
+    numbers = np.full((n, k), NO_LABEL, np.int64)
+    for row, one in enumerate(found):
+        boxes[row, : len(one)] = one.xywh() if form == "xywh" else one.boxes
+        scores[row, : len(one)] = one.scores
+        numbers[row, : len(one)] = one.labels
+    latencies = np.array([answer.timing.total_ns / 1e6 for answer in answers], np.float32)
+    values: tuple[NDArray[np.float32] | NDArray[np.int64] | tuple[str, ...], ...] = (
+        boxes,
+        scores,
+        numbers,
+        _texts("" if number == NO_LABEL else labels[number] for number in numbers.flat),
+        np.array([len(one) for one in found], np.int64),
+        _texts(answer.variant for answer in answers),
+        _texts(answer.outcome.value for answer in answers),
+        latencies,
+    )
+    sizes = (n, k)
+    return {
+        spec.name: Tensor(spec, (*sizes[: len(spec.shape)], *spec.shape[2:]), value)
+        for spec, value in zip(OUTPUTS, values, strict=True)
+    }
+
+
+def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(str, values))

@@ -1,0 +1,160 @@
+"""What takes the place of a lost executor: what it runs, what it holds, and what is said of it."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from edgebox.app import executor_replacement as module
+from edgebox.app.executor_replacement import Replacements
+from edgebox.app.executor_setup import Opened
+from edgebox.app.startup import ModelInventory
+from edgebox.app.weights_loading import WeightsLoader
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName, WeightsId
+from edgebox.inference.executor import NullExecutor, OnnxExecutor
+from edgebox.inference.executor_spec import ExecutorSpec
+from edgebox.inference.family import Family
+from edgebox.scheduling.events import MemoryLimited
+from tests.scheduling.scene import CPU, name, profile
+
+ADDED = ExecutorId("cpu/1")
+PROFILES = {name(px): profile(px) for px in (128, 256, 416)}
+RESIDENT = WeightsId("a.onnx"), WeightsId("b.onnx")
+
+
+def family(of: str, offered: tuple[int, ...], kept: tuple[int, ...] = ()) -> Family:
+    """Return a family that offers some variants, and has others that it does not offer."""
+    variants = [SimpleNamespace(name=name(px)) for px in (*offered, *kept)]
+    return cast(
+        Family, SimpleNamespace(name=of, variants=variants, offered=variants[: len(offered)])
+    )
+
+
+class Opening(NullExecutor):
+    """An executor that runs some families."""
+
+    def __init__(self, spec: ExecutorSpec, families: tuple[str, ...]) -> None:
+        super().__init__(spec.id)
+        self.families = families  # type: ignore[assignment]
+        self.failed: dict[str, str] = {}
+        self.abandoned = False
+
+    def abandon(self) -> None:
+        self.abandoned = True
+        super().abandon()
+
+
+class Loader:
+    """Keeps what it loads, and for whom."""
+
+    def __init__(self, executor: object = None) -> None:
+        self.executor = executor
+        self.loaded: list[WeightsId] = []
+        self.made: list[Loader] = []
+
+    def on(self, executor: object) -> "Loader":
+        self.made.append(Loader(executor))
+        return self.made[-1]
+
+    def load(self, weights: WeightsId) -> None:
+        self.loaded.append(weights)
+
+
+class Scene:
+    """Replacements of one executor; what is opened is a null executor."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.runs: tuple[str, ...] = ("street", "face")
+        self.failed: dict[str, str] = {}
+        self.opened: list[Opening] = []
+        self.warmed: list[VariantName] = []
+        self.warming: Exception | None = None
+        self.profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]] = {CPU: PROFILES}
+        self.families = [family("street", (128,), kept=(256,)), family("face", (416,))]
+        self.specs = {CPU: ExecutorSpec(id=CPU, provider="cpu")}
+        monkeypatch.setattr(module, "open_executor", self._open)
+        monkeypatch.setattr(module, "warm", self._warm)
+
+    def replacements(self, found: ModelInventory | None = None) -> Replacements:
+        return Replacements(
+            Opened(specs=self.specs),
+            self.families,
+            found or ModelInventory(),
+            lambda: self.profiles,
+        )
+
+    def _open(self, spec: ExecutorSpec, families: object) -> Opening:
+        assert families is self.families
+        self.opened.append(Opening(spec, self.runs))
+        self.opened[-1].failed = self.failed
+        return self.opened[-1]
+
+    def _warm(self, executor: object, profiles: tuple[LatencyProfile, ...]) -> None:
+        if self.warming is not None:
+            raise self.warming
+        self.warmed += [each.variant for each in profiles]
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def limited(executor: ExecutorId, loader: Loader) -> ModelInventory:
+    return ModelInventory(
+        limits=[MemoryLimited(executor, 30, (), RESIDENT)],
+        loaders={executor: cast(WeightsLoader, loader)},
+    )
+
+
+def test_it_runs_what_is_offered_of_the_families_that_it_has(scene: Scene) -> None:
+    found = scene.replacements().open(CPU)
+    assert [each.variant for each in found.profiles] == scene.warmed == [name(128), name(416)]
+    assert (found.limited, found.loader, found.problems) == (None, None, ())
+    scene.runs = ("face",)
+    assert [each.variant for each in scene.replacements().open(CPU).profiles] == [name(416)]
+
+
+def test_what_it_ran_before_and_does_not_run_any_more_is_a_problem(scene: Scene) -> None:
+    scene.families.append(family("plate", (608,)))
+    scene.failed = {"street": "out of memory", "plate": "it never ran here"}
+    assert scene.replacements().open(CPU).problems == (
+        "street does not run on cpu/0 any more: out of memory",
+    )
+
+
+def test_where_memory_is_limited_it_holds_what_was_held_at_the_start(scene: Scene) -> None:
+    loader = Loader()
+    found = scene.replacements(limited(CPU, loader)).open(CPU)
+    (own,) = loader.made
+    assert own.executor is found.executor
+    assert tuple(own.loaded) == RESIDENT
+    assert not loader.loaded
+    assert cast(Any, found.loader) is own
+    assert found.limited is not None
+    assert found.limited.resident == RESIDENT
+    assert not scene.warmed, "loading warms"
+
+
+def test_one_that_was_added_is_replaced_by_its_like(scene: Scene) -> None:
+    loader, replacements = Loader(), scene.replacements()
+    spec = ExecutorSpec(id=ADDED, provider="cpu", threads=3)
+    first = cast(OnnxExecutor, Opening(spec, scene.runs))
+    scene.profiles[ADDED] = PROFILES
+    replacements.add(first, spec, limited(ADDED, loader))
+    found = replacements.open(ADDED)
+    assert found.limited is not None
+    assert tuple(loader.made[0].loaded) == RESIDENT
+    assert scene.specs[ADDED] is spec
+
+
+@pytest.mark.parametrize("error", [ModelError("no"), KeyboardInterrupt()])
+def test_one_that_cannot_be_warmed_is_left_behind(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    monkeypatch.setattr(scene, "warming", error)
+    with pytest.raises(type(error)):
+        scene.replacements().open(CPU)
+    assert scene.opened[0].abandoned

@@ -1,0 +1,123 @@
+"""`edgebox models` and `edgebox detect` as their users meet them."""
+
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from edgebox.commands.models import parse_sizes
+from edgebox.domain.errors import ModelError
+from edgebox.scene.street_camera import Scene
+from tests.end_to_end.program import edgebox
+from tests.inference.importing.planted import HEIGHT, LABELS, OBJECTS, WIDTH, Tiny, write
+from tests.inference.importing.zoo_of_layouts import DETECTORS
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """A picture of the tiny models' size: boxes are where they were planted."""
+    path = tmp_path / "street.png"
+    Image.fromarray(Scene(3, WIDTH, HEIGHT).render(2.0).rgb).save(path)
+    return path
+
+
+def model(tmp_path: Path, name: str = "yolov8") -> Path:
+    tiny: Tiny = DETECTORS[name][0]()
+    tiny.metadata = {"names": str(dict(enumerate(LABELS))), "license": "AGPL-3.0"}
+    path = tmp_path / "gate.onnx"
+    path.write_bytes(write(tiny))
+    return path
+
+
+async def test_import_list_and_detect(tmp_path: Path, picture: Path) -> None:
+    imported = await edgebox(
+        tmp_path, "models", "import", str(model(tmp_path)), "--json", "--profile-s", "1"
+    )
+    document = imported.json()
+    assert (document["family"], document["layout"], document["task"]) == (
+        "gate", "yolov8", "detect",
+    )  # fmt: skip
+    assert (document["licence"], document["labels"]) == ("AGPL-3.0", list(LABELS))
+    assert document["folder"] == str(tmp_path / "edgebox" / "models" / "gate")
+    assert document["compared"] > 0
+    (variant,) = document["variants"]
+    assert (variant["name"], variant["accuracy"]) == (f"gate-{WIDTH}x{HEIGHT}", None)
+    assert variant["p50_ms"]["1"] > 0
+    listed = (await edgebox(tmp_path, "models", "list", "--json")).json()
+    assert [family["name"] for family in listed["families"]] == ["street", "gate"]
+    assert listed["families"][1]["sources"] == ["gate.onnx"]
+    assert listed["problems"] == []
+    text = (await edgebox(tmp_path, "models", "list")).out
+    assert "licence AGPL-3.0, layout yolov8" in text
+    assert "not measured" in text
+    headings = [line for line in text.splitlines() if "variant" in line and "p50 ms" in line]
+    assert headings
+    assert not any(re.search(r"┃\s+┃", line) for line in headings), headings
+    drawn = tmp_path / "drawn.png"
+    found = await edgebox(
+        tmp_path, "detect", str(picture), "--family", "gate", "--json", "--draw", str(drawn)
+    )
+    (shown,) = found.json()["pictures"]
+    assert (shown["width_px"], shown["height_px"]) == (WIDTH, HEIGHT)
+    rows = sorted((row["label"], row["box"]) for row in shown["detections"])
+    assert rows == sorted((LABELS[each.label], list(each.box)) for each in OBJECTS)
+    assert Image.open(drawn).size == (WIDTH, HEIGHT)
+    plain = await edgebox(tmp_path, "detect", str(picture), "--family", "gate")
+    assert f"gate-{WIDTH}x{HEIGHT}" in plain.out
+    assert "person  at [8.0, 8.0, 30.0, 40.0]" in plain.out
+
+
+async def test_a_refused_file_is_one_message_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(b"this is no model")
+    ended = await edgebox(tmp_path, "models", "import", str(path))
+    assert ended.code == 1
+    assert "is not an ONNX model, or is cut short" in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "edgebox" / "models").exists()
+
+
+async def test_what_cannot_be_asked_without_a_terminal_is_said(tmp_path: Path) -> None:
+    tiny = DETECTORS["rfdetr"][0]()
+    for raw, name in zip(tiny.outputs, ("a", "b"), strict=True):
+        raw.name = name
+    path = tmp_path / "odd.onnx"
+    path.write_bytes(write(tiny))
+    ended = await edgebox(tmp_path, "models", "import", str(path))
+    message = " ".join(ended.err.split())
+    assert ended.code == 1
+    assert "its layout is not certain: it could be any of these: " in message
+    assert "rfdetr (would find class 0 0.8" in message
+    assert "name it with --layout" in message
+    unknown = await edgebox(tmp_path, "models", "import", str(path), "--layout", "yolo99")
+    assert "there is no layout 'yolo99'; there are yolov5," in " ".join(unknown.err.split())
+
+
+async def test_detect_says_what_is_wrong(tmp_path: Path, picture: Path) -> None:
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"\x89PNG no")
+    over = ("--draw", str(picture))
+    folder = ("--draw", str(tmp_path / "nowhere"))
+    for arguments, message in (
+        ((str(picture), "--family", "none"), "there is no model family 'none'"),
+        ((str(picture), "--family", "street", "--variant", "x"), "has no variant 'x'"),
+        ((str(broken), "--family", "street"), "not a picture that can be read"),
+        ((str(tmp_path / "no.png"), "--family", "street"), "there is no such file"),
+        ((str(picture), "--family", "street", *over), "would be drawn over itself"),
+        ((str(picture), str(broken), "--family", "street", *folder), "must be a folder"),
+    ):
+        ended = await edgebox(tmp_path, "detect", *arguments)
+        assert ended.code == 1
+        assert message in " ".join(ended.err.split())
+        assert "Traceback" not in ended.err
+
+
+def test_sizes_are_squares_or_both_sides() -> None:
+    assert parse_sizes("320, 640x384,320") == ((320, 320), (640, 384))
+    for text in ("", "x", "12", "320;640", "640x", "5000", "-3", "3²0", "640x384x3"):
+        if text == "640x":
+            assert parse_sizes(text) == ((640, 640),)
+            continue
+        with pytest.raises(ModelError, match="is no size"):
+            parse_sizes(text)

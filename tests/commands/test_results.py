@@ -1,0 +1,113 @@
+"""`edgebox results` and `subscribe`: against a real box, which goes and comes back."""
+
+import asyncio
+import signal
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from edgebox.client import SubscriptionRefusedError, subscribe
+from edgebox.commands.results import line_of
+from edgebox.domain.errors import InvalidInputError
+from tests.conftest import PATIENCE_S
+from tests.end_to_end.program import edgebox, finish, said, start
+from tests.end_to_end.running import running, streaming
+
+AT_MS = 1_790_000_000_250.4
+RESULT: dict[str, Any] = {
+    "type": "result", "camera": "gate-2", "frame": 17, "captured_at_ms": AT_MS,
+    "outcome": "on_time", "variant": "street-256", "timing_ms": {"total": 33.2},
+    "detections": [
+        {"label": "car", "score": 0.912}, {"label": "person", "score": 0.8},
+        {"label": "car", "score": 0.5},
+    ],
+}  # fmt: skip
+
+
+def plain(line: str) -> str:
+    """Return a line without its colours."""
+    for code in ("\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"):
+        line = line.replace(code, "")
+    return line
+
+
+def test_lines_are_for_people() -> None:
+    at = f"{datetime.fromtimestamp(AT_MS / 1e3):%H:%M:%S}.250"
+    assert plain(line_of(RESULT)) == (
+        f"{at} gate-2 #17 on_time 33 ms street-256: 2 car (0.91, 0.50), 1 person (0.80)"
+    )
+    assert plain(line_of({**RESULT, "detections": []})).endswith("street-256: nothing")
+    crowd = [{"label": "car", "score": 0.9}] * 6
+    assert plain(line_of({**RESULT, "detections": crowd})).endswith(
+        "6 car (0.90, 0.90, 0.90, 0.90, 0.90, ...)"
+    )
+    drop = {**RESULT, "type": "drop", "outcome": "dropped", "message": "too late"}
+    assert plain(line_of(drop)) == f"{at} gate-2 #17 dropped: too late"
+    assert plain(line_of({"type": "skipped", "count": 3})) == (
+        "3 results were left out: too slow here"
+    )
+
+
+async def test_a_program_gets_results_again_when_the_box_is_back(database: Path) -> None:
+    remarks: list[str] = []
+
+    async def next_of(messages: Any, kind: str) -> dict[str, Any]:
+        """Return the next message of a kind; what lies in buffers goes by."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (message := await anext(messages))["type"] != kind:
+                pass
+        assert isinstance(message, dict)
+        return message
+
+    async with running(database) as app, streaming(app, "gate"):
+        url, port = app.url, app.url.rsplit(":", 1)[1]
+        messages = subscribe(url, {"camera": ["gate"]}, on_remark=remarks.append)
+        assert (await next_of(messages, "subscribed"))["cameras"] == ["gate"]
+        assert (await next_of(messages, "result"))["camera"] == "gate"
+    async with running(database, server__port=int(port)) as app, streaming(app, "gate"):
+        assert (await next_of(messages, "subscribed"))["cameras"] == ["gate"]
+        assert (await next_of(messages, "result"))["camera"] == "gate"
+    await messages.aclose()
+    assert len(remarks) == 2
+    assert "trying again until it works" in remarks[0]
+    assert remarks[1] == f"connected to {url} again"
+
+
+async def test_what_would_fail_again_is_an_error(database: Path) -> None:
+    async with running(database) as app:
+        with pytest.raises(SubscriptionRefusedError, match="no model family finds unicorn"):
+            await anext(subscribe(app.url.replace("http", "ws"), {"class": "unicorn"}))
+        with pytest.raises(InvalidInputError, match="must be like http://BOX"):
+            await anext(subscribe("box:8787"))
+
+
+async def test_the_command_prints_lines_until_it_is_told_to_end(
+    tmp_path: Path, database: Path
+) -> None:
+    async with running(database) as app, streaming(app, "gate"), streaming(app, "door"):
+        options = ("--server", app.url, "--camera", "ga*")
+        for as_json in ((), ("--json",)):
+            process = await start(tmp_path, "results", *options, *as_json)
+            assert process.stdout is not None
+            async with asyncio.timeout(PATIENCE_S):
+                lines = [(await process.stdout.readline()).decode() for _ in range(3)]
+            process.send_signal(signal.SIGINT)
+            ended = await finish(process)
+            assert (ended.code, ended.err) == (0, "")
+            if as_json:
+                assert {orjson.loads(line)["camera"] for line in lines} == {"gate"}
+            else:
+                assert all(" gate #" in line and " on_time " in line for line in lines)
+        wrong = await edgebox(tmp_path, "results", *options, "--class", "unicorn")
+        assert wrong.code == 1
+        assert "edgebox results: no model family finds unicorn" in wrong.err.replace("\n", " ")
+
+
+async def test_the_command_waits_for_a_box_that_is_not_there_yet(tmp_path: Path) -> None:
+    process = await start(tmp_path, "results", "--server", "http://127.0.0.1:1")
+    assert "trying again until it works" in await said(process, "edgebox results:")
+    process.send_signal(signal.SIGTERM)
+    assert (await finish(process)).code == 0

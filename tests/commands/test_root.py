@@ -1,0 +1,284 @@
+"""The `edgebox` command as its users meet it: exit codes, one clear line, one JSON document."""
+
+import asyncio
+import signal
+import socket
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from edgebox.camera.daemon import Camera
+from edgebox.media.sources import PictureSource
+from edgebox.storage.database import Storage
+from tests.conftest import PATIENCE_S
+from tests.end_to_end.program import configured, edgebox, finish, said, serving, start
+from tests.end_to_end.running import (
+    PICTURE,
+    SIZE_PX,
+    SLO_MS,
+    assert_adds_up,
+    free_port,
+    until,
+)
+from tests.inference.tiny_onnx import write_family
+
+
+@pytest.fixture
+def config(tmp_path: Path, database: Path) -> Path:
+    return configured(tmp_path, database)
+
+
+def camera(url: str, name: str, remarks: list[str]) -> Camera:
+    source = PictureSource(SIZE_PX, 15.0, lambda number: PICTURE)
+    return Camera(source, url, name=name, rate_hz=15.0, slo_ms=SLO_MS, on_remark=remarks.append)
+
+
+async def test_serve_says_what_a_user_needs_and_ends_in_order(tmp_path: Path, config: Path) -> None:
+    async with serving(tmp_path, "--config", str(config)) as (process, url):
+        executor = await said(process, "cpu/0")
+        assert "CPUExecutionProvider" in executor
+        assert url.replace("http", "ws") in await said(process, "a first camera")
+        assert await said(process, "only this machine can connect; --host 0.0.0.0")
+        assert await said(process, "Ctrl-C stops")
+        process.send_signal(signal.SIGINT)
+        ended = await finish(process)
+    assert ended.code == 0
+    assert "stopped: 0 frames captured" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_the_box_and_cameras_come_back_to_the_next_one(
+    tmp_path: Path, config: Path, number: signal.Signals
+) -> None:
+    remarks: list[str] = []
+    port = str(free_port())
+    async with serving(tmp_path, "--config", str(config), "--port", port) as (process, url):
+        streaming = camera(url, "gate", remarks)
+        run = asyncio.create_task(streaming.run())
+        await until(lambda: streaming.summary().on_time >= 5, "five answers")
+        process.send_signal(number)
+        ended = await finish(process)
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
+    last = ended.err.strip().splitlines()[-1]
+    captured, on_time, late, dropped = (int(word) for word in last.split() if word.isdecimal())
+    assert captured == on_time + late + dropped
+    assert on_time >= 5
+    assert any("bye: shutdown" in remark for remark in remarks), remarks
+    before = streaming.summary().on_time
+    async with serving(tmp_path, "--config", str(config), "--port", port):
+        await until(lambda: streaming.summary().on_time >= before + 5, "five more answers")
+        streaming.stop()
+        summary = await run
+    assert summary.reconnects == 1
+    assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
+
+
+async def test_a_signal_while_it_measures_ends_it_soon(tmp_path: Path) -> None:
+    config = configured(tmp_path, tmp_path / "new.sqlite3")
+    config.write_text(config.read_text().replace("profile_s = 1", "profile_s = 600"))
+    process = await start(tmp_path, "serve", "--config", str(config))
+    await said(process, "measuring street on cpu/0: 0 %")
+    process.send_signal(signal.SIGTERM)
+    ended = await finish(process)  # which does not wait for ten minutes
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_serve_json_is_one_document(tmp_path: Path, config: Path) -> None:
+    process = await start(tmp_path, "serve", "--config", str(config), "--json")
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        document = await process.stdout.readuntil(b"\n}\n")
+    process.send_signal(signal.SIGTERM)
+    ended = await finish(process)
+    assert ended.code == 0
+    assert ended.out == ended.err == ""
+    assert b'"profiled": false' in document
+    assert b'"url": "http://127.0.0.1:' in document
+
+
+async def test_a_port_in_use_is_one_clear_line(tmp_path: Path, config: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        ended = await edgebox(tmp_path, "serve", "--config", str(config), "--port", port)
+    assert ended.code == 1
+    assert ended.out == ""
+    assert f"edgebox serve: cannot listen on 127.0.0.1:{port}" in " ".join(ended.err.split())
+    assert "choose another one with --port" in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("command", ["serve", "demo", "doctor", "profile"])
+async def test_a_wrong_configuration_lists_all_its_errors(tmp_path: Path, command: str) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(
+        '[server]\nhots = "x"\n[limits]\ncameras_max = 0\nsilent_s = "no"\n[nothing]\n'
+    )
+    ended = await edgebox(tmp_path, command, "--config", str(wrong))
+    assert ended.code == 1
+    for told in (
+        'limits.silent_s: must be a number from 1 to 3600, not "no"',
+        "server.hots: there is no such key; did you mean host?",
+        "limits.cameras_max: must be a whole number from 1 to 10000",
+        "nothing: there is no such section",
+    ):
+        assert told in ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
+    ended = await edgebox(tmp_path, "serve", "--config", str(tmp_path / "none.toml"))
+    assert ended.code == 1
+    assert "there is no such file" in " ".join(ended.err.split())
+
+
+async def test_the_only_family_corrupt_ends_with_a_clear_error(
+    tmp_path: Path, database: Path
+) -> None:
+    folder = write_family(tmp_path / "broken", b"this is no model")
+    config = configured(tmp_path, database, f'families = ["{folder}"]', 'family = "tiny"')
+    ended = await edgebox(tmp_path, "serve", "--config", str(config))
+    assert ended.code == 1
+    assert "there is no model family 'tiny' (families: street)" in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+
+
+async def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear reader, " * 1000)
+    ended = await edgebox(tmp_path, "serve", "--config", str(configured(tmp_path, letter)))
+    assert ended.code == 1
+    assert "letter.txt" in ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_doctor_tells_people_and_programs(tmp_path: Path, config: Path) -> None:
+    document = (await edgebox(tmp_path, "doctor", "--config", str(config), "--json")).json()
+    assert document["healthy"] is True
+    checks = {finding["check"]: finding for finding in document["findings"]}
+    assert len(checks) >= 5
+    assert all(finding["health"] in ("ok", "warn", "fail") for finding in document["findings"])
+    assert all(f["mend"] for f in document["findings"] if f["health"] != "ok")
+    told = await edgebox(tmp_path, "doctor", "--config", str(config))
+    assert told.code == 0
+    for check in checks:
+        assert check in told.out
+
+
+async def test_doctor_warns_of_a_family_that_is_left_out(tmp_path: Path, database: Path) -> None:
+    folder = write_family(tmp_path / "broken", b"this is no model")
+    config = configured(tmp_path, database, f'families = ["{folder}"]')
+    document = (await edgebox(tmp_path, "doctor", "--config", str(config), "--json")).json()
+    warnings = [finding for finding in document["findings"] if finding["health"] == "warn"]
+    assert any("tiny.onnx" in finding["found"] for finding in warnings)
+
+
+async def test_doctor_fails_when_the_box_could_not_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    config = configured(tmp_path, tmp_path / "file" / "edgebox.sqlite3")
+    ended = await edgebox(tmp_path, "doctor", "--config", str(config))
+    assert ended.code == 1
+    assert "is no folder" in " ".join(ended.out.split())
+    assert "mend:" in ended.out
+
+
+async def test_profile_measures_and_keeps(tmp_path: Path) -> None:
+    database = tmp_path / "new.sqlite3"
+    config = configured(tmp_path, database)
+    ended = await edgebox(tmp_path, "profile", "--config", str(config), "--seconds", "2", "--json")
+    rows = ended.json()["profiles"]
+    assert {row["family"] for row in rows} == {"street"}
+    assert len({row["variant"] for row in rows}) >= 5
+    assert all(0 < row["p50_ms"] <= row["p99_ms"] for row in rows)
+    assert ended.err == ""
+    process = await start(tmp_path, "serve", "--config", str(config), "--json")
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        document = await process.stdout.readuntil(b"\n}\n")
+    process.send_signal(signal.SIGTERM)
+    assert (await finish(process)).code == 0
+    assert b'"profiled": false' in document
+    storage = await Storage.open(database)
+    await storage.close()
+    assert storage.last_error == ""
+
+
+async def test_profile_prints_a_table(tmp_path: Path) -> None:
+    config = configured(tmp_path, tmp_path / "new.sqlite3")
+    ended = await edgebox(tmp_path, "profile", "--config", str(config), "--seconds", "1")
+    assert ended.code == 0
+    assert "street-608" in ended.out
+    assert "pictures/s" in ended.out
+    assert "measuring street on cpu/0: 100 %" in ended.err
+
+
+async def test_camera_streams_to_a_real_box(tmp_path: Path, config: Path) -> None:
+    async with serving(tmp_path, "--config", str(config)) as (_, url):
+        ended = await edgebox(
+            tmp_path, "camera", "scene:1", "--size", "320x180", "--name", "gate",
+            "--server", url, "--slo-ms", "30000", "--duration", "2", "--json",
+        )  # fmt: skip
+    summary = ended.json()
+    assert summary["camera"] == "gate"
+    assert summary["late"] == 0
+    assert summary["on_time"] > summary["sent"] / 2 > 0
+    assert summary["pending"] == 0
+    assert_adds_up(summary["captured"], summary["on_time"], summary["late"], summary["dropped"])
+
+
+async def test_camera_that_the_box_refuses_says_why(tmp_path: Path, config: Path) -> None:
+    async with serving(tmp_path, "--config", str(config)) as (_, url):
+        ended = await edgebox(
+            tmp_path, "camera", "scene:1", "--size", "320x180", "--server", url,
+            "--family", "cats", "--json",
+        )  # fmt: skip
+    assert ended.code == 1
+    assert "no model family cats; it has street" in ended.err
+
+
+async def test_help_names_the_commands(tmp_path: Path) -> None:
+    ended = await edgebox(tmp_path, "--help")
+    assert ended.code == 0
+    for command in ("serve", "demo", "camera", "doctor", "profile"):
+        assert command in ended.out
+    assert (await edgebox(tmp_path, "--version")).out.startswith("edgebox, version ")
+
+
+async def test_a_long_message_is_one_line_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "edgebox.toml").write_text("[foo]\nport = 1\n")
+    ended = await edgebox(tmp_path, "serve", "--config", str(tmp_path / "edgebox.toml"))
+    assert ended.code == 1
+    _, line = ended.err.splitlines()
+    assert line.startswith("  foo: there is no such section (there are: server, ")
+    assert line.endswith("webhooks)")
+
+
+async def test_a_box_runs_on_asyncios_own_loop_where_uvloop_is_missing(
+    tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "uvloop.py").write_text("raise ImportError('not here')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"))
+    async with serving(tmp_path, "--config", str(config)) as (process, url):
+        with await asyncio.to_thread(urlopen, f"{url}/readyz", timeout=30) as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        ended = await finish(process)
+    assert ended.code == 0, ended.err
+
+
+async def test_what_speaks_no_http_does_not_load_it() -> None:
+    check = (
+        "import sys; from edgebox.commands.root import main; "
+        "print('aiohttp' in sys.modules, *main.commands)"
+    )
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", check, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await program.communicate()
+    assert out.startswith(b"False ")
+    assert b"replay" in out

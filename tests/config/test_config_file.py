@@ -1,0 +1,404 @@
+"""Configuration: every error at once and named, and documents that cannot fall behind."""
+
+import re
+import tomllib
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgebox.config.config_file import Config, KeyInfo, keys, load
+from edgebox.config.executor_section import ExecutorParameters
+from edgebox.config.notification_sections import DetectionParameters, WebhookParameters
+from edgebox.domain.errors import ConfigError
+from edgebox.planning.planner_parameters import PlanningParameters
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+
+ROOT = Path(__file__).resolve().parents[2]
+REPEATED = {key.section for key in keys() if key.repeated}
+
+
+_DEVICES = '"auto", "cpu", "cuda", "tensorrt" or one GPU ("cuda:0", "tensorrt:0")'
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "edgebox.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def errors(tmp_path: Path, text: str, overrides: dict[str, Any] | None = None) -> list[str]:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, overrides)
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith(f"{path}:")
+    return [line.strip() for line in rest] or [first]
+
+
+def test_nothing_means_the_defaults(tmp_path: Path) -> None:
+    assert load(None) == Config()
+    assert load(written(tmp_path, "")) == Config()
+    assert Config().server.host == "127.0.0.1"
+
+
+def test_the_defaults_are_those_of_the_rooms_they_configure() -> None:
+    assert Config().scheduler_parameters() == SchedulerParameters()
+    assert Config().planning_parameters() == PlanningParameters()
+
+
+def test_values_arrive_typed(tmp_path: Path) -> None:
+    config = load(
+        written(
+            tmp_path,
+            """
+            [server]
+            host = "0.0.0.0"
+            port = 0
+            [limits]
+            silent_s = 5          # a whole number where a number is wanted
+            pending_per_camera_max = 3
+            [planner]
+            interval_ms = 250
+            utilisation_max = 0.6
+            [[executors]]
+            device = "cuda:1"
+            cores = [0, 2]
+            families = ["street"]
+            """,
+        )
+    )
+    assert (config.server.host, config.server.port) == ("0.0.0.0", 0)
+    assert isinstance(config.limits.silent_s, float)
+    assert config.scheduler_parameters().planning_interval_ns == 250_000_000
+    assert config.scheduler_parameters().camera_pending_max == 3
+    assert config.planning_parameters().utilisation_max == 0.6
+    assert config.planning_parameters().utilisation_upgrade < 0.6
+    (executor,) = config.executors
+    assert (executor.device, executor.streams) == ("cuda:1", 1)
+    assert (executor.cores, executor.families) == ((0, 2), ("street",))
+    assert config.storage == Config().storage
+
+
+def test_all_errors_come_at_once(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        planner = 3
+        [server]
+        prot = 1
+        port = 70000
+        host = ""
+        [limits]
+        cameras_max = true
+        frame_bytes_max = 1.5
+        silent_s = nan
+        [inferense]
+        [[executors]]
+        device = "gpu"
+        streams = 9
+        [[executors]]
+        device = "cpu:1"
+        cores = [0, -1]
+        threads = "all"
+        [inference]
+        families = ["a", 1]
+        xyzzy = 1
+        executors = []
+        """,
+    )
+    assert sorted(found) == sorted(
+        [
+            "planner: must be a table, [planner], not 3",
+            "server.prot: there is no such key; did you mean port?",
+            "server.port: must be a whole number from 0 to 65535, not 70000",
+            'server.host: must be a text that is not empty, not ""',
+            "limits.cameras_max: must be a whole number from 1 to 10000, not true",
+            "limits.frame_bytes_max: must be a whole number from 1024 to 67108864, not 1.5",
+            "limits.silent_s: must be a number from 1 to 3600, not nan",
+            "inferense: there is no such section; did you mean inference?",
+            f'executors[0].device: must be {_DEVICES}, not "gpu"',
+            "executors[0].streams: must be a whole number from 1 to 8, not 9",
+            f'executors[1].device: must be {_DEVICES}, not "cpu:1"',
+            "executors[1].cores: must be a list of whole numbers, 0 or more, not [0, -1]",
+            'executors[1].threads: must be a whole number from 0 to 512, not "all"',
+            'inference.families: must be a list of texts, not ["a", 1]',
+            "inference.executors: this is no key, but tables of their own, each begins with "
+            "[[executors]]",
+            "inference.xyzzy: there is no such key (there are: families, models, family, "
+            "memory_limit_mb, batch_size_max, decode_threads, profile_s)",
+        ]
+    )
+
+
+def test_executors_that_contradict_themselves_are_named(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        [[executors]]
+        families = ["other"]
+        cores = [3, 1, 3]
+        [[executors]]
+        threads = 3
+        cores = [0, 1]
+        families = ["another"]
+        """,
+    )
+    assert found == [
+        "executors[0].cores: 3 is there twice",
+        "executors[1].threads: 3 is more than the 2 of executors[1].cores; name more cores, or "
+        "leave threads out: one for each core",
+    ]
+    (error,) = errors(tmp_path, 'executors = "all"\n')
+    assert error == 'executors: must be tables, [[executors]], not "all"'
+
+
+def test_what_became_of_keys_of_earlier_versions_is_said(tmp_path: Path) -> None:
+    text = """
+        [inference]
+        providers = ["cpu"]
+        cpu_threads = 2
+        executors_per_device = 2
+        """
+    assert errors(tmp_path, text) == [
+        "inference.providers: it is device in [[executors]] now",
+        "inference.cpu_threads: it is threads in [[executors]] now",
+        "inference.executors_per_device: it is streams in [[executors]] now",
+    ]
+
+
+def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -> None:
+    ranged = [key for key in keys() if " from " in key.expected]
+    assert len(ranged) > 10
+    for key in ranged:
+        table = f"[[{key.section}]]" if key.repeated else f"[{key.section}]"
+        where = f"{key.section}[0]" if key.repeated else key.section
+        needed = 'url = "http://localhost"\n' if key.section == "webhooks" else ""
+        low, high = (float(end) for end in key.expected.split(" from ")[1].split(" to "))
+        step = 1 if key.expected.startswith("a whole") else 0.001
+        whole = int if step == 1 else float
+        for value in (whole(low), whole(high)):
+            load(written(tmp_path, f"{table}\n{needed}{key.name} = {value}\n"))
+        for value in (whole(low - step), whole(high + step)):
+            (error,) = errors(tmp_path, f"{table}\n{needed}{key.name} = {value}\n")
+            assert error.startswith(f"{where}.{key.name}: must be {key.expected}, not ")
+
+
+def test_broken_toml_is_reported_with_its_line(tmp_path: Path) -> None:
+    (error,) = errors(tmp_path, "[server]\nport = = 3\n")
+    assert "is not valid TOML" in error
+    assert "line 2" in error
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load(tmp_path / "nowhere.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path)
+    path = tmp_path / "binary.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load(path)
+
+
+def test_overrides_win_and_are_checked_alike(tmp_path: Path) -> None:
+    path = written(tmp_path, "[server]\nport = 9000\nname = 'gate'\n")
+    config = load(path, {"server.port": 9001, "planner.quality": 70})
+    assert (config.server.port, config.server.name) == (9001, "gate")
+    assert config.planner.quality == 70
+    (error,) = errors(tmp_path, "", {"server.port": -1})
+    assert error == "server.port: must be a whole number from 0 to 65535, not -1"
+    with pytest.raises(ConfigError, match=r"the command line:\n  server\.port"):
+        load(None, {"server.port": "x"})
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        '[storage]\npath = "data/box.sqlite3"\n[inference]\nfamilies = ["mine", "/opt/theirs"]\n'
+        'models = "imported"\n',
+    )
+    config = load(path)
+    assert config.storage.file == str(tmp_path / "data/box.sqlite3")
+    assert config.inference.families == (str(tmp_path / "mine"), "/opt/theirs")
+    assert config.inference.models_folder == tmp_path / "imported"
+    assert load(path, {"storage.path": "here.sqlite3"}).storage.file == "here.sqlite3"
+    assert load(written(tmp_path, '[storage]\npath = ":memory:"')).storage.file == ":memory:"
+
+
+def test_the_default_database_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert Config().storage.file == "/data/edgebox/edgebox.sqlite3"
+    assert Config().inference.models_folder == Path("/data/edgebox/models")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert Config().storage.file == "/home/me/.local/share/edgebox/edgebox.sqlite3"
+
+
+# Events out.
+
+
+def test_sections_may_come_several_times(tmp_path: Path) -> None:
+    config = load(
+        written(
+            tmp_path,
+            """
+            [[detections]]
+            cameras = ["gate-*"]
+            classes = ["person"]
+            score_min = 0.7
+            [[detections]]
+            [[webhooks]]
+            url = "https://one.example/hook"
+            [[webhooks]]
+            url = "http://one.example:8123/other"
+            secret_file = "key"
+            """,
+        )
+    )
+    assert [rule.score_min for rule in config.detections] == [0.7, 0.5]
+    assert config.detections[0].cameras == ("gate-*",)
+    assert [hook.shown_name for hook in config.webhooks] == ["one.example", "one.example:8123"]
+    assert config.webhooks[1].secret_file == str(tmp_path / "key")
+
+
+def test_errors_in_repeated_sections_say_which_one(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        mqtt = 1
+        detections = 3
+        [[webhooks]]
+        url = "http://fine.example"
+        [[webhooks]]
+        uri = "http://fine.example"
+        timeout_s = 0
+        overflow = "both"
+        """,
+    )
+    assert sorted(found) == sorted(
+        [
+            "mqtt: must be a table, [mqtt], not 1",
+            "detections: must be tables, [[detections]], not 3",
+            "webhooks[1].uri: there is no such key; did you mean url?",
+            "webhooks[1].timeout_s: must be a number from 0.1 to 300, not 0",
+            'webhooks[1].overflow: must be one of "oldest", "newest", not "both"',
+        ]
+    )
+
+
+def test_keys_that_contradict_each_other_are_reported(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        [mqtt]
+        topic = "boxes/#"
+        discovery = "/home"
+        password_file = "a"
+        password_env = "B"
+        [[webhooks]]
+        [[webhooks]]
+        url = "ftp://host/x"
+        [[webhooks]]
+        url = "http://user:word@host/x"
+        name = "ha"
+        events = ["detection", "nonsense"]
+        [[webhooks]]
+        url = "http://host:99999/x"
+        name = "ha"
+        secret_file = "a"
+        secret_env = "B"
+        """,
+    )
+    kinds = (
+        "detection, detection_ended, camera_up, camera_down, slo_breached, slo_recovered, "
+        "executor_lost, executor_recovered, box_online, box_offline"
+    )
+    assert found == [
+        "mqtt.password_env: there is a password_file, too; keep one of them",
+        "mqtt.username: is needed with a password",
+        "mqtt.topic: must be a topic without + and #, and no / at its ends",
+        "mqtt.discovery: must be a topic without + and #, and no / at its ends",
+        "webhooks[0].url: is needed",
+        "webhooks[1].url: must be an address that begins with http:// or https://",
+        "webhooks[2].url: must hold no user and password: a configuration may be shown to people",
+        f"webhooks[2].events: there is no nonsense (there are: {kinds})",
+        "webhooks[3].url: must be an address that begins with http:// or https://",
+        "webhooks[3].secret_env: there is a secret_file, too; keep one of them",
+        'webhooks[3].name: another webhook is called "ha", too',
+    ]
+
+
+# The documents.
+
+
+def test_the_example_file_holds_every_key_at_its_default() -> None:
+    path = ROOT / "config.example.toml"
+    example = tomllib.loads(path.read_text(encoding="utf-8"))
+    plain = {
+        section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        for section, values in asdict(Config()).items()
+        if section not in {*REPEATED, "origins", "source"}
+    }
+    assert example == plain
+    assert load(path) == Config()
+
+
+def test_what_the_example_shows_of_repeated_sections_is_one_at_its_defaults(
+    tmp_path: Path,
+) -> None:
+    lines = (ROOT / "config.example.toml").read_text(encoding="utf-8").splitlines()
+    wanted = re.compile(r"# (\[\[\w+\]\]|\w+ = .*)")
+    shown = [line.removeprefix("# ") for line in lines if wanted.fullmatch(line)]
+    config = load(written(tmp_path, "\n".join(shown)))
+    assert config.executors == (ExecutorParameters(),)
+    assert config.detections == (DetectionParameters(),)
+    (webhook,) = config.webhooks
+    assert replace(webhook, url="") == WebhookParameters()
+
+
+def test_the_example_file_explains_every_key() -> None:
+    lines = (ROOT / "config.example.toml").read_text(encoding="utf-8").splitlines()
+    words = " ".join(" ".join(line.removeprefix("# ") for line in lines).split())
+    for key in keys():
+        assert f"{key.doc} {key.name} = " in words
+
+
+def row(key: KeyInfo) -> str:
+    return f"| `{key.name}` | `{key.default}` | {key.expected} | {key.doc} |"
+
+
+def test_the_reference_says_what_the_code_does() -> None:
+    text = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    sections = {part.split("]")[0].lstrip("["): part for part in text.split("\n## [")[1:]}
+    assert list(sections) == list(dict.fromkeys(key.section for key in keys()))
+    for section, part in sections.items():
+        rows = [line for line in part.splitlines() if line.startswith("| `")]
+        assert rows == [row(key) for key in keys() if key.section == section]
+
+
+def test_every_value_knows_where_it_is_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    file = written(tmp_path, '[server]\nport = 1\nname = "hall"\n[storage]\npath = "a.sqlite3"\n')
+    origins = load(file, {"server.port": 2}).origins
+    assert origins == {
+        "server.port": "option", "server.name": "file", "storage.path": "file",
+    }  # fmt: skip
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    config = load(file)
+    assert config.origins["inference.models"] == "environment"
+    assert config.origins["storage.path"] == "file"
+    assert load(None).origins["storage.path"] == "environment"
+
+
+def test_values_of_sections_that_repeat_know_it_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    text = '[[webhooks]]\nurl = "http://a"\n[[webhooks]]\nurl = "http://b"\nname = "b"\n'
+    assert load(written(tmp_path, text)).origins == {
+        "webhooks[0].url": "file", "webhooks[1].url": "file", "webhooks[1].name": "file",
+    }  # fmt: skip

@@ -1,0 +1,107 @@
+"""Whom a box that is asked to refuse turns away, judged by the planner and by plain sums."""
+
+import random
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgebox.domain.plans import CameraSnapshot, Plan, PlanningSnapshot
+from edgebox.domain.requests import Camera, LinkState
+from edgebox.planning.camera_admission import refusal
+from edgebox.planning.planner import plan
+from edgebox.planning.planner_parameters import PlanningParameters
+from tests.planning.scene import link, seen, snapshot
+from tests.planning.test_plans_by_brute_force import boxes, cameras
+from tests.scheduling.scene import camera
+
+P = PlanningParameters()
+
+
+def with_(of: PlanningSnapshot, newcomer: Camera) -> PlanningSnapshot:
+    return replace(of, cameras=(*of.cameras, CameraSnapshot(newcomer, LinkState(), None)))
+
+
+def planned(of: PlanningSnapshot) -> Plan:
+    return plan(of, random.Random(1), 10_000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(boxes(8), cameras)
+def test_who_is_taken_on_takes_nobodys_service_and_who_is_refused_would(
+    of: PlanningSnapshot, drawn: CameraSnapshot
+) -> None:
+    newcomer = replace(drawn.camera, id=camera("new").id)
+    before, after = planned(of).assignments, planned(with_(of, newcomer))
+    alone = planned(replace(with_(of, newcomer), cameras=with_(of, newcomer).cameras[-1:]))
+    had = {name for name, given_ in before.items() if given_.served}
+    has = {name for name, given_ in after.assignments.items() if given_.served}
+    suffer = not had <= has or (alone.assignments[newcomer.id].served and newcomer.id not in has)
+    why = refusal(of, newcomer, P)
+    if had:
+        assert (why is not None) == (suffer or after.utilisation > P.utilisation_slow + 1e-9)
+    else:
+        assert why is None
+
+
+@given(
+    st.lists(st.sampled_from([2, 10, 30]), min_size=1, max_size=6),
+    st.sampled_from([5, 20, 40]),
+    st.sampled_from([1.0, 2.0, 4.0]),
+)
+def test_where_batches_bring_nothing_the_sum_of_least_rates_decides(
+    residents: list[int], least_hz: int, slowdown: float
+) -> None:
+    of = snapshot(
+        (
+            seen(camera(f"gate-{at}", 1000, 2 * rate, min_rate_hz=rate))
+            for at, rate in enumerate(residents)
+        ),
+        slowdown=slowdown,
+    )
+    per_frame_s = 0.003 * slowdown
+    if sum(residents) * per_frame_s > P.utilisation_slow:
+        return
+    newcomer = camera("new", 1000, 50, min_rate_hz=least_hz)
+    fits = (sum(residents) + least_hz) * per_frame_s <= P.utilisation_slow
+    assert (refusal(of, newcomer, P) is None) == fits
+
+
+def test_the_sentence_names_who_would_suffer_and_why() -> None:
+    full = snapshot(seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(12))
+    assert refusal(full, camera("new", rate_hz=10), P) is None
+    assert refusal(full, camera("new", rate_hz=30, min_rate_hz=17), P) == (
+        "gate-11 would no longer be served (128 px at 1 of 30 Hz, best effort: "
+        "13 cameras share cpu/0, too many for 25 Hz of 128 px, the least that is of use)"
+    )
+    assert refusal(full, camera("new", rate_hz=30, min_rate_hz=30), P) == (
+        "it could not be served beside the others (128 px at 1 of 30 Hz, best effort: "
+        "13 cameras share cpu/0, too many for 30 Hz of 128 px, the least that is of use)"
+    )
+    # An accuracy that takes 60 ms a frame leaves no time for who has 40.
+    tight = snapshot([seen(camera("near", slo_ms=40))])
+    assert refusal(tight, camera("new", min_accuracy=0.6), P) == (
+        "near would no longer be served (128 px, best effort: "
+        "frames of 128 px would wait too long behind those of other cameras)"
+    )
+
+
+def test_a_box_that_is_overbooked_at_least_rates_takes_nobody_else() -> None:
+    crowd = snapshot((seen(camera(f"gate-{at}", 300, 1)) for at in range(33)), slowdown=10)
+    assert refusal(crowd, camera("new", rate_hz=1), P) == (
+        "34 cameras would need 102% of the time of cpu/0 at their smallest sizes and least rates"
+    )
+
+
+def test_nobody_is_refused_for_the_sake_of_cameras_that_are_not_served_anyway() -> None:
+    newcomer = camera("new", rate_hz=30, min_rate_hz=30)
+    assert refusal(snapshot([]), newcomer, P) is None
+    weak = snapshot([seen(camera("weak"), link(0.001))], slowdown=20)
+    assert refusal(weak, newcomer, P) is None
+    assert refusal(snapshot([seen()], variants=()), newcomer, P) is None
+
+
+def test_a_camera_that_connects_anew_takes_its_own_place() -> None:
+    full = snapshot(seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(12))
+    assert refusal(full, camera("gate-3", rate_hz=30, min_rate_hz=25), P) is None
+    assert refusal(full, camera("gate-3", rate_hz=60, min_rate_hz=60), P) is not None

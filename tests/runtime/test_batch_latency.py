@@ -1,0 +1,30 @@
+"""Observed times: quantiles of recent batches, by kind."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.runtime.batch_latency import SAMPLES, SHOWN, Observed
+
+A, B = VariantName("a"), VariantName("b")
+CPU = ExecutorId("cpu/0")
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=3 * SAMPLES))
+def test_quantiles_are_those_of_the_newest(took_ns: list[int]) -> None:
+    observed = Observed()
+    for each in took_ns:
+        observed.ran(A, CPU, 2, each)
+    (times,) = observed.times()
+    newest = took_ns[-SAMPLES:]
+    assert times.count == len(newest)
+    assert times.quantiles_ns == tuple(round(float(q)) for q in np.quantile(newest, SHOWN))
+
+
+def test_kinds_are_kept_apart_and_in_order() -> None:
+    observed = Observed()
+    for variant, size in ((B, 1), (A, 4), (A, 1)):
+        observed.ran(variant, CPU, size, 10 * size)
+    found = [(each.variant, each.batch_size, each.quantiles_ns[0]) for each in observed.times()]
+    assert found == [(A, 1, 10), (A, 4, 40), (B, 1, 10)]

@@ -1,0 +1,203 @@
+"""Whose picture is decoded next: fairly by time, and never all threads to those who are slow."""
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.runtime.decode_queue import SLOW_NS, FairQueue, decode_pool
+from tests.conftest import PATIENCE_S
+
+MS = 1_000_000
+
+
+def nothing() -> None:
+    """Work that is never run: the queue does not look into it."""
+
+
+class Box:
+    """A queue and its threads under virtual time."""
+
+    def __init__(self, threads: int, takes_ms: dict[str, int]) -> None:
+        self.queue = FairQueue(threads)
+        self.threads = threads
+        self.takes_ms = takes_ms
+        self.now_ms = 0
+        self.running: list[tuple[int, str, object]] = []
+        self.waited_ms: dict[str, list[int]] = {sender: [] for sender in takes_ms}
+        self.since: dict[Callable[[], None], tuple[str, int]] = {}
+
+    def put(self, sender: str) -> None:
+        def work() -> None: ...
+
+        self.since[work] = sender, self.now_ms
+        self.queue.put(sender, work)
+        self.fill()
+
+    def fill(self) -> None:
+        while len(self.running) < self.threads and (taken := self.queue.take()) is not None:
+            sender, since_ms = self.since[taken.work]
+            self.waited_ms[sender].append(self.now_ms - since_ms)
+            self.running.append((self.now_ms + self.takes_ms[sender], sender, taken))
+
+    def until(self, now_ms: int) -> None:
+        """Let everything end that ends by then."""
+        while self.running and min(self.running, key=lambda each: each[0])[0] <= now_ms:
+            ended = min(self.running, key=lambda each: each[0])
+            self.running.remove(ended)
+            self.now_ms = max(self.now_ms, ended[0])
+            self.queue.done(ended[2], self.takes_ms[ended[1]] * MS)  # type: ignore[arg-type]
+            self.fill()
+        self.now_ms = now_ms
+
+
+def test_a_sender_of_slow_pictures_takes_nobody_elses_time() -> None:
+    """First come, first served let the other wait for up to four seconds each time."""
+    box = Box(2, {"hostile": 1_000, "gate": 5})
+    box.put("gate")
+    for at_ms in range(50, 20_000, 50):
+        box.until(at_ms)
+        box.put("hostile")
+        box.put("gate")
+    assert max(box.waited_ms["gate"]) <= 5
+    assert len(box.waited_ms["gate"]) == 400
+
+
+def test_who_is_not_known_yet_waits_for_one_slow_picture_at_most() -> None:
+    box = Box(2, {"hostile": 1_000, "gate": 5})
+    box.put("hostile")
+    box.put("gate")
+    box.until(20_000)
+    assert box.waited_ms["gate"] == [1_000]
+
+
+def test_many_slow_senders_leave_a_thread_to_the_others() -> None:
+    slow = [f"hostile-{number}" for number in range(6)]
+    box = Box(3, {**dict.fromkeys(slow, 800), "gate": 5})
+    for at_ms in range(0, 30_000, 50):
+        box.until(at_ms)
+        for sender in slow:
+            box.put(sender)
+        box.put("gate")
+    # One round on two threads, until the gate is known, and its own that piled up meanwhile.
+    assert max(box.waited_ms["gate"][60:]) <= 5
+
+
+def test_slow_senders_under_ever_new_names_leave_a_thread_to_who_is_known() -> None:
+    names = [f"hostile-{number}" for number in range(400)]
+    box = Box(2, {**dict.fromkeys(names, 1_000), "gate": 5})
+    box.put("gate")
+    for number, name in enumerate(names, start=1):
+        box.until(number * 50)
+        box.put(name)
+        box.put("gate")
+    assert max(box.waited_ms["gate"]) == 0
+    assert len(box.waited_ms["gate"]) == 401
+
+
+def test_one_sender_alone_has_all_threads_but_one() -> None:
+    box = Box(4, {"gate": 10})
+    for _ in range(4):
+        box.put("gate")
+    assert len(box.running) == 3
+
+
+def test_slow_pictures_are_decoded_where_there_is_one_thread() -> None:
+    box = Box(1, {"gate": 500})
+    for _ in range(3):
+        box.put("gate")
+    box.until(5_000)
+    assert box.waited_ms["gate"] == [0, 500, 1_000]
+
+
+def test_a_sender_that_was_slow_once_is_trusted_again() -> None:
+    queue = FairQueue(2)
+    for took_ns in (16 * SLOW_NS, *[MS] * 5):
+        queue.put("gate", nothing)
+        taken = queue.take()
+        assert taken is not None
+        queue.done(taken, took_ns)
+    for sender in ("slow", "slow", "gate"):
+        queue.put(sender, nothing)
+    slow = queue.take()
+    assert slow is not None
+    queue.done(slow, 16 * SLOW_NS)
+    assert queue.take() is not None
+    assert queue.take() is not None
+    assert queue.take() is None
+
+
+def test_having_sent_nothing_earns_nothing() -> None:
+    box = Box(1, {"busy": 10, "late": 10})
+    for at_ms in range(0, 10_000, 10):
+        box.until(at_ms)
+        box.put("busy")
+    for _ in range(20):
+        box.put("late")
+        box.put("busy")
+    before = {sender: len(waits) for sender, waits in box.waited_ms.items()}
+    box.until(10_200)
+    served = {sender: len(waits) - before[sender] for sender, waits in box.waited_ms.items()}
+    assert abs(served["late"] - served["busy"]) <= 1
+
+
+@given(
+    threads=st.integers(1, 4),
+    steps=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 200)), max_size=60),
+    takes_ms=st.fixed_dictionaries({sender: st.integers(0, 300) for sender in "abc"}),
+)
+def test_everything_is_decoded_once_in_its_senders_order_and_no_thread_idles(
+    threads: int, steps: list[tuple[str, int]], takes_ms: dict[str, int]
+) -> None:
+    box = Box(threads, takes_ms)
+    for sender, pause_ms in steps:
+        box.put(sender)
+        box.until(box.now_ms + pause_ms)
+        waiting = len(box.since) - sum(map(len, box.waited_ms.values()))
+        if waiting:  # the last thread may be left to another
+            assert len(box.running) >= max(1, threads - 1)
+    box.until(10**9)
+    assert {s: len(w) for s, w in box.waited_ms.items() if w} == Counter(s for s, _ in steps)
+
+
+def test_idle_senders_are_forgotten() -> None:
+    queue = FairQueue(1)
+    for number in range(5_000):
+        queue.put(number, nothing)
+        taken = queue.take()
+        assert taken is not None
+        queue.done(taken, MS)
+    assert len(queue._senders) <= 1_024
+
+
+def test_threads_run_what_is_submitted_and_survive_defects() -> None:
+    pool = decode_pool(2)
+    done = threading.Semaphore(0)
+
+    def broken() -> None:
+        done.release()
+        raise ZeroDivisionError
+
+    for sender in range(8):
+        pool.submit(broken, sender)
+    for _ in range(8):
+        assert done.acquire(timeout=PATIENCE_S)
+    pool.stop()
+    pool.submit(done.release, "gate")
+    assert not done.acquire(blocking=False)
+
+
+def test_a_picture_that_is_being_decoded_does_not_keep_the_process() -> None:
+    program = (
+        "import threading\n"
+        "from edgebox.runtime.decode_queue import decode_pool\n"
+        "began, pool = threading.Event(), decode_pool(2)\n"
+        "pool.submit(lambda: (began.set(), threading.Event().wait()), 'gate')\n"
+        "began.wait()\n"
+        "pool.stop()\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE_S)

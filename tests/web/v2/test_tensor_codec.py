@@ -1,0 +1,78 @@
+"""Outputs of the Open Inference Protocol: JSON and binary data say the same, padding is marked."""
+
+import struct
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.model_family import VariantName
+from edgebox.domain.requests import Outcome
+from edgebox.runtime.frames import Answer, Timing
+from edgebox.vision.detections import Detections
+from edgebox.web.v2.tensor_codec import NO_LABEL, OUTPUTS, outputs_of, pack_element, unpack_elements
+from tests.web.test_detection_documents import LABELS, detections
+
+KINDS = {"FP32": "<f4", "INT64": "<i8"}
+
+
+def answer(found: Detections, number: int) -> Answer:
+    timing = Timing(0, 0, 0, 0, number * 1_500_000, 1)
+    outcome = Outcome.LATE if number % 2 else Outcome.ON_TIME
+    return Answer(outcome, VariantName(f"tall-{number}"), found, timing, 1.0)
+
+
+@given(st.lists(detections(), min_size=1, max_size=4), st.floats(0, 1))
+def test_rows_are_what_scores_enough_best_first_and_then_padding(
+    found: list[Detections], least: float
+) -> None:
+    answers = [answer(one, number) for number, one in enumerate(found)]
+    outputs = outputs_of(answers, LABELS, "xyxy", least)
+    assert list(outputs) == [spec.name for spec in OUTPUTS]
+    told: dict[str, Any] = {}
+    for name, tensor in outputs.items():
+        flat = orjson.loads(orjson.dumps(tensor.listed(), option=orjson.OPT_SERIALIZE_NUMPY))
+        packed = tensor.packed()
+        if tensor.spec.datatype == "BYTES":
+            texts = unpack_elements(memoryview(packed), len(flat))
+            assert [bytes(text).decode() for text in texts] == flat
+        else:
+            kind = KINDS[tensor.spec.datatype]
+            assert np.frombuffer(packed, kind).tolist() == np.array(flat, kind).tolist()
+        told[name] = np.array(flat, object).reshape(tensor.shape)
+    for row, one in enumerate(found):
+        # The judge: pure Python over the rows, ties in their own order.
+        kept = [at for at in range(len(one)) if one.scores[at] >= np.float32(least)]
+        kept.sort(key=lambda at: -float(one.scores[at]))
+        count = told["counts"][row]
+        assert count == len(kept)
+        assert told["labels"][row, :count].tolist() == [int(one.labels[at]) for at in kept]
+        assert told["names"][row, :count].tolist() == [LABELS[one.labels[at]] for at in kept]
+        boxes = np.array(told["boxes"][row, :count].tolist(), np.float32).reshape(-1, 4)
+        assert (boxes == one.boxes[kept]).all()
+        assert set(told["labels"][row, count:]) <= {NO_LABEL}
+        assert set(told["names"][row, count:]) <= {""}
+        assert not told["scores"][row, count:].any()
+        assert told["variants"][row] == f"tall-{row}"
+        assert told["outcomes"][row] == ("late" if row % 2 else "on_time")
+        assert told["latency_ms"][row] == row * 1.5
+
+
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.data())
+def test_elements_are_unpacked_or_refused(elements: list[bytes], data: st.DataObject) -> None:
+    packed = b"".join(map(pack_element, elements))
+    assert [bytes(one) for one in unpack_elements(memoryview(packed), len(elements))] == elements
+    for count in (len(elements) + 1, len(elements) - 1):
+        with pytest.raises(InvalidInputError):
+            unpack_elements(memoryview(packed), count)
+    cut = data.draw(st.integers(0, len(packed) - 1))
+    with pytest.raises(InvalidInputError):
+        unpack_elements(memoryview(packed[:cut]), len(elements))
+
+
+def test_a_length_is_four_bytes_little_end_first() -> None:
+    assert pack_element(b"abc") == struct.pack("<I", 3) + b"abc"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from edgebox.app import App
+from edgebox.app.composition import App
 from tests.end_to_end.browsing import PATIENCE_MS, new_page
 from tests.end_to_end.running import running, streaming
 

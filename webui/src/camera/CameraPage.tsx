@@ -40,13 +40,14 @@ export function CameraPage() {
   }
   return (
     <div class={`${frame.page} ${styles.page}`}>
+      <a class={frame.skipLink} href="#main">Skip to the content</a>
       <header class={frame.top}>
         <h1><Logo /> Browser camera</h1>
         <nav class={frame.pages} aria-label="Pages"><a href="./">All cameras</a></nav>
         <StagePill stage={stage} phase={status?.phase ?? null} />
         <ThemeButton />
       </header>
-      <main class={styles.main}>
+      <main id="main" class={styles.main} tabIndex={-1}>
         <div class={classes(styles.viewfinder, station?.mirrored && styles.mirrored)} style={shapeOf(video.current)}>
           <video ref={video} muted playsInline aria-label="What this camera sees" />
           <canvas ref={canvas} data-testid="overlay" aria-hidden="true" />

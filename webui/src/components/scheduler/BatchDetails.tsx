@@ -29,8 +29,8 @@ function Hint({ paused }: { paused: boolean }) {
     <div class={styles.hint}>
       <p>
         {paused
-          ? 'Choose a batch to see who was in it. Drag, or use the arrow keys, to look around the last 60 s; + and − zoom.'
-          : 'Point at a batch to see who was in it; a click, or Space, stops the movement to look closely.'}
+          ? 'Choose a batch to see who was in it. Drag, or use the arrow keys on the timeline, to look around the last 60 s; + and − zoom.'
+          : 'Point at a batch to see who was in it; a click on the timeline, or Space there, stops the movement to look closely.'}
       </p>
       <ul class={styles.keys}>
         <li><span class={styles.batchKey}>2</span> a batch of two frames, in its variant's colour</li>

@@ -9,7 +9,6 @@ import asyncio
 import functools
 import gc
 import os
-import random
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -267,7 +266,7 @@ class App:
             Scheduler(
                 self.config.scheduler_parameters(),
                 # Always the same seed: a journal must replay to the same actions.
-                make_policy(self.config.scheduler.batching, random.Random(0)),
+                make_policy(self.config.scheduler.batching),
             ),
             executors=self._opened.executors,
             variants={v.name: v for family in found.families for v in family.offered},

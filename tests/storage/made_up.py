@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import PARTS
 from edgebox.domain.requests import CameraId, DropReason
 from edgebox.storage.periods import BOX, Extent, Period, Periods, latency_counts
 

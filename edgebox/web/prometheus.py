@@ -165,7 +165,7 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
             for variant in profiles
         }
         for executor in box.driver.executors:
-            meter = box.driver.meters[executor.id]
+            meter = box.driver.measurements.meters[executor.id]
             of = box.driver.scheduler.supervised[executor.id]
             executors.append(
                 _ExecutorNumbers(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.synthetic_history import latencies_ns, period
 from edgebox.domain.errors import StorageError, UnknownNameError
 from edgebox.domain.latency_histogram import HISTORY_BUCKETS, PARTS
 from edgebox.domain.requests import CameraId
@@ -17,7 +18,6 @@ from edgebox.storage.charts import POINTS_MIN, STEPS_MS, Kept, segments
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import BOX, Extent, Period, latency_counts
-from tests.storage.made_up import latencies_ns, period
 
 GATE = CameraId("gate")
 T = 1_790_000_000_000 // 86_400_000 * 86_400_000

@@ -1,4 +1,4 @@
-"""Made-up history for tests and benchmarks: periods and minutes as a box counts them."""
+"""Synthetic history for benchmarks and tests: periods and minutes as a box counts them."""
 
 from collections import Counter
 from collections.abc import Sequence

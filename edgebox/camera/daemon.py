@@ -157,9 +157,8 @@ class Camera:
         self._frames_captured = 0
         self._remark = ""
         self._refused_since_s: float | None = None
-        self._welcomed: asyncio.Event = asyncio.Event()
-        self._stopped: asyncio.Event = asyncio.Event()
-        self._idle: asyncio.Event = asyncio.Event()
+        self._welcomed, self._stopped = asyncio.Event(), asyncio.Event()
+        self._idle = asyncio.Event()
         self._connecting: asyncio.Task[None] | None = None
         self._started_s = 0.0
         self._duration_s: float | None = None

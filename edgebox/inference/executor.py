@@ -315,12 +315,15 @@ class OnnxExecutor:
         self.provider = self._store.provider
         self.device = device_name(self.provider, self.cpu_threads, device_index)
         self.id = _full_id(executor_id, self.provider, device_index)
+        self._tensors = self._make_tensors()
+        self._stop = stoppable()
+        self._worker = _Worker(f"{THREADS}{self.id}", self._run, cores, self._release)
+
+    def _make_tensors(self) -> InputTensors:
         cuda = cuda_runtime() if self.provider != CPU else None
         if self.provider != CPU and cuda is None:
             self.note = "host memory is not page-locked (no libcudart): copies are slower"
-        self._tensors = InputTensors(cuda)
-        self._stop = stoppable()
-        self._worker = _Worker(f"{THREADS}{self.id}", self._run, cores, self._release)
+        return InputTensors(cuda)
 
     def submit(
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int

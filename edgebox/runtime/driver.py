@@ -106,8 +106,7 @@ class Driver:
         self._variants, self._canvases = variants, canvases
         self._executors: dict[ExecutorId, Executor] = {e.id: e for e in executors}
         self._frames: dict[RequestId, PendingFrame] = {}
-        self._inbox: deque[Event | None] = deque()
-        self._draining = False
+        self._inbox, self._draining = deque[Event | None](), False
         self._request_ids = itertools.count(1)
         self._idle = asyncio.Event()
         self._idle.set()

@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Locator, Page, expect
 
-from benchmarks import browser as benchmark_browser
+from benchmarks import browser as chromium
 from edgebox.app.composition import App
 from edgebox.media.sources import open_source
 from tests.conftest import PATIENCE_S
@@ -29,9 +29,8 @@ STICKING_OUT = """
 
 def launched(*arguments: str) -> AbstractAsyncContextManager[Browser]:
     """Run a Chromium with these further arguments; a test fails without one."""
-    return benchmark_browser.launched(
-        *arguments, executable=program("chromium", *benchmark_browser.NAMES)
-    )
+    executable = program("chromium", *chromium.NAMES)
+    return chromium.launched(*arguments, executable=executable)
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,30 @@ from edgebox.media.sources import open_source
 from tests.conftest import PATIENCE_S
 from tests.programs import program
 
+NOT_WANTED = [
+    # Pages of the browser's own address bar, drawn anew for each window, which nobody sees here:
+    # more than half of what it costs to open a page.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    # What Playwright switches off by itself: of two lists, Chromium goes by the last.
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+]
+"""Features of Chromium that tests switch off."""
 ARGUMENTS = [
+    f"--disable-features={','.join(NOT_WANTED)}",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",

@@ -9,7 +9,7 @@ counts 0) and changes of variant per camera and minute, as means over the scenar
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from statistics import fmean
@@ -101,12 +101,12 @@ def cpu_scenario(cameras: int, seed: int) -> Scenario:
     return parse_scenario("\n".join(lines), "cpu", lambda name: (FOLDER / name).read_text(), seed)
 
 
-def scenarios(seeds: int) -> Iterator[tuple[str, Scenario]]:
-    """Yield the scenarios, each with its kind."""
+def scenarios(seeds: int, played: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Scenario]]:
+    """Yield the scenarios, each with its kind; `played`: settings and links in place of all."""
     for seed in range(1, 1 + seeds):
-        for setting, link in PLAYED:
+        for setting, link in played or PLAYED:
             yield PAYS, behind(read_scenario(FOLDER / f"{setting}.toml", seed), MADE_UP[link])
-        for cameras, link in PLAYED_ON_CPU:
+        for cameras, link in () if played else PLAYED_ON_CPU:
             yield DOES_NOT, behind(cpu_scenario(cameras, seed), MADE_UP[link])
 
 
@@ -119,7 +119,11 @@ def measured(of: list[tuple[str, Scenario]], **parameters: Any) -> dict[str, lis
         found = figures(run_scenario(played), played)["all"]
         keys = "miss_rate", "accuracy", "changes_per_camera_minute"
         rows[kind].append((found[keys[0]], found[keys[1]], found[keys[2]]))
-    return {kind: [fmean(column) for column in zip(*of, strict=True)] for kind, of in rows.items()}
+    return {
+        kind: [fmean(column) for column in zip(*each, strict=True)]
+        for kind, each in rows.items()
+        if each
+    }
 
 
 def text_of(found: dict[str, list[float]]) -> str:
@@ -134,9 +138,15 @@ def text_of(found: dict[str, list[float]]) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--only", default="", help="Names of parameters, with commas; empty: all.")
 @click.option("--seeds", default=1, show_default=True)
-def main(*, as_json: bool, only: str, seeds: int) -> None:
+@click.option("--played", default="", help="SETTING:LINK in place of all scenarios, with commas.")
+def main(*, as_json: bool, only: str, seeds: int, played: str) -> None:
     """Print what each parameter of the planner is worth in closed loop."""
-    of, chosen = list(scenarios(seeds)), set(filter(None, only.split(",")))
+    instead = [
+        (setting, link)
+        for setting, _, link in (x.partition(":") for x in played.split(","))
+        if link
+    ]
+    of, chosen = list(scenarios(seeds, instead)), set(filter(None, only.split(",")))
     rows = []
 
     def note(name: str, value: object, found: dict[str, list[float]]) -> None:

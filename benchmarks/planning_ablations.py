@@ -28,7 +28,7 @@ CASES = ((8, 2, 1.0), (16, 1, 0.4), (24, 1, 0.3), (12, 3, 1.0), (64, 2, 0.2), (1
 _EIGHT: Any = intervals._PRICES
 CHANGES: tuple[tuple[ModuleType, str, tuple[Any, ...]], ...] = (
     (intervals, "RELAXATION", (1.05, 1.1, 1.4)),
-    (intervals, "_WAITS_MAX", (8, 16, 48)),
+    (intervals, "_WAITS_MAX", (8, 16, 24, 64)),
     (intervals, "_CYCLES", (1, 4)),
     (intervals, "_PRICES", (_EIGHT[:1], _EIGHT[::3], _EIGHT[::2])),
     (partition_search, "_CUTS_MAX", (4, 8, 24)),

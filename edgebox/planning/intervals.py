@@ -26,7 +26,7 @@ from edgebox.planning.option_table import Bools, Floats, Ints, OptionTable
 
 RELAXATION = 1.2
 """By so much may a cycle be exceeded, and a wait, by a candidate."""
-_WAITS_MAX = 24
+_WAITS_MAX = 32
 _CYCLES = 2
 _PRICES = np.array((0.0, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 3.0))
 """In units of the accuracy times rate of all largest options, for one whole cycle."""

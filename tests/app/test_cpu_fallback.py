@@ -57,7 +57,9 @@ class Bench:
             scheduler=SimpleNamespace(supervised={}),
         )
         box = SimpleNamespace(
-            note=lambda level, text: self.notes.append(text), driver=driver, profiles={}
+            note=lambda level, text: self.notes.append(text),
+            driver=driver,
+            set_profiles=lambda executor, profiles: None,
         )
         monkeypatch.setattr(module, "open_in_time", lambda spec, families: opener(spec.id))
         specs = {

@@ -35,7 +35,8 @@ async def test_new_times_of_an_executor_that_was_lost_do_not_bring_it_back() -> 
 
     bench = Bench(ManualExecutor(), opener=opener)
     old, new = profile(416), profile(416).scaled(2)
-    box = SimpleNamespace(driver=bench.driver, profiles={CPU: {old.variant: old}})
+    known = {CPU: {old.variant: old}}
+    box = SimpleNamespace(driver=bench.driver, profiles=known, set_profiles=known.__setitem__)
     model_jobs = ModelJobs(load(None, {}), cast(Box, box), cast(Storage, None))
     bench.driver.feed(ExecutorHung(CPU))
     of = bench.driver.scheduler.supervised[CPU]

@@ -22,7 +22,7 @@ export interface CameraDocument {
   connected: boolean
   first_seen_ms: number | null
   last_seen_ms: number | null
-  asked: Wishes
+  requested: Wishes
   overrides: Overrides
   in_force: Wishes | null
   state: Camera | null

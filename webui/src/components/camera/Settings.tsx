@@ -101,13 +101,13 @@ function Setting({ words: { field, name, unit, hint, numeric }, known, typed, re
       />
       <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to what the camera asks for`}>Reset</button>
       <small id={`setting-${field}-hint`} class={refusal === null ? 'muted' : page.refused} role={refusal === null ? undefined : 'alert'}>
-        {refusal ?? (set ? `${hint}. The camera asks for ${textOf(known.asked[field]) || 'nothing'}` : hint)}
+        {refusal ?? (set ? `${hint}. The camera asks for ${textOf(known.requested[field]) || 'nothing'}` : hint)}
       </small>
     </div>
   )
 }
 
 function asAsked(known: CameraDocument, field: Field): string {
-  const asked = known.asked[field]
+  const asked = known.requested[field]
   return asked === null ? 'as the camera asks' : `${asked}, as the camera asks`
 }

@@ -1,21 +1,8 @@
 // Long work that the box does in the background: measuring a family, importing one. Pure.
 
-export interface Job {
-  id: number
-  kind: 'profile' | 'import'
-  family: string
-  state: 'running' | 'done' | 'failed'
-  /** What it is at. */
-  text: string
-  /** How much of it is done, 0 to 1. */
-  share: number
-  started_ms: number
-  ended_ms: number | null
-  /** What to know about the result, a sentence each. */
-  remarks: readonly string[]
-  /** Why it failed; null: it did not. */
-  problem: { title: string; detail: string } | null
-}
+import type { Job } from './api-types'
+
+export type { Job }
 
 /** The job that runs; at most one does. */
 export function running(jobs: readonly Job[]): Job | null {

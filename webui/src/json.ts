@@ -4,12 +4,12 @@ export type Fields = Record<string, unknown>
 
 /** The object that a text holds. */
 export function objectOf(text: string): Fields | null {
-  const value = valueOf(text)
+  const value = parsed(text)
   return typeof value === 'object' && value !== null ? (value as Fields) : null
 }
 
 /** The value that a text holds. */
-export function valueOf(text: string): unknown {
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -29,7 +29,7 @@ export function laterNote(later: Camera['later']): string {
  * The segments of one bar. Percentiles of parts need not add up to the percentile of the whole, so the
  * segments share the measured total in proportion: where the bar ends is what counts against the deadline.
  */
-export function segments(split: LatencySplit, scale_ms: number): Segment[] {
+export function segments(split: Readonly<Record<keyof LatencySplit, number | null>>, scale_ms: number): Segment[] {
   const parts = STAGES.map((stage) => ({ stage, ms: split[stage] ?? 0 }))
   const sum = parts.reduce((total, part) => total + part.ms, 0)
   if (sum <= 0 || scale_ms <= 0) return []

@@ -1,27 +1,6 @@
 // The constraint that binds a camera, and what more of a resource would bring.
 
-/** What keeps a camera from a larger size, as the API has it. */
-export interface Limit {
-  resource: 'uplink' | 'deadline' | 'waiting' | 'executors'
-  /** How much more of the resource it would take, in `unit`. */
-  missing: number
-  unit: string
-  /** Accuracy times rate, per second, that the larger size would bring. */
-  gain: number
-  /** The same for one unit of the resource. */
-  price: number
-  lifted_by: string
-}
-
-/** What one more unit of a resource would bring that cameras share. */
-export interface ResourcePrice {
-  resource: 'executors' | 'uplink'
-  /** The executors, or the site whose uplink it is. */
-  of: readonly string[]
-  price: number
-  unit: string
-  cameras: number
-}
+import type { Limit, ResourcePrice } from './api-types'
 
 /** Say what lifting a constraint would bring. */
 export function worth({ gain, missing, unit, price }: Limit): string {

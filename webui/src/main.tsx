@@ -24,6 +24,7 @@ const gallery: Gallery = new Gallery((wanted) => socket.watchFrames(wanted))
 let connection: Connection = { phase: 'connecting' }
 let state: BoxState | null = null
 let loadedWith: string | null = null
+let unreadable: string | null = null
 
 const socket = new BoxSocket(socketAddress(document.baseURI), {
   onConnection(next) {
@@ -40,6 +41,12 @@ const socket = new BoxSocket(socketAddress(document.baseURI), {
   },
   onFrame: (frame) => gallery.show(frame),
   onTimeline: (news) => feed.take(news),
+  onUnreadable(why, version) {
+    if (version !== null && reloadForUpgrade(loadedWith ?? version, version)) return
+    if (unreadable !== why) console.error(`The box sends what this page does not understand: ${why}`)
+    unreadable = why
+    draw()
+  },
 })
 const feed = new TimelineFeed((wanted) => socket.watchTimeline(wanted))
 
@@ -50,6 +57,7 @@ function draw(): void {
     <App
       connection={connection}
       state={state}
+      unreadable={unreadable}
       gallery={gallery}
       feed={feed}
       onRetry={() => socket.retryNow()}

@@ -1,49 +1,10 @@
 // Model families as GET /v1/models tells of them, who uses what, and where marks go on the plot. Pure.
 
+import type { Answers, Family, Variant } from './api-types'
 import type { Camera } from './types'
 
-/** How good a variant was found to be on some pictures; boxes that measure that tell of it. */
-export interface AccuracyReport {
-  kind: string
-  standard_error: number
-  source: string
-  pictures: number
-  measured_at_ms: number
-}
-
-export interface Variant {
-  name: string
-  width_px: number
-  height_px: number
-  accuracy: number
-  accuracy_assumed: boolean
-  sha256: string
-  cameras: number
-  /** Milliseconds by executor and batch size, one for each of the list's quantiles. */
-  profiles: Readonly<Record<string, Readonly<Record<string, readonly number[]>>>>
-  /** How its accuracy was measured on this box; null: it is the file's own. */
-  accuracy_report: AccuracyReport | null
-  /** Why no camera is given it; null: it is offered. */
-  dominated: string | null
-  /** The executors that could run it at once. */
-  in_memory: readonly string[]
-}
-
-export interface Family {
-  name: string
-  task: 'detect' | 'classify'
-  licence: string
-  description: string
-  labels: readonly string[]
-  imported: { layout: string; sources: readonly string[]; remarks: readonly string[] } | null
-  variants: readonly Variant[]
-}
-
-export interface ModelList {
-  default: string
-  quantiles: readonly number[]
-  families: readonly Family[]
-}
+export type { Family, Variant }
+export type ModelList = Answers['GET /v1/models']
 
 /** What a batch takes, in ms: half of them, nine of ten, all but one in a hundred. */
 export interface Times {

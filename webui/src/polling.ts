@@ -2,7 +2,8 @@
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
-import { ApiError, ask } from './api'
+import { type Address, addressOf, ApiError, type Operation, request } from './api'
+import type { Answers } from './api-types'
 
 /** After a failure, however seldom it is asked else. */
 const RETRY_MS = 3_000
@@ -16,23 +17,27 @@ export interface Polled<Answer> {
   put: (answer: Answer) => void
 }
 
-/** Ask a route at once and then every so often; null: ask nothing. */
-export function usePolled<Answer>(route: string | null, period_ms: number): Polled<Answer> {
+/** Ask at once and then every so often; no address: ask nothing. */
+export function usePolled<Name extends Operation>(operation: Name, address: Address | null, period_ms: number): Polled<Answers[Name]> {
+  type Answer = Answers[Name]
+  const route = address && addressOf(operation, address)
   const [answer, setAnswer] = useState<Answer | null>(null)
   const [error, setError] = useState<ApiError | null>(null)
   const latest = useRef<(answer: Answer) => void>(() => {})
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `route` says all of the operation and its address
   useEffect(() => {
-    if (route === null) return
+    if (route === null || address === null) return
     let asking = new AbortController()
     let timer: number | undefined
     const go = async () => {
       window.clearTimeout(timer)
       asking.abort()
-      const mine = (asking = new AbortController())
+      const mine = new AbortController()
+      asking = mine
       if (document.hidden) return
       let next_ms = period_ms
       try {
-        const told = await ask<Answer>(route, { signal: mine.signal })
+        const told = await request(operation, { ...address, signal: mine.signal })
         if (mine.signal.aborted) return
         setAnswer(told)
         setError(null)

@@ -1,45 +1,11 @@
 // The configuration and the system as the box tells of them, found by words, written for people. Pure.
 
+import type { ConfigKey, Package, System } from './api-types'
 import { UNKNOWN, isKnown } from './format'
 
-export type Origin = 'default' | 'file' | 'environment' | 'option'
-export type Value = string | number | boolean | readonly string[]
-
-export interface ConfigKey {
-  /** Section and name: "server.port". */
-  key: string
-  value: Value
-  default: Value
-  origin: Origin
-  secret: boolean
-  expected: string
-  doc: string
-}
-
-export interface Package {
-  name: string
-  version: string
-  licence: string | null
-}
-
-export interface System {
-  edgebox: string
-  python: string
-  platform: string
-  onnxruntime: string | null
-  providers: readonly string[]
-  storage: {
-    file: string
-    database_bytes: number
-    log_bytes: number
-    free_bytes: number | null
-    rows: Readonly<Record<string, number>>
-    waiting_rows: number
-    lost_rows: number
-    last_error: string
-  }
-  packages: readonly Package[]
-}
+export type { ConfigKey, Package, System }
+export type Origin = ConfigKey['origin']
+export type Value = ConfigKey['value']
 
 /** Whether somebody has set a key, even to its default. */
 export function isSet({ origin }: ConfigKey): boolean {

@@ -1,9 +1,9 @@
 // The page's connection to the box: one WebSocket that comes back by itself.
 
 import type { FrameSubscription } from './gallery'
-import { parseFrame, parseState, type ShownFrame } from './messages'
+import { parseFrame, parseMessage, type ShownFrame } from './messages'
 import { reconnectDelayMs, SILENT_MS } from './reconnect'
-import { parseTimeline, type TimelineNews } from './timeline/types'
+import type { TimelineNews } from './timeline/types'
 import type { BoxState, Watch } from './types'
 
 export type Connection =
@@ -17,6 +17,8 @@ export interface Listener {
   onState(state: BoxState): void
   onFrame(frame: ShownFrame): void
   onTimeline(news: TimelineNews): void
+  /** The box sent what this page does not understand; its version, if that can be read. */
+  onUnreadable(why: string, version: string | null): void
 }
 
 /** Frames a second of each camera while nobody looks at the page: enough to have a picture on return. */
@@ -117,15 +119,15 @@ export class BoxSocket {
       if (frame) this.listener.onFrame(frame)
       return
     }
-    const news = parseTimeline(data)
-    if (news) this.listener.onTimeline(news)
-    const state = news ? null : parseState(data)
-    if (!state) return
+    const message = parseMessage(data)
+    if (message?.kind === 'timeline') this.listener.onTimeline(message.news)
+    if (message?.kind === 'unreadable') this.listener.onUnreadable(message.why, message.version)
+    if (message?.kind !== 'state') return
     // Only a state proves that the box is back: a proxy may accept sockets for a box that is down.
     this.attempt = 0
     this.lostSince_ms = null
     this.listener.onConnection({ phase: 'live' })
-    this.listener.onState(state)
+    this.listener.onState(message.state)
   }
 
   private lost(socket: WebSocket): void {

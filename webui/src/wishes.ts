@@ -1,32 +1,12 @@
 // What a person sets for a camera on the box: from the texts of a form to what PATCH takes. Pure.
 
-import type { Camera } from './types'
+import type { Camera as CameraAnswer, Overrides } from './api-types'
 
-/** Settings over a camera's hello; null: as the hello says. */
-export interface Overrides {
-  slo_ms: number | null
-  rate_hz: number | null
-  app: string | null
-  min_accuracy: number | null
-  site: string | null
-}
-
+export type { Overrides }
 export type Field = keyof Overrides
 
-/** What a camera asks for, or what holds for it; null: not known. */
-export type Wishes = { [field in Field]: Overrides[field] }
-
 /** What GET /v1/cameras/{id} answers. */
-export interface CameraDocument {
-  id: string
-  connected: boolean
-  first_seen_ms: number | null
-  last_seen_ms: number | null
-  asked: Wishes
-  overrides: Overrides
-  in_force: Wishes | null
-  state: Camera | null
-}
+export type CameraDocument = CameraAnswer
 
 export interface FieldWords {
   field: Field

@@ -56,7 +56,10 @@ test('labels cover no mark, no line, no other label, and stay inside', () => {
   const within: Rect = { x: 30, y: 0, width: 400, height: 300 }
   // A fixed generator, so that a failure comes again.
   let seed = 7
-  const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
+  const random = () => {
+    seed = (seed * 16_807) % 2_147_483_647
+    return seed / 2_147_483_647
+  }
   for (let round = 0; round < 200; round += 1) {
     const marks: Mark[] = Array.from({ length: 1 + (round % 20) }, (_, number) => {
       const x = 30 + random() * 400

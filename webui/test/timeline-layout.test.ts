@@ -13,7 +13,10 @@ const VIEW = { end_ms: 1_000, span_ms: 1_000 }
 /** Numbers that look random and are the same each time. */
 function drawing(seed: number): () => number {
   let state = seed
-  return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647
+  return () => {
+    state = (state * 48_271) % 2_147_483_647
+    return state / 2_147_483_647
+  }
 }
 
 function lane(seed: number, amount: number): Batch[] {

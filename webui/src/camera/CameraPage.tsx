@@ -7,12 +7,11 @@ import styles from './CameraPage.module.css'
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 
 import { classes } from '../components/classes'
-import { ask } from '../api'
+import { request } from '../api'
 import { Command } from '../components/Command'
 import { Logo } from '../components/icons'
 import { ThemeButton } from '../components/ThemeButton'
 import type { Connection } from '../socket'
-import type { BoxState } from '../types'
 import { Choices } from './Choices'
 import { obstacle, surroundings, type Trouble } from './device'
 import { Figures } from './Figures'
@@ -113,6 +112,7 @@ function TroubleCard({ trouble: { title, text, ways } }: { trouble: Trouble }) {
 function useStation(video: { current: HTMLVideoElement | null }, canvas: { current: HTMLCanvasElement | null }): Station | null {
   const [, redraw] = useReducer<number, void>((count) => count + 1, 0)
   const [station, setStation] = useState<Station | null>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: both elements stay as long as the page
   useEffect(() => {
     if (!video.current || !canvas.current) return
     const overlay = new Overlay(canvas.current)
@@ -138,7 +138,7 @@ export interface Others {
 function useOthers(): Others {
   const [others, setOthers] = useState<Others>({ names: [], apps: [] })
   useEffect(() => {
-    ask<BoxState>('v1/state').then(
+    request('GET /v1/state').then(
       ({ cameras }) =>
         setOthers({
           names: cameras.filter(({ connected }) => connected).map(({ id }) => id),

@@ -1,5 +1,7 @@
 // Owns the device's camera: which one, how it is asked for, and what to do when it cannot be had.
 
+import { messageOf } from '../api'
+
 /** Which camera: the one on the back, the one on the front, or a device by its id. */
 export type Choice = 'environment' | 'user' | (string & {})
 
@@ -86,7 +88,7 @@ export function explain(error: unknown): Trouble {
         ways: [{ text: 'Close what uses it, and press Start again.' }],
       }
     default:
-      return { title: 'The camera cannot be used', text: error instanceof Error ? error.message : String(error), ways: [] }
+      return { title: 'The camera cannot be used', text: messageOf(error), ways: [] }
   }
 }
 

@@ -20,13 +20,15 @@ import { ThemeButton } from './ThemeButton'
 export interface AppProps {
   connection: Connection
   state: BoxState | null
+  /** What of the box's messages this page does not understand; null: it understands them. */
+  unreadable?: string | null
   gallery: Gallery
   feed: TimelineFeed
   onRetry: () => void
   route: Route
 }
 
-export function App({ connection, state, gallery, feed, onRetry, route }: AppProps) {
+export function App({ connection, state, unreadable = null, gallery, feed, onRetry, route }: AppProps) {
   const { page, focus, focusIfNew } = usePageFocus(route)
   return (
     <div ref={page} class={frame.page} data-stale={connection.phase === 'lost' || undefined}>
@@ -58,7 +60,10 @@ export function App({ connection, state, gallery, feed, onRetry, route }: AppPro
         <Place route={route} state={state} gallery={gallery} feed={feed} onShown={focusIfNew} />
       ) : (
         <main class={notices.opening}>
-          <p>{connection.phase === 'lost' ? 'The box does not answer.' : 'Connecting to the box…'}</p>
+          <p>
+            {unreadable !== null ? `This page does not understand the box (${unreadable}). Reload it.`
+              : connection.phase === 'lost' ? 'The box does not answer.' : 'Connecting to the box…'}
+          </p>
         </main>
       )}
       <ConnectionBar connection={connection} onRetry={onRetry} />

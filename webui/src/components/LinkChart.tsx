@@ -22,6 +22,7 @@ export function LinkChart({ bandwidth, sizes, window_s, height, label }: LinkCha
   const chart = useRef<uPlot | null>(null)
   const columns = linkColumns(bandwidth, sizes, window_s)
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: columns that change go into the chart that is there, below
   useEffect(() => {
     const element = place.current
     if (!element) return
@@ -127,7 +128,7 @@ function options(width: number, height: number, window_s: number, palette: () =>
         size: 16,
         grid: { show: false },
         splits: [-window_s, -window_s / 2, 0],
-        values: (_plot, splits) => splits.map((at) => (at === 0 ? 'now' : `${at}`.replace('-', '−') + ' s')),
+        values: (_plot, splits) => splits.map((at) => (at === 0 ? 'now' : `${`${at}`.replace('-', '−')} s`)),
       },
       { ...axis, scale: 'y', size: 26, space: 22, grid },
       { ...axis, scale: 'px', side: 1, size: 30, space: 22, grid: { show: false } },

@@ -4,10 +4,11 @@ import connectionStyles from '../components/ConnectionStatus.module.css'
 import pictureStyles from '../components/Picture.module.css'
 import styles from './Add.module.css'
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { classes } from '../components/classes'
-import { ask } from '../api'
+import { request } from '../api'
+import type { Answers } from '../api-types'
 import { Command } from '../components/Command'
 import { CheckIcon } from '../components/icons'
 import { QrCode } from '../components/QrCode'
@@ -93,17 +94,14 @@ function NameHint({ named, connected, isNew }: { named: boolean; connected: bool
   return <small id="add-name-hint" class={kind}>{text}</small>
 }
 
-interface Reach {
-  only_here: boolean
-  addresses: readonly string[]
-}
+type Reach = Answers['GET /v1/addresses']
 
 /** Where others reach the box, by its own account; a page at localhost takes the likeliest for them. */
 function useReach(use: (address: string) => void): Reach | null {
   const [reach, setReach] = useState<Reach | null>(null)
   useEffect(() => {
     const asking = new AbortController()
-    ask<Reach>('v1/addresses', { signal: asking.signal }).then(
+    request('GET /v1/addresses', { signal: asking.signal }).then(
       (told) => {
         setReach(told)
         const [likeliest] = told.addresses
@@ -112,7 +110,7 @@ function useReach(use: (address: string) => void): Reach | null {
       () => {},
     )
     return () => asking.abort()
-  }, [])
+  }, [use])
   return reach
 }
 
@@ -147,7 +145,7 @@ function Phone({ box, name }: { box: URL; name: string }) {
 }
 
 function Arriving({ came, state, gallery }: PageProps & { came: readonly string[] }) {
-  const openedAt_ms = useMemo(() => state.now_ms, [])
+  const [openedAt_ms] = useState(state.now_ms)
   const connected = state.cameras.filter((camera) => camera.connected).length
   const warnings = state.box.events.filter(({ at_ms, level }) => level !== 'info' && at_ms > openedAt_ms)
   return (

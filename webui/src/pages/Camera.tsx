@@ -26,7 +26,7 @@ import type { ShownFrame } from '../messages'
 import { usePolled } from '../polling'
 import { withResult, type Result } from '../results'
 import { hashOf } from '../route'
-import type { BoxEvent, BoxState, Camera as CameraState } from '../types'
+import type { BoxState, Camera as CameraState } from '../types'
 import type { CameraDocument } from '../wishes'
 
 export interface CameraProps {
@@ -46,9 +46,8 @@ export function Camera(props: CameraProps) {
 }
 
 function OneCamera({ state, gallery, camera: id, range }: CameraProps) {
-  const address = `v1/cameras/${encodeURIComponent(id)}`
-  const { answer: known, error, put } = usePolled<CameraDocument>(address, KNOWN_PERIOD_MS)
-  const { answer: told } = usePolled<{ events: readonly BoxEvent[] }>(`v1/events?camera=${encodeURIComponent(id)}&limit=${EVENTS}`, EVENTS_PERIOD_MS)
+  const { answer: known, error, put } = usePolled('GET /v1/cameras/{id}', { path: { id } }, KNOWN_PERIOD_MS)
+  const { answer: told } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
   const { frame, results } = useFrames(gallery, id)
   const camera = state.cameras.find((one) => one.id === id)
   if (!camera && error?.status === 404) return <Unknown id={id} />

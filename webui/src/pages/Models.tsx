@@ -5,13 +5,12 @@ import styles from './Models.module.css'
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
-import { ask, ApiError } from '../api'
+import { ApiError, request } from '../api'
 import { Guard } from '../components/Guard'
 import { FamilyCard } from '../components/models/FamilyCard'
 import { ImportCard } from '../components/models/ImportCard'
 import { type Job, running } from '../jobs'
 import { type ModelList, usersOf } from '../models'
-import type { ConfigKey } from '../settings'
 import type { BoxState } from '../types'
 
 const POLL_BUSY_MS = 400
@@ -49,7 +48,7 @@ function useAdmin(): boolean | null {
   const [admin, setAdmin] = useState<boolean | null>(null)
   useEffect(() => {
     const asking = new AbortController()
-    ask<{ keys: ConfigKey[] }>('v1/config', { signal: asking.signal }).then(
+    request('GET /v1/config', { signal: asking.signal }).then(
       ({ keys }) => setAdmin(keys.some(({ key, value }) => key === 'server.admin' && value === true)),
       () => {},
     )
@@ -61,9 +60,10 @@ function useAdmin(): boolean | null {
 /** The models, asked for again when `version` changes; what was known stays until the answer. */
 function useModels(version: string): { list: ModelList | null; error: string } {
   const [known, setKnown] = useState<{ list: ModelList | null; error: string }>({ list: null, error: '' })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another version means another list
   useEffect(() => {
     const asking = new AbortController()
-    ask<ModelList>('v1/models', { signal: asking.signal }).then(
+    request('GET /v1/models', { signal: asking.signal }).then(
       (list) => setKnown({ list, error: '' }),
       (error) => error instanceof ApiError && setKnown(({ list }) => ({ list, error: list ? '' : error.message })),
     )
@@ -82,7 +82,7 @@ function useJobs(): { jobs: readonly Job[]; look: () => void } {
     asking.current?.abort()
     const asked = new AbortController()
     asking.current = asked
-    ask<{ jobs: Job[] }>('v1/jobs', { signal: asked.signal })
+    request('GET /v1/jobs', { signal: asked.signal })
       .then(
         (told) => {
           setJobs(told.jobs)

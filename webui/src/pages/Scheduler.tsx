@@ -29,7 +29,7 @@ export function Scheduler({ state, feed }: SchedulerProps) {
         store.take(news)
         for (const heard of listeners) heard()
       }),
-    [feed],
+    [feed, store, listeners],
   )
   return (
     <main class={`live-data ${styles.page}`} aria-label="Scheduler">

@@ -5,7 +5,8 @@ import styles from './Settings.module.css'
 
 import { useEffect, useState } from 'preact/hooks'
 
-import { ask, ApiError } from '../api'
+import { ApiError, type Operation, request } from '../api'
+import type { Answers } from '../api-types'
 import { Guard } from '../components/Guard'
 import { ConfigCard } from '../components/settings/ConfigCard'
 import { EventsOutCard } from '../components/settings/EventsOutCard'
@@ -13,14 +14,13 @@ import { ExecutorsCard } from '../components/settings/ExecutorsCard'
 import { LicencesCard } from '../components/settings/LicencesCard'
 import { StorageCard } from '../components/settings/StorageCard'
 import { VersionsCard } from '../components/settings/VersionsCard'
-import type { ConfigKey, System } from '../settings'
 import type { BoxState } from '../types'
 
 const AGAIN_MS = 10_000
 
 export function Settings({ state }: { state: BoxState }) {
-  const { answer: config, error } = useAnswer<{ keys: ConfigKey[] }>('v1/config')
-  const { answer: system, error: systemError } = useAnswer<System>('v1/system', AGAIN_MS)
+  const { answer: config, error } = useAnswer('GET /v1/config')
+  const { answer: system, error: systemError } = useAnswer('GET /v1/system', AGAIN_MS)
   const failed = error || systemError
   return (
     <main class={`live-data ${styles.page}`} aria-label="Settings">
@@ -42,13 +42,13 @@ export function Settings({ state }: { state: BoxState }) {
   )
 }
 
-/** What a route answers; asked again every `again_ms`, and what was known stays until then. */
-function useAnswer<Answer>(route: string, again_ms?: number): { answer: Answer | null; error: string } {
-  const [known, setKnown] = useState<{ answer: Answer | null; error: string }>({ answer: null, error: '' })
+/** What the box answers; asked again every `again_ms`, and what was known stays until then. */
+function useAnswer<Name extends Operation>(operation: Name, again_ms?: number): { answer: Answers[Name] | null; error: string } {
+  const [known, setKnown] = useState<{ answer: Answers[Name] | null; error: string }>({ answer: null, error: '' })
   useEffect(() => {
     const asking = new AbortController()
     const look = () =>
-      ask<Answer>(route, { signal: asking.signal }).then(
+      request(operation, { signal: asking.signal }).then(
         (answer) => setKnown({ answer, error: '' }),
         (error) => error instanceof ApiError && setKnown(({ answer }) => ({ answer, error: error.message })),
       )
@@ -58,6 +58,6 @@ function useAnswer<Answer>(route: string, again_ms?: number): { answer: Answer |
       asking.abort()
       window.clearInterval(timer)
     }
-  }, [route, again_ms])
+  }, [operation, again_ms])
   return known
 }

@@ -1,56 +1,9 @@
 // What the box sends of its timeline, as docs/http-api.md says. Instants are milliseconds of the box's own clock.
 
-export interface BatchRequest {
-  request: number
-  camera: string
-  captured_ms: number
-  arrived_ms: number
-  deadline_ms: number
-  /** `on_time`, `late`, or the reason of a drop; null while it runs, and for samples. */
-  outcome: string | null
-}
+import type { Batch, BatchRequest, DroppedRequest, PlanChange, Told } from '../api-types'
+import { mismatch, type Shape } from '../shape'
 
-export interface Batch {
-  batch: number
-  /** A sample is a finished request run once more, to learn how long its like take. */
-  kind: 'batch' | 'sample'
-  executor: string
-  variant: string
-  size: number
-  padded_size: number
-  ordered_ms: number
-  started_ms: number | null
-  ended_ms: number | null
-  answered_ms: number | null
-  expected_ms: number | null
-  requests: readonly BatchRequest[]
-}
-
-export interface DroppedRequest {
-  at_ms: number
-  request: number
-  camera: string
-  variant: string | null
-  captured_ms: number
-  arrived_ms: number
-  deadline_ms: number
-  reason: string
-}
-
-export interface Told {
-  variant: string
-  width_px: number
-  height_px: number
-  rate_hz: number
-}
-
-export interface PlanChange {
-  at_ms: number
-  camera: string
-  before: Told | null
-  after: Told
-  reason: string
-}
+export type { Batch, BatchRequest, DroppedRequest, PlanChange, Told }
 
 export interface PlanRun {
   asked_ms: number
@@ -86,15 +39,17 @@ export interface TimelineNews {
   decision_us?: DecisionTimes | null
 }
 
-const PREFIX = '{"type":"timeline"'
+const NEWS: Shape = ['object', {
+  type: ['const', 'timeline'], begins: 'boolean', now_ms: 'number', unix_ms: 'number', failure: 'string',
+  executors: ['array', 'string'], variants: ['array', 'string'],
+  batches: ['array', ['named', 'Batch']], running: ['array', ['named', 'Batch']],
+  drops: ['array', ['named', 'DroppedRequest']], changes: ['array', ['named', 'PlanChange']],
+  plans: ['array', ['object', { asked_ms: 'number', answered_ms: 'number', utilisation: 'number' }]],
+  queues: ['array', ['tuple', 'number', ['map', 'number']]],
+  'decision_us?': ['any', ['object', { count: 'number', p50: 'number', p99: 'number', max: 'number' }], 'null'],
+}]
 
-/** News of the timeline, or null for any other text. */
-export function parseTimeline(text: string): TimelineNews | null {
-  if (!text.startsWith(PREFIX)) return null
-  try {
-    const news = JSON.parse(text) as Partial<TimelineNews>
-    return Array.isArray(news.batches) && typeof news.now_ms === 'number' ? (news as TimelineNews) : null
-  } catch {
-    return null
-  }
+/** What is not as described in news of the timeline; null: nothing. */
+export function timelineMismatch(document: unknown): string | null {
+  return mismatch(document, NEWS)
 }

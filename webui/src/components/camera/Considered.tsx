@@ -5,32 +5,14 @@ import styles from './Considered.module.css'
 import { useState } from 'preact/hooks'
 
 import { classes } from '../classes'
+import type { Answers, ConsideredOption } from '../../api-types'
 import { bitrate, milliseconds, UNKNOWN } from '../../format'
-import { type Limit, worth } from '../../limits'
+import { worth } from '../../limits'
 import { usePolled } from '../../polling'
 
-type Verdict = 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source'
-
-/** A size, as GET /v1/cameras/{id}/explanation has it. */
-export interface Option {
-  variant: string
-  accuracy: number
-  width_px: number
-  height_px: number
-  frame_bytes: number
-  needed_bps: number | null
-  needed_ms: number
-  left_ms: number
-  verdict: Verdict
-  why: string
-  /** The constraint that forbids it; null: none does, or it is a matter of time. */
-  limit: Limit | null
-}
-
-interface Answer {
-  bandwidth_bps: number | null
-  options: readonly Option[]
-}
+export type Option = ConsideredOption
+type Verdict = Option['verdict']
+type Answer = Pick<Answers['GET /v1/cameras/{id}/explanation'], 'bandwidth_bps' | 'options'>
 
 const PERIOD_MS = 3_000
 const WORD: Readonly<Record<Verdict, string>> = {
@@ -45,8 +27,7 @@ const WORD: Readonly<Record<Verdict, string>> = {
 }
 
 export function Considered({ camera, connected }: { camera: string; connected: boolean }) {
-  const route = connected ? `v1/cameras/${encodeURIComponent(camera)}/explanation` : null
-  const { answer, error } = usePolled<Answer>(route, PERIOD_MS)
+  const { answer, error } = usePolled('GET /v1/cameras/{id}/explanation', connected ? { path: { id: camera } } : null, PERIOD_MS)
   return (
     <section class={`${styles.card} card`} aria-labelledby="considered-title" data-testid="considered">
       <h2 id="considered-title">

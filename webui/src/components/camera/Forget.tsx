@@ -5,7 +5,7 @@ import styles from './Forget.module.css'
 
 import { useRef, useState } from 'preact/hooks'
 
-import { ask } from '../../api'
+import { messageOf, request } from '../../api'
 import { hashOf } from '../../route'
 
 export function Forget({ camera }: { camera: string }) {
@@ -13,10 +13,10 @@ export function Forget({ camera }: { camera: string }) {
   const [refusal, refuse] = useState('')
   const forget = async () => {
     try {
-      await ask(`v1/cameras/${encodeURIComponent(camera)}`, { method: 'DELETE' })
+      await request('DELETE /v1/cameras/{id}', { path: { id: camera } })
       location.hash = hashOf({ place: 'overview' })
     } catch (error) {
-      refuse(error instanceof Error ? error.message : String(error))
+      refuse(messageOf(error))
     }
   }
   return (

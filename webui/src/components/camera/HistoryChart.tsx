@@ -32,6 +32,7 @@ export function HistoryChart({ chart, at_ms, from_ms, to_ms, told, keyed, onPoin
   latest.current = { chart, from_ms, to_ms, onPoint }
   const shape = chart.lines.map(({ name, kind }) => `${name}:${kind}`).join(' ')
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: lines of another number or kind need another plot
   useEffect(() => {
     const element = place.current
     if (!element) return
@@ -42,9 +43,11 @@ export function HistoryChart({ chart, at_ms, from_ms, to_ms, told, keyed, onPoin
       plot.current = null
     }
   }, [shape])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new plot has no data yet
   useEffect(() => {
     plot.current?.setData([[...at_ms], ...chart.lines.map(({ drawn }) => [...drawn])])
   }, [at_ms, chart, shape])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new plot has no cursor yet
   useEffect(() => {
     const at = keyed === null ? undefined : at_ms[keyed]
     if (!plot.current || at === undefined) return

@@ -5,6 +5,7 @@ import styles from './Live.module.css'
 
 import { useState } from 'preact/hooks'
 
+import { messageOf } from '../../api'
 import { download } from '../../download'
 import type { Gallery } from '../../gallery'
 import type { ShownFrame } from '../../messages'
@@ -31,7 +32,7 @@ export function Live({ camera, window_s, gallery, frame }: LiveProps) {
       download(boxes ? await pictureWithBoxes(frame, gallery.labels) : new Blob([frame.jpeg], { type: 'image/jpeg' }), name)
       refuse('')
     } catch (error) {
-      refuse(error instanceof Error ? error.message : String(error))
+      refuse(messageOf(error))
     }
   }
   return (

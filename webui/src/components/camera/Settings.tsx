@@ -5,7 +5,7 @@ import styles from './Settings.module.css'
 
 import { useState } from 'preact/hooks'
 
-import { ask } from '../../api'
+import { messageOf, request } from '../../api'
 import { FIELDS, fieldOf, patchOf, textOf, typedSince, type CameraDocument, type Draft, type Field, type FieldWords, type Overrides } from '../../wishes'
 
 interface SettingsProps {
@@ -33,12 +33,12 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
     setSaving(true)
     const sent = draft
     try {
-      const changed = await ask<CameraDocument>(`v1/cameras/${encodeURIComponent(known.id)}`, { method: 'PATCH', body })
+      const changed = await request('PATCH /v1/cameras/{id}', { path: { id: known.id }, body })
       setDraft((now) => typedSince(sent, now))
       setOutcome({ said, failed: false, ...(undo && { before: known.overrides }) })
       onChanged(changed)
     } catch (error) {
-      setOutcome({ said: error instanceof Error ? error.message : String(error), failed: true })
+      setOutcome({ said: messageOf(error), failed: true })
     } finally {
       setSaving(false)
     }

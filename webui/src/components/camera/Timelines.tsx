@@ -24,7 +24,7 @@ const KEYS = 'The left and right arrow keys move through the time, Page Up and P
 
 export function Timelines({ camera, range: key, present }: TimelinesProps) {
   const range = rangeOf(key)
-  const { answer, error } = usePolled<History>(`v1/cameras/${encodeURIComponent(camera)}/history?range=${range.key}`, range.refresh_ms)
+  const { answer, error } = usePolled('GET /v1/cameras/{id}/history', { path: { id: camera }, query: { range: range.key } }, range.refresh_ms)
   return (
     <section class={`${styles.card} card`} aria-labelledby="timelines-title">
       <header>

@@ -6,7 +6,7 @@ import styles from './FamilyCard.module.css'
 import { useId, useState } from 'preact/hooks'
 
 import { plural } from '../../format'
-import { type Job } from '../../jobs'
+import type { Job } from '../../jobs'
 import { executorsOf, type Family, type ModelList } from '../../models'
 import { AccuracyPlot } from './AccuracyPlot'
 import { Measuring } from './Measuring'

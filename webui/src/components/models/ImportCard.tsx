@@ -5,6 +5,7 @@ import styles from './ImportCard.module.css'
 
 import { useState } from 'preact/hooks'
 
+import { messageOf } from '../../api'
 import { FAMILY_NAME, familyNameOf, type Job, latest } from '../../jobs'
 import type { ModelList } from '../../models'
 import { upload } from '../../upload'
@@ -36,7 +37,7 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
     try {
       await upload(`v1/models?${query}`, file, send)
     } catch (error) {
-      refuse(error instanceof Error ? error.message : String(error))
+      refuse(messageOf(error))
     }
     send(null)
     onStarted()

@@ -5,7 +5,7 @@ import styles from './Measuring.module.css'
 
 import { useState } from 'preact/hooks'
 
-import { ask } from '../../api'
+import { messageOf, request } from '../../api'
 import { plural } from '../../format'
 import { type Job, latest } from '../../jobs'
 import { AdminHint } from './AdminHint'
@@ -24,8 +24,8 @@ export function Measuring({ family, jobs, busy, admin, connected, onStarted }: M
   const [refused, refuse] = useState('')
   const start = () => {
     refuse('')
-    ask(`v1/models/${encodeURIComponent(family)}/profile`, { method: 'POST' })
-      .catch((error: unknown) => refuse(error instanceof Error ? error.message : String(error)))
+    request('POST /v1/models/{family}/profile', { path: { family } })
+      .catch((error: unknown) => refuse(messageOf(error)))
       .finally(onStarted)
   }
   return (

@@ -3,7 +3,7 @@
 import styles from './PlanTable.module.css'
 
 import { isKnown, milliseconds, rate } from '../../format'
-import { type ResourcePrice, priceText } from '../../limits'
+import { priceText } from '../../limits'
 import { usePolled } from '../../polling'
 import { hashOf } from '../../route'
 import type { Box, Camera } from '../../types'
@@ -16,7 +16,7 @@ interface PlanTableProps {
 const PERIOD_MS = 3_000
 
 export function PlanTable({ cameras, planner }: PlanTableProps) {
-  const { answer } = usePolled<{ prices: readonly ResourcePrice[] }>('v1/plan', PERIOD_MS)
+  const { answer } = usePolled('GET /v1/plan', {}, PERIOD_MS)
   const planned = cameras
     .filter(({ connected, advice }) => connected && advice)
     .sort((a, b) => BY_NAME.compare(a.id, b.id))

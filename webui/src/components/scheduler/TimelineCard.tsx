@@ -104,7 +104,7 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
   })
   const looked = chosen ?? pointed
   const request = chosen && 'batch' in chosen ? (chosen.batch.requests[0]?.request ?? null) : null
-  useEffect(() => onRequest(request), [request])
+  useEffect(() => onRequest(request), [request, onRequest])
 
   return (
     <section class={`${styles.card} card`} aria-labelledby="timeline-title" data-paused={frozen !== null}>
@@ -172,6 +172,7 @@ function useStage(
   // The stage outlives the render whose wishes it was given.
   const latest = useRef(wishes)
   latest.current = wishes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the canvas stays as long as the card
   useEffect(() => {
     const element = canvas.current
     if (!element) return

@@ -7,7 +7,7 @@ DEMO_ARGS ?=
 
 export PYTHON WITHOUT
 
-.PHONY: demo test check lint ruff types layers pure unit page page-tests image-check clean packages-demo packages-test
+.PHONY: demo test check lint ruff types layers page-lint pure unit page page-tests image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
 packages-demo packages-test:
@@ -37,7 +37,7 @@ test: packages-test $(VENV)/.edgebox-dev page ruff
 page-tests: $(VENV)/.edgebox-dev
 	$(BIN)/python webui/node.py npm test
 
-lint: ruff types layers
+lint: ruff types layers page-lint
 
 ruff: $(VENV)/.edgebox-dev
 	$(BIN)/ruff check .
@@ -48,6 +48,9 @@ types: $(VENV)/.edgebox-dev
 
 layers: $(VENV)/.edgebox-dev
 	$(BIN)/lint-imports
+
+page-lint: $(VENV)/.edgebox-dev
+	$(BIN)/python webui/node.py npm run lint
 
 # What to run before each commit: in a minute or so, side by side, with neither a server nor a browser.
 check: $(VENV)/.edgebox-dev

@@ -1,6 +1,6 @@
 """Writes what the page knows of the box's answers, from the box's own OpenAPI document.
 
-    python -m webui.generate_types      writes webui/src/api-types.ts and webui/src/api-shapes.ts
+    python -m webui.generate_types      writes webui/src/api/api-types.ts and api-shapes.ts
 
 The types are for the compiler. The shapes are for the page while it runs: an answer that is not as
 described is refused where it comes in. A test compares both files with what this would write.
@@ -18,7 +18,7 @@ from typing import Any
 from edgebox.web import openapi
 from edgebox.web.server import ROUTES
 
-SOURCES = Path(__file__).resolve().parent / "src"
+SOURCES = Path(__file__).resolve().parent / "src" / "api"
 TYPES = SOURCES / "api-types.ts"
 SHAPES = SOURCES / "api-shapes.ts"
 

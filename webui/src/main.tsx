@@ -1,19 +1,19 @@
 // Starts the page: the socket feeds states to the component tree and frames to the canvases.
 
 import 'uplot/dist/uPlot.min.css'
-import './global.css'
+import './ui/global.css'
 
 import { render } from 'preact'
 
-import { App } from './components/App'
-import { Gallery } from './gallery'
-import { shouldReload } from './reconnect'
-import { routeOf } from './route'
-import { BoxSocket, socketAddress, type Connection } from './socket'
-import { applyTheme, savedTheme } from './theme'
-import { TimelineFeed } from './timeline/feed'
-import { titleOf } from './titles'
-import type { BoxState } from './types'
+import { App } from './app/App'
+import { Gallery } from './live/frameDispatcher'
+import { shouldReload } from './api/reconnect'
+import { routeOf } from './app/route'
+import { BoxSocket, socketAddress, type Connection } from './api/socket'
+import { applyTheme, savedTheme } from './ui/theme'
+import { TimelineFeed } from './scheduler/timelineFeed'
+import { titleOf } from './app/titles'
+import type { BoxState } from './api/types'
 
 const RELOADED_FOR = 'edgebox.reloaded-for'
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 
-import { addressOf, request } from '../src/api'
+import { addressOf, request } from '../src/api/api'
 
 afterEach(() => vi.unstubAllGlobals())
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { Books } from '../src/camera/books'
-import { checkCounts } from '../src/counts'
+import { Books } from '../src/browser-camera/frameAccounting'
+import { checkCounts } from '../src/figures/counts'
 
 const MS = 1e6
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { frameMessage, parseFromBox, streamAddress, to_ns } from '../src/camera/wire'
+import { frameMessage, parseFromBox, streamAddress, to_ns } from '../src/browser-camera/wire'
 
 test('a frame starts with the header that docs/protocol.md describes', () => {
   const jpeg = new Uint8Array([0xff, 0xd8, 0xff, 0xd9]).buffer

@@ -1,9 +1,9 @@
 // The documents that docs/http-api.md shows, as the page reads them: the two must agree.
 
 import apiPage from '../../docs/http-api.md?raw'
-import { parseMessage } from '../src/messages'
-import type { TimelineNews } from '../src/timeline/types'
-import type { BoxState } from '../src/types'
+import { parseMessage } from '../src/api/messages'
+import type { TimelineNews } from '../src/scheduler/timeline'
+import type { BoxState } from '../src/api/types'
 
 /** The text of the first example of that type. */
 function example(type: string): string {

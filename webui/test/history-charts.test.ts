@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 
 import apiPage from '../../docs/http-api.md?raw'
-import { chartsOf, isolated, newest, stacked, type Chart } from '../src/history/charts'
-import { joined } from '../src/history/joining'
-import { instantText, RANGES, rangeOf } from '../src/history/ranges'
-import type { History } from '../src/history/types'
+import { chartsOf, isolated, newest, stacked, type Chart } from '../src/camera/charts'
+import { joined } from '../src/camera/gaps'
+import { instantText, RANGES, rangeOf } from '../src/camera/ranges'
+import type { History } from '../src/camera/history'
 
 /** The very document docs/http-api.md shows. */
 function documented(): History {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 
-import { obstacle, explain } from '../src/camera/device'
-import { remembered } from '../src/camera/settings'
-import { Arrivals, boxAddress, commandLines, freeName, isLoopback, serverOf, SOURCES } from '../src/joining'
+import { obstacle, explain } from '../src/browser-camera/device'
+import { remembered } from '../src/browser-camera/settings'
+import { Arrivals, boxAddress, commandLines, freeName, isLoopback, serverOf, SOURCES } from '../src/add/onboarding'
 
 test('an address is read as people type it', () => {
   expect(boxAddress('192.168.1.5:8787')?.href).toBe('http://192.168.1.5:8787/')

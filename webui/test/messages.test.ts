@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { parseFrame, parseMessage } from '../src/messages'
+import { parseFrame, parseMessage } from '../src/api/messages'
 import { documentedNews, documentedState } from './documented'
 
 const HEADER = { camera: 'gate-2', frame: 17, width_px: 1280, height_px: 720, variant: 'street-256', outcome: 'on_time', total_ms: 33, detections: [] }

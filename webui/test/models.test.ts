@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { accuracyTicks, batchesOf, type Family, logScale, type Mark, type ModelList, placeLabels, type Rect, shortName, timesOf, usersOf, type Variant } from '../src/models'
-import type { Camera } from '../src/types'
+import { accuracyTicks, batchesOf, type Family, logScale, type Mark, type ModelList, placeLabels, type Rect, shortName, timesOf, usersOf, type Variant } from '../src/models/families'
+import type { Camera } from '../src/api/types'
 
 const variant: Variant = {
   name: 'street-128', width_px: 128, height_px: 96, accuracy: 0.17, accuracy_assumed: false, sha256: '', cameras: 0,

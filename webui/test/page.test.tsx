@@ -3,11 +3,11 @@
 import { renderToString } from 'preact-render-to-string'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 
-import { App } from '../src/components/App'
-import type { Gallery } from '../src/gallery'
-import type { Connection } from '../src/socket'
-import { TimelineFeed } from '../src/timeline/feed'
-import type { ApplicationTimes, BoxState, Camera } from '../src/types'
+import { App } from '../src/app/App'
+import type { Gallery } from '../src/live/frameDispatcher'
+import type { Connection } from '../src/api/socket'
+import { TimelineFeed } from '../src/scheduler/timelineFeed'
+import type { ApplicationTimes, BoxState, Camera } from '../src/api/types'
 import { documentedState } from './documented'
 
 const gallery = {} as Gallery

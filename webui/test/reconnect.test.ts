@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
-import { reconnectDelayMs, shouldReload } from '../src/reconnect'
-import { socketAddress } from '../src/socket'
+import { reconnectDelayMs, shouldReload } from '../src/api/reconnect'
+import { socketAddress } from '../src/api/socket'
 
 test('the delay doubles up to five seconds and never grows past it', () => {
   const delays = [0, 1, 2, 3, 4, 5, 500].map((attempt) => reconnectDelayMs(attempt, 0))

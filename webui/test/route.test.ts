@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { hashOf, routeOf } from '../src/route'
+import { hashOf, routeOf } from '../src/app/route'
 
 test('an address leads to the page it was written for', () => {
   for (const camera of ['gate-2', 'a/b', 'Hof #1 %', 'Straße'])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { bytes, type ConfigKey, grouped, matching, numberOf, packagesWith, SET, written } from '../src/settings'
+import { bytes, type ConfigKey, grouped, matching, numberOf, packagesWith, SET, written } from '../src/settings/configuration'
 
 function key(name: string, value: ConfigKey['value'], origin: ConfigKey['origin'] = 'default', doc = ''): ConfigKey {
   return { key: name, value, default: value, origin, secret: false, expected: 'a text', doc }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { mismatch, type Shape } from '../src/shape'
+import { mismatch, type Shape } from '../src/api/shape'
 
 const RESERVED: Shape = ['object', { name: 'string', 'note?': 'string', sizes: ['array', ['tuple', 'number', 'number']], left: ['any', ['object', { why: 'string' }], 'null'], counts: ['map', 'number'] }]
 const GOOD = { name: 'a', sizes: [[1, 2]], left: null, counts: { queue: 3 }, more: true }

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-import { BoxSocket, type Connection } from '../src/socket'
+import { BoxSocket, type Connection } from '../src/api/socket'
 import { documentedNews, documentedState } from './documented'
 
 const STATE = JSON.stringify(documentedState())

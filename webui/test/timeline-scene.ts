@@ -1,6 +1,6 @@
 // Batches for tests of the timeline.
 
-import type { Batch, BatchRequest, TimelineNews } from '../src/timeline/types'
+import type { Batch, BatchRequest, TimelineNews } from '../src/scheduler/timeline'
 
 interface Options {
   variant?: string

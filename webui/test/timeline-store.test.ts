@@ -2,10 +2,10 @@
 
 import { describe, expect, test } from 'vitest'
 
-import { endOf, leastSlack, startOf, TimelineStore, verdictOf } from '../src/timeline/store'
-import { TimelineFeed } from '../src/timeline/feed'
+import { endOf, leastSlack, startOf, TimelineStore, verdictOf } from '../src/scheduler/timelineStore'
+import { TimelineFeed } from '../src/scheduler/timelineFeed'
 import { documentedNews } from './documented'
-import type { BatchRequest } from '../src/timeline/types'
+import type { BatchRequest } from '../src/scheduler/timeline'
 import { batch, news } from './timeline-scene'
 
 describe('the documented news', () => {

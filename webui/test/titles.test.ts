@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { titleOf } from '../src/titles'
+import { titleOf } from '../src/app/titles'
 
 test('a title names the page first, then the box', () => {
   expect(titleOf({ place: 'overview' }, 'yard')).toBe('Cameras · yard')

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 
-import { around, type Option } from '../src/components/camera/Considered'
-import { fileName, KEPT, resultsText, withResult, type Result } from '../src/results'
-import type { FrameHeader } from '../src/types'
-import { fieldOf, patchOf, textOf, typedSince, type Overrides } from '../src/wishes'
+import { around, type Option } from '../src/camera/Explanation'
+import { fileName, KEPT, resultsText, withResult, type Result } from '../src/camera/results'
+import type { FrameHeader } from '../src/api/types'
+import { fieldOf, patchOf, textOf, typedSince, type Overrides } from '../src/camera/cameraOverrides'
 
 const SET: Overrides = { slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3, site: null }
 

@@ -146,7 +146,7 @@ async def test_without_https_the_page_says_so_and_what_to_do(
     async with running(database, server__allowed_hosts=[INSECURE_HOST]) as app:
         page = await (await browser.new_context()).new_page()
         await page.goto(f"http://{INSECURE_HOST}:{app.port}/camera")
-        trouble = page.get_by_test_id("trouble")
+        trouble = page.get_by_test_id("error")
         await expect(trouble).to_contain_text("needs https or localhost")
         await expect(trouble).to_contain_text(f"https://{INSECURE_HOST}")
         await expect(trouble).to_contain_text(f"adb reverse tcp:8787 tcp:{app.port}")
@@ -180,7 +180,7 @@ async def test_a_box_that_restarts_is_found_again(database: Path, allowed: Brows
     await camera.shows("stage", "No connection")
     await camera.shows("remark", re.compile(r"The box .*\. Trying again in \d+ s"))
     async with running(database, server__port=port) as app:
-        await expect(camera.page.get_by_test_id("stage")).to_have_text("Live", timeout=PATIENCE_MS)
+        await expect(camera.page.get_by_test_id("state")).to_have_text("Live", timeout=PATIENCE_MS)
         await camera.answered(3)
         await camera.shows("skipped", "no connection")
         await camera.stop()

@@ -6,10 +6,11 @@ import './ui/global.css'
 import { render } from 'preact'
 
 import { App } from './app/App'
-import { Gallery } from './live/frameDispatcher'
+import { FrameDispatcher } from './live/frameDispatcher'
 import { shouldReload } from './api/reconnect'
 import { routeOf } from './app/route'
-import { BoxSocket, socketAddress, type Connection } from './api/socket'
+import { BoxSocket, type Connection } from './api/socket'
+import { webSocketAddress } from './api/webSocketAddress'
 import { applyTheme, savedTheme } from './ui/theme'
 import { TimelineFeed } from './scheduler/timelineFeed'
 import { titleOf } from './app/titles'
@@ -20,13 +21,13 @@ const RELOADED_FOR = 'edgebox.reloaded-for'
 const root = document.getElementById('app')
 if (!root) throw new Error('the page has no #app')
 
-const gallery: Gallery = new Gallery((wanted) => socket.watchFrames(wanted))
+const dispatcher: FrameDispatcher = new FrameDispatcher((wanted) => socket.watchFrames(wanted))
 let connection: Connection = { phase: 'connecting' }
 let state: BoxState | null = null
 let loadedWith: string | null = null
 let unreadable: string | null = null
 
-const socket = new BoxSocket(socketAddress(document.baseURI), {
+const socket = new BoxSocket(webSocketAddress(document.baseURI, 'v1/ui'), {
   onConnection(next) {
     if (next.phase === 'live' && connection.phase === 'live') return
     connection = next
@@ -35,11 +36,11 @@ const socket = new BoxSocket(socketAddress(document.baseURI), {
   onState(next) {
     loadedWith ??= next.box.version
     if (reloadForUpgrade(loadedWith, next.box.version)) return
-    gallery.labels = next.box.labels
+    dispatcher.labels = next.box.labels
     state = next
     draw()
   },
-  onFrame: (frame) => gallery.show(frame),
+  onFrame: (frame) => dispatcher.show(frame),
   onTimeline: (news) => feed.take(news),
   onUnreadable(why, version) {
     if (version !== null && reloadForUpgrade(loadedWith ?? version, version)) return
@@ -58,7 +59,7 @@ function draw(): void {
       connection={connection}
       state={state}
       unreadable={unreadable}
-      gallery={gallery}
+      dispatcher={dispatcher}
       feed={feed}
       onRetry={() => socket.retryNow()}
       route={route}
@@ -87,5 +88,5 @@ window.addEventListener('hashchange', () => {
   const before = shown
   shown = routeOf(location.hash)
   // Another stretch of time on the same page is no other page.
-  if (shown.place !== before.place || shown.camera !== before.camera) window.scrollTo(0, 0)
+  if (shown.page !== before.page || shown.camera !== before.camera) window.scrollTo(0, 0)
 })

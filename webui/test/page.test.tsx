@@ -4,16 +4,16 @@ import { renderToString } from 'preact-render-to-string'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { App } from '../src/app/App'
-import type { Gallery } from '../src/live/frameDispatcher'
+import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import type { Connection } from '../src/api/socket'
 import { TimelineFeed } from '../src/scheduler/timelineFeed'
 import type { ApplicationTimes, BoxState, Camera } from '../src/api/types'
 import { documentedState } from './documented'
 
-const gallery = {} as Gallery
+const dispatcher = {} as FrameDispatcher
 
 function page(state: BoxState | null, connection: Connection = { phase: 'live' }): string {
-  const html = renderToString(<App connection={connection} state={state} gallery={gallery} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ place: 'overview' }} />)
+  const html = renderToString(<App connection={connection} state={state} dispatcher={dispatcher} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ page: 'overview' }} />)
   return html.replaceAll('\u202f', ' ')
 }
 

@@ -22,11 +22,11 @@ import { useLivePicture } from '../live/useLivePicture'
 
 const NAME = /^[A-Za-z0-9._-]{1,64}$/
 
-export function Add({ state, gallery }: PageProps) {
+export function Add({ state, dispatcher }: PageProps) {
   const [name, setName] = useState(() => freeName(state.cameras))
   const [typed, setTyped] = useState(() => new URL('./', document.baseURI).href)
   const reach = useReach(setTyped)
-  const [key, select] = useState(SOURCES[0]?.key ?? '')
+  const [key, setKey] = useState(SOURCES[0]?.key ?? '')
   const source = SOURCES.find((one) => one.key === key) ?? SOURCES[0]
   const box = boxAddress(typed)
   const named = NAME.test(name)
@@ -59,7 +59,7 @@ export function Add({ state, gallery }: PageProps) {
       <section class="card" aria-labelledby="add-machine-title">
         <h2 id="add-machine-title">A camera, beside a computer</h2>
         <p class="muted">Run this on a computer near the camera (Linux, Python 3.11 or newer), in a copy of edgebox’s source folder:</p>
-        <Tabs label="Kind of camera" tabs={SOURCES} selected={key} onSelect={select}>
+        <Tabs label="Kind of camera" tabs={SOURCES} selected={key} onSelect={setKey}>
           {source && box && named ? (
             <>
               <ol class={styles.lines} data-testid="lines">
@@ -79,7 +79,7 @@ export function Add({ state, gallery }: PageProps) {
           {box && named ? <Phone box={box} name={name} /> : <p class={styles.hint}>Give it a name and the box an address, above.</p>}
         </section>
 
-        <Arriving came={came} state={state} gallery={gallery} />
+        <Arriving came={came} state={state} dispatcher={dispatcher} />
       </div>
     </main>
   )
@@ -144,7 +144,7 @@ function Phone({ box, name }: { box: URL; name: string }) {
   )
 }
 
-function Arriving({ came, state, gallery }: PageProps & { came: readonly string[] }) {
+function Arriving({ came, state, dispatcher }: PageProps & { came: readonly string[] }) {
   const [openedAt_ms] = useState(state.now_ms)
   const connected = state.cameras.filter((camera) => camera.connected).length
   const warnings = state.box.events.filter(({ at_ms, level }) => level !== 'info' && at_ms > openedAt_ms)
@@ -158,7 +158,7 @@ function Arriving({ came, state, gallery }: PageProps & { came: readonly string[
       <ul class={styles.arrivals} aria-live="polite">
         {came.map((id) => {
           const camera = state.cameras.find((one) => one.id === id)
-          return camera && <Arrival key={id} camera={camera} gallery={gallery} />
+          return camera && <Arrival key={id} camera={camera} dispatcher={dispatcher} />
         })}
       </ul>
       {warnings.length > 0 && (
@@ -170,8 +170,8 @@ function Arriving({ came, state, gallery }: PageProps & { came: readonly string[
   )
 }
 
-function Arrival({ camera, gallery }: { camera: Camera; gallery: PageProps['gallery'] }) {
-  const { canvas, caption } = useLivePicture(gallery, camera.id)
+function Arrival({ camera, dispatcher }: { camera: Camera; dispatcher: PageProps['dispatcher'] }) {
+  const { canvas, caption } = useLivePicture(dispatcher, camera.id)
   return (
     <li class={styles.arrival} data-testid="arrival" data-camera={camera.id}>
       <div class={classes(pictureStyles.picture, styles.picture)}>
@@ -181,7 +181,7 @@ function Arrival({ camera, gallery }: { camera: Camera; gallery: PageProps['gall
       <div>
         <p class={styles.arrivalTitle}>{camera.connected && <CheckIcon />} <strong>{camera.id}</strong> {arrivalWords(camera)}</p>
         {camera.first_frame_s !== null && camera.advice && <p>{camera.advice.reason}</p>}
-        <p><a href={hashOf({ place: 'camera', camera: camera.id })}>Show {camera.id}</a></p>
+        <p><a href={hashOf({ page: 'camera', camera: camera.id })}>Show {camera.id}</a></p>
       </div>
     </li>
   )

@@ -145,12 +145,3 @@ export class BoxSocket {
     })
   }
 }
-
-/** The address of the page's WebSocket, beside the page itself. */
-export function socketAddress(page: string): string {
-  const address = new URL('v1/ui', page)
-  address.protocol = address.protocol === 'https:' ? 'wss:' : 'ws:'
-  address.search = ''
-  address.hash = ''
-  return address.href
-}

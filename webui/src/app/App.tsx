@@ -5,7 +5,7 @@ import notices from '../ui/notices.module.css'
 
 import { useCallback, useEffect, useRef } from 'preact/hooks'
 
-import type { Gallery } from '../live/frameDispatcher'
+import type { FrameDispatcher } from '../live/frameDispatcher'
 import { Overview } from '../overview/Overview'
 import { hashOf, type Route } from './route'
 import type { Connection } from '../api/socket'
@@ -22,13 +22,13 @@ export interface AppProps {
   state: BoxState | null
   /** What of the box's messages this page does not understand; null: it understands them. */
   unreadable?: string | null
-  gallery: Gallery
+  dispatcher: FrameDispatcher
   feed: TimelineFeed
   onRetry: () => void
   route: Route
 }
 
-export function App({ connection, state, unreadable = null, gallery, feed, onRetry, route }: AppProps) {
+export function App({ connection, state, unreadable = null, dispatcher, feed, onRetry, route }: AppProps) {
   const { page, focus, focusIfNew } = usePageFocus(route)
   return (
     <div ref={page} class={frame.page} data-stale={connection.phase === 'lost' || undefined}>
@@ -57,7 +57,7 @@ export function App({ connection, state, unreadable = null, gallery, feed, onRet
         <ThemeButton />
       </header>
       {state ? (
-        <Place route={route} state={state} gallery={gallery} feed={feed} onShown={focusIfNew} />
+        <Page route={route} state={state} dispatcher={dispatcher} feed={feed} onShown={focusIfNew} />
       ) : (
         <main class={notices.opening}>
           <p>
@@ -72,7 +72,7 @@ export function App({ connection, state, unreadable = null, gallery, feed, onRet
 }
 
 /** Moves the focus to the page that a person went to: who hears the page instead of seeing it is told of it. */
-function usePageFocus({ place, camera }: Route) {
+function usePageFocus({ page: name, camera }: Route) {
   const page = useRef<HTMLDivElement>(null)
   const shown = useRef<string | null>(null)
   const isNew = useRef(false)
@@ -87,7 +87,7 @@ function usePageFocus({ place, camera }: Route) {
   const focusIfNew = useCallback(() => {
     if (isNew.current) focus()
   }, [focus])
-  const now = `${place} ${camera ?? ''}`
+  const now = `${name} ${camera ?? ''}`
   useEffect(() => {
     // The first page leaves the focus where a browser has it: before the skip link.
     isNew.current = shown.current !== null && shown.current !== now
@@ -97,15 +97,15 @@ function usePageFocus({ place, camera }: Route) {
   return { page, focus, focusIfNew }
 }
 
-interface PlaceProps extends Pick<AppProps, 'gallery' | 'feed' | 'route'> {
+interface PageChoice extends Pick<AppProps, 'dispatcher' | 'feed' | 'route'> {
   state: BoxState
   onShown: () => void
 }
 
-function Place({ route, state, gallery, feed, onShown }: PlaceProps) {
-  switch (route.place) {
+function Page({ route, state, dispatcher, feed, onShown }: PageChoice) {
+  switch (route.page) {
     case 'add':
-      return <Lazy load={addPage} props={{ state, gallery }} onShown={onShown} />
+      return <Lazy load={addPage} props={{ state, dispatcher }} onShown={onShown} />
     case 'scheduler':
       return <Lazy load={schedulerPage} props={{ state, feed }} onShown={onShown} />
     case 'models':
@@ -113,9 +113,9 @@ function Place({ route, state, gallery, feed, onShown }: PlaceProps) {
     case 'settings':
       return <Lazy load={settingsPage} props={{ state }} onShown={onShown} />
     case 'camera':
-      return <Lazy load={cameraPage} props={{ state, gallery, camera: route.camera ?? '', range: route.range }} onShown={onShown} />
+      return <Lazy load={cameraPage} props={{ state, dispatcher, camera: route.camera ?? '', range: route.range }} onShown={onShown} />
     default:
-      return <Overview state={state} gallery={gallery} />
+      return <Overview state={state} dispatcher={dispatcher} />
   }
 }
 

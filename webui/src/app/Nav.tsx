@@ -8,12 +8,12 @@ import { TITLES } from './titles'
 const PAGES = ['overview', 'scheduler', 'models', 'add', 'settings'] as const
 
 export function Nav({ route }: { route: Route }) {
-  const under = route.place === 'camera' ? 'overview' : route.place
+  const under = route.page === 'camera' ? 'overview' : route.page
   return (
     <nav class={frame.pages} aria-label="Pages">
-      {PAGES.map((place) => (
-        <a key={place} href={hashOf({ place })} aria-current={under === place ? 'page' : undefined}>
-          {TITLES[place]}
+      {PAGES.map((page) => (
+        <a key={page} href={hashOf({ page })} aria-current={under === page ? 'page' : undefined}>
+          {TITLES[page]}
         </a>
       ))}
     </nav>

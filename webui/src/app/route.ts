@@ -3,11 +3,11 @@
 /** The pages whose address is their name. */
 const NAMED = ['scheduler', 'models', 'add', 'settings'] as const
 
-export type Place = 'overview' | 'camera' | (typeof NAMED)[number]
+export type Page = 'overview' | 'camera' | (typeof NAMED)[number]
 
 export interface Route {
-  place: Place
-  /** Which camera, where the place is one camera's. */
+  page: Page
+  /** Which camera, where the page is one camera's. */
   camera?: string
   /** How far back its charts look, where that is said. */
   range?: string
@@ -16,23 +16,23 @@ export interface Route {
 /** Read an address's part after the #; what names no page is the overview. */
 export function routeOf(hash: string): Route {
   const [path = '', query] = hash.replace(/^#\/?/, '').split('?', 2)
-  const [place, rest] = path.split('/', 2)
-  if (place === 'cameras' && rest) {
+  const [page, rest] = path.split('/', 2)
+  if (page === 'cameras' && rest) {
     const range = new URLSearchParams(query).get('range')
-    return { place: 'camera', camera: decoded(rest), ...(range && { range }) }
+    return { page: 'camera', camera: decoded(rest), ...(range && { range }) }
   }
-  const named = NAMED.find((each) => each === place)
-  if (named) return { place: named }
-  return { place: 'overview' }
+  const named = NAMED.find((each) => each === page)
+  if (named) return { page: named }
+  return { page: 'overview' }
 }
 
 /** Write the part of an address after the #. */
 export function hashOf(route: Route): string {
-  if (route.place === 'camera') {
+  if (route.page === 'camera') {
     const query = route.range ? `?${new URLSearchParams({ range: route.range })}` : ''
     return `#/cameras/${encodeURIComponent(route.camera ?? '')}${query}`
   }
-  return route.place === 'overview' ? '#/' : `#/${route.place}`
+  return route.page === 'overview' ? '#/' : `#/${route.page}`
 }
 
 function decoded(text: string): string {

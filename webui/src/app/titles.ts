@@ -2,7 +2,7 @@
 
 import type { Route } from './route'
 
-export const TITLES: Readonly<Record<Exclude<Route['place'], 'camera'>, string>> = {
+export const TITLES: Readonly<Record<Exclude<Route['page'], 'camera'>, string>> = {
   overview: 'Cameras',
   scheduler: 'Scheduler',
   models: 'Models',
@@ -12,5 +12,5 @@ export const TITLES: Readonly<Record<Exclude<Route['place'], 'camera'>, string>>
 
 /** The window's title: the page's first, by which tabs and histories are told apart. */
 export function titleOf(route: Route, box: string): string {
-  return `${route.place === 'camera' ? (route.camera ?? '') : TITLES[route.place]} · ${box}`
+  return `${route.page === 'camera' ? (route.camera ?? '') : TITLES[route.page]} · ${box}`
 }

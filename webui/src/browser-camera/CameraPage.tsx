@@ -13,29 +13,29 @@ import { Logo } from '../ui/icons'
 import { ThemeButton } from '../ui/ThemeButton'
 import type { Connection } from '../api/socket'
 import { Choices } from './Choices'
-import { obstacle, surroundings, type Trouble } from './device'
+import { obstacle, surroundings, type CameraError } from './device'
 import { Figures } from './Figures'
 import { Overlay } from './overlay'
 import { remember, remembered, type Chosen } from './settings'
-import { Station, type Stage } from './captureController'
+import { CaptureController, type CaptureState } from './captureController'
 
 /** How often the figures are drawn anew. */
 const REFRESH_MS = 250
 
 export function CameraPage() {
-  const [chosen, choose] = useState<Chosen>(() => remembered(location.search, Math.random()))
+  const [chosen, setChosen] = useState<Chosen>(() => remembered(location.search, Math.random()))
   const inTheWay = useMemo(() => obstacle(surroundings()), [])
   const video = useRef<HTMLVideoElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
-  const station = useStation(video, canvas)
+  const controller = useController(video, canvas)
   const others = useOthers()
 
-  const stage = station?.stage ?? 'stopped'
-  const status = station?.status() ?? null
-  const trouble = inTheWay ?? station?.trouble ?? null
+  const state = controller?.state ?? 'stopped'
+  const status = controller?.status() ?? null
+  const error = inTheWay ?? controller?.error ?? null
   const start = () => {
     remember(chosen)
-    void station?.start(chosen)
+    void controller?.start(chosen)
   }
   return (
     <div class={`${frame.page} ${styles.page}`}>
@@ -43,26 +43,26 @@ export function CameraPage() {
       <header class={frame.top}>
         <h1><Logo /> Browser camera</h1>
         <nav class={frame.pages} aria-label="Pages"><a href="./">All cameras</a></nav>
-        <StagePill stage={stage} phase={status?.phase ?? null} />
+        <StatePill state={state} phase={status?.phase ?? null} />
         <ThemeButton />
       </header>
       <main id="main" class={styles.main} tabIndex={-1}>
-        <div class={classes(styles.viewfinder, station?.mirrored && styles.mirrored)} style={shapeOf(video.current)}>
+        <div class={classes(styles.viewfinder, controller?.mirrored && styles.mirrored)} style={shapeOf(video.current)}>
           <video ref={video} muted playsInline aria-label="What this camera sees" />
           <canvas ref={canvas} data-testid="overlay" aria-hidden="true" />
-          {stage === 'stopped' && <p class={styles.viewfinderNote}>{trouble ? trouble.title : 'The camera is off'}</p>}
-          {stage === 'opening' && <p class={styles.viewfinderNote}>Waiting for the camera… Allow it if you are asked.</p>}
+          {state === 'stopped' && <p class={styles.viewfinderNote}>{error ? error.title : 'The camera is off'}</p>}
+          {state === 'opening' && <p class={styles.viewfinderNote}>Waiting for the camera… Allow it if you are asked.</p>}
         </div>
         <div class={styles.panel}>
-          {station?.note && <p class={`card ${styles.note}`} role="alert" data-testid="note">{station.note}</p>}
-          {trouble && <TroubleCard trouble={trouble} />}
-          {stage === 'stopped' && !inTheWay && <Choices chosen={chosen} onChange={choose} onStart={start} others={others} />}
-          {(stage === 'running' || stage === 'stopping') && (
-            <button type="button" class={`${styles.mainAction} ${styles.stop}`} disabled={stage === 'stopping'} onClick={() => void station?.stop()}>
-              {stage === 'stopping' ? 'Waiting for the last answers…' : `Stop ${chosen.name}`}
+          {controller?.note && <p class={`card ${styles.note}`} role="alert" data-testid="note">{controller.note}</p>}
+          {error && <ErrorCard error={error} />}
+          {state === 'stopped' && !inTheWay && <Choices chosen={chosen} onChange={setChosen} onStart={start} others={others} />}
+          {(state === 'running' || state === 'stopping') && (
+            <button type="button" class={`${styles.mainAction} ${styles.stop}`} disabled={state === 'stopping'} onClick={() => void controller?.stop()}>
+              {state === 'stopping' ? 'Waiting for the last answers…' : `Stop ${chosen.name}`}
             </button>
           )}
-          {status && <Figures status={status} name={chosen.name} onRetry={station?.retryNow} />}
+          {status && <Figures status={status} name={chosen.name} onRetry={controller?.retryNow} />}
         </div>
       </main>
     </div>
@@ -74,24 +74,24 @@ function shapeOf(video: HTMLVideoElement | null): { aspectRatio?: string } {
   return video?.srcObject && video.videoWidth ? { aspectRatio: `${video.videoWidth} / ${video.videoHeight}` } : {}
 }
 
-function StagePill({ stage, phase }: { stage: Stage; phase: string | null }) {
+function StatePill({ state, phase }: { state: CaptureState; phase: string | null }) {
   const [word, kind]: [word: string, kind: 'off' | Connection['phase']] =
-    stage === 'stopped' ? ['Off', 'off']
-    : stage === 'running' && phase === 'live' ? ['Live', 'live']
-    : stage === 'running' && phase === 'waiting' ? ['No connection', 'lost']
-    : stage === 'stopping' ? ['Stopping', 'connecting']
+    state === 'stopped' ? ['Off', 'off']
+    : state === 'running' && phase === 'live' ? ['Live', 'live']
+    : state === 'running' && phase === 'waiting' ? ['No connection', 'lost']
+    : state === 'stopping' ? ['Stopping', 'connecting']
     : ['Connecting', 'connecting']
   return (
-    <p class={classes(connectionStyles.pill, connectionStyles[kind])} role="status" aria-live="polite" data-testid="stage">
+    <p class={classes(connectionStyles.pill, connectionStyles[kind])} role="status" aria-live="polite" data-testid="state">
       <span class={classes(connectionStyles.dot, (kind === 'connecting' || kind === 'lost') && 'pulsing')} aria-hidden="true" />
       {word}
     </p>
   )
 }
 
-function TroubleCard({ trouble: { title, text, ways } }: { trouble: Trouble }) {
+function ErrorCard({ error: { title, text, ways } }: { error: CameraError }) {
   return (
-    <section class={`card ${styles.error}`} role="alert" data-testid="trouble">
+    <section class={`card ${styles.error}`} role="alert" data-testid="error">
       <h2>{title}</h2>
       <p>{text}</p>
       {ways.length > 0 && (
@@ -108,24 +108,24 @@ function TroubleCard({ trouble: { title, text, ways } }: { trouble: Trouble }) {
   )
 }
 
-/** The station of this page; draws anew when something changes, and often enough for the figures. */
-function useStation(video: { current: HTMLVideoElement | null }, canvas: { current: HTMLCanvasElement | null }): Station | null {
+/** The controller of this page; draws anew when something changes, and often enough for the figures. */
+function useController(video: { current: HTMLVideoElement | null }, canvas: { current: HTMLCanvasElement | null }): CaptureController | null {
   const [, redraw] = useReducer<number, void>((count) => count + 1, 0)
-  const [station, setStation] = useState<Station | null>(null)
+  const [controller, setController] = useState<CaptureController | null>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: both elements stay as long as the page
   useEffect(() => {
     if (!video.current || !canvas.current) return
     const overlay = new Overlay(canvas.current)
-    const made = new Station(video.current, overlay, () => redraw())
-    setStation(made)
-    const timer = window.setInterval(() => made.stage !== 'stopped' && redraw(), REFRESH_MS)
+    const made = new CaptureController(video.current, overlay, () => redraw())
+    setController(made)
+    const timer = window.setInterval(() => made.state !== 'stopped' && redraw(), REFRESH_MS)
     return () => {
       window.clearInterval(timer)
       made.dispose()
       overlay.dispose()
     }
   }, [])
-  return station
+  return controller
 }
 
 export interface Others {

@@ -2,7 +2,7 @@
 
 import { reconnectDelayMs } from '../api/reconnect'
 import type { Advice, Counts } from '../api/types'
-import { Books, firstAndLast_ns, type Recent } from './frameAccounting'
+import { FrameAccounting, firstAndLast_ns, type Recent } from './frameAccounting'
 import { Link, type End, type Pictures } from './link'
 import { Pace } from './sender'
 import { now_ns, type Deadlines, type Hello, type Result } from './wire'
@@ -52,7 +52,7 @@ export interface CameraListener {
 }
 
 export class BrowserCamera {
-  private readonly books: Books
+  private readonly accounting: FrameAccounting
   private readonly instance = instanceName()
   private readonly pace = new Pace()
   private link: Link | null = null
@@ -73,7 +73,7 @@ export class BrowserCamera {
     private readonly pictures: Pictures,
     private readonly listener: CameraListener,
   ) {
-    this.books = new Books(settings.slo_ms)
+    this.accounting = new FrameAccounting(settings.slo_ms)
   }
 
   start(): void {
@@ -89,9 +89,9 @@ export class BrowserCamera {
   captured(captured_ns: number): void {
     if (!this.wasWelcomed || this.phase === 'ended' || !this.pace.takes(captured_ns, this.settings.rate_hz)) return
     this.frames += 1
-    this.books.captured(this.frames, captured_ns)
+    this.accounting.captured(this.frames, captured_ns)
     if (this.link) this.link.captured(this.frames, captured_ns)
-    else this.books.skip(this.frames, 'offline', now_ns())
+    else this.accounting.skip(this.frames, 'offline', now_ns())
   }
 
   /** The video has another size now (a phone was turned): a hello cannot be changed, so say another. */
@@ -108,7 +108,7 @@ export class BrowserCamera {
     this.change('ended', '')
     this.link?.settle()
     const until_ms = performance.now() + firstAndLast_ns(this.settings.slo_ms)[1] / 1e6 + AFTER_SLO_MS
-    while (this.link && this.books.openCount && performance.now() < until_ms) {
+    while (this.link && this.accounting.openCount && performance.now() < until_ms) {
       await new Promise((resolve) => window.setTimeout(resolve, 20))
     }
     this.leave(reason)
@@ -120,31 +120,31 @@ export class BrowserCamera {
     this.phase = 'ended'
     this.link?.bye(reason)
     this.link = null
-    this.books.lost(now_ns())
+    this.accounting.lost(now_ns())
     this.listener.onChange()
   }
 
   status(): Status {
     return {
-      ...this.books.recent(now_ns()),
+      ...this.accounting.recent(now_ns()),
       phase: this.phase,
       remark: this.remark,
       advice: this.link?.advice ?? null,
       bandwidth_bps: this.link?.bandwidth_bps ?? null,
       sent_px: this.link?.sent ? { width: this.link.sent.width_px, height: this.link.sent.height_px } : null,
       variant: this.variant,
-      counts: this.books.counts(),
-      skipped: this.books.skipped,
+      counts: this.accounting.counts(),
+      skipped: this.accounting.skipped,
     }
   }
 
   private connect(): void {
     window.clearTimeout(this.retryTimer)
     if (this.phase !== 'live') this.change('connecting', this.remark)
-    const { name, ...wishes } = this.settings
+    const { name, ...settings } = this.settings
     const size = { width_px: this.size_px.width, height_px: this.size_px.height }
-    const hello: Hello = { camera: name, instance: this.instance, ...wishes, ...size, agent: 'edgebox-browser' }
-    this.link = new Link(this.address, hello, this.books, this.pictures, {
+    const hello: Hello = { camera: name, instance: this.instance, ...settings, ...size, agent: 'edgebox-browser' }
+    this.link = new Link(this.address, hello, this.accounting, this.pictures, {
       onWelcome: ({ labels, box }) => {
         this.labels = labels
         this.attempt = 0

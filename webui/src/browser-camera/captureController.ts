@@ -3,21 +3,22 @@
 // Ends by itself, and says why, when the page is hidden or closed (a phone would give black pictures), when the
 // device is taken away, or when the box refuses the camera for good.
 
+import { webSocketAddress } from '../api/webSocketAddress'
 import { BrowserCamera, type Status } from './browserCamera'
-import { explain, isMirror, openCamera, type Trouble } from './device'
+import { explain, isMirror, openCamera, type CameraError } from './device'
 import type { Overlay } from './overlay'
 import { settingsOf, type Chosen } from './settings'
 import { VideoPictures } from './videoPictures'
-import { now_ns, streamAddress, to_ns } from './wire'
+import { now_ns, to_ns } from './wire'
 
 /** A capture time older than this is of another clock. */
 const CAPTURE_AGE_MAX_NS = 1e9
 
-export type Stage = 'stopped' | 'opening' | 'running' | 'stopping'
+export type CaptureState = 'stopped' | 'opening' | 'running' | 'stopping'
 
-export class Station {
-  stage: Stage = 'stopped'
-  trouble: Trouble | null = null
+export class CaptureController {
+  state: CaptureState = 'stopped'
+  error: CameraError | null = null
   /** Why it stopped, if not by the button. */
   note = ''
   mirrored = false
@@ -53,8 +54,8 @@ export class Station {
   readonly retryNow = (): void => this.camera?.retryNow()
 
   async start(chosen: Chosen): Promise<void> {
-    if (this.stage !== 'stopped') return
-    this.trouble = null
+    if (this.state !== 'stopped') return
+    this.error = null
     this.note = ''
     this.change('opening')
     try {
@@ -70,7 +71,7 @@ export class Station {
       this.video.srcObject = stream
       await this.video.play()
     } catch (error) {
-      this.trouble = explain(error)
+      this.error = explain(error)
       return this.release()
     }
     this.join(chosen)
@@ -78,7 +79,7 @@ export class Station {
 
   /** Stop in order: the last answers are waited for. */
   async stop(): Promise<void> {
-    if (this.stage !== 'running') return
+    if (this.state !== 'running') return
     this.change('stopping')
     await this.camera?.finish('it was stopped')
     this.release()
@@ -87,7 +88,7 @@ export class Station {
   private join(chosen: Chosen): void {
     this.pictures = new VideoPictures(this.video)
     this.overlay.mirrored = this.mirrored
-    const camera = new BrowserCamera(streamAddress(document.baseURI), settingsOf(chosen), this.size(), this.pictures, {
+    const camera = new BrowserCamera(webSocketAddress(document.baseURI, 'v1/stream'), settingsOf(chosen), this.size(), this.pictures, {
       onChange: this.onChange,
       onResult: (result, captured_ns, labels) => this.overlay.show(result, captured_ns, labels, this.size()),
       onRefused: (message) => this.halt('', `The box refuses this camera: ${message}.`),
@@ -105,7 +106,7 @@ export class Station {
 
   private nextFrame(): void {
     this.callback = this.video.requestVideoFrameCallback((_now, frame) => {
-      if (this.stage !== 'running') return
+      if (this.state !== 'running') return
       this.nextFrame()
       this.camera?.resized(this.size())
       this.camera?.captured(capturedAt_ns(frame))
@@ -119,7 +120,7 @@ export class Station {
 
   /** Stop at once, and say why. */
   private halt(reason: string, note: string): void {
-    if (this.stage !== 'running' && this.stage !== 'stopping') return
+    if (this.state !== 'running' && this.state !== 'stopping') return
     this.camera?.leave(reason)
     this.note = note
     this.release()
@@ -142,15 +143,15 @@ export class Station {
   private async keepAwake(): Promise<void> {
     try {
       const lock = await navigator.wakeLock.request('screen')
-      if (this.stage === 'running') this.wakeLock = lock
+      if (this.state === 'running') this.wakeLock = lock
       else await lock.release()
     } catch {
       // Low battery, or a browser that has none.
     }
   }
 
-  private change(stage: Stage): void {
-    this.stage = stage
+  private change(state: CaptureState): void {
+    this.state = state
     this.onChange()
   }
 }

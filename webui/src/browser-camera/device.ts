@@ -6,7 +6,7 @@ import { messageOf } from '../api/api'
 export type Choice = 'environment' | 'user' | (string & {})
 
 /** What keeps the camera away, and what a person can do about it. */
-export interface Trouble {
+export interface CameraError {
   title: string
   text: string
   /** Each a way out; `code` is something to type. */
@@ -37,7 +37,7 @@ function missingFeatures(): string[] {
 }
 
 /** What stands in the way before anything was tried; null: nothing. Pure. */
-export function obstacle({ isSecure, host, port, missing }: Surroundings): Trouble | null {
+export function obstacle({ isSecure, host, port, missing }: Surroundings): CameraError | null {
   if (!isSecure) {
     return {
       title: 'This page needs https or localhost',
@@ -60,7 +60,7 @@ export function obstacle({ isSecure, host, port, missing }: Surroundings): Troub
 }
 
 /** What went wrong with asking for the camera. Pure. */
-export function explain(error: unknown): Trouble {
+export function explain(error: unknown): CameraError {
   const name = error instanceof DOMException ? error.name : ''
   switch (name) {
     case 'NotAllowedError':

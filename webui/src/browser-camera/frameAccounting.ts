@@ -1,4 +1,4 @@
-// Owns the camera's books over all its connections: how each captured frame ended.
+// Counts how each captured frame ended, over all connections of a camera.
 //
 // As edgebox/camera/accounting.py keeps them. Every captured frame is open until it ends in exactly one of on time,
 // late (by this browser's own clock) or dropped with a reason. `sender` are the frames that were never sent, `lost`
@@ -38,7 +38,7 @@ export interface Recent {
   fps: number | null
 }
 
-export class Books {
+export class FrameAccounting {
   readonly skipped: Record<string, number> = {}
   private capturedCount = 0
   private sentCount = 0

@@ -1,10 +1,10 @@
 // Owns one connection to the box, from its hello to its end: messages in, frames out.
 //
-// Decides nothing: what is sent is the sender's window's matter, how frames end the books'. A browser cannot send a
+// Decides nothing: the sender's window says what is sent, the accounting how frames end. A browser cannot send a
 // WebSocket's own ping, so the round trip is measured with the protocol's.
 
 import type { Advice } from '../api/types'
-import { firstAndLast_ns, type Books } from './frameAccounting'
+import { firstAndLast_ns, type FrameAccounting } from './frameAccounting'
 import { SenderWindow, type Decision, type Send } from './sender'
 import { frameMessage, now_ns, parseFromBox, type Deadlines, type FromBox, type Hello, type Result, type ToBox, type Welcome } from './wire'
 
@@ -57,7 +57,7 @@ export class Link {
   constructor(
     address: string,
     private readonly hello: Hello,
-    private readonly books: Books,
+    private readonly accounting: FrameAccounting,
     private readonly pictures: Pictures,
     private readonly listener: LinkListener,
   ) {
@@ -81,10 +81,10 @@ export class Link {
     return this.sender?.bandwidth_bps(now_ns()) ?? null
   }
 
-  /** Take the frame that was just captured and opened in the books. */
+  /** Take the frame that was just captured and is open in the accounting. */
   captured(frame: number, captured_ns: number): void {
     const { sender } = this
-    if (!sender) return this.books.skip(frame, 'offline', now_ns())
+    if (!sender) return this.accounting.skip(frame, 'offline', now_ns())
     this.frames.set(frame, { captured_ns, capturedTotal: sender.capturedTotal + 1 })
     this.apply(sender.captured(frame, captured_ns, now_ns(), this.socket.bufferedAmount), frame)
     if (sender.waiting === frame) this.pictures.hold()
@@ -99,7 +99,7 @@ export class Link {
   bye(reason: string): void {
     if (this.ended) return
     this.settle()
-    if (this.sender) this.say({ type: 'report', ...this.books.report() })
+    if (this.sender) this.say({ type: 'report', ...this.accounting.report() })
     if (this.socket.readyState === WebSocket.OPEN) this.say({ type: 'bye', reason })
     this.close()
   }
@@ -116,7 +116,7 @@ export class Link {
     window.clearInterval(this.timer)
     this.socket.onclose = null
     this.socket.close()
-    this.books.lost(now_ns())
+    this.accounting.lost(now_ns())
   }
 
   private receive(text: string): void {
@@ -140,13 +140,13 @@ export class Link {
       case 'pong':
         return this.measured(heard.id, at_ns)
       case 'ack':
-        this.books.acked(heard.frame, heard.accepted, at_ns)
+        this.accounting.acked(heard.frame, heard.accepted, at_ns)
         return this.apply(this.sender?.acknowledged(heard.frame, at_ns, this.rtt_ns, this.socket.bufferedAmount) ?? [])
       case 'result':
         return this.answered(heard, at_ns)
       case 'drop':
         this.frames.delete(heard.frame)
-        this.books.drop(heard.frame, heard.reason, at_ns)
+        this.accounting.drop(heard.frame, heard.reason, at_ns)
         return
       case 'advice':
         return this.aim(heard.slo_ms ?? this.hello.slo_ms)
@@ -165,7 +165,7 @@ export class Link {
     const unacknowledged_max = Math.min(UNACKNOWLEDGED_MAX, welcome.unacknowledged_max)
     this.sender = new SenderWindow({ width_px, height_px, rate_hz, slo_ns, lastSlo_ns, unacknowledged_max })
     this.sender.advised(welcome.advice)
-    this.books.connected()
+    this.accounting.connected()
     this.aim(welcome.slo_ms ?? slo_ms)
     window.clearTimeout(this.timer)
     this.timer = window.setInterval(() => this.tick(), PERIOD_MS)
@@ -176,7 +176,7 @@ export class Link {
   private answered(result: Result, at_ns: number): void {
     const captured_ns = this.frames.get(result.frame)?.captured_ns
     this.frames.delete(result.frame)
-    const box_ns = this.books.answered(result.frame, at_ns)
+    const box_ns = this.accounting.answered(result.frame, at_ns)
     if (box_ns === null || captured_ns === undefined) return
     this.sender?.answered(box_ns + Math.floor(this.rtt_ns / 2))
     this.listener.onResult(result, captured_ns)
@@ -189,7 +189,7 @@ export class Link {
 
   /** Take on the deadline in force: the hello's, or one that was set on the box. */
   private aim(deadlines: Deadlines): void {
-    this.books.deadlines(deadlines)
+    this.accounting.deadlines(deadlines)
     this.sender?.deadlines(...firstAndLast_ns(deadlines))
   }
 
@@ -197,7 +197,7 @@ export class Link {
     for (const decision of decisions) {
       if (decision.kind === 'skip') {
         this.frames.delete(decision.frame)
-        this.books.skip(decision.frame, decision.reason, now_ns())
+        this.accounting.skip(decision.frame, decision.reason, now_ns())
         continue
       }
       this.pictures.encode(decision.frame === live ? 'live' : 'held', decision).then(
@@ -214,7 +214,7 @@ export class Link {
     const sent_ns = now_ns()
     const message = frameMessage({ frame: send.frame, sent_ns, width_px, height_px, ...captured }, jpeg)
     this.sender?.encoded(send.frame, message.byteLength, send.width_px * send.height_px, sent_ns)
-    this.books.sent(send.frame)
+    this.accounting.sent(send.frame)
     this.sent = send
     this.socket.send(message)
   }
@@ -222,7 +222,7 @@ export class Link {
   private tick(): void {
     const silent_ms = performance.now() - this.heard_ms
     if (silent_ms > SILENCE_MAX_MS) return this.end({ kind: 'lost', why: `nothing was heard of the box for ${Math.round(silent_ms / 1000)} s` })
-    this.say({ type: 'report', ...this.books.report() })
+    this.say({ type: 'report', ...this.accounting.report() })
     this.ask()
   }
 

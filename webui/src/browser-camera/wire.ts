@@ -125,12 +125,3 @@ export function now_ns(): number {
 export function to_ns(instant_ms: number): number {
   return Math.round(instant_ms * 1e6)
 }
-
-/** The address of the cameras' WebSocket, beside the page itself. */
-export function streamAddress(page: string): string {
-  const address = new URL('v1/stream', page)
-  address.protocol = address.protocol === 'https:' ? 'wss:' : 'ws:'
-  address.search = ''
-  address.hash = ''
-  return address.href
-}

@@ -5,7 +5,7 @@ import styles from './Camera.module.css'
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 
-import { Considered } from './Explanation'
+import { Explanation } from './Explanation'
 import { Forget } from './Forget'
 import { Live } from './Live'
 import { Results } from './Results'
@@ -15,12 +15,12 @@ import { origin } from '../overview/CameraTile'
 import { Decision } from '../figures/Decision'
 import { Events } from '../overview/Events'
 import { FrameCounts } from '../figures/FrameCounts'
-import { Guard } from '../ui/ErrorBoundary'
+import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { Headline } from '../figures/Headline'
 import { HealthIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
-import type { Gallery } from '../live/frameDispatcher'
+import type { FrameDispatcher } from '../live/frameDispatcher'
 import { cameraHealth, HEALTH_WORD } from '../figures/health'
 import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
@@ -31,7 +31,7 @@ import type { CameraDocument } from './cameraOverrides'
 
 export interface CameraProps {
   state: BoxState
-  gallery: Gallery
+  dispatcher: FrameDispatcher
   camera: string
   range: string | undefined
 }
@@ -45,33 +45,33 @@ export function Camera(props: CameraProps) {
   return <OneCamera key={props.camera} {...props} />
 }
 
-function OneCamera({ state, gallery, camera: id, range }: CameraProps) {
+function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const { answer: known, error, put } = usePolled('GET /v1/cameras/{id}', { path: { id } }, KNOWN_PERIOD_MS)
-  const { answer: told } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
-  const { frame, results } = useFrames(gallery, id)
+  const { answer: newest } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
+  const { frame, results } = useFrames(dispatcher, id)
   const camera = state.cameras.find((one) => one.id === id)
   if (!camera && error?.status === 404) return <Unknown id={id} />
   const connected = camera?.connected ?? false
-  const wishes = known?.in_force ?? known?.asked
-  const present = { slo_ms: camera?.slo_ms ?? wishes?.slo_ms ?? null, rate_hz: camera?.rate_hz ?? wishes?.rate_hz ?? null }
+  const settings = known?.in_force ?? known?.asked
+  const present = { slo_ms: camera?.slo_ms ?? settings?.slo_ms ?? null, rate_hz: camera?.rate_hz ?? settings?.rate_hz ?? null }
   return (
     <main class={`live-data ${styles.page}`} aria-label={`Camera ${id}`} data-connected={connected}>
       <Title id={id} camera={camera} known={known} />
       {camera && (
         <div class={styles.top}>
-          <Guard what="The live picture"><Live camera={camera} window_s={state.box.window_s} gallery={gallery} frame={frame} /></Guard>
-          <Guard what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></Guard>
+          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} /></ErrorBoundary>
+          <ErrorBoundary what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></ErrorBoundary>
         </div>
       )}
       <div class={styles.columns}>
         <div class={styles.column}>
-          <Guard what="The charts"><Timelines camera={id} range={range} present={present} /></Guard>
-          <Guard what="What the planner considers"><Considered camera={id} connected={connected} /></Guard>
+          <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} /></ErrorBoundary>
+          <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
-          {known && <Guard what="The settings"><Settings known={known} connected={connected} onChanged={put} /></Guard>}
-          <Guard what="The results"><Results camera={id} results={results} /></Guard>
-          {told && <Events class={styles.events} events={told.events} />}
+          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} onChanged={put} /></ErrorBoundary>}
+          <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
+          {newest && <Events class={styles.events} events={newest.events} />}
         </div>
       </div>
     </main>
@@ -82,7 +82,7 @@ function Title({ id, camera, known }: { id: string; camera: CameraState | undefi
   const health = camera ? cameraHealth(camera) : 'gone'
   return (
     <header class={`health-${health} ${styles.title}`}>
-      <p><a href={hashOf({ place: 'overview' })}>Cameras</a> <span class="muted" aria-hidden="true">/</span></p>
+      <p><a href={hashOf({ page: 'overview' })}>Cameras</a> <span class="muted" aria-hidden="true">/</span></p>
       <h2>{id}</h2>
       <p class={styles.health}><HealthIcon health={health} />{HEALTH_WORD[health]}</p>
       <p class="muted">{camera ? [origin(camera), camera.agent].filter(Boolean).join(' · ') : seen(known)}</p>
@@ -118,24 +118,24 @@ function Unknown({ id }: { id: string }) {
     <main class={notices.empty} aria-label="Unknown camera" data-testid="unknown">
       <h2>This box knows no camera {id}</h2>
       <p>It never connected here, or it was forgotten. If it connects, this page shows it.</p>
-      <p><a href={hashOf({ place: 'overview' })}>All cameras</a> · <a href={hashOf({ place: 'add' })}>Add a camera</a></p>
+      <p><a href={hashOf({ page: 'overview' })}>All cameras</a> · <a href={hashOf({ page: 'add' })}>Add a camera</a></p>
     </main>
   )
 }
 
 /** A camera's frames as they come: the newest, and the results of the last ones. */
-function useFrames(gallery: Gallery, camera: string): { frame: ShownFrame | null; results: readonly Result[] } {
+function useFrames(dispatcher: FrameDispatcher, camera: string): { frame: ShownFrame | null; results: readonly Result[] } {
   // Drawn with the states, twice a second: nobody reads faster.
   const kept = useRef<{ frame: ShownFrame | null; results: readonly Result[] }>({ frame: null, results: [] })
-  const [, drawAgain] = useState(0)
+  const [, setDrawings] = useState(0)
   useEffect(
     () =>
-      gallery.follow(camera, (frame) => {
+      dispatcher.follow(camera, (frame) => {
         const first = kept.current?.frame === null
         kept.current = { frame, results: withResult(kept.current?.results ?? [], frame.header, Date.now()) }
-        if (first) drawAgain(1)
+        if (first) setDrawings(1)
       }),
-    [gallery, camera],
+    [dispatcher, camera],
   )
   return kept.current ?? { frame: null, results: [] }
 }

@@ -26,11 +26,11 @@ const WORD: Readonly<Record<Verdict, string>> = {
   exceeds_source: 'not needed',
 }
 
-export function Considered({ camera, connected }: { camera: string; connected: boolean }) {
+export function Explanation({ camera, connected }: { camera: string; connected: boolean }) {
   const { answer, error } = usePolled('GET /v1/cameras/{id}/explanation', connected ? { path: { id: camera } } : null, PERIOD_MS)
   return (
-    <section class={`${styles.card} card`} aria-labelledby="considered-title" data-testid="considered">
-      <h2 id="considered-title">
+    <section class={`${styles.card} card`} aria-labelledby="explanation-title" data-testid="explanation">
+      <h2 id="explanation-title">
         What the planner considers{' '}
         {answer && connected && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
       </h2>
@@ -52,14 +52,14 @@ export function around(options: readonly Option[], amount: number): readonly Opt
 }
 
 function Options({ bandwidth_bps, options }: Answer) {
-  const [all, showAll] = useState(false)
-  const shown = all ? options : around(options, NEAR)
+  const [showsAll, setShowsAll] = useState(false)
+  const shown = showsAll ? options : around(options, NEAR)
   return (
     <>
       <OptionTable bandwidth_bps={bandwidth_bps} options={shown} />
       {options.length > NEAR && (
-        <button type="button" class="quiet" aria-expanded={all} onClick={() => showAll(!all)}>
-          {all ? 'Show those around it' : `Show all ${options.length} sizes`}
+        <button type="button" class="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
+          {showsAll ? 'Show those around it' : `Show all ${options.length} sizes`}
         </button>
       )}
     </>

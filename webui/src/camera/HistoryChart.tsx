@@ -7,29 +7,29 @@ import uPlot from 'uplot'
 
 import { classes } from '../ui/classes'
 import { isolated, type Chart, type Line } from './charts'
-import { THEME_CHANGED } from '../ui/theme'
+import { onColoursChanged, resolvedColour } from '../ui/palette'
 
 export interface HistoryChartProps {
   chart: Chart
   at_ms: readonly number[]
   from_ms: number
   to_ms: number
-  /** The step whose values are told; -1: none is known. */
-  told: number
+  /** The step whose values are shown; -1: none is known. */
+  activeIndex: number
   /** The step to put the cursor at, where the keyboard moves it; null: the pointer does. */
-  keyed: number | null
-  onPoint: (at: number | null) => void
+  keyboardIndex: number | null
+  onHover: (at: number | null) => void
 }
 
 const HEIGHT_PX = 118
 /** All charts of a page that are to share one cursor. */
 const SYNC = 'camera-history'
 
-export function HistoryChart({ chart, at_ms, from_ms, to_ms, told, keyed, onPoint }: HistoryChartProps) {
+export function HistoryChart({ chart, at_ms, from_ms, to_ms, activeIndex, keyboardIndex, onHover }: HistoryChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
-  const latest = useRef({ chart, from_ms, to_ms, onPoint })
-  latest.current = { chart, from_ms, to_ms, onPoint }
+  const latest = useRef({ chart, from_ms, to_ms, onHover })
+  latest.current = { chart, from_ms, to_ms, onHover }
   const shape = chart.lines.map(({ name, kind }) => `${name}:${kind}`).join(' ')
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: lines of another number or kind need another plot
@@ -49,10 +49,10 @@ export function HistoryChart({ chart, at_ms, from_ms, to_ms, told, keyed, onPoin
   }, [at_ms, chart, shape])
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new plot has no cursor yet
   useEffect(() => {
-    const at = keyed === null ? undefined : at_ms[keyed]
+    const at = keyboardIndex === null ? undefined : at_ms[keyboardIndex]
     if (!plot.current || at === undefined) return
     plot.current.setCursor({ left: plot.current.valToPos(at, 'x'), top: HEIGHT_PX / 2 }, false)
-  }, [keyed, at_ms, shape])
+  }, [keyboardIndex, at_ms, shape])
 
   return (
     <figure class={styles.chart} data-testid={`chart-${chart.key}`}>
@@ -60,14 +60,14 @@ export function HistoryChart({ chart, at_ms, from_ms, to_ms, told, keyed, onPoin
         <h3 title={chart.note}>
           {chart.title} <span class="muted">{chart.unit}</span>
         </h3>
-        <Readout lines={chart.lines} told={told} note={chart.note} />
+        <Readout lines={chart.lines} activeIndex={activeIndex} note={chart.note} />
       </figcaption>
       <div ref={place} class={styles.plot} style={{ height: `${HEIGHT_PX}px` }} aria-hidden="true" />
     </figure>
   )
 }
 
-function Readout({ lines, told, note }: { lines: readonly Line[]; told: number; note: string }) {
+function Readout({ lines, activeIndex, note }: { lines: readonly Line[]; activeIndex: number; note: string }) {
   const named = lines.filter(({ words }) => words)
   if (named.length === 0) return <p class={`${styles.readout} muted`}>{note}</p>
   return (
@@ -75,7 +75,7 @@ function Readout({ lines, told, note }: { lines: readonly Line[]; told: number; 
       {[...named].sort(LINES_LAST).map(({ name, colour, kind, words }) => (
         <li key={name} data-line={name}>
           <span class={classes(styles.key, styles[kind])} style={{ '--key': colour }} aria-hidden="true" />
-          {name} <strong>{words?.(told)}</strong>
+          {name} <strong>{words?.(activeIndex)}</strong>
         </li>
       ))}
     </ul>
@@ -88,13 +88,13 @@ function LINES_LAST(a: Line, b: Line): number {
   return rank(a) - rank(b) || (rank(a) === 0 ? -1 : 0)
 }
 
-type Shown = Pick<HistoryChartProps, 'chart' | 'from_ms' | 'to_ms' | 'onPoint'>
+type Shown = Pick<HistoryChartProps, 'chart' | 'from_ms' | 'to_ms' | 'onHover'>
 
 /** One uPlot and what keeps it fitting its place and its theme. */
 class Painter {
   readonly plot: uPlot
   private readonly resizes: ResizeObserver
-  private readonly scheme = window.matchMedia('(prefers-color-scheme: dark)')
+  private readonly forgetColours: () => void
   private colours: string[] = []
   private muted = ''
   private grid = ''
@@ -107,14 +107,12 @@ class Painter {
     this.plot = new uPlot(this.options(), [[]], element)
     this.resizes = new ResizeObserver(() => this.plot.setSize({ width: element.clientWidth, height: HEIGHT_PX }))
     this.resizes.observe(element)
-    this.scheme.addEventListener('change', this.repaint)
-    window.addEventListener(THEME_CHANGED, this.repaint)
+    this.forgetColours = onColoursChanged(this.repaint)
   }
 
   close(): void {
     this.resizes.disconnect()
-    this.scheme.removeEventListener('change', this.repaint)
-    window.removeEventListener(THEME_CHANGED, this.repaint)
+    this.forgetColours()
     this.plot.destroy()
   }
 
@@ -125,10 +123,7 @@ class Painter {
 
   /** A canvas cannot name the style sheet's colours. */
   private resolve(): void {
-    const resolved = (colour: string) => {
-      this.element.style.color = colour
-      return getComputedStyle(this.element).color
-    }
+    const resolved = (colour: string) => resolvedColour(this.element, colour)
     this.colours = this.shown().chart.lines.map(({ colour }) => resolved(colour))
     this.grid = resolved('var(--line)')
     this.muted = resolved('var(--muted)')
@@ -155,7 +150,7 @@ class Painter {
         { ...axis, size: 40, space: 26, grid },
       ],
       hooks: {
-        setCursor: [({ cursor }) => this.shown().onPoint(cursor.left === undefined || cursor.left < 0 ? null : (cursor.idx ?? null))],
+        setCursor: [({ cursor }) => this.shown().onHover(cursor.left === undefined || cursor.left < 0 ? null : (cursor.idx ?? null))],
       },
     }
   }

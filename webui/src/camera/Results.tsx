@@ -11,11 +11,11 @@ import { fileName, resultsText, type Result } from './results'
 import { DownloadIcon } from '../ui/icons'
 
 export function Results({ camera, results }: { camera: string; results: readonly Result[] }) {
-  const [said, say] = useState('')
+  const [message, setMessage] = useState('')
   const shown = useRef<HTMLPreElement>(null)
   const copy = async () => {
     const done = await copyText(resultsText(camera, results), null)
-    say(done ? `Copied ${plural(results.length, 'result')}.` : 'The browser does not let this page copy: download them instead.')
+    setMessage(done ? `Copied ${plural(results.length, 'result')}.` : 'The browser does not let this page copy: download them instead.')
   }
   const save = () => download(new Blob([resultsText(camera, results)], { type: 'application/json' }), fileName(camera, Date.now(), '.json'))
   return (
@@ -24,7 +24,7 @@ export function Results({ camera, results }: { camera: string; results: readonly
       <div class={`${page.tools} ${styles.tools}`}>
         <button type="button" disabled={results.length === 0} onClick={() => void copy()}>Copy JSON</button>
         <button type="button" disabled={results.length === 0} onClick={save}><DownloadIcon /> Download JSON</button>
-        <span role="status" class="muted">{said}</span>
+        <span role="status" class="muted">{message}</span>
       </div>
       <pre ref={shown} tabIndex={0} aria-label="The newest result" data-testid="result">{results[0] ? JSON.stringify(results[0], null, 1) : 'None yet.'}</pre>
     </section>

@@ -15,7 +15,7 @@ interface SettingsProps {
 }
 
 interface Outcome {
-  said: string
+  message: string
   failed: boolean
   /** What it was before, to go back to. */
   before?: Overrides
@@ -27,18 +27,18 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
   const [saving, setSaving] = useState(false)
   const patch = patchOf(draft, known.overrides)
   const changed = Object.keys(patch).length > 0
-  const refused = outcome?.failed ? fieldOf(outcome.said) : null
+  const refused = outcome?.failed ? fieldOf(outcome.message) : null
 
-  async function send(body: object, said: string, undo: boolean): Promise<void> {
+  async function send(body: object, message: string, undo: boolean): Promise<void> {
     setSaving(true)
     const sent = draft
     try {
       const changed = await request('PATCH /v1/cameras/{id}', { path: { id: known.id }, body })
       setDraft((now) => typedSince(sent, now))
-      setOutcome({ said, failed: false, ...(undo && { before: known.overrides }) })
+      setOutcome({ message, failed: false, ...(undo && { before: known.overrides }) })
       onChanged(changed)
     } catch (error) {
-      setOutcome({ said: messageOf(error), failed: true })
+      setOutcome({ message: messageOf(error), failed: true })
     } finally {
       setSaving(false)
     }
@@ -58,7 +58,7 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
             words={words}
             known={known}
             typed={draft[words.field]}
-            refusal={refused === words.field ? (outcome?.said ?? null) : null}
+            refusal={refused === words.field ? (outcome?.message ?? null) : null}
             onType={(text) => setDraft((now) => ({ ...now, [words.field]: text }))}
             onReset={() => {
               const { [words.field]: _, ...rest } = draft
@@ -70,7 +70,7 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
         <div class={styles.end}>
           <button type="submit" class={page.primary} disabled={!changed || saving}>Save</button>
           <p role="status" class={outcome?.failed ? page.refused : 'muted'} data-testid="saved">
-            {outcome && refused === null ? outcome.said : ''}{' '}
+            {outcome && refused === null ? outcome.message : ''}{' '}
             {outcome?.before && <button type="button" onClick={() => void send(outcome.before ?? {}, 'Undone.', false)}>Undo</button>}
           </p>
         </div>

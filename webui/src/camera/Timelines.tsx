@@ -31,7 +31,7 @@ export function Timelines({ camera, range: key, present }: TimelinesProps) {
         <h2 id="timelines-title">What happened</h2>
         <nav class={styles.ranges} aria-label="How far back">
           {RANGES.map(({ key, name }) => (
-            <a key={key} href={hashOf({ place: 'camera', camera, range: key })} aria-current={key === range.key ? 'true' : undefined}>{name}</a>
+            <a key={key} href={hashOf({ page: 'camera', camera, range: key })} aria-current={key === range.key ? 'true' : undefined}>{name}</a>
           ))}
         </nav>
       </header>
@@ -42,39 +42,39 @@ export function Timelines({ camera, range: key, present }: TimelinesProps) {
 }
 
 function Charts({ history: answer, present: { slo_ms, rate_hz } }: { history: History; present: Present }) {
-  const [pointed, point] = useState<number | null>(null)
-  const [keyed, move] = useState<number | null>(null)
+  const [hoveredIndex, setHoveredIndex] = useState<number | null>(null)
+  const [keyboardIndex, setKeyboardIndex] = useState<number | null>(null)
   const history = useMemo(() => joined(answer), [answer])
   const charts = useMemo(() => chartsOf(history, { slo_ms, rate_hz }), [history, slo_ms, rate_hz])
   const { at_ms, from_ms, to_ms, covered_ms } = history
   const last = newest(history)
-  const told = keyed ?? pointed ?? last
-  const at = at_ms[told]
+  const activeIndex = keyboardIndex ?? hoveredIndex ?? last
+  const at = at_ms[activeIndex]
   const when = at === undefined ? 'nothing kept yet' : instantText(at, to_ms - from_ms)
 
   const press = (event: KeyboardEvent) => {
     const by = MOVES[event.key]
-    if (event.key === 'Escape') move(null)
+    if (event.key === 'Escape') setKeyboardIndex(null)
     if (by === undefined || at_ms.length === 0) return
     event.preventDefault()
-    move(Math.min(at_ms.length - 1, Math.max(0, (told < 0 ? at_ms.length - 1 : told) + by)))
+    setKeyboardIndex(Math.min(at_ms.length - 1, Math.max(0, (activeIndex < 0 ? at_ms.length - 1 : activeIndex) + by)))
   }
-  const spoken = charts.map(({ title, lines }) => `${title}: ${lines.map(({ name, words }) => `${name} ${words?.(told)}`).join(', ')}`).join('. ')
+  const spoken = charts.map(({ title, lines }) => `${title}: ${lines.map(({ name, words }) => `${name} ${words?.(activeIndex)}`).join(', ')}`).join('. ')
   return (
     <>
-      <p class={styles.instant} data-testid="told" data-from={from_ms} data-to={to_ms}>
+      <p class={styles.instant} data-testid="instant" data-from={from_ms} data-to={to_ms}>
         <strong>{when}</strong>
         <span class="muted">
-          {at !== undefined && (covered_ms[told] ?? null) === null ? 'nothing was kept' : told === last && keyed === null && pointed === null ? 'the latest' : ''}
+          {at !== undefined && (covered_ms[activeIndex] ?? null) === null ? 'nothing was kept' : activeIndex === last && keyboardIndex === null && hoveredIndex === null ? 'the latest' : ''}
         </span>
       </p>
-      <div class={styles.charts} role="group" tabIndex={0} aria-label="Charts" aria-describedby="charts-keys" onKeyDown={press} onBlur={() => move(null)}>
+      <div class={styles.charts} role="group" tabIndex={0} aria-label="Charts" aria-describedby="charts-keys" onKeyDown={press} onBlur={() => setKeyboardIndex(null)}>
         {charts.map((chart) => (
-          <HistoryChart key={chart.key} chart={chart} at_ms={at_ms} from_ms={from_ms} to_ms={to_ms} told={told} keyed={keyed} onPoint={point} />
+          <HistoryChart key={chart.key} chart={chart} at_ms={at_ms} from_ms={from_ms} to_ms={to_ms} activeIndex={activeIndex} keyboardIndex={keyboardIndex} onHover={setHoveredIndex} />
         ))}
       </div>
       <p id="charts-keys" class="visually-hidden">{KEYS}</p>
-      <p class="visually-hidden" role="status">{keyed === null ? '' : `${when}. ${spoken}`}</p>
+      <p class="visually-hidden" role="status">{keyboardIndex === null ? '' : `${when}. ${spoken}`}</p>
       <HistoryTable history={history} />
     </>
   )

@@ -3,6 +3,7 @@
 import { bitrate, count, isKnown, milliseconds, percent, rate, UNKNOWN } from '../ui/format'
 import { STAGES } from '../figures/latency'
 import type { Column, History } from './history'
+import { BY_NAME } from '../ui/names'
 
 export interface Line {
   name: string
@@ -212,5 +213,3 @@ function asPercent(shares: Column): Column {
 function hertz(hz: number | null | undefined): string {
   return isKnown(hz) ? hz.toFixed(1) : UNKNOWN
 }
-
-const BY_NAME = new Intl.Collator('en', { numeric: true })

@@ -3,7 +3,7 @@
 import styles from './Picture.module.css'
 
 import { clockTime } from '../ui/format'
-import type { Gallery } from './frameDispatcher'
+import type { FrameDispatcher } from './frameDispatcher'
 import { cameraHealth } from '../figures/health'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
@@ -12,15 +12,15 @@ import { useLivePicture } from './useLivePicture'
 interface PictureProps {
   camera: Camera
   window_s: number
-  gallery: Gallery
+  dispatcher: FrameDispatcher
   onToggle?: () => void
   /** Added to its own class. */
   class?: string | undefined
 }
 
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */
-export function Picture({ camera, window_s, gallery, onToggle, class: added }: PictureProps) {
-  const { canvas, caption } = useLivePicture(gallery, camera.id)
+export function Picture({ camera, window_s, dispatcher, onToggle, class: added }: PictureProps) {
+  const { canvas, caption } = useLivePicture(dispatcher, camera.id)
   return (
     <div class={classes(styles.picture, added)} data-connected={camera.connected} onClick={onToggle}>
       <canvas

@@ -14,7 +14,7 @@ export interface FrameSubscription {
 /** Canvases this close to the window are as good as in view: who scrolls shall find a picture. */
 const NEAR = '100px'
 
-export class Gallery {
+export class FrameDispatcher {
   private readonly painters = new Map<string, Painter>()
   private readonly cameras = new Map<Element, string>()
   private readonly inView: IntersectionObserver

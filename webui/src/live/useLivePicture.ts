@@ -2,15 +2,15 @@
 
 import { useEffect, useRef } from 'preact/hooks'
 
-import type { Gallery } from './frameDispatcher'
+import type { FrameDispatcher } from './frameDispatcher'
 
 /** Where a camera's frames are to be drawn, and what is said of each. */
-export function useLivePicture(gallery: Gallery, camera: string) {
+export function useLivePicture(dispatcher: FrameDispatcher, camera: string) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const caption = useRef<HTMLParagraphElement>(null)
   useEffect(() => {
-    if (canvas.current && caption.current) return gallery.attach(camera, canvas.current, caption.current)
+    if (canvas.current && caption.current) return dispatcher.attach(camera, canvas.current, caption.current)
     return undefined
-  }, [camera, gallery])
+  }, [camera, dispatcher])
   return { canvas, caption }
 }

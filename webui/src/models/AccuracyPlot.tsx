@@ -14,8 +14,8 @@ export interface MarksProps {
   executor: string
   users: ReadonlyMap<string, readonly string[]>
   /** The variant that the mouse is on, here or in the table. */
-  pointed: string | null
-  onPoint: (variant: string | null) => void
+  hovered: string | null
+  onHover: (variant: string | null) => void
 }
 
 const HEIGHT_PX = 340
@@ -34,7 +34,7 @@ interface Point {
   cameras: number
 }
 
-export function AccuracyPlot({ list, family, executor, users, pointed, onPoint }: MarksProps) {
+export function AccuracyPlot({ list, family, executor, users, hovered, onHover }: MarksProps) {
   const [box, width] = useWidth()
   const timed = family.variants.flatMap((variant) => {
     const batch = Math.min(...Object.keys(variant.profiles[executor] ?? {}).map(Number))
@@ -69,8 +69,8 @@ export function AccuracyPlot({ list, family, executor, users, pointed, onPoint }
         <text x={width - RIGHT_PX} y={HEIGHT_PX - 6} text-anchor="end">ms for one picture, P50 and up to P99{executor && ` on ${executor}`}</text>
         {points.map((point) => (
           <g
-            key={point.variant.name} class={classOf(point, pointed)} data-testid="mark" data-variant={point.variant.name} data-cameras={point.cameras}
-            onMouseEnter={() => onPoint(point.variant.name)} onMouseLeave={() => onPoint(null)}
+            key={point.variant.name} class={classOf(point, hovered)} data-testid="mark" data-variant={point.variant.name} data-cameras={point.cameras}
+            onMouseEnter={() => onHover(point.variant.name)} onMouseLeave={() => onHover(null)}
           >
             <title>{wordsOf(point)}</title>
             <line x1={point.x} x2={Math.max(point.end, point.x)} y1={point.y} y2={point.y} />
@@ -104,8 +104,8 @@ function radiusOf({ cameras }: Point): number {
   return cameras > 0 ? Math.min(11, 5 + Math.sqrt(cameras)) : 4
 }
 
-function classOf({ variant, cameras }: Point, pointed: string | null): string {
-  return classes(styles.point, cameras > 0 && styles.used, variant.dominated !== null && styles.setAside, pointed === variant.name && styles.pointed)
+function classOf({ variant, cameras }: Point, hovered: string | null): string {
+  return classes(styles.point, cameras > 0 && styles.used, variant.dominated !== null && styles.setAside, hovered === variant.name && styles.hovered)
 }
 
 function wordsOf({ variant, times, cameras }: Point): string {

@@ -27,10 +27,10 @@ interface FamilyCardProps {
 export function FamilyCard({ list, family, users, jobs, busy, admin, connected, onStarted }: FamilyCardProps) {
   const id = useId()
   const executors = executorsOf(family)
-  const [chosen, choose] = useState('')
+  const [chosen, setChosen] = useState('')
   const executor = executors.includes(chosen) ? chosen : (executors[0] ?? '')
-  const [pointed, point] = useState<string | null>(null)
-  const marks = { list, family, executor, users, pointed, onPoint: point }
+  const [hovered, setHovered] = useState<string | null>(null)
+  const marks = { list, family, executor, users, hovered, onHover: setHovered }
   return (
     <section class={`${styles.family} card`} aria-labelledby={id} data-testid="family" data-family={family.name}>
       <header>
@@ -40,7 +40,7 @@ export function FamilyCard({ list, family, users, jobs, busy, admin, connected, 
         {executors.length > 1 && (
           <label class={styles.executor}>
             Times on{' '}
-            <select value={executor} onChange={(event) => choose(event.currentTarget.value)}>
+            <select value={executor} onChange={(event) => setChosen(event.currentTarget.value)}>
               {executors.map((each) => <option key={each}>{each}</option>)}
             </select>
           </label>

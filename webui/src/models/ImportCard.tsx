@@ -21,25 +21,25 @@ interface ImportCardProps {
 }
 
 export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardProps) {
-  const [file, choose] = useState<File | null>(null)
-  const [name, rename] = useState('')
-  const [licence, license] = useState('')
-  const [layout, lay] = useState('')
-  const [sent, send] = useState<number | null>(null)
-  const [refused, refuse] = useState('')
+  const [file, setFile] = useState<File | null>(null)
+  const [name, setName] = useState('')
+  const [licence, setLicence] = useState('')
+  const [layout, setLayout] = useState('')
+  const [sentShare, setSentShare] = useState<number | null>(null)
+  const [refusal, setRefusal] = useState('')
   const hint = nameHint(name, list)
   const start = async (event: Event) => {
     event.preventDefault()
     if (!file) return
-    refuse('')
-    send(0)
+    setRefusal('')
+    setSentShare(0)
     const query = new URLSearchParams({ name, ...(licence && { licence }), ...(layout && { layout }) })
     try {
-      await upload(`v1/models?${query}`, file, send)
+      await upload(`v1/models?${query}`, file, setSentShare)
     } catch (error) {
-      refuse(messageOf(error))
+      setRefusal(messageOf(error))
     }
-    send(null)
+    setSentShare(null)
     onStarted()
   }
   return (
@@ -58,8 +58,8 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
               type="file" accept=".onnx" required
               onChange={({ currentTarget: { files } }) => {
                 const first = files?.[0] ?? null
-                choose(first)
-                if (first) rename(familyNameOf(first.name))
+                setFile(first)
+                if (first) setName(familyNameOf(first.name))
               }}
             />
           </label>
@@ -67,28 +67,28 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
             <span>Name of the family</span>
             <input
               type="text" required value={name} maxLength={64} autocomplete="off" spellcheck={false} autocapitalize="none"
-              aria-invalid={name !== '' && hint !== ''} aria-describedby="import-name-hint" onInput={(event) => rename(event.currentTarget.value)}
+              aria-invalid={name !== '' && hint !== ''} aria-describedby="import-name-hint" onInput={(event) => setName(event.currentTarget.value)}
             />
             <small id="import-name-hint" class={name !== '' && hint ? styles.hint : 'muted'}>{hint || 'Cameras ask for it by this name.'}</small>
           </label>
           <label>
             <span>Licence</span>
-            <input type="text" value={licence} maxLength={200} autocomplete="off" spellcheck={false} onInput={(event) => license(event.currentTarget.value)} />
+            <input type="text" value={licence} maxLength={200} autocomplete="off" spellcheck={false} onInput={(event) => setLicence(event.currentTarget.value)} />
             <small class="muted">Empty: what the file says of it.</small>
           </label>
           <label>
             <span>Layout</span>
-            <input type="text" value={layout} maxLength={64} autocomplete="off" spellcheck={false} autocapitalize="none" onInput={(event) => lay(event.currentTarget.value.trim())} />
+            <input type="text" value={layout} maxLength={64} autocomplete="off" spellcheck={false} autocapitalize="none" onInput={(event) => setLayout(event.currentTarget.value.trim())} />
             <small class="muted">Empty: found out. The box says so where it cannot.</small>
           </label>
-          <button type="submit" disabled={!file || hint !== '' || busy !== null || sent !== null}>Import</button>
+          <button type="submit" disabled={!file || hint !== '' || busy !== null || sentShare !== null}>Import</button>
         </form>
       )}
-      {sent !== null && (
-        <div class={jobStyles.job} role="status"><progress max={1} value={sent} aria-label="Sending the file" /><span>Sending {file?.name}</span></div>
+      {sentShare !== null && (
+        <div class={jobStyles.job} role="status"><progress max={1} value={sentShare} aria-label="Sending the file" /><span>Sending {file?.name}</span></div>
       )}
-      {refused && <p class={jobStyles.failed} role="alert">{refused}</p>}
-      {admin && sent === null && !refused && <JobLine job={latest(jobs, 'import')} />}
+      {refusal && <p class={jobStyles.failed} role="alert">{refusal}</p>}
+      {admin && sentShare === null && !refusal && <JobLine job={latest(jobs, 'import')} />}
     </section>
   )
 }

@@ -21,11 +21,11 @@ interface MeasuringProps {
 }
 
 export function Measuring({ family, jobs, busy, admin, connected, onStarted }: MeasuringProps) {
-  const [refused, refuse] = useState('')
+  const [refusal, setRefusal] = useState('')
   const start = () => {
-    refuse('')
+    setRefusal('')
     request('POST /v1/models/{family}/profile', { path: { family } })
-      .catch((error: unknown) => refuse(messageOf(error)))
+      .catch((error: unknown) => setRefusal(messageOf(error)))
       .finally(onStarted)
   }
   return (
@@ -36,7 +36,7 @@ export function Measuring({ family, jobs, busy, admin, connected, onStarted }: M
         <span class="muted">Possible while no camera is connected ({plural(connected, 'is', 'are')}): it would take their executor.</span>
       )}
       {admin && <JobLine job={latest(jobs, 'profile', family)} />}
-      {refused && <p class={jobStyles.failed} role="alert">{refused}</p>}
+      {refusal && <p class={jobStyles.failed} role="alert">{refusal}</p>}
     </div>
   )
 }

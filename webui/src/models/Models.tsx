@@ -6,7 +6,7 @@ import styles from './Models.module.css'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
 import { ApiError, request } from '../api/api'
-import { Guard } from '../ui/ErrorBoundary'
+import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { FamilyCard } from './FamilyCard'
 import { ImportCard } from './ImportCard'
 import { type Job, running } from './jobs'
@@ -18,7 +18,7 @@ const POLL_IDLE_MS = 4_000
 
 export function Models({ state }: { state: BoxState }) {
   const admin = useAdmin()
-  const { jobs, look } = useJobs()
+  const { jobs, refresh } = useJobs()
   const busy = running(jobs)
   const ended = jobs.reduce((newest, { id, state }) => (state === 'running' ? newest : Math.max(newest, id)), 0)
   const { list, error } = useModels(`${state.box.ready} ${ended}`)
@@ -30,14 +30,14 @@ export function Models({ state }: { state: BoxState }) {
       {!list && !error && <p class={notices.opening} aria-busy="true">Loading…</p>}
       {list?.families.length === 0 && <p class={`card ${styles.none}`}>There are none yet: {state.box.ready_reason || 'the box is starting'}.</p>}
       {list?.families.map((family) => (
-        <Guard key={family.name} what={`The family ${family.name}`}>
-          <FamilyCard list={list} family={family} users={users} jobs={jobs} busy={busy} admin={admin} connected={connected} onStarted={look} />
-        </Guard>
+        <ErrorBoundary key={family.name} what={`The family ${family.name}`}>
+          <FamilyCard list={list} family={family} users={users} jobs={jobs} busy={busy} admin={admin} connected={connected} onStarted={refresh} />
+        </ErrorBoundary>
       ))}
       {list && (
-        <Guard what="The import">
-          <ImportCard list={list} jobs={jobs} busy={busy} admin={admin} onStarted={look} />
-        </Guard>
+        <ErrorBoundary what="The import">
+          <ImportCard list={list} jobs={jobs} busy={busy} admin={admin} onStarted={refresh} />
+        </ErrorBoundary>
       )}
     </main>
   )
@@ -72,34 +72,34 @@ function useModels(version: string): { list: ModelList | null; error: string } {
   return known
 }
 
-/** The box's jobs: asked for often while one runs. `look` asks at once. */
-function useJobs(): { jobs: readonly Job[]; look: () => void } {
+/** The box's jobs: asked for often while one runs. `refresh` asks at once. */
+function useJobs(): { jobs: readonly Job[]; refresh: () => void } {
   const [jobs, setJobs] = useState<readonly Job[]>([])
   const timer = useRef(0)
   const asking = useRef<AbortController | null>(null)
-  const look = useCallback(() => {
+  const refresh = useCallback(() => {
     window.clearTimeout(timer.current)
     asking.current?.abort()
-    const asked = new AbortController()
-    asking.current = asked
-    request('GET /v1/jobs', { signal: asked.signal })
+    const current = new AbortController()
+    asking.current = current
+    request('GET /v1/jobs', { signal: current.signal })
       .then(
-        (told) => {
-          setJobs(told.jobs)
-          return running(told.jobs) ? POLL_BUSY_MS : POLL_IDLE_MS
+        (answer) => {
+          setJobs(answer.jobs)
+          return running(answer.jobs) ? POLL_BUSY_MS : POLL_IDLE_MS
         },
         () => POLL_IDLE_MS,
       )
       .then((wait_ms) => {
-        if (!asked.signal.aborted) timer.current = window.setTimeout(look, wait_ms)
+        if (!current.signal.aborted) timer.current = window.setTimeout(refresh, wait_ms)
       })
   }, [])
   useEffect(() => {
-    look()
+    refresh()
     return () => {
       window.clearTimeout(timer.current)
       asking.current?.abort()
     }
-  }, [look])
-  return { jobs, look }
+  }, [refresh])
+  return { jobs, refresh }
 }

@@ -8,7 +8,7 @@ import { timesOf, type Variant } from './families'
 import { hashOf } from '../app/route'
 import type { MarksProps } from './AccuracyPlot'
 
-export function VariantTable({ list, family, executor, users, pointed, onPoint }: MarksProps) {
+export function VariantTable({ list, family, executor, users, hovered, onHover }: MarksProps) {
   return (
     <div class="scroll-x" tabIndex={0} role="region" aria-label={`Variants of ${family.name}`}>
       <table class={styles.variants} data-testid="variants">
@@ -29,8 +29,8 @@ export function VariantTable({ list, family, executor, users, pointed, onPoint }
             const cameras = users.get(variant.name) ?? []
             return (
               <tr
-                key={variant.name} data-variant={variant.name} class={classes(cameras.length > 0 && styles.used, pointed === variant.name && styles.pointed)}
-                onMouseEnter={() => onPoint(variant.name)} onMouseLeave={() => onPoint(null)}
+                key={variant.name} data-variant={variant.name} class={classes(cameras.length > 0 && styles.used, hovered === variant.name && styles.hovered)}
+                onMouseEnter={() => onHover(variant.name)} onMouseLeave={() => onHover(null)}
               >
                 <th scope="row">
                   {variant.name} <small class={`${styles.tight} muted`}>{variant.width_px} × {variant.height_px}</small>
@@ -43,7 +43,7 @@ export function VariantTable({ list, family, executor, users, pointed, onPoint }
                 <td class="figure">{milliseconds(times?.p99)}</td>
                 <td class={styles.cameras} title={cameras.join(', ')}>
                   {cameras.length > 0 && <strong>{cameras.length}</strong>}
-                  {cameras.slice(0, NAMED).map((camera) => <a key={camera} class={styles.roomy} href={hashOf({ place: 'camera', camera })}>{camera}</a>)}
+                  {cameras.slice(0, NAMED).map((camera) => <a key={camera} class={styles.roomy} href={hashOf({ page: 'camera', camera })}>{camera}</a>)}
                   {cameras.length > NAMED && <span class={`${styles.roomy} muted`}>and {cameras.length - NAMED} more</span>}
                 </td>
               </tr>

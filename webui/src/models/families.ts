@@ -2,6 +2,7 @@
 
 import type { Answers, Family, Variant } from '../api/api-types'
 import type { Camera } from '../api/types'
+import { BY_NAME } from '../ui/names'
 
 export type { Family, Variant }
 export type ModelList = Answers['GET /v1/models']
@@ -38,8 +39,6 @@ export function usersOf(cameras: readonly Camera[]): Map<string, string[]> {
     if (connected && advice) users.set(advice.variant, [...(users.get(advice.variant) ?? []), id].sort(BY_NAME.compare))
   return users
 }
-
-const BY_NAME = new Intl.Collator('en', { numeric: true })
 
 /** A variant's name without its family's, where it begins with that. */
 export function shortName(variant: string, family: string): string {

@@ -11,6 +11,7 @@ import { bytes } from '../settings/configuration'
 import type { BoxState, Destination, Executor, Memory } from '../api/types'
 import { CountsLine } from '../figures/CountsLine'
 import { CheckIcon, HealthIcon } from '../ui/icons'
+import { providerName } from '../ui/names'
 
 export function BoxLine({ state }: { state: BoxState }) {
   const { box, cameras } = state
@@ -114,7 +115,7 @@ function EventsOutStat({ destinations }: { destinations: readonly Destination[] 
 }
 
 function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memory: Memory | undefined; window_s: number }) {
-  const provider = executor.provider.replace(/ExecutionProvider$/, '')
+  const provider = providerName(executor.provider)
   const batch = isKnown(executor.batch_size_mean) ? `, ${executor.batch_size_mean.toFixed(1)} a batch` : ''
   return (
     <Stat

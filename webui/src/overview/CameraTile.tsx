@@ -5,7 +5,7 @@ import styles from './CameraTile.module.css'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { bitrate, isKnown, milliseconds } from '../ui/format'
-import type { Gallery } from '../live/frameDispatcher'
+import type { FrameDispatcher } from '../live/frameDispatcher'
 import { cameraHealth, HEALTH_WORD } from '../figures/health'
 import { hashOf } from '../app/route'
 import type { Camera } from '../api/types'
@@ -21,12 +21,12 @@ import { Picture } from '../live/Picture'
 export interface CameraTileProps {
   camera: Camera
   window_s: number
-  gallery: Gallery
+  dispatcher: FrameDispatcher
   enlarged: boolean
   onToggle: () => void
 }
 
-export function CameraTile({ camera, window_s, gallery, enlarged, onToggle }: CameraTileProps) {
+export function CameraTile({ camera, window_s, dispatcher, enlarged, onToggle }: CameraTileProps) {
   const health = cameraHealth(camera)
   const tile = useRef<HTMLElement>(null)
   useEffect(() => {
@@ -43,7 +43,7 @@ export function CameraTile({ camera, window_s, gallery, enlarged, onToggle }: Ca
     >
       <header>
         <span class={styles.health}><HealthIcon health={health} /></span>
-        <h2><a href={hashOf({ place: 'camera', camera: camera.id })}>{camera.id}</a></h2>
+        <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
         <p class="muted">{origin(camera)}</p>
         <button
           type="button"
@@ -55,7 +55,7 @@ export function CameraTile({ camera, window_s, gallery, enlarged, onToggle }: Ca
           {enlarged ? <ShrinkIcon /> : <EnlargeIcon />}
         </button>
       </header>
-      <Picture class={styles.picture} camera={camera} window_s={window_s} gallery={gallery} onToggle={onToggle} />
+      <Picture class={styles.picture} camera={camera} window_s={window_s} dispatcher={dispatcher} onToggle={onToggle} />
       <div class={styles.figures}>
         <Headline camera={camera} window_s={window_s} />
         <Decision camera={camera} reason={enlarged ? 'whole' : 'clamped'} />

@@ -6,7 +6,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 
 import { linkColumns, type LinkColumns } from './series'
-import { THEME_CHANGED } from '../ui/theme'
+import { onColoursChanged, resolvedColour } from '../ui/palette'
 import type { History } from '../api/types'
 
 export interface LinkChartProps {
@@ -36,13 +36,10 @@ export function LinkChart({ bandwidth, sizes, window_s, height, label }: LinkCha
       palette = paletteOf(element)
       plot.redraw(false, true)
     }
-    const scheme = window.matchMedia('(prefers-color-scheme: dark)')
-    scheme.addEventListener('change', repaint)
-    window.addEventListener(THEME_CHANGED, repaint)
+    const forgetColours = onColoursChanged(repaint)
     return () => {
       resizes.disconnect()
-      scheme.removeEventListener('change', repaint)
-      window.removeEventListener(THEME_CHANGED, repaint)
+      forgetColours()
       plot.destroy()
       chart.current = null
     }
@@ -68,12 +65,9 @@ interface Palette {
   size: string
 }
 
-/** The style sheet's colours in the theme of this moment: a canvas cannot name them. */
+/** The style sheet's colours in the theme of this moment. */
 function paletteOf(element: HTMLElement): Palette {
-  const colour = (name: string) => {
-    element.style.color = `var(${name})`
-    return getComputedStyle(element).color
-  }
+  const colour = (name: string) => resolvedColour(element, `var(${name})`)
   return {
     muted: colour('--muted'),
     line: colour('--line'),

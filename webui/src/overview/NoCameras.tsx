@@ -18,7 +18,7 @@ export function NoCameras({ ready }: { ready: boolean }) {
       </p>
       <Command text={command} />
       <p class="muted">It shows up here within a second, with its frames, its link and what the box decides for it.</p>
-      <p><a href={hashOf({ place: 'add' })}>Add a camera of your own</a>: a stream, a USB camera, a video file, or a phone.</p>
+      <p><a href={hashOf({ page: 'add' })}>Add a camera of your own</a>: a stream, a USB camera, a video file, or a phone.</p>
     </section>
   )
 }

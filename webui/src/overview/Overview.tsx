@@ -8,22 +8,23 @@ import { Applications } from './Applications'
 import { BoxLine } from './BoxLine'
 import { CameraTile } from './CameraTile'
 import { Events } from './Events'
-import { Guard } from '../ui/ErrorBoundary'
+import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { NoCameras } from './NoCameras'
-import type { Gallery } from '../live/frameDispatcher'
+import type { FrameDispatcher } from '../live/frameDispatcher'
 import type { BoxState } from '../api/types'
+import { BY_NAME } from '../ui/names'
 
 export interface PageProps {
   state: BoxState
-  gallery: Gallery
+  dispatcher: FrameDispatcher
 }
 
-export function Overview({ state, gallery }: PageProps) {
-  const [enlarged, enlarge] = useState<string | null>(null)
+export function Overview({ state, dispatcher }: PageProps) {
+  const [enlarged, setEnlarged] = useState<string | null>(null)
   useEffect(() => {
     if (enlarged === null) return
     const close = (event: KeyboardEvent) => {
-      if (event.key === 'Escape') enlarge(null)
+      if (event.key === 'Escape') setEnlarged(null)
     }
     window.addEventListener('keydown', close)
     return () => window.removeEventListener('keydown', close)
@@ -33,33 +34,31 @@ export function Overview({ state, gallery }: PageProps) {
   const cameras = [...state.cameras].sort((a, b) => BY_NAME.compare(a.id, b.id))
   return (
     <>
-      <Guard what="The box's state">
+      <ErrorBoundary what="The box's state">
         <BoxLine state={state} />
-      </Guard>
+      </ErrorBoundary>
       <div class={`live-data ${styles.columns}`}>
         <main aria-label="Cameras">
           {cameras.length === 0 && <NoCameras ready={state.box.ready} />}
           <div class={styles.tiles}>
             {cameras.map((camera) => (
-              <Guard key={camera.id} what={`Camera ${camera.id}`}>
+              <ErrorBoundary key={camera.id} what={`Camera ${camera.id}`}>
                 <CameraTile
                   camera={camera}
                   window_s={state.box.window_s}
-                  gallery={gallery}
+                  dispatcher={dispatcher}
                   enlarged={camera.id === enlarged}
-                  onToggle={() => enlarge(camera.id === enlarged ? null : camera.id)}
+                  onToggle={() => setEnlarged(camera.id === enlarged ? null : camera.id)}
                 />
-              </Guard>
+              </ErrorBoundary>
             ))}
           </div>
         </main>
         <Events events={state.box.events} />
       </div>
-      <Guard what="Execution by application">
+      <ErrorBoundary what="Execution by application">
         <Applications applications={state.box.applications} />
-      </Guard>
+      </ErrorBoundary>
     </>
   )
 }
-
-const BY_NAME = new Intl.Collator('en', { numeric: true })

@@ -1,6 +1,7 @@
 // How long applications' requests take against what the profiles say, as bands on one scale. Pure.
 
 import type { ApplicationTimes, Percentiles } from '../api/types'
+import { BY_NAME } from '../ui/names'
 
 /** From the median to the 99th percentile, as percentages of the scale. */
 export interface Band {
@@ -18,8 +19,6 @@ export function mostUsed(applications: readonly ApplicationTimes[], amount: numb
     .filter((times) => kept.has(times))
     .sort((a, b) => BY_NAME.compare(a.app, b.app) || BY_NAME.compare(a.variant, b.variant) || BY_NAME.compare(a.executor, b.executor))
 }
-
-const BY_NAME = new Intl.Collator('en', { numeric: true })
 
 /** What is shown beside the profile: what was measured, or else what is expected. */
 export function shownMs({ measured_ms, expected_ms }: ApplicationTimes): Percentiles {

@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks'
 
 import { milliseconds } from '../ui/format'
 import { isSeen } from './paint'
-import type { Stage } from './timelineController'
+import type { TimelineController } from './timelineController'
 import { endOf, leastSlack, startOf, verdictOf, type TimelineStore } from './timelineStore'
 import type { Batch } from './timeline'
 import { timeOfDay } from './view'
@@ -18,25 +18,25 @@ const SHOWN_PAUSED = 100
 
 interface BatchTableProps {
   store: TimelineStore
-  stage: RefObject<Stage | null>
+  controller: RefObject<TimelineController | null>
   paused: boolean
   onSelect: (batch: Batch) => void
 }
 
-export function BatchTable({ store, stage, paused, onSelect }: BatchTableProps) {
+export function BatchTable({ store, controller, paused, onSelect }: BatchTableProps) {
   const [open, setOpen] = useState(false)
   return (
     <details class={styles.card} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Batches as a table</summary>
-      {open && <Rows batches={chosenRows(store, stage.current, paused)} offset_ms={store.unixOffset_ms} onSelect={onSelect} />}
+      {open && <Rows batches={chosenRows(store, controller.current, paused)} offset_ms={store.unixOffset_ms} onSelect={onSelect} />}
     </details>
   )
 }
 
 /** While paused those in view, else the newest; the newest first. */
-function chosenRows(store: TimelineStore, stage: Stage | null, paused: boolean): Batch[] {
+function chosenRows(store: TimelineStore, controller: TimelineController | null, paused: boolean): Batch[] {
   const all = store.inOrder()
-  const seen = paused && stage ? all.filter((batch) => isSeen(batch, stage.view)) : all
+  const seen = paused && controller ? all.filter((batch) => isSeen(batch, controller.view)) : all
   return seen.slice(paused ? -SHOWN_PAUSED : -SHOWN_LIVE).reverse()
 }
 

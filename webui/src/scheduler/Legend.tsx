@@ -5,9 +5,8 @@ import styles from './Legend.module.css'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { variantColour } from './colours'
-import { isDark } from './paint'
 import type { TimelineStore } from './timelineStore'
-import { THEME_CHANGED } from '../ui/theme'
+import { isDark, onColoursChanged } from '../ui/palette'
 import type { Box } from '../api/types'
 
 /** `box` changes twice a second and brings this up to date. */
@@ -33,14 +32,7 @@ export function Legend({ store }: { store: TimelineStore; box: Box }) {
 function useDark(element: Element | null): boolean {
   const [, draw] = useState(0)
   useEffect(() => {
-    const changed = () => draw((times) => times + 1)
-    const scheme = window.matchMedia('(prefers-color-scheme: dark)')
-    scheme.addEventListener('change', changed)
-    window.addEventListener(THEME_CHANGED, changed)
-    return () => {
-      scheme.removeEventListener('change', changed)
-      window.removeEventListener(THEME_CHANGED, changed)
-    }
+    return onColoursChanged(() => draw((times) => times + 1))
   }, [])
   return element !== null && isDark(element)
 }

@@ -7,6 +7,7 @@ import { priceText } from '../figures/limits'
 import { usePolled } from '../api/polling'
 import { hashOf } from '../app/route'
 import type { Box, Camera } from '../api/types'
+import { BY_NAME } from '../ui/names'
 
 interface PlanTableProps {
   cameras: readonly Camera[]
@@ -43,7 +44,7 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
           <tbody>
             {planned.map(({ id, advice }) => (
               <tr key={id}>
-                <th scope="row"><a href={hashOf({ place: 'camera', camera: id })}>{id}</a></th>
+                <th scope="row"><a href={hashOf({ page: 'camera', camera: id })}>{id}</a></th>
                 <td>{advice?.variant}</td>
                 <td class="figure">{advice?.width_px} × {advice?.height_px}</td>
                 <td class="figure">{rate(advice?.rate_hz)}{'\u202f'}Hz</td>
@@ -68,5 +69,3 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
     </section>
   )
 }
-
-const BY_NAME = new Intl.Collator('en', { numeric: true })

@@ -4,7 +4,7 @@ import styles from './Scheduler.module.css'
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 
-import { Guard } from '../ui/ErrorBoundary'
+import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { Changes } from './Changes'
 import { Costs } from './Costs'
 import { PlanTable } from './PlanTable'
@@ -21,7 +21,7 @@ export interface SchedulerProps {
 
 export function Scheduler({ state, feed }: SchedulerProps) {
   const store = useMemo(() => new TimelineStore(), [])
-  const [asked, ask] = useState<number | null>(null)
+  const [request, setRequest] = useState<number | null>(null)
   const listeners = useMemo(() => new Set<() => void>(), [])
   useEffect(
     () =>
@@ -33,25 +33,25 @@ export function Scheduler({ state, feed }: SchedulerProps) {
   )
   return (
     <main class={`live-data ${styles.page}`} aria-label="Scheduler">
-      <Guard what="The timeline">
-        <TimelineCard store={store} listeners={listeners} box={state.box} onRequest={ask} />
-      </Guard>
+      <ErrorBoundary what="The timeline">
+        <TimelineCard store={store} listeners={listeners} box={state.box} onRequest={setRequest} />
+      </ErrorBoundary>
       <div class={styles.cards}>
         <div class={styles.column}>
-          <Guard what="The plan">
+          <ErrorBoundary what="The plan">
             <PlanTable cameras={state.cameras} planner={state.box.planner} />
-          </Guard>
-          <Guard what="Changes of plan">
+          </ErrorBoundary>
+          <ErrorBoundary what="Changes of plan">
             <Changes changes={store.changes} offset_ms={store.unixOffset_ms} />
-          </Guard>
+          </ErrorBoundary>
         </div>
         <div class={styles.column}>
-          <Guard what="Decision times">
+          <ErrorBoundary what="Decision times">
             <Costs box={state.box} decision={store.decision_us} />
-          </Guard>
-          <Guard what="The flight recorder">
-            <Recorder ready={state.box.ready} request={asked} />
-          </Guard>
+          </ErrorBoundary>
+          <ErrorBoundary what="The flight recorder">
+            <Recorder ready={state.box.ready} request={request} />
+          </ErrorBoundary>
         </div>
       </div>
     </main>

@@ -7,7 +7,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { heightOf } from './paint'
 import { neighbour } from './layout'
-import { Stage, type Pointed } from './timelineController'
+import { TimelineController, type Pointed, type TimelineListener } from './timelineController'
 import { endOf, startOf, type TimelineStore } from './timelineStore'
 import type { Batch } from './timeline'
 import { spanText, ZOOM_STEP } from './view'
@@ -35,15 +35,15 @@ const KEYS =
   'the oldest and the newest, and the arrow keys with Shift go from batch to batch. Escape lets a batch go.'
 
 export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardProps) {
-  const [frozen, freeze] = useState<TimelineStore | null>(null)
-  const [pointed, point] = useState<Pointed | null>(null)
-  const [chosen, choose] = useState<Pointed | null>(null)
+  const [frozen, setFrozen] = useState<TimelineStore | null>(null)
+  const [hovered, setHovered] = useState<Pointed | null>(null)
+  const [chosen, setChosen] = useState<Pointed | null>(null)
   const [span_ms, setSpan] = useState(SPAN_MS)
   const canvas = useRef<HTMLCanvasElement>(null)
-  const stage = useStage(canvas, store, listeners, {
-    onPoint: point,
+  const controller = useTimelineController(canvas, store, listeners, {
+    onPoint: setHovered,
     onChoose: (what) => {
-      choose(what)
+      setChosen(what)
       if (what) pause()
     },
     onPause: () => pause(),
@@ -53,56 +53,56 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
   const shown = frozen ?? store
 
   function pause(): void {
-    if (stage.current?.paused) return
+    if (controller.current?.paused) return
     const copy = store.frozen()
-    stage.current?.pause(copy)
-    freeze(copy)
+    controller.current?.pause(copy)
+    setFrozen(copy)
   }
 
   function resume(): void {
-    stage.current?.resume(store)
-    freeze(null)
-    choose(null)
+    controller.current?.resume(store)
+    setFrozen(null)
+    setChosen(null)
   }
 
   function select(batch: Batch | null): void {
     pause()
-    choose(batch && { batch })
-    if (batch) stage.current?.reveal(startOf(batch), endOf(batch) ?? startOf(batch))
+    setChosen(batch && { batch })
+    if (batch) controller.current?.reveal(startOf(batch), endOf(batch) ?? startOf(batch))
   }
 
   function step(by: 1 | -1): void {
     pause()
-    const batches = (stage.current?.paused ? shown : store).inOrder()
-    const from = chosen && 'batch' in chosen ? chosen.batch.batch : latestSeen(batches, stage.current)
+    const batches = (controller.current?.paused ? shown : store).inOrder()
+    const from = chosen && 'batch' in chosen ? chosen.batch.batch : latestSeen(batches, controller.current)
     select(neighbour(batches, from, by))
   }
 
   const press = onKeys({
     ' ': () => (frozen ? resume() : pause()),
-    '+': () => stage.current?.zoom(ZOOM_STEP),
-    '=': () => stage.current?.zoom(ZOOM_STEP),
-    '-': () => stage.current?.zoom(1 / ZOOM_STEP),
-    ArrowLeft: () => frozen && stage.current?.pan(-PAN_SHARE),
-    ArrowRight: () => frozen && stage.current?.pan(PAN_SHARE),
+    '+': () => controller.current?.zoom(ZOOM_STEP),
+    '=': () => controller.current?.zoom(ZOOM_STEP),
+    '-': () => controller.current?.zoom(1 / ZOOM_STEP),
+    ArrowLeft: () => frozen && controller.current?.pan(-PAN_SHARE),
+    ArrowRight: () => frozen && controller.current?.pan(PAN_SHARE),
     'Shift+ArrowLeft': () => step(-1),
     'Shift+ArrowRight': () => step(1),
-    Home: () => frozen && stage.current?.toEdge('oldest'),
-    End: () => frozen && stage.current?.toEdge('newest'),
-    Escape: () => choose(null),
+    Home: () => frozen && controller.current?.toEdge('oldest'),
+    End: () => frozen && controller.current?.toEdge('newest'),
+    Escape: () => setChosen(null),
   })
   useEffect(() => {
-    const at = stage.current
+    const at = controller.current
     if (!at) return
     at.show(executors)
     const number = chosen && 'batch' in chosen ? chosen.batch.batch : null
-    const under = pointed && 'batch' in pointed ? pointed.batch.batch : null
+    const under = hovered && 'batch' in hovered ? hovered.batch.batch : null
     if (at.chosen === number && at.pointed === under) return
     at.chosen = number
     at.pointed = under
     at.redraw()
   })
-  const looked = chosen ?? pointed
+  const looked = chosen ?? hovered
   const request = chosen && 'batch' in chosen ? (chosen.batch.requests[0]?.request ?? null) : null
   useEffect(() => onRequest(request), [request, onRequest])
 
@@ -120,11 +120,11 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
           >
             {frozen ? <PlayIcon /> : <PauseIcon />} {frozen ? 'Resume' : 'Pause'}
           </button>
-          <button type="button" aria-label="Show more time" onClick={() => stage.current?.zoom(1 / ZOOM_STEP)}>
+          <button type="button" aria-label="Show more time" onClick={() => controller.current?.zoom(1 / ZOOM_STEP)}>
             −
           </button>
           <output aria-label="Time shown" data-testid="span">{spanText(span_ms)}</output>
-          <button type="button" aria-label="Show less time" onClick={() => stage.current?.zoom(ZOOM_STEP)}>
+          <button type="button" aria-label="Show less time" onClick={() => controller.current?.zoom(ZOOM_STEP)}>
             +
           </button>
         </div>
@@ -144,40 +144,33 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
       <div class={styles.details} tabIndex={0} role="status" aria-live={frozen ? 'polite' : 'off'} data-testid="details">
         <BatchDetails looked={looked} store={shown} paused={frozen !== null} />
       </div>
-      <BatchTable store={shown} stage={stage} paused={frozen !== null} onSelect={select} />
+      <BatchTable store={shown} controller={controller} paused={frozen !== null} onSelect={select} />
     </section>
   )
 }
 
 /** The newest batch that is over within the view: where going from batch to batch begins. */
-function latestSeen(batches: readonly Batch[], stage: Stage | null): number | null {
-  const end_ms = stage?.view.end_ms ?? Infinity
+function latestSeen(batches: readonly Batch[], controller: TimelineController | null): number | null {
+  const end_ms = controller?.view.end_ms ?? Infinity
   return batches.findLast((batch) => (endOf(batch) ?? Infinity) <= end_ms)?.batch ?? null
 }
 
-interface StageWishes {
-  onPoint: (what: Pointed | null) => void
-  onChoose: (what: Pointed | null) => void
-  onPause: () => void
-  onSpan: (span_ms: number) => void
-}
-
-function useStage(
+function useTimelineController(
   canvas: RefObject<HTMLCanvasElement | null>,
   store: TimelineStore,
   listeners: Set<() => void>,
-  wishes: StageWishes,
-): RefObject<Stage | null> {
-  const stage = useRef<Stage>(null)
-  // The stage outlives the render whose wishes it was given.
-  const latest = useRef(wishes)
-  latest.current = wishes
+  listener: TimelineListener,
+): RefObject<TimelineController | null> {
+  const controller = useRef<TimelineController>(null)
+  // The controller outlives the render that it was made in.
+  const latest = useRef(listener)
+  latest.current = listener
   // biome-ignore lint/correctness/useExhaustiveDependencies: the canvas stays as long as the card
   useEffect(() => {
     const element = canvas.current
     if (!element) return
     const span_ms = element.clientWidth < NARROW_PX ? NARROW_SPAN_MS : SPAN_MS
-    const made = new Stage(
+    const made = new TimelineController(
       element,
       store,
       {
@@ -188,17 +181,17 @@ function useStage(
       },
       span_ms,
     )
-    stage.current = made
+    controller.current = made
     latest.current?.onSpan(span_ms)
     const heard = () => made.heard()
     listeners.add(heard)
     return () => {
       listeners.delete(heard)
       made.close()
-      stage.current = null
+      controller.current = null
     }
   }, [store, listeners])
-  return stage
+  return controller
 }
 
 /** Handle keys by their names, "Shift+" before those of the arrows; what is none of them, or a browser's own, goes on. */

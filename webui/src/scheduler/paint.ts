@@ -1,5 +1,6 @@
 // Draws the timeline: executors' lanes, drops, queues, and the times along them.
 
+import { isDark, resolvedColour } from '../ui/palette'
 import { variantColour } from './colours'
 import { boxesOf, boxOf, marksOf, queueLines, type BatchBox, type DropMark } from './layout'
 import { endOf, startOf, verdictOf, type TimelineStore } from './timelineStore'
@@ -298,15 +299,9 @@ function paintQueues(
   }
 }
 
-/** The style sheet's colours of this moment: a canvas cannot name them. */
+/** The style sheet's colours of this moment. */
 export function paletteOf(element: HTMLElement): Palette {
-  const style = getComputedStyle(element)
-  const colour = (name: string) => {
-    element.style.color = `var(${name})`
-    const value = style.color
-    element.style.color = ''
-    return value
-  }
+  const colour = (name: string) => resolvedColour(element, `var(${name})`)
   return {
     dark: isDark(element),
     ink: colour('--ink'),
@@ -317,11 +312,6 @@ export function paletteOf(element: HTMLElement): Palette {
     accent: colour('--accent'),
     failing: colour('--failing'),
   }
-}
-
-export function isDark(element: Element): boolean {
-  const scheme = getComputedStyle(element).colorScheme
-  return scheme === 'dark' || (scheme !== 'light' && window.matchMedia('(prefers-color-scheme: dark)').matches)
 }
 
 /** Whether a batch can be seen in a view at all. */

@@ -1,13 +1,13 @@
-// The timeline on its canvas: scrolls while it is live, and takes the pointer's and the wheel's wishes.
+// The timeline on its canvas: scrolls while it is live, and follows the pointer and the wheel.
 
-import { THEME_CHANGED } from '../ui/theme'
+import { onColoursChanged } from '../ui/palette'
 import { boxAt } from './layout'
 import { heightOf, paint, paletteOf, type Drawn, type Palette } from './paint'
 import { WINDOW_MS, type TimelineStore } from './timelineStore'
 import type { Batch, DroppedRequest } from './timeline'
 import { advanced, LAG_MS, panned, showing, within, zoomed, type Range, type View } from './view'
 
-export interface StageListener {
+export interface TimelineListener {
   /** The pointer came to something, or left it. */
   onPoint(what: Pointed | null): void
   /** Something was tapped; null: nothing was there. */
@@ -26,7 +26,7 @@ const MOUSE_REACH_PX = 3
 const FINGER_REACH_PX = 14
 const CALM_MS = 1_000
 
-export class Stage {
+export class TimelineController {
   view: View
   paused = false
   pointed: number | null = null
@@ -44,14 +44,14 @@ export class Stage {
   private readonly pointers = new Map<number, { x_px: number; y_px: number }>()
   private dragged = false
   private readonly calm = window.matchMedia('(prefers-reduced-motion: reduce)')
-  private readonly scheme = window.matchMedia('(prefers-color-scheme: dark)')
+  private readonly forgetColours: () => void
   private readonly resizes: ResizeObserver
   private readonly sights: IntersectionObserver
 
   constructor(
     private readonly canvas: HTMLCanvasElement,
     private store: TimelineStore,
-    private readonly listener: StageListener,
+    private readonly listener: TimelineListener,
     span_ms: number,
   ) {
     this.view = { end_ms: 0, span_ms }
@@ -63,8 +63,7 @@ export class Stage {
       this.wake()
     })
     this.sights.observe(canvas)
-    this.scheme.addEventListener('change', this.recolour)
-    window.addEventListener(THEME_CHANGED, this.recolour)
+    this.forgetColours = onColoursChanged(this.recolour)
     canvas.addEventListener('pointerdown', this.down)
     canvas.addEventListener('pointermove', this.move)
     canvas.addEventListener('pointerup', this.up)
@@ -78,8 +77,7 @@ export class Stage {
     if (this.frame !== undefined) cancelAnimationFrame(this.frame)
     this.resizes.disconnect()
     this.sights.disconnect()
-    this.scheme.removeEventListener('change', this.recolour)
-    window.removeEventListener(THEME_CHANGED, this.recolour)
+    this.forgetColours()
   }
 
   /** Show these executors' lanes, in this order. */

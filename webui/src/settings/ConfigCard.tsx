@@ -10,8 +10,8 @@ import { plural } from '../ui/format'
 import { type ConfigKey, grouped, isSet, matching, type Origin, SET, written } from './configuration'
 
 export function ConfigCard({ keys }: { keys: readonly ConfigKey[] }) {
-  const [search, find] = useState('')
-  const [onlySet, only] = useState(false)
+  const [search, setSearch] = useState('')
+  const [onlySet, setOnlySet] = useState(false)
   const found = matching(onlySet ? keys.filter(isSet) : keys, search)
   return (
     <section class={`${styles.config} card`} aria-labelledby="config-title" data-testid="config">
@@ -19,10 +19,10 @@ export function ConfigCard({ keys }: { keys: readonly ConfigKey[] }) {
         <h2 id="config-title">Configuration <span class="muted">in force since the start</span></h2>
         <label class={classes(page.search, styles.search)}>
           <span class="visually-hidden">Search the configuration</span>
-          <input type="search" placeholder="Search keys, values, meanings" value={search} autocomplete="off" spellcheck={false} onInput={(event) => find(event.currentTarget.value)} />
+          <input type="search" placeholder="Search keys, values, meanings" value={search} autocomplete="off" spellcheck={false} onInput={(event) => setSearch(event.currentTarget.value)} />
         </label>
         <label class={styles.only}>
-          <input type="checkbox" checked={onlySet} onChange={(event) => only(event.currentTarget.checked)} /> Only what was set
+          <input type="checkbox" checked={onlySet} onChange={(event) => setOnlySet(event.currentTarget.checked)} /> Only what was set
         </label>
         <p class={`muted ${styles.found}`} role="status" data-testid="found">{plural(found.length, 'key')} of {keys.length}</p>
       </header>

@@ -14,12 +14,12 @@ export function EventsOutCard({ destinations }: { destinations: readonly Destina
     <section class={`${styles.card} card`} aria-labelledby="events-out-title" data-testid="events-out">
       <h2 id="events-out-title">Events out <span class="muted">since the start</span></h2>
       {destinations.length === 0 && <p class="muted">They go nowhere: neither <code>[mqtt]</code> nor <code>[[webhooks]]</code> is configured.</p>}
-      <ul>{destinations.map((each) => <Place key={`${each.kind} ${each.name}`} to={each} />)}</ul>
+      <ul>{destinations.map((each) => <DestinationRow key={`${each.kind} ${each.name}`} to={each} />)}</ul>
     </section>
   )
 }
 
-function Place({ to }: { to: Destination }) {
+function DestinationRow({ to }: { to: Destination }) {
   const is = standing(to)
   const why = lostWhy(to)
   return (

@@ -5,6 +5,7 @@ import styles from './ExecutorsCard.module.css'
 import { count, milliseconds, percent } from '../ui/format'
 import { bytes } from './configuration'
 import type { Executor, Memory } from '../api/types'
+import { providerName } from '../ui/names'
 
 interface ExecutorsProps {
   executors: readonly Executor[]
@@ -22,7 +23,7 @@ export function ExecutorsCard({ executors, memory }: ExecutorsProps) {
           const limited = memory.find(({ executor }) => executor === id)
           return (
             <li key={id} data-executor={id}>
-              <p><strong>{id}</strong> <span class="muted">{device}, {provider.replace(/ExecutionProvider$/, '')}</span></p>
+              <p><strong>{id}</strong> <span class="muted">{device}, {providerName(provider)}</span></p>
               <p class="muted" data-testid="executor-details">
                 {families.length > 0 ? `Runs ${families.join(', ')}` : 'Runs nothing'}
                 {cores.length > 0 && `, pinned to ${cores.length > 1 ? 'cores' : 'core'} ${cores.join(', ')}`}

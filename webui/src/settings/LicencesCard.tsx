@@ -9,7 +9,7 @@ import { plural } from '../ui/format'
 import { type Package, packagesWith } from './configuration'
 
 export function LicencesCard({ packages }: { packages: readonly Package[] }) {
-  const [search, find] = useState('')
+  const [search, setSearch] = useState('')
   const found = packagesWith(packages, search)
   return (
     <section class={`${styles.licences} card`} aria-labelledby="licences-title" data-testid="licences">
@@ -17,7 +17,7 @@ export function LicencesCard({ packages }: { packages: readonly Package[] }) {
         <h2 id="licences-title">Licences</h2>
         <label class={`${page.search} ${styles.search}`}>
           <span class="visually-hidden">Search packages and licences</span>
-          <input type="search" placeholder="Search" value={search} autocomplete="off" spellcheck={false} onInput={(event) => find(event.currentTarget.value)} />
+          <input type="search" placeholder="Search" value={search} autocomplete="off" spellcheck={false} onInput={(event) => setSearch(event.currentTarget.value)} />
         </label>
       </header>
       <p class="muted" role="status">{plural(found.length, 'package')} of {packages.length} installed; edgebox itself is under Apache-2.0, models have their own.</p>

@@ -7,7 +7,7 @@ import { useEffect, useState } from 'preact/hooks'
 
 import { ApiError, type Operation, request } from '../api/api'
 import type { Answers } from '../api/api-types'
-import { Guard } from '../ui/ErrorBoundary'
+import { ErrorBoundary } from '../ui/ErrorBoundary'
 import { ConfigCard } from './ConfigCard'
 import { EventsOutCard } from './EventsOutCard'
 import { ExecutorsCard } from './ExecutorsCard'
@@ -29,13 +29,13 @@ export function Settings({ state }: { state: BoxState }) {
       {config && system && (
         <>
           <div class={styles.column}>
-            <Guard what="The storage"><StorageCard storage={system.storage} keys={config.keys} /></Guard>
-            <Guard what="The executors"><ExecutorsCard executors={state.box.executors} memory={state.box.memory} /></Guard>
-            <Guard what="The destinations of events"><EventsOutCard destinations={state.box.destinations} /></Guard>
-            <Guard what="The versions"><VersionsCard system={system} /></Guard>
-            <Guard what="The licences"><LicencesCard packages={system.packages} /></Guard>
+            <ErrorBoundary what="The storage"><StorageCard storage={system.storage} keys={config.keys} /></ErrorBoundary>
+            <ErrorBoundary what="The executors"><ExecutorsCard executors={state.box.executors} memory={state.box.memory} /></ErrorBoundary>
+            <ErrorBoundary what="The destinations of events"><EventsOutCard destinations={state.box.destinations} /></ErrorBoundary>
+            <ErrorBoundary what="The versions"><VersionsCard system={system} /></ErrorBoundary>
+            <ErrorBoundary what="The licences"><LicencesCard packages={system.packages} /></ErrorBoundary>
           </div>
-          <Guard what="The configuration"><ConfigCard keys={config.keys} /></Guard>
+          <ErrorBoundary what="The configuration"><ConfigCard keys={config.keys} /></ErrorBoundary>
         </>
       )}
     </main>

@@ -9,7 +9,7 @@ export function StorageCard({ storage, keys }: { storage: System['storage']; key
   const used = storage.database_bytes + storage.log_bytes
   const most_mb = numberOf(keys, 'storage.size_max_mb')
   const most = most_mb === null ? null : most_mb * 1e6
-  // By name: rows that change places are hard to read. SQLite's own books are left out.
+  // By name: rows that change places are hard to read. SQLite's own tables are left out.
   const tables = Object.entries(storage.rows).filter(([table]) => !table.startsWith('sqlite_')).sort(([a], [b]) => (a < b ? -1 : 1))
   return (
     <section class={`${styles.storage} card`} aria-labelledby="storage-title" data-testid="storage">

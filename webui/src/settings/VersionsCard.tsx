@@ -3,9 +3,10 @@
 import styles from './VersionsCard.module.css'
 
 import type { System } from './configuration'
+import { providerName } from '../ui/names'
 
 export function VersionsCard({ system }: { system: System }) {
-  const providers = system.providers.map((name) => name.replace(/ExecutionProvider$/, '')).join(', ')
+  const providers = system.providers.map((name) => providerName(name)).join(', ')
   const rows = [
     ['edgebox', system.edgebox], ['Python', system.python], ['ONNX Runtime', system.onnxruntime ?? 'not installed as a package'],
     ['built with', providers], ['machine', system.platform],

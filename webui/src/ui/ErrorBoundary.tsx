@@ -9,7 +9,7 @@ import { messageOf } from '../api/api'
 
 const TRY_AGAIN_MS = 2_000
 
-export function Guard({ what, children }: { what: string; children: ComponentChildren }) {
+export function ErrorBoundary({ what, children }: { what: string; children: ComponentChildren }) {
   const [error, reset] = useErrorBoundary()
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new `reset` at each drawing must not begin the wait anew
   useEffect(() => {

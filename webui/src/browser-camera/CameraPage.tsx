@@ -132,17 +132,20 @@ export interface Others {
   /** Names of cameras that are connected now. */
   names: readonly string[]
   apps: readonly string[]
+  /** Uplinks that cameras have named; those that the box found by itself have no name to give. */
+  sites: readonly string[]
 }
 
 /** What other cameras there are, asked once: for suggestions, which nobody misses if the box does not answer. */
 function useOthers(): Others {
-  const [others, setOthers] = useState<Others>({ names: [], apps: [] })
+  const [others, setOthers] = useState<Others>({ names: [], apps: [], sites: [] })
   useEffect(() => {
     request('GET /v1/state').then(
       ({ cameras }) =>
         setOthers({
           names: cameras.filter(({ connected }) => connected).map(({ id }) => id),
           apps: [...new Set(['default', ...cameras.map(({ app }) => app)])],
+          sites: [...new Set(cameras.flatMap(({ site }) => (site && !site.inferred ? site.name : [])))],
         }),
       () => {},
     )

@@ -20,7 +20,8 @@ interface ChoicesProps {
 export function Choices({ chosen, onChange, onStart, others }: ChoicesProps) {
   const devices = useDevices()
   const set = (change: Partial<Chosen>) => onChange({ ...chosen, ...change })
-  const named = isName(chosen.name) && isName(chosen.app)
+  const isSite = chosen.site === '' || isName(chosen.site)
+  const named = isName(chosen.name) && isName(chosen.app) && isSite
   const taken = others.names.includes(chosen.name)
   return (
     <form
@@ -71,9 +72,21 @@ export function Choices({ chosen, onChange, onStart, others }: ChoicesProps) {
           onInput={(event) => set({ app: event.currentTarget.value.trim() })}
         />
         <small id="app-hint" class={isName(chosen.app) ? 'muted' : styles.hint}>
-          {isName(chosen.app) ? 'What the answers are for; the box learns times for each' : NAME_RULE}
+          {isName(chosen.app) ? 'Cameras of one application share what the box learns of their batches' : NAME_RULE}
         </small>
         <datalist id="apps">{others.apps.map((app) => <option key={app} value={app} />)}</datalist>
+      </label>
+      <label class={styles.wide}>
+        <span>Site <span class="muted">optional</span></span>
+        <input
+          type="text" list="sites" value={chosen.site} maxLength={64} autocomplete="off" autocapitalize="none" spellcheck={false}
+          aria-invalid={!isSite} aria-describedby="site-hint"
+          onInput={(event) => set({ site: event.currentTarget.value.trim() })}
+        />
+        <small id="site-hint" class={isSite ? 'muted' : styles.hint}>
+          {isSite ? 'A name for the uplink, if it is shared with other cameras' : NAME_RULE}
+        </small>
+        <datalist id="sites">{others.sites.map((site) => <option key={site} value={site} />)}</datalist>
       </label>
     </form>
   )

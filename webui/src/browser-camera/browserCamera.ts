@@ -18,6 +18,7 @@ const WORTH_ANOTHER_TRY: ReadonlySet<string> = new Set(['camera_in_use', 'box_fu
 export interface Settings {
   name: string
   app: string
+  site?: string
   slo_ms: Deadlines
   rate_hz: number
 }

@@ -18,6 +18,8 @@ export interface Hello {
   width_px: number
   height_px: number
   app: string
+  /** A name for the uplink that it shares with other cameras. */
+  site?: string
   agent: string
 }
 

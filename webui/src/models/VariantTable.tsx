@@ -34,7 +34,7 @@ export function VariantTable({ list, family, executor, users, hovered, onHover }
               >
                 <th scope="row">
                   {variant.name} <small class={`${styles.tight} muted`}>{variant.width_px} × {variant.height_px}</small>
-                  {variant.dominated && <small class={styles.aside}>set aside: {variant.dominated}</small>}
+                  {variant.dominated && <small class={styles.aside}>not offered: {variant.dominated}</small>}
                 </th>
                 <td class={`figure ${styles.roomy}`}>{variant.width_px} × {variant.height_px}</td>
                 <td class="figure"><Accuracy variant={variant} /></td>

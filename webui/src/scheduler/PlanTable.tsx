@@ -60,9 +60,9 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
         </ul>
       )}
       {planner && planner.groups.length > 0 && (
-        <ul data-testid="apart">
+        <ul data-testid="partitions">
           {planner.groups.map(({ executors, variants }) => (
-            <li key={executors[0]}>{executors.join(', ')} {executors.length > 1 ? 'work' : 'works'} apart, at {variants.join(', ')}</li>
+            <li key={executors[0]}>{executors.join(', ')} {executors.length > 1 ? 'run' : 'runs'} only {variants.join(', ')}</li>
           ))}
         </ul>
       )}

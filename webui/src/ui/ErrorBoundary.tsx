@@ -10,7 +10,7 @@ import { messageOf } from '../api/api'
 const TRY_AGAIN_MS = 2_000
 
 export function ErrorBoundary({ what, children }: { what: string; children: ComponentChildren }) {
-  const [error, reset] = useErrorBoundary()
+  const [error, reset] = useErrorBoundary((thrown) => console.error(`${what} cannot be shown`, thrown))
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new `reset` at each drawing must not begin the wait anew
   useEffect(() => {
     if (!error) return

@@ -306,6 +306,7 @@ class Finish:
     """Send a request's result; it has ended with this outcome."""
 
     request: RequestId
+    batch: BatchId
     outcome: Outcome
 
 

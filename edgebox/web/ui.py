@@ -46,7 +46,7 @@ class Viewer:
     async def run(self, request: web.Request) -> web.WebSocketResponse:
         """Serve until the page goes."""
         await self._socket.prepare(request)
-        self._box.viewers += 1
+        self._box.add_viewer()
         tasks = [
             asyncio.create_task(work())
             for work in (self._read, self._send_states, self._send_frames, self._send_timeline)
@@ -54,9 +54,7 @@ class Viewer:
         try:
             await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
         finally:
-            self._box.viewers -= 1
-            if not self._box.viewers:
-                self._box.shown.clear()
+            self._box.remove_viewer()
             for task in tasks:
                 task.cancel()
             for ended in await asyncio.gather(*tasks, return_exceptions=True):

@@ -72,7 +72,7 @@ PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6, sample
 
 
 def fresh(policy: str) -> Scheduler:
-    return Scheduler(PARAMETERS, make_policy(policy, random.Random(1)))
+    return Scheduler(PARAMETERS, make_policy(policy))
 
 
 def profiles(executor: ExecutorId, loaded: int) -> tuple[LatencyProfile, ...]:
@@ -544,7 +544,7 @@ def test_the_random_events_reach_every_ending(policy: str) -> None:
             seen.update(type(a) for a in actions if isinstance(a, SOMETIMES))
             seen.update("batch" for a in actions if isinstance(a, Infer) and len(a.requests) > 1)
     never: set[object] = {Outcome.DROPPED, DropReason.SENDER}
-    if not POLICIES[policy](rng).wants_samples:
+    if not POLICIES[policy]().wants_samples:
         never |= {Retain, Release, Sample}
     if policy == "clipper":  # it drops nothing
         never.add(DropReason.QUEUE)

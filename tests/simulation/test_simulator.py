@@ -44,7 +44,7 @@ def test_a_box_whose_policy_learns_samples_beside_its_cameras() -> None:
     cameras = [SimulatedCamera(camera(f"gate-{at}", 1000, 4), link) for at in range(4)]
     shares = []
     for share in (0.0, 0.05):
-        policy = make_policy("adaptive", random.Random(1))
+        policy = make_policy("adaptive")
         scheduler = Scheduler(SchedulerParameters(sample_share=share), policy)
         report, _ = simulated(cameras, 10, gain=0.9, scheduler=scheduler)
         orders = [action for step in report.journal for action in step.actions]

@@ -1,11 +1,11 @@
-"""Made-up history for tests and benchmarks: periods and minutes as a box counts them."""
+"""Synthetic history for benchmarks and tests: periods and minutes as a box counts them."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import PARTS
 from edgebox.domain.requests import CameraId, DropReason
 from edgebox.storage.periods import BOX, Extent, Period, Periods, latency_counts
 

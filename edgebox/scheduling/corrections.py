@@ -18,13 +18,22 @@ Why profiles are multiplied and not measured anew: docs/decisions/0010-residency
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import log2
 
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute, attribute_together
+from edgebox.scheduling.attribution import (
+    BINS_PER_OCTAVE,
+    TOLERANCE,
+    Attribution,
+    Ran,
+    Seen,
+    attribute,
+    attribute_together,
+)
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.calibration import Calibration, Spell
-from edgebox.scheduling.drift import FAST, SLOW, WINDOW, DriftDetector, Drifted
+from edgebox.scheduling.drift import FAST, MEANWHILE_MIN, SLOW, WINDOW, DriftDetector, Drifted
 from edgebox.scheduling.events import Infer, ReportDrift
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.learning import Learning, Reference
@@ -62,6 +71,8 @@ class _Watched:
     how long they are is not the executor's speed."""
     known_ns: int = 0
     """When the reference was made."""
+    agreed_since_ns: int | None = None
+    """Since when batches have agreed with one reference after the other."""
     seen: deque[tuple[Seen, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
     """The last batches, and when they ended."""
     unchecked: int = 0
@@ -70,8 +81,14 @@ class _Watched:
     confirmed_ns: int | None = None
     """When batches were last found to agree with the profile as it is corrected."""
 
-    def begin_anew(self) -> None:
-        """Hold batches against what is known from now on."""
+    def begin_anew(self, *, agreed: bool = False) -> None:
+        """Hold batches against what is known from now on.
+
+        Args:
+            agreed: whether the last batches have agreed with what was known before.
+        """
+        if not agreed:
+            self.agreed_since_ns = None
         self.watch.clear()
         self.seen.clear()
         self.reference = self.own = self.suspected = None
@@ -149,9 +166,11 @@ class Corrections:
             or max(indices) >= len(reference.samples)
             or reference.replaced != self._learning.replaced(variant)
         ):
-            watched.begin_anew()
+            watched.begin_anew(agreed=reference is None)
             reference = watched.reference = watched.own = self._learning.reference(variant)
             watched.known_ns = now_ns
+            if watched.agreed_since_ns is None:
+                watched.agreed_since_ns = now_ns
         seen = reference.seen(indices, times.sizes.index(size), took_ns)
         # No executor is slow because of requests that are known to be long.
         expected_ns = round(self._expected_ns(times, infer, seen, indices))
@@ -208,12 +227,12 @@ class Corrections:
         watched.unchecked = 0
         seen = [each for each, _ in watched.seen]
         of = times.profile_fixed_ns, times.profile_slope_ns
-        found = attribute(Ran(seen, *of))
+        found = self._attributed(watched, Ran(seen, *of))
         if found.factor == 1:
             watched.suspected, watched.confirmed_ns = None, now_ns
             # What has only just begun to change must not be believed before it is understood.
             if not found.shifted and not attribute(Ran(seen[-NEWEST:], *of)).shifted:
-                watched.begin_anew()
+                watched.begin_anew(agreed=True)
             elif drifted is not None:
                 watched.watch.clear()
             return []
@@ -226,7 +245,81 @@ class Corrections:
                 watched.suspected = drifted or watched.suspected
                 watched.unchecked = WINDOW
                 return []
+        if self._contradicted(executor, variant, found, drifted):
+            self._believe_learned(executor, variant, now_ns)
+            return []
         return [self._drifted(executor, variant, found, drifted)]
+
+    @staticmethod
+    def _attributed(watched: _Watched, ran: Ran) -> Attribution:
+        """Say what explains a variant's last batches.
+
+        Applications of which something was known before tell the speed. How long another one is
+        was not known then: it tells only where no other runs.
+        """
+        found = attribute(ran)
+        assert watched.reference is not None
+        believed = watched.reference.believed
+        telling = [seen for seen in ran.batches if believed[seen.app]]
+        if len(telling) < MEANWHILE_MIN or any(believed[app] for app in found.agreeing):
+            return found
+        return attribute(replace(ran, batches=telling))
+
+    def _contradicted(
+        self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
+    ) -> bool:
+        """Say whether applications have changed and not the executor: others do not agree.
+
+        An executor is slow with all of them. Where those that agree on a factor were known before,
+        others tell of which as much was known, and which had agreed with it until then. Where
+        nothing was known of any that agrees, how long they are looks like a factor, and any other
+        application tells.
+        """
+        every, names = self._watched[executor], self._learning.names(variant, found.agreeing)
+        surely = self._is_known(every[variant], found.agreeing)
+        batches: dict[str, list[tuple[VariantName, Seen]]] = {}
+        for name, watched in every.items():
+            for seen, ended_ns in watched.seen:
+                app = self._learning.name(name, seen.app)
+                tells = not surely or _tells(watched, seen.app, drifted)
+                here = name == variant and surely  # `attribute` has weighed these
+                if ended_ns >= drifted.seen_ns and app not in names and tells and not here:
+                    batches.setdefault(app, []).append((name, seen))
+        return any(
+            len(of) >= MEANWHILE_MIN and not _alike(self._factor(executor, of), found.factor)
+            for of in batches.values()
+        )
+
+    def _factor(self, executor: ExecutorId, batches: Iterable[tuple[VariantName, Seen]]) -> float:
+        """Return the factor that explains an application's batches on some variants best."""
+        by_variant: dict[VariantName, list[Seen]] = {}
+        for variant, seen in batches:
+            by_variant.setdefault(variant, []).append(seen)
+        ran = []
+        for variant, of in by_variant.items():
+            times = self._learning.times(executor, variant)
+            if times is not None:
+                ran.append(Ran(of, times.profile_fixed_ns, times.profile_slope_ns))
+        return attribute_together(ran)[0].factor if ran else 1.0
+
+    def _believe_learned(self, executor: ExecutorId, variant: VariantName, now_ns: int) -> None:
+        """Hold batches against what was learned: the profile holds, and requests have changed.
+
+        So it is with the other variants of which all that ran was unknown before.
+        """
+        every = self._watched[executor]
+        alone = not self._is_known(every[variant], {seen.app for seen, _ in every[variant].seen})
+        for name, watched in every.items():
+            unknown = not self._is_known(watched, {seen.app for seen, _ in watched.seen})
+            if name == variant or (alone and unknown and watched.seen):
+                watched.confirmed_ns = now_ns
+                watched.begin_anew()
+
+    @staticmethod
+    def _is_known(watched: _Watched, apps: Iterable[int]) -> bool:
+        """Say whether something was known of any of some applications when they were watched."""
+        reference = watched.reference
+        return reference is not None and any(reference.believed[app] for app in apps)
 
     def _drifted(
         self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
@@ -235,7 +328,10 @@ class Corrections:
         near = 1 / RATIO_TOLERANCE < drifted.ratio / found.factor < RATIO_TOLERANCE
         ratio = drifted.ratio if near else found.factor
         every = self._watched[executor]
-        own = {name: _ratio(of.watch, drifted) for name, of in every.items() if name != variant}
+        untold = self._untold(executor, variant, found, drifted)
+        own = {
+            name: None if untold[name] else _ratio(every[name].watch, drifted) for name in untold
+        }
         contradicted = 1.0 in own.values()
         before = self.factors[executor]
         after = {}
@@ -245,22 +341,45 @@ class Corrections:
                 times = 1.0 if contradicted else ratio
             after[name] = _bounded(before.get(name, 1.0) * times)
         others = {name for name, factor in after.items() if factor != before.get(name, 1.0)}
-        self._undo(executor, variant, others - {variant}, found, drifted.since_ns)
+        self._undo(executor, variant, others - {variant}, found, untold, drifted.since_ns)
         changed = {seen.app for seen, _ in every[variant].seen} - found.agreeing
         longer = after[variant] / before.get(variant, 1.0)
         for app in changed:  # what was learned of it since is relative to the profile of before
             since_ns = self._of_unknown_speed_ns(executor, variant, app, drifted.since_ns)
             self._learning.rescale(executor, variant, app, since_ns, 1 / longer)
+        for name, of_other in untold.items():
+            longer = after[name] / before.get(name, 1.0)
+            for app in of_other:
+                self._learning.rescale(executor, name, app, 0, 1 / longer)
         self._correct(executor, after)
         apps = self._learning.names(variant, found.agreeing)
         return ReportDrift(executor, variant, ratio, after[variant], drifted.since_ns, apps)
 
-    def _undo(
+    def _untold(
+        self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
+    ) -> dict[VariantName, frozenset[int]]:
+        """Return the applications of each other variant whose batches do not tell its speed.
+
+        They do not run on the one that has drifted, and how long they are was not known before.
+        """
+        names = self._learning.names(variant, found.agreeing)
+        return {
+            name: frozenset(
+                app
+                for app in {seen.app for seen, _ in of.seen}
+                if self._learning.name(name, app) not in names and not _tells(of, app, drifted)
+            )
+            for name, of in self._watched[executor].items()
+            if name != variant
+        }
+
+    def _undo(  # noqa: PLR0917
         self,
         executor: ExecutorId,
         variant: VariantName,
         others: Iterable[VariantName],
         found: Attribution,
+        untold: Mapping[VariantName, frozenset[int]],
         since_ns: int,
     ) -> None:
         """Forget what looked like long requests on an executor while it was slow.
@@ -279,7 +398,7 @@ class Corrections:
             of = every[other]
             # One that is newer may have been slow already.
             before = of.reference if of.known_ns <= since_ns else None
-            apps = learning.apps(other, without=changed)
+            apps = learning.apps(other, without=(*changed, *learning.names(other, untold[other])))
             learning.undo(executor, other, apps, since_ns, before)
 
     def _of_unknown_speed_ns(
@@ -394,6 +513,21 @@ def _ratio(watch: DriftDetector, of_another: Drifted) -> float | None:
     if own is None or own > SLOW or own < FAST:
         return own
     return 1.0
+
+
+def _tells(watched: _Watched, app: int, drifted: Drifted) -> bool:
+    """Say whether an application was known on a variant, and ran as known, before a drift began."""
+    reference, agreed_since_ns = watched.reference, watched.agreed_since_ns
+    return (
+        reference is not None
+        and reference.believed[app]
+        and agreed_since_ns is not None
+        and agreed_since_ns <= drifted.since_ns
+    )
+
+
+def _alike(one: float, other: float) -> bool:
+    return abs(log2(one / other)) * BINS_PER_OCTAVE < TOLERANCE + 0.5
 
 
 def _bounded(factor: float) -> float:

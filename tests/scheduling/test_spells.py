@@ -148,17 +148,12 @@ def test_requests_of_a_known_kind_that_come_more_often_for_moments_are_kept() ->
     assert distribution.samples == 400 + 40 + 128
 
 
-def test_what_was_learned_of_new_applications_is_in_proportion_to_a_drift_found_among_them() -> (
-    None
-):
+def test_new_applications_of_different_length_are_learned_and_are_no_drift() -> None:
     bench = Bench()
     for _ in range(200):
         bench.run(256, "short", 0.2, batches=5)
         bench.run(256, "long", 5, batches=2)
-        if bench.times.corrections.factors[CPU]:
-            break
-    assert bench.times.corrections.factors[CPU][name(256)] == pytest.approx(0.2, rel=0.2)
+        assert bench.times.corrections.factors[CPU] == {}
     assert bench.learned_ms(256, "long") == usual(256, 5)
-    bench.run(256, "short", 0.2, batches=20)
     assert bench.learned_ms(256, "short") == usual(256, 0.2)
     assert bench.slowdown == 1

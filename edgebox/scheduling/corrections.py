@@ -10,33 +10,26 @@ have changed is undone. So are multiplied the executor's other variants: a hot c
 them, and one that is left as it was would look like a bargain to the planner; but a variant that
 has run enough meanwhile gets its own ratio, and where one contradicts, those that have not run stay
 as they are. Of each that is multiplied is undone what was learnt since, or it would count twice.
+What applications of other variants contradict is no speed either (`drift_evidence`).
 Near 1 a factor becomes 1: the profile as it was measured holds again.
 
 Why profiles are multiplied and not measured anew: docs/decisions/0010-residency-and-drift.md.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import log2
+from dataclasses import replace
 
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.scheduling.attribution import (
-    BINS_PER_OCTAVE,
-    TOLERANCE,
-    Attribution,
-    Ran,
-    Seen,
-    attribute,
-    attribute_together,
-)
+from edgebox.scheduling import drift_evidence
+from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute_together
 from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.calibration import Calibration, Spell
-from edgebox.scheduling.drift import FAST, MEANWHILE_MIN, SLOW, WINDOW, DriftDetector, Drifted
+from edgebox.scheduling.drift import WINDOW, DriftDetector, Drifted
+from edgebox.scheduling.drift_evidence import Watched
 from edgebox.scheduling.events import Infer, ReportDrift
 from edgebox.scheduling.expected_latencies import Latencies
-from edgebox.scheduling.learning import Learning, Reference
+from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
@@ -59,42 +52,6 @@ RATIO_TOLERANCE = 1.1
 """The median ratio is finer than the bins of `attribution`; it counts where it is so near."""
 
 
-@dataclass(slots=True)
-class _Watched:
-    """A variant on an executor."""
-
-    watch: DriftDetector
-    reference: Reference | None = None
-    """What was learnt when its batches were last found to agree with it."""
-    own: Reference | None = None
-    """The same, but of applications of which nothing was known then what was known of them first:
-    how long they are is not the executor's speed."""
-    known_ns: int = 0
-    """When the reference was made."""
-    agreed_since_ns: int | None = None
-    """Since when batches have agreed with one reference after the other."""
-    seen: deque[tuple[Seen, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
-    """The last batches, and when they ended."""
-    unchecked: int = 0
-    suspected: Drifted | None = None
-    """What the last look found, before it has lasted."""
-    confirmed_ns: int | None = None
-    """When batches were last found to agree with the profile as it is corrected."""
-
-    def begin_anew(self, *, agreed: bool = False) -> None:
-        """Hold batches against what is known from now on.
-
-        Args:
-            agreed: whether the last batches have agreed with what was known before.
-        """
-        if not agreed:
-            self.agreed_since_ns = None
-        self.watch.clear()
-        self.seen.clear()
-        self.reference = self.own = self.suspected = None
-        self.unchecked = 0
-
-
 class Corrections:
     """What each executor's profiles are multiplied by, and the watches that decide it."""
 
@@ -111,7 +68,7 @@ class Corrections:
         self._learning = learning
         self._calibration = calibration
         self._measured: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
-        self._watched: dict[ExecutorId, dict[VariantName, _Watched]] = {}
+        self._watched: dict[ExecutorId, dict[VariantName, Watched]] = {}
         self._ratios: dict[ExecutorId, dict[str, float]] = {}
         """By application, the last batch's time by that of the reference."""
         self.factors: dict[ExecutorId, dict[VariantName, float]] = {}
@@ -126,7 +83,7 @@ class Corrections:
         before, factors = self._measured.get(executor), self.factors.get(executor, {})
         self._measured[executor] = {p.variant: p for p in profiles if p.quantiles_ns}
         self._watched[executor] = {
-            variant: _Watched(DriftDetector(self._after_ns)) for variant in self._measured[executor]
+            variant: Watched(DriftDetector(self._after_ns)) for variant in self._measured[executor]
         }
         self.factors[executor] = {}
         self._ratios[executor] = {}
@@ -227,11 +184,12 @@ class Corrections:
         watched.unchecked = 0
         seen = [each for each, _ in watched.seen]
         of = times.profile_fixed_ns, times.profile_slope_ns
-        found = self._attributed(watched, Ran(seen, *of))
+        found = drift_evidence.attributed(watched, Ran(seen, *of))
         if found.factor == 1:
+            newest = drift_evidence.attributed(watched, Ran(seen[-NEWEST:], *of))
             watched.suspected, watched.confirmed_ns = None, now_ns
             # What has only just begun to change must not be believed before it is understood.
-            if not found.shifted and not attribute(Ran(seen[-NEWEST:], *of)).shifted:
+            if not found.shifted and not newest.shifted:
                 watched.begin_anew(agreed=True)
             elif drifted is not None:
                 watched.watch.clear()
@@ -245,62 +203,15 @@ class Corrections:
                 watched.suspected = drifted or watched.suspected
                 watched.unchecked = WINDOW
                 return []
-        if self._contradicted(executor, variant, found, drifted):
+        every = self._watched[executor]
+        others = drift_evidence.factors_of_others(
+            self._learning, executor, every, variant, found, drifted
+        )
+        if not all(drift_evidence.alike(factor, found.factor) for factor in others.values()):
             self._believe_learned(executor, variant, now_ns)
             return []
-        return [self._drifted(executor, variant, found, drifted)]
-
-    @staticmethod
-    def _attributed(watched: _Watched, ran: Ran) -> Attribution:
-        """Say what explains a variant's last batches.
-
-        Applications of which something was known before tell the speed. How long another one is
-        was not known then: it tells only where no other runs.
-        """
-        found = attribute(ran)
-        assert watched.reference is not None
-        believed = watched.reference.believed
-        telling = [seen for seen in ran.batches if believed[seen.app]]
-        if len(telling) < MEANWHILE_MIN or any(believed[app] for app in found.agreeing):
-            return found
-        return attribute(replace(ran, batches=telling))
-
-    def _contradicted(
-        self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
-    ) -> bool:
-        """Say whether applications have changed and not the executor: others do not agree.
-
-        An executor is slow with all of them. Where those that agree on a factor were known before,
-        others tell of which as much was known, and which had agreed with it until then. Where
-        nothing was known of any that agrees, how long they are looks like a factor, and any other
-        application tells.
-        """
-        every, names = self._watched[executor], self._learning.names(variant, found.agreeing)
-        surely = self._is_known(every[variant], found.agreeing)
-        batches: dict[str, list[tuple[VariantName, Seen]]] = {}
-        for name, watched in every.items():
-            for seen, ended_ns in watched.seen:
-                app = self._learning.name(name, seen.app)
-                tells = not surely or _tells(watched, seen.app, drifted)
-                here = name == variant and surely  # `attribute` has weighed these
-                if ended_ns >= drifted.seen_ns and app not in names and tells and not here:
-                    batches.setdefault(app, []).append((name, seen))
-        return any(
-            len(of) >= MEANWHILE_MIN and not _alike(self._factor(executor, of), found.factor)
-            for of in batches.values()
-        )
-
-    def _factor(self, executor: ExecutorId, batches: Iterable[tuple[VariantName, Seen]]) -> float:
-        """Return the factor that explains an application's batches on some variants best."""
-        by_variant: dict[VariantName, list[Seen]] = {}
-        for variant, seen in batches:
-            by_variant.setdefault(variant, []).append(seen)
-        ran = []
-        for variant, of in by_variant.items():
-            times = self._learning.times(executor, variant)
-            if times is not None:
-                ran.append(Ran(of, times.profile_fixed_ns, times.profile_slope_ns))
-        return attribute_together(ran)[0].factor if ran else 1.0
+        report = self._drifted(executor, variant, found, drifted)
+        return [replace(report, apps=tuple(sorted({*report.apps, *others})))]
 
     def _believe_learned(self, executor: ExecutorId, variant: VariantName, now_ns: int) -> None:
         """Hold batches against what was learned: the profile holds, and requests have changed.
@@ -308,18 +219,12 @@ class Corrections:
         So it is with the other variants of which all that ran was unknown before.
         """
         every = self._watched[executor]
-        alone = not self._is_known(every[variant], {seen.app for seen, _ in every[variant].seen})
+        alone = not every[variant].believed(every[variant].apps)
         for name, watched in every.items():
-            unknown = not self._is_known(watched, {seen.app for seen, _ in watched.seen})
+            unknown = not watched.believed(watched.apps)
             if name == variant or (alone and unknown and watched.seen):
                 watched.confirmed_ns = now_ns
                 watched.begin_anew()
-
-    @staticmethod
-    def _is_known(watched: _Watched, apps: Iterable[int]) -> bool:
-        """Say whether something was known of any of some applications when they were watched."""
-        reference = watched.reference
-        return reference is not None and any(reference.believed[app] for app in apps)
 
     def _drifted(
         self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
@@ -328,10 +233,8 @@ class Corrections:
         near = 1 / RATIO_TOLERANCE < drifted.ratio / found.factor < RATIO_TOLERANCE
         ratio = drifted.ratio if near else found.factor
         every = self._watched[executor]
-        untold = self._untold(executor, variant, found, drifted)
-        own = {
-            name: None if untold[name] else _ratio(every[name].watch, drifted) for name in untold
-        }
+        untold = drift_evidence.untold(self._learning, every, variant, found, drifted)
+        own = {name: None if untold[name] else every[name].ratio(drifted) for name in untold}
         contradicted = 1.0 in own.values()
         before = self.factors[executor]
         after = {}
@@ -342,7 +245,7 @@ class Corrections:
             after[name] = _bounded(before.get(name, 1.0) * times)
         others = {name for name, factor in after.items() if factor != before.get(name, 1.0)}
         self._undo(executor, variant, others - {variant}, found, untold, drifted.since_ns)
-        changed = {seen.app for seen, _ in every[variant].seen} - found.agreeing
+        changed = every[variant].apps - found.agreeing
         longer = after[variant] / before.get(variant, 1.0)
         for app in changed:  # what was learned of it since is relative to the profile of before
             since_ns = self._of_unknown_speed_ns(executor, variant, app, drifted.since_ns)
@@ -354,24 +257,6 @@ class Corrections:
         self._correct(executor, after)
         apps = self._learning.names(variant, found.agreeing)
         return ReportDrift(executor, variant, ratio, after[variant], drifted.since_ns, apps)
-
-    def _untold(
-        self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
-    ) -> dict[VariantName, frozenset[int]]:
-        """Return the applications of each other variant whose batches do not tell its speed.
-
-        They do not run on the one that has drifted, and how long they are was not known before.
-        """
-        names = self._learning.names(variant, found.agreeing)
-        return {
-            name: frozenset(
-                app
-                for app in {seen.app for seen, _ in of.seen}
-                if self._learning.name(name, app) not in names and not _tells(of, app, drifted)
-            )
-            for name, of in self._watched[executor].items()
-            if name != variant
-        }
 
     def _undo(  # noqa: PLR0917
         self,
@@ -392,7 +277,7 @@ class Corrections:
         for app in sorted(found.agreeing):
             of_app_ns = self._of_unknown_speed_ns(executor, variant, app, since_ns)
             learning.undo(executor, variant, [app], of_app_ns, every[variant].reference)
-        seen = {seen.app for seen, _ in every[variant].seen}
+        seen = every[variant].apps
         changed = learning.names(variant, seen - found.agreeing)
         for other in sorted(others):
             of = every[other]
@@ -426,7 +311,7 @@ class Corrections:
                 continue
             seen = [each for each, _ in watched.seen]
             every = Ran(seen, times.profile_fixed_ns, times.profile_slope_ns)
-            if telling := _telling(watched, every, spell):
+            if telling := drift_evidence.telling(watched, every, spell):
                 ran[variant] = replace(every, batches=telling)
         if not ran:
             return
@@ -475,59 +360,6 @@ class Corrections:
         self._ratios[executor] = {}
         for watched in self._watched[executor].values():
             watched.begin_anew()
-
-
-def _telling(watched: _Watched, ran: Ran, spell: Spell) -> list[Seen]:
-    """Return a variant's batches of a spell that tell whether the executor was slow.
-
-    They were held against what was learnt before it. Of an application of which nothing was learnt
-    that is the profile, and it may always have been long: whether the profile holds for it, its
-    batches outside the spell tell.
-    """
-    reference, earlier = watched.reference, watched.known_ns <= spell.since_ns
-    assert reference is not None
-    within = [spell.since_ns <= ended_ns <= spell.until_ns for _, ended_ns in watched.seen]
-    inside, outside = (
-        [seen for seen, is_within in zip(ran.batches, within, strict=True) if is_within is side]
-        for side in (True, False)
-    )
-    profiled: frozenset[int] = frozenset()
-    if inside and outside and not all(reference.believed):
-        found = attribute(replace(ran, batches=outside))
-        profiled = frozenset() if found.shifted else found.agreeing
-
-    def tells(app: int) -> bool:
-        if reference.believed[app]:
-            return earlier
-        return app in profiled and (earlier or reference.samples[app] == 0)
-
-    return [seen for seen in inside if tells(seen.app)]
-
-
-def _ratio(watch: DriftDetector, of_another: Drifted) -> float | None:
-    """Return what a variant's profile is multiplied by when another one's has drifted.
-
-    None: too few of its batches have run since.
-    """
-    own = watch.since(of_another.seen_ns)
-    if own is None or own > SLOW or own < FAST:
-        return own
-    return 1.0
-
-
-def _tells(watched: _Watched, app: int, drifted: Drifted) -> bool:
-    """Say whether an application was known on a variant, and ran as known, before a drift began."""
-    reference, agreed_since_ns = watched.reference, watched.agreed_since_ns
-    return (
-        reference is not None
-        and reference.believed[app]
-        and agreed_since_ns is not None
-        and agreed_since_ns <= drifted.since_ns
-    )
-
-
-def _alike(one: float, other: float) -> bool:
-    return abs(log2(one / other)) * BINS_PER_OCTAVE < TOLERANCE + 0.5
 
 
 def _bounded(factor: float) -> float:

@@ -87,6 +87,7 @@ def test_a_slower_machine_is_told_whatever_the_length_of_its_applications(
     assert told
     for each in told:
         assert 1.4 < each.ratio < 1.6
+        assert each.apps == ("long", "short")
     for app, (work, variants) in scene.items():
         for px in variants:
             assert bench.factor(px) == pytest.approx(1.5, rel=0.07)

@@ -1,4 +1,4 @@
-"""Owns the command line of the camera daemon: `edgebox camera SOURCE`. Thin.
+"""The command line of the camera daemon: `edgebox camera SOURCE`. Thin.
 
 Imports neither the server nor onnxruntime: a camera starts quickly and stays small.
 """

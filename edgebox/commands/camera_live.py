@@ -1,4 +1,4 @@
-"""Owns what a person sees of a running camera: a live line, plain lines, the final table."""
+"""The terminal output of a running camera: a live line, plain lines, the final table."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Owns the section that says which executors a box has: where models run, and which.
+"""The section that says which executors a box has: where models run, and which.
 
 Limits: what depends on the machine (whether a core or a GPU is there) is found out at the start of
 the box, by `edgebox.app.executor_setup`.

@@ -1,4 +1,4 @@
-"""Owns the sections that say which events happen and where they go: MQTT and webhooks.
+"""The sections that say which events happen and where they go: MQTT and webhooks.
 
 Secrets are named here (a file, an environment variable), never held: a configuration may be shown.
 Of a webhook's URL, which can hold a token in its path, only scheme and host are.

@@ -1,4 +1,4 @@
-"""Owns executors: each runs one batch at a time on one device, on a thread of its own.
+"""Executors: each runs one batch at a time on one device, on a thread of its own.
 
 The thread spends its time inside numpy and ONNX Runtime, which release the GIL. A thread that
 hangs there cannot be ended from outside: ONNX Runtime is asked to stop, which it does between two
@@ -53,7 +53,7 @@ STOP_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What came of one batch. Instants are on the executor's clock."""
+    """The result of one batch. Instants are on the executor's clock."""
 
     detections: list[Detections]
     """One per picture that was submitted, in input px of the variant; padding is left out."""
@@ -113,12 +113,12 @@ class Executor(Protocol):
 
     @property
     def cores(self) -> tuple[int, ...]:
-        """What its threads are pinned to; empty: they run on any core."""
+        """Cores that its threads are pinned to; empty: any core."""
         ...
 
     @property
     def families(self) -> tuple[FamilyName, ...]:
-        """Those it holds; empty: any."""
+        """Families it holds; empty: any."""
         ...
 
     def submit(
@@ -164,7 +164,7 @@ class _Worker:
         cores: Collection[int] = (),
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start the thread; `on_end` is called in it when it ends, as what it used is free then."""
+        """Start the thread; `on_end` is called in it at its end, when its resources are unused."""
         self._run = run
         self._cores = cores
         self._on_end = on_end
@@ -282,9 +282,9 @@ class OnnxExecutor:
             device_index: which GPU.
             cpu_threads: threads a CPU session computes with; 0: one for each of `cores`, else all
                 cores but one.
-            cores: what its threads are pinned to; empty: they run on any core.
+            cores: cores that its threads are pinned to; empty: any core.
             memory_limit_bytes: above 0, nothing is in memory but what `load` brings there.
-            engine_folder: where TensorRT keeps what it built; None: nowhere.
+            engine_folder: folder for TensorRT's engines; None: they are not stored.
             score_floor: detections below it are not reported.
             clock_ns: the clock of results' instants.
 
@@ -296,7 +296,7 @@ class OnnxExecutor:
             raise ModelError("an executor needs at least one model family")
         self.cpu_threads = cpu_threads or len(cores) or default_cpu_threads()
         self.cores = cores
-        """What its threads are pinned to; empty: they run on any core."""
+        """Cores that its threads are pinned to; empty: any core."""
         self.memory_limit_bytes = memory_limit_bytes
         """Above 0, nothing is in memory but what `load` brings there."""
         self._clock_ns = clock_ns
@@ -378,7 +378,7 @@ class OnnxExecutor:
         self._store.drop(path)
 
     def is_loaded(self, variant: VariantName) -> bool:
-        """Say whether a variant is in memory, so that a batch of it can run."""
+        """Return whether a variant is in memory, so that a batch of it can run."""
         family = self._families.get(variant)
         return family is not None and self._store.has(family.files[variant].path)
 

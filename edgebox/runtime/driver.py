@@ -172,7 +172,7 @@ class Driver:
             self.loads.use(executor.id, loader)
 
     def serves(self, variant: VariantName) -> bool:
-        """Say whether requests may run on a variant."""
+        """Return whether requests may run on a variant."""
         return variant in self._variants
 
     @property

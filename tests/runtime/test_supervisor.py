@@ -145,7 +145,7 @@ async def test_a_thread_that_hangs_while_it_decodes_is_replaced_and_its_frame_en
         bench.driver.feed(None)
         assert isinstance(bench.ending(frame), Refusal)
         assert len(bench.told) == at
-    assert all("did not come back within 60 s" in text for text in bench.told)
+    assert all("did not return within 60 s" in text for text in bench.told)
     go_on.set()
     await bench.driver.stop(1)
 

@@ -7,7 +7,7 @@ import { App } from '../src/app/App'
 import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import type { Connection } from '../src/api/socket'
 import { TimelineFeed } from '../src/scheduler/timelineFeed'
-import type { ApplicationTimes, BoxState, Camera } from '../src/api/types'
+import type { AppLatency, BoxState, Camera } from '../src/api/types'
 import { documentedState } from './documented'
 
 const dispatcher = {} as FrameDispatcher
@@ -127,7 +127,7 @@ test('what an executor has to say is shown', () => {
 
 test('an application that is known from before the start is shown', () => {
   const state = documentedState()
-  const first = state.box.applications[0] as ApplicationTimes
+  const first = state.box.applications[0] as AppLatency
   const applications = [{ ...first, count: 0, measured_ms: null, expected_ms: { p50: 9.1, p99: 31 } }]
   expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('9.1 ms p99 31 ms remembered')
 })
@@ -139,7 +139,7 @@ test('without measured applications there is no section of them', () => {
 
 test('with several executors each application says which', () => {
   const state = documentedState()
-  const first = state.box.applications[0] as ApplicationTimes
+  const first = state.box.applications[0] as AppLatency
   const applications = [first, { ...first, executor: 'cuda:0/0' }]
   expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('street-256 on cuda:0/0')
 })

@@ -2,7 +2,7 @@
 
 import type { BoxState as BoxSection, CameraState, Detection, LatencyParts, ModelMemory, State } from './api-types'
 
-export type { Advice, ApplicationTimes, Counts, Destination, Detection, Executor, Group, Link } from './api-types'
+export type { Advice, AppLatency, Counts, Destination, Detection, Executor, Group, Link } from './api-types'
 
 /** A share of a whole, by name: `{"queue": 3}`. */
 export type ByReason = Readonly<Record<string, number>>

@@ -7,7 +7,30 @@ from collections.abc import AsyncIterator
 from playwright.async_api import Browser, async_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+_UNWANTED_FEATURES = (
+    # Pages of the browser's own address bar, drawn anew for each window, which nobody sees here:
+    # more than half of what it costs to open a page.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    # What Playwright switches off by itself: of two lists, Chromium goes by the last.
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+)
+"""Features of Chromium that are switched off."""
 _ARGUMENTS = (
+    f"--disable-features={','.join(_UNWANTED_FEATURES)}",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",

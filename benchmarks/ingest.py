@@ -22,7 +22,6 @@ import functools
 import json
 import os
 import platform
-import random
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -152,7 +151,7 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     box.offer(families, families[0].name)
     journal = Journal()
     driver = Driver(
-        Scheduler(config.scheduler_parameters(), make_policy(policy, random.Random(0))),
+        Scheduler(config.scheduler_parameters(), make_policy(policy)),
         executors=[executor],
         variants=variants,
         canvases=CanvasPool({family.name: family.input for family in families}, needs_pixels=False),

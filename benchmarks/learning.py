@@ -139,7 +139,7 @@ def run(
     def slower(now_ns: int) -> float:
         return scene.slower if now_ns >= changes_ns else 1.0
 
-    policy = DistributionAware(random.Random(1), look_ahead=False)
+    policy = DistributionAware()
     simulation = _Run(
         work,
         policy=policy,

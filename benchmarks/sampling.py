@@ -52,7 +52,7 @@ def unheard_of(work: Workload) -> Workload:
 
 def simulated(work: Workload, share: float) -> BatchingReport:
     """Run a workload with so much of the time for samples."""
-    policy = DistributionAware(random.Random(1), look_ahead=False)
+    policy = DistributionAware()
     return BatchingSimulation(work, policy, rng=random.Random(1), sample_share=share).run()
 
 

@@ -9,7 +9,6 @@ import asyncio
 import functools
 import gc
 import os
-import random
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -268,8 +267,7 @@ class App:
         return Driver(
             Scheduler(
                 self.config.scheduler_parameters(),
-                # A constant seed: a journal must replay to the same actions.
-                make_policy(self.config.scheduler.batching, random.Random(0)),
+                make_policy(self.config.scheduler.batching),
             ),
             executors=self._opened.executors,
             variants={v.name: v for family in found.families for v in family.offered},

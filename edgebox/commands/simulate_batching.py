@@ -95,7 +95,7 @@ def batching(
         reports = {
             name: BatchingSimulation(
                 work,
-                _policy(name, work, random.Random(seed)),
+                _policy(name, work),
                 rng=random.Random(seed),
                 surroundings=surroundings,
                 sample_share=sample_share,
@@ -236,13 +236,13 @@ def _names(policies: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _policy(name: str, workload: "Workload", rng: random.Random) -> "BatchingPolicy":
+def _policy(name: str, workload: "Workload") -> "BatchingPolicy":
     from edgebox.scheduling.policies import make_policy
     from edgebox.simulation.clairvoyant import Clairvoyant
 
     if name == _REFERENCE:
         return Clairvoyant(workload.model, {job.id: job.exec_ms for job in workload.jobs})
-    return make_policy(name, rng)
+    return make_policy(name)
 
 
 def _outcome_lines(reports: "dict[str, BatchingReport]") -> Iterator[bytes]:

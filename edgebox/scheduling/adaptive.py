@@ -1,10 +1,10 @@
 """Decides the next batch from distributions of execution time, per application.
 
-Pure; randomness, for the look-ahead, comes from the generator passed in. Of all candidate batches
-(`candidates`) of one variant the one that is expected to answer most requests on time per time it
-takes is best; of the variants' best, the one whose running first costs the others least is
-dispatched. Nobody is dropped before it is hopeless. An answer that is late by some of a request's
-deadlines but not by the last counts for what it is still worth.
+Pure, without randomness. Of all candidate batches of one variant (`batch_candidates`) the best is
+the one with the most expected answers on time per unit of its expected time. Of the variants' best
+batches, the one that costs the other variants the fewest expected answers is dispatched. A request
+is dropped only when it has expired: it would miss its deadline even in a batch of its own, now. An
+answer that misses some of a request's deadlines, but not the last, counts with its utility.
 
 Source: Orloj (arXiv 2209.00159), from which it takes empirical distributions per application, the
 maximum of a batch, and the exponential urgency. It differs in scoring batches instead of requests,
@@ -12,7 +12,6 @@ in grouping by application, so that a long request does not hold up short ones, 
 the hopeless, and in never waiting for a batch to fill.
 """
 
-import random
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,11 +20,8 @@ from functools import partial
 import numpy as np
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.requests import Request, UtilityStep, single_deadlines
-from edgebox.scheduling import lookahead
 from edgebox.scheduling.batch_candidates import (
     BatchCost,
-    Candidates,
     WaitingRequests,
     answered_after,
     likeliest,
@@ -42,12 +38,6 @@ URGENCY = 0.3
 
 URGENCY_SLOS = 0.3
 """Share of its deadline over which a member's urgency fades by a factor e."""
-
-LOOK_AHEAD_FACTOR = 20
-"""A batch must be expected to take so many times as long as looking ahead."""
-
-_TRIED = 4
-"""Candidates that are played out, besides waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +60,6 @@ class DistributionAware(QueueingPolicy):
     """The batch with the most worth of answers per time runs next (`batching = "adaptive"`)."""
 
     wants_samples = True
-
-    def __init__(self, rng: random.Random, *, look_ahead: bool = True) -> None:
-        super().__init__()
-        self._looks_ahead = look_ahead
-        self._rng = rng
-        self._recent: dict[VariantName, lookahead.RecentArrivals] = {}
-
-    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
-        """Watch the deadline of a request that is being decoded."""
-        app = self._learning.app(variant, request.app, now_ns)
-        self._waiting.admit(request, variant, app)
-        recent = self._recent.get(variant)
-        replaced = self._learning.replaced(variant)
-        if recent is None or recent.replaced != replaced:
-            recent = self._recent[variant] = lookahead.RecentArrivals(replaced)
-        recent.add(
-            now_ns, app, max(1, request.deadline_ns - now_ns), _singles_after(request, now_ns)
-        )
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the batch with the best score; None: nobody waits for this executor."""
@@ -150,7 +122,6 @@ class DistributionAware(QueueingPolicy):
         steps = None if columns.steps is None else columns.steps.left(now_ns)
         waiters = WaitingRequests(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
         pricing = self._pricing(executor, variant, times, table)
-        alone = alone and len(table.rank) == 1  # with several applications waiting may be better
         found = None if alone else propose(waiters, table, pricing)
         if found is None:
             single = likeliest(waiters, table, pricing)
@@ -160,11 +131,7 @@ class DistributionAware(QueueingPolicy):
             return (
                 None if single is None else _Best(variant, [single[0]], times.sizes[0], single[1])
             )
-        at: int | None = int(np.argmax(found.score))
-        if self._is_worth_looking_ahead(variant, waiters, float(found.expected_ns[at])):
-            at = self._look_ahead(variant, found, waiters, pricing, now_ns)
-        if at is None:
-            return None
+        at = int(np.argmax(found.score))
         size = times.sizes[int(found.size[at])]
         places = found.batch(at)
         return _Best(
@@ -176,47 +143,6 @@ class DistributionAware(QueueingPolicy):
             float(slack_ns[places].min()),
             partial(answered_after, found, at, waiters=waiters, table=table, pricing=pricing),
         )
-
-    def _is_worth_looking_ahead(
-        self, variant: VariantName, waiters: WaitingRequests, expected_ns: float
-    ) -> bool:
-        """Say whether the decision would still be short against the batch.
-
-        With one application there is little to choose from, and with several executors the plays
-        would be of a box that is not this one.
-        """
-        return (
-            self._looks_ahead
-            and len(self._learning.distributions(variant)) > 1
-            and len(waiters.rank) <= lookahead.WAITING_MAX
-            and len(self._recent[variant]) >= lookahead.KNOWN_MIN
-            and expected_ns >= LOOK_AHEAD_FACTOR * lookahead.cost_ns(waiters, expected_ns)
-            and len(self._latencies.slowdowns) == 1
-        )
-
-    def _look_ahead(
-        self,
-        variant: VariantName,
-        found: Candidates,
-        waiters: WaitingRequests,
-        pricing: BatchCost,
-        now_ns: int,
-    ) -> int | None:
-        """Return the candidate that does best in sampled futures; None: wait."""
-        table = self._learning.table(variant)
-        tried = _best_distinct(found)
-        choice = lookahead.choose(
-            [found.batch(at) for at in tried],
-            waiters,
-            table,
-            pricing,
-            recent=self._recent[variant],
-            now_ns=now_ns,
-            horizon_ns=lookahead.horizon_ns(waiters, float(found.expected_ns[tried[0]])),
-            # Made anew each time: of the two kinds only the plain one can be written down.
-            rng=np.random.default_rng(self._rng.getrandbits(64)),
-        )
-        return None if choice == lookahead.WAIT else tried[choice]
 
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
         return self._learning.quickest_ns(variant, app)
@@ -253,25 +179,3 @@ def _least_regretted(bests: Sequence[_Best], executors: int) -> _Best:
         lost += answered[0] - answered[1:]
     # A tenth of an answer is no reason to leave the order of the deadlines.
     return min(zip(lost.round(1), likely, strict=True), key=lambda of: (of[0], of[1].first_ns))[1]
-
-
-def _singles_after(request: Request, now_ns: int) -> tuple[UtilityStep, ...]:
-    """Return the single deadlines of a request with several, counted from now."""
-    if not request.steps:
-        return ()
-    every = single_deadlines((UtilityStep(request.deadline_ns, 1.0), *request.steps))
-    return tuple(UtilityStep(step.by_ns - now_ns, step.worth) for step in every)
-
-
-def _best_distinct(found: Candidates) -> list[int]:
-    """Return the best candidates with different members, the best first."""
-    tried: list[int] = []
-    seen: set[tuple[int, ...]] = set()
-    for at in np.argsort(-found.score, kind="stable"):
-        members = tuple(found.batch(int(at)))
-        if members not in seen:
-            seen.add(members)
-            tried.append(int(at))
-            if len(tried) == _TRIED:
-                break
-    return tried

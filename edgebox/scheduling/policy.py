@@ -3,7 +3,7 @@
 The Scheduler keeps the books (who is connected, what waits, what runs, how each request ended);
 a policy only orders and groups. It is told every fact as it happens and asked two questions:
 what can no longer make it, and what an idle executor runs next. A policy is as pure as the
-Scheduler: time is an argument, randomness comes from a generator given to its constructor.
+Scheduler: time is an argument, and nothing in it is random.
 """
 
 from collections.abc import Iterable

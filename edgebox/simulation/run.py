@@ -58,9 +58,7 @@ def run_scenario(
     if costs.planning_measured and planning_clock_ns is None:
         raise InvalidInputError("there is no clock to measure planning by; give planning_ms")
     perfect = policy.bandwidth == PERFECT
-    scheduler = Scheduler(
-        scenario.scheduling, make_policy(policy.batching, random.Random(scenario.seed))
-    )
+    scheduler = Scheduler(scenario.scheduling, make_policy(policy.batching))
     simulator = Simulator(
         scheduler,
         planner or partial(plan, parameters=scenario.planning),

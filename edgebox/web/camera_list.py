@@ -220,7 +220,7 @@ _CAMERA = Schema(
         first_seen_ms=nullable(COUNT),
         last_seen_ms=nullable(COUNT),
         requested=Schema(
-            "Asked",
+            "RequestedSettings",
             record(
                 family=nullable(TEXT),
                 **{name: nullable(of) for name, of in _SETTINGS.items() if name != "later"},

@@ -78,15 +78,19 @@ class Viewer:
                 await self._socket.send_str(orjson.dumps(body).decode())
 
     def _watch(self, text: str) -> None:
-        read = FieldReader("watch", parse_object(text))
+        fields = parse_object(text)
+        read = FieldReader("watch", fields)
         read.choice("type", ("watch",))
         rate_hz = read.number("max_hz", 0, _RATE_MAX_HZ, _RATE_HZ, above=True)
-        cameras = read.items("cameras", 1_000, [])
+        cameras = read.items("cameras", 1_000, []) if "cameras" in fields else None
         timeline = read.flag("timeline", False)
         read.finish()
         self._rate_hz = rate_hz
         self._timeline = TimelineReader(self._box) if timeline else None
-        self._wanted = frozenset(map(str, cameras)) or None
+        self._wanted = None if cameras is None else frozenset(map(str, cameras))
+        if self._wanted is not None:
+            # Whoever is watched again begins with the latest frame, even if it came before.
+            self._seen = {camera: at for camera, at in self._seen.items() if camera in self._wanted}
 
     async def _send_states(self) -> None:
         while True:

@@ -21,7 +21,7 @@ PHONE = {"width": 360, "height": 740}
 STICKING_OUT = """
 [...document.querySelectorAll('body *:not(br)')]
   .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1)
-  .filter((e) => !e.closest('.scroll-x, .timeline-legend'))
+  .filter((e) => !e.closest('.scroll-x'))
   .map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 80)}`)
 """
 """What is wider than the window, but for what scrolls by itself."""

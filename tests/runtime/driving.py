@@ -122,7 +122,7 @@ class Bench:
         spec = InputSpec("nhwc", "uint8", "rgb", "top_left", 114, 32)
         self.canvases = CanvasPool({STREET: spec}, needs_pixels)
         self.driver = Driver(
-            Scheduler(parameters or SchedulerParameters(), make_policy(policy, random.Random(1))),
+            Scheduler(parameters or SchedulerParameters(), make_policy(policy)),
             executors=[executor],
             variants={variant.name: variant for variant in FAMILY},
             canvases=self.canvases,

@@ -1,7 +1,6 @@
 """Several deadlines: sums of single ones in every score, judged by computing them one by one."""
 
 import itertools
-import random
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from edgebox.domain.requests import (
     UtilityStep,
     single_deadlines,
 )
-from edgebox.scheduling import lookahead
 from edgebox.scheduling.baselines.orloj import priorities, step_priorities
 from edgebox.scheduling.batch_candidates import BatchCost, WaitingRequests, likeliest, propose
 from edgebox.scheduling.deadline_queue import Waiting
@@ -213,7 +211,7 @@ class Bench:
     """One executor that is busy for as long as the test likes."""
 
     def __init__(self, policy: str) -> None:
-        self.scheduler = Scheduler(SchedulerParameters(), make_policy(policy, random.Random(1)))
+        self.scheduler = Scheduler(SchedulerParameters(), make_policy(policy))
         self.tell(0, VariantsAvailable(FAMILY[:1]))
         self.tell(0, ExecutorStarted(CPU, (profile(128),)))
         self.tell(0, CameraConnected(camera()))
@@ -257,7 +255,7 @@ def test_what_is_late_but_worth_something_is_answered_and_counts_as_late(policy:
 
 def test_on_arrival_a_variant_is_chosen_for_the_first_deadline_that_any_makes() -> None:
     parameters = SchedulerParameters(first_pixels_max=LARGE)
-    scheduler = Scheduler(parameters, make_policy("edf", random.Random(1)))
+    scheduler = Scheduler(parameters, make_policy("edf"))
     for event in (
         VariantsAvailable(FAMILY),
         ExecutorStarted(CPU, (profile(128), profile(256))),
@@ -273,59 +271,3 @@ def test_on_arrival_a_variant_is_chosen_for_the_first_deadline_that_any_makes() 
     assert runs_on(2, 8) == runs_on(3, 8, (300, 0.5)) == [name(128)]
     assert runs_on(4, 1) == []
     assert runs_on(5, 1, (300, 0.5)) == [name(256)]
-
-
-@given(st.integers(1, 3))
-def test_one_step_in_the_plays_is_what_a_plain_deadline_is(seed: int) -> None:
-    table = tabulate([EmpiricalDistribution([1.0]), EmpiricalDistribution([20.0])])
-    price = BatchCost(5e6, np.array(SIZES) * 5e6, SIZES, 0.3, 0.3)
-    rank = np.array([0, 0, 1], dtype=np.intp)
-    slack_ns = np.array([20e6, 20e6, 180e6])
-    slo_ns = np.full(3, 200e6)
-    steps = Steps(slack_ns[None], slo_ns[None], np.ones((1, 3)))
-    recent, recent_steps = lookahead.RecentArrivals(), lookahead.RecentArrivals()
-    for at in range(60):
-        recent.add(at * 50 * MS, at % 2, 200 * MS)
-        recent_steps.add(at * 50 * MS, at % 2, 200 * MS, (UtilityStep(200 * MS, 1.0),))
-    chosen = [
-        lookahead.choose(
-            [[2], [0, 1], [0]],
-            WaitingRequests(slack_ns, slo_ns, rank, of_waiting),
-            table,
-            price,
-            recent=of_coming,
-            now_ns=3000 * MS,
-            horizon_ns=200e6,
-            rng=np.random.default_rng(seed),
-        )
-        for of_waiting in (None, steps)
-        for of_coming in (recent, recent_steps)
-    ]
-    assert chosen == [1] * 4
-
-
-def test_plays_count_what_late_answers_are_worth() -> None:
-    table = tabulate([EmpiricalDistribution([1.0])])
-    price = BatchCost(5e6, np.array(SIZES) * 5e6, SIZES, 0.0, 0.3)
-    quiet = lookahead.RecentArrivals()
-    for at in range(20):
-        quiet.add(at * 10_000 * MS, 0, 25 * MS)
-
-    def best_first(worth_of_waiting: float) -> int:
-        # Each takes 10 ms alone. Both can be on time only if the second goes first.
-        slack_ns = np.array([[11e6, 12e6], [25e6, 12e6]])
-        gain = np.array([[1 - worth_of_waiting, 1.0], [worth_of_waiting, 0.0]])
-        steps = Steps(slack_ns, np.full((2, 2), 30e6), gain)
-        return lookahead.choose(
-            [[0], [1]],
-            WaitingRequests(slack_ns[0], steps.slo_ns[0], np.zeros(2, dtype=np.intp), steps),
-            table,
-            price,
-            recent=quiet,
-            now_ns=200_000 * MS,
-            horizon_ns=30e6,
-            rng=np.random.default_rng(1),
-        )
-
-    assert best_first(0.0) == 0
-    assert best_first(0.5) == 1

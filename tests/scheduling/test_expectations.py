@@ -1,6 +1,5 @@
 """What applications are expected to take, and what admission and snapshots make of it."""
 
-import random
 from itertools import count, pairwise
 
 import pytest
@@ -58,7 +57,7 @@ def learned(
 def only(px: int, **parameters: object) -> Bench:
     """Return a box with one variant."""
     made = SchedulerParameters(first_pixels_max=LARGE, **parameters)  # type: ignore[arg-type]
-    return Bench([profile(px)], made, DistributionAware(random.Random(0)))
+    return Bench([profile(px)], made, DistributionAware())
 
 
 def admitted(bench: Bench, app: str, left_ms: float, number: int = 1) -> object:
@@ -270,9 +269,7 @@ def test_what_was_admitted_is_not_lost_while_it_waits(
 ) -> None:
     """A tenth of the profile's 100 ms, 60 ms left: it waits behind another, and is answered."""
     parameters = SchedulerParameters(first_pixels_max=LARGE, sample_share=0)
-    box = Bench(
-        [LatencyProfile(SLOW, CPU, rows)], parameters, make_policy(policy, random.Random(0))
-    )
+    box = Bench([LatencyProfile(SLOW, CPU, rows)], parameters, make_policy(policy))
     learned(box, "short", 10)
     for number, left_ms in ((1, 500), (2, 64)):
         arrived = request(number, 10 + left_ms, arrival_ms=10, app="short", variant=SLOW)

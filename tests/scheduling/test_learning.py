@@ -128,7 +128,7 @@ def test_the_same_profile_again_voids_nothing() -> None:
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_the_scheduler_learns_whatever_the_policy(policy: str) -> None:
-    scheduler = Scheduler(SchedulerParameters(), make_policy(policy, random.Random(1)))
+    scheduler = Scheduler(SchedulerParameters(), make_policy(policy))
     scheduler.handle(ExecutorStarted(CPU, (profile(256),)), 0)
     for at in range(30):
         scheduler.handle(RequestSampled(CPU, HALL, "a", 24 * MS), at * S)
@@ -188,7 +188,7 @@ def test_of_an_application_that_is_new_the_profile_is_expected() -> None:
 
 
 def test_a_client_that_names_ten_thousand_applications_costs_no_more_than_a_few() -> None:
-    scheduler = Scheduler(SchedulerParameters(), make_policy("adaptive", random.Random(1)))
+    scheduler = Scheduler(SchedulerParameters(), make_policy("adaptive"))
     scheduler.handle(ExecutorStarted(CPU, (profile(256),)), 0)
     learnt = scheduler.learning
     for at in range(30):

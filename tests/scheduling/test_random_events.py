@@ -72,7 +72,7 @@ PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6, sample
 
 
 def fresh(policy: str) -> Scheduler:
-    return Scheduler(PARAMETERS, make_policy(policy, random.Random(1)))
+    return Scheduler(PARAMETERS, make_policy(policy))
 
 
 def profiles(executor: ExecutorId, loaded: int) -> tuple[LatencyProfile, ...]:
@@ -517,11 +517,10 @@ def test_a_replay_repeats_every_action(drawn: Drawn, policy: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(steps, policies, st.randoms(use_true_random=False))
-def test_early_and_repeated_wakeups_change_nothing(
-    drawn: Drawn, policy: str, rng: random.Random
-) -> None:
-    again, last_ns = fresh(policy), 0
+@given(steps, policies, st.integers(0, 2**32))
+def test_early_and_repeated_wakeups_change_nothing(drawn: Drawn, policy: str, seed: int) -> None:
+    # One drawn seed: hypothesis takes longer for the instants one by one than the scheduler.
+    rng, again, last_ns = random.Random(seed), fresh(policy), 0
     for now_ns, event, actions in played(drawn, policy).journal:
         for early_ns in sorted(rng.randint(last_ns, now_ns) for _ in range(rng.randint(0, 3))):
             due_ns = again.next_wakeup_ns()
@@ -544,7 +543,7 @@ def test_the_random_events_reach_every_ending(policy: str) -> None:
             seen.update(type(a) for a in actions if isinstance(a, SOMETIMES))
             seen.update("batch" for a in actions if isinstance(a, Infer) and len(a.requests) > 1)
     never: set[object] = {Outcome.DROPPED, DropReason.SENDER}
-    if not POLICIES[policy](rng).wants_samples:
+    if not POLICIES[policy]().wants_samples:
         never |= {Retain, Release, Sample}
     if policy == "clipper":  # it drops nothing
         never.add(DropReason.QUEUE)

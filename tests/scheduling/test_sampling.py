@@ -1,6 +1,5 @@
 """An idle box runs finished requests again: alone, rarely, the least known first, with no harm."""
 
-import random
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -75,7 +74,7 @@ class Box:
         parameters = SchedulerParameters(
             first_pixels_max=LARGE, sample_share=self.share, camera_pending_max=100
         )
-        policy = make_policy(self.policy, random.Random(1))
+        policy = make_policy(self.policy)
         # Batches must pay, or this policy forms none.
         self.bench = Bench([profile(self.px, gain=GAIN)], parameters, policy)
         self.bench(CameraConnected(camera(slo_ms=self.slo_ms)), 0)
@@ -438,7 +437,7 @@ def test_the_share_is_never_exceeded_and_an_idle_box_falls_silent(
 def test_infers_are_never_on_the_sampling_executor_of_two() -> None:
     other = ExecutorId("cuda:0/0")
     parameters = SchedulerParameters(first_pixels_max=LARGE, sample_share=0.2)
-    policy = make_policy("adaptive", random.Random(1))
+    policy = make_policy("adaptive")
     bench = Bench([profile(128, gain=GAIN), profile(128, other, gain=GAIN)], parameters, policy)
     bench(CameraConnected(camera()), 0)
     running: dict[ExecutorId, Infer] = {}

@@ -66,7 +66,7 @@ def run(policy: str, ratio: float, profile_at: float, seconds: float = 60) -> Se
     seen = Seen()
     seen.report = BatchingSimulation(
         Workload(Model(0.5, 1.0, (1, 2, 4)), history, in_order),
-        make_policy(policy, random.Random(1)),
+        make_policy(policy),
         rng=random.Random(1),
         parameters=SchedulerParameters(),
         sample_share=0.01,

@@ -34,7 +34,7 @@ def ran(
 ) -> BatchingReport:
     return BatchingSimulation(
         workload,
-        make_policy(policy, random.Random(seed)),
+        make_policy(policy),
         rng=random.Random(seed),
         surroundings=around,
         check=check_invariants,
@@ -178,7 +178,7 @@ def test_an_application_seen_only_in_batches_is_learnt_when_idle(policy: str) ->
     work = two_together()
     known, took = {}, {}
     for share in (0.0, 0.05):
-        deciding = make_policy(policy, random.Random(1))
+        deciding = make_policy(policy)
         simulation = BatchingSimulation(
             work, deciding, rng=random.Random(1), sample_share=share, check=check_invariants
         )
@@ -211,9 +211,7 @@ def test_what_was_learnt_in_the_quiet_serves_in_the_rush() -> None:
 def test_sampling_hardly_costs_anybody_a_deadline(policy: str) -> None:
     work = made("modal-3", 0.6, 3)
     rates = [
-        BatchingSimulation(
-            work, make_policy(policy, random.Random(1)), rng=random.Random(1), sample_share=share
-        )
+        BatchingSimulation(work, make_policy(policy), rng=random.Random(1), sample_share=share)
         .run()
         .finish_rate
         for share in (0.0, 0.01)

@@ -6,6 +6,7 @@ export const NAMED: Readonly<Record<string, Shape>> = {
   AccuracyReport: ['object', { kind: 'string', standard_error: 'number', source: 'string', pictures: 'number', measured_at_ms: 'number', details: ['map', 'number'] }],
   Addresses: ['object', { only_here: 'boolean', addresses: ['array', 'string'] }],
   Advice: ['object', { variant: 'string', width_px: 'number', height_px: 'number', rate_hz: 'number', quality: 'number', bandwidth_bps: 'number', reason: 'string' }],
+  AdvisedSize: ['object', { variant: 'string', width_px: 'number', height_px: 'number', rate_hz: 'number' }],
   AppLatency: ['object', { app: 'string', variant: 'string', executor: 'string', count: 'number', measured_ms: ['any', ['object', { p50: 'number', p99: 'number' }], 'null'], profile_ms: ['object', { p50: 'number', p99: 'number' }], expected_ms: ['object', { p50: 'number', p99: 'number' }] }],
   Assignment: ['object', { camera: 'string', variant: 'string', rate_hz: 'number', quality: 'number', served: 'boolean', reason: 'string', limit: ['any', ['named', 'Limit'], 'null'] }],
   Batch: ['object', { batch: 'number', kind: 'string', executor: 'string', variant: 'string', size: 'number', padded_size: 'number', ordered_ms: 'number', started_ms: ['any', 'number', 'null'], ended_ms: ['any', 'number', 'null'], answered_ms: ['any', 'number', 'null'], expected_ms: ['any', 'number', 'null'], requests: ['array', ['named', 'BatchRequest']] }],
@@ -36,14 +37,13 @@ export const NAMED: Readonly<Record<string, Shape>> = {
   Overrides: ['object', { slo_ms: ['any', 'number', 'null'], rate_hz: ['any', 'number', 'null'], app: ['any', 'string', 'null'], min_accuracy: ['any', 'number', 'null'], site: ['any', 'string', 'null'] }],
   Package: ['object', { name: 'string', version: 'string', licence: ['any', 'string', 'null'] }],
   Plan: ['object', { runs: 'number', age_s: ['any', 'number', 'null'], took_ms: ['any', 'number', 'null'], utilisation: ['any', 'number', 'null'], slowdown: ['map', 'number'], groups: ['array', ['named', 'Group']], prices: ['array', ['named', 'ResourcePrice']], assignments: ['array', ['named', 'Assignment']] }],
-  PlanChange: ['object', { at_ms: 'number', camera: 'string', before: ['any', ['named', 'Told'], 'null'], after: ['named', 'Told'], reason: 'string' }],
+  PlanChange: ['object', { at_ms: 'number', camera: 'string', before: ['any', ['named', 'AdvisedSize'], 'null'], after: ['named', 'AdvisedSize'], reason: 'string' }],
   Problem: ['object', { type: 'string', title: 'string', status: 'number', detail: 'string', code: 'string', 'instance?': 'string' }],
   RequestedSettings: ['object', { family: ['any', 'string', 'null'], app: ['any', 'string', 'null'], slo_ms: ['any', 'number', 'null'], rate_hz: ['any', 'number', 'null'], min_rate_hz: ['any', 'number', 'null'], min_accuracy: ['any', 'number', 'null'], width_px: ['any', 'number', 'null'], height_px: ['any', 'number', 'null'], later: ['array', ['tuple', 'number', 'number']], site: ['any', 'string', 'null'] }],
   ResourcePrice: ['object', { resource: 'string', of: ['array', 'string'], price: 'number', unit: 'string', cameras: 'number' }],
   State: ['object', { type: ['const', 'state'], now_ms: 'number', box: ['named', 'BoxState'], cameras: ['array', ['named', 'CameraState']] }],
   Storage: ['object', { file: 'string', database_bytes: 'number', log_bytes: 'number', free_bytes: ['any', 'number', 'null'], rows: ['map', 'number'], waiting_rows: 'number', lost_rows: 'number', last_error: 'string' }],
   System: ['object', { edgebox: 'string', python: 'string', platform: 'string', onnxruntime: ['any', 'string', 'null'], providers: ['array', 'string'], storage: ['named', 'Storage'], packages: ['array', ['named', 'Package']] }],
-  Told: ['object', { variant: 'string', width_px: 'number', height_px: 'number', rate_hz: 'number' }],
   Variant: ['object', { name: 'string', width_px: 'number', height_px: 'number', accuracy: 'number', accuracy_assumed: 'boolean', accuracy_report: ['any', ['named', 'AccuracyReport'], 'null'], dominated: ['any', 'string', 'null'], in_memory: ['array', 'string'], sha256: 'string', cameras: 'number', profiles: ['map', ['map', ['array', 'number']]] }],
 }
 

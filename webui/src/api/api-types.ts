@@ -26,6 +26,13 @@ export type Advice = {
   reason: string
 }
 
+export type AdvisedSize = {
+  variant: string
+  width_px: number
+  height_px: number
+  rate_hz: number
+}
+
 export type AppLatency = {
   app: string
   variant: string
@@ -454,8 +461,8 @@ export type Plan = {
 export type PlanChange = {
   at_ms: number
   camera: string
-  before: Told | null
-  after: Told
+  before: AdvisedSize | null
+  after: AdvisedSize
   reason: string
 }
 
@@ -528,13 +535,6 @@ export type System = {
   providers: ReadonlyArray<string>
   storage: Storage
   packages: ReadonlyArray<Package>
-}
-
-export type Told = {
-  variant: string
-  width_px: number
-  height_px: number
-  rate_hz: number
 }
 
 export type Variant = {

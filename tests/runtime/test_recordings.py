@@ -102,7 +102,7 @@ def test_a_zipped_file_that_is_cut_off(journal: Journal, tmp_path: Path) -> None
     path.write_bytes(path.read_bytes()[:-40])
     assert "cut off or damaged" in refusal(lambda: replay_file(path))
     path.write_bytes(path.read_bytes()[:3])
-    assert "is no journal" in refusal(lambda: replay_file(path))
+    assert "is not a journal" in refusal(lambda: replay_file(path))
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class StandIns:
     def _tell_wedged(self) -> None:
         """Tell people once of each family that nothing runs any more, while others are served."""
         executors = self._box.driver.scheduler.supervised
-        if self._tasks or all(of.hopeless for of in executors.values()):
+        if self._tasks or all(of.unrecoverable for of in executors.values()):
             return  # what is prepared may run it, or the whole box ends and says so
         wedged = {
             family.name

@@ -18,7 +18,7 @@ from edgebox.camera.latency_histogram import QUANTILES, bucket
 from edgebox.camera.records import FrameRecord, HandedOver
 from edgebox.domain.latency_buckets import PARTS
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import DropReason, Outcome, UtilityStep, worth_at
+from edgebox.domain.requests import DropReason, Outcome, UtilityStep, utility_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
@@ -192,7 +192,7 @@ class Accounting:
             self._counts.on_time += 1
         else:
             self._counts.late += 1
-            self._counts.worth_late += worth_at(total_ns, entry.slo_ns, entry.steps)
+            self._counts.worth_late += utility_at(total_ns, entry.slo_ns, entry.steps)
         timing = result.timing.to_json()
         for part in PARTS[:-1]:
             self._latency(part, timing[part])

@@ -48,7 +48,7 @@ class UtilityStep:
     """A deadline, and what an answer by it is worth; by an earlier one it is worth more."""
 
     by_ns: int
-    worth: float
+    utility: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Camera:
         if not self.steps:
             return ()
         shift_ns = deadline_ns - self.slo_ns
-        return tuple(UtilityStep(step.by_ns + shift_ns, step.worth) for step in self.steps)
+        return tuple(UtilityStep(step.by_ns + shift_ns, step.utility) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +112,16 @@ class Request:
         """The instant after which an answer is worth nothing."""
         return self.steps[-1].by_ns if self.steps else self.deadline_ns
 
-    def worth_at(self, at_ns: int) -> float:
+    def utility_at(self, at_ns: int) -> float:
         """Return what an answer at this instant is worth."""
-        return worth_at(at_ns, self.deadline_ns, self.steps)
+        return utility_at(at_ns, self.deadline_ns, self.steps)
 
 
-def worth_at(at_ns: int, deadline_ns: int, steps: Sequence[UtilityStep]) -> float:
+def utility_at(at_ns: int, deadline_ns: int, steps: Sequence[UtilityStep]) -> float:
     """Return what an answer at an instant is worth: 1 by the deadline, less by a later one."""
     if at_ns <= deadline_ns:
         return 1.0
-    return next((step.worth for step in steps if at_ns <= step.by_ns), 0.0)
+    return next((step.utility for step in steps if at_ns <= step.by_ns), 0.0)
 
 
 def single_deadlines(steps: Sequence[UtilityStep]) -> tuple[UtilityStep, ...]:
@@ -129,9 +129,10 @@ def single_deadlines(steps: Sequence[UtilityStep]) -> tuple[UtilityStep, ...]:
 
     An answer by one deadline is by all later ones too, so each counts for what is lost after it.
     """
-    after = [*(step.worth for step in steps[1:]), 0.0]
+    after = [*(step.utility for step in steps[1:]), 0.0]
     return tuple(
-        UtilityStep(step.by_ns, step.worth - rest) for step, rest in zip(steps, after, strict=True)
+        UtilityStep(step.by_ns, step.utility - rest)
+        for step, rest in zip(steps, after, strict=True)
     )
 
 

@@ -16,7 +16,7 @@ tries when the estimate allows them, correct it upwards. On a link much faster t
 told from one that took just that.
 
 Pure: the instants come in as arguments, and a question changes nothing: whoever asks, and however
-often, later answers are the same. O(window) per question, and per frame at most each `LOOK_NS`.
+often, later answers are the same. O(window) per question, and per frame at most each `REFRESH_NS`.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ from edgebox.link.throughput_samples import BUSY_MIN_NS, Sample, Samples
 
 WINDOW_NS = 1_000_000_000
 STALE_NS = 10_000_000_000
-LOOK_NS = 20_000_000
+REFRESH_NS = 20_000_000
 """The estimate that frames are compared with is refreshed at most this often, for its cost."""
 SAMPLES_MIN = 3
 """At a low rate the window reaches back to this many samples, as long as they are not stale."""
@@ -149,7 +149,7 @@ class BandwidthEstimate:
         self._samples += settled
         while self._samples and self._samples[0].end_ns <= arrival_ns - STALE_NS:
             self._samples.popleft()
-        if self._believed_ns is None or arrival_ns - self._believed_ns >= LOOK_NS:
+        if self._believed_ns is None or arrival_ns - self._believed_ns >= REFRESH_NS:
             self._believed = self._bits_per_ns(arrival_ns) or 0.0
             self._believed_ns = arrival_ns
 

@@ -44,7 +44,7 @@ def read_deadlines(
             raise InvalidInputError(
                 f"[{at}] must be a pair [deadline in ms, worth], not {shown(pair)}"
             )
-        by_ms, worth = pair
+        by_ms, utility = pair
         if not _is_number(by_ms) or not low_ms <= by_ms <= high_ms:
             wanted = f"a number from {low_ms:g} to {high_ms:g}"
             raise InvalidInputError(f"[{at}][0] must be {wanted}, not {shown(by_ms)}")
@@ -53,20 +53,20 @@ def read_deadlines(
                 f"[{at}][0] must be above the deadline before it, {read[-1][0]:g}, "
                 f"not {shown(by_ms)}"
             )
-        read.append((float(by_ms), _worth(worth, at, read[-1][1] if read else None)))
+        read.append((float(by_ms), _utility(utility, at, read[-1][1] if read else None)))
     return read[0][0], tuple(read[1:])
 
 
-def _worth(worth: object, at: int, before: float | None) -> float:
+def _utility(utility: object, at: int, before: float | None) -> float:
     if before is None:
         wanted = "1, the worth of an answer by the first deadline"
-        right = _is_number(worth) and worth == 1
+        right = _is_number(utility) and utility == 1
     else:
         wanted = f"a worth above 0 and below the one before it, {before:g}"
-        right = _is_number(worth) and 0 < worth < before
-    if not right or not _is_number(worth):
-        raise InvalidInputError(f"[{at}][1] must be {wanted}, not {shown(worth)}")
-    return float(worth)
+        right = _is_number(utility) and 0 < utility < before
+    if not right or not _is_number(utility):
+        raise InvalidInputError(f"[{at}][1] must be {wanted}, not {shown(utility)}")
+    return float(utility)
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
@@ -81,7 +81,7 @@ def written_deadlines(first_ms: float, later: LaterDeadlines) -> float | list[li
     """Return what `read_deadlines` reads, or the plain number of a single deadline."""
     if not later:
         return first_ms
-    return [[first_ms, 1.0], *([by_ms, worth] for by_ms, worth in later)]
+    return [[first_ms, 1.0], *([by_ms, utility] for by_ms, utility in later)]
 
 
 def written_steps(first_ns: int, steps: Sequence[UtilityStep]) -> float | list[list[float]]:
@@ -91,9 +91,9 @@ def written_steps(first_ns: int, steps: Sequence[UtilityStep]) -> float | list[l
 
 def to_later(steps: Sequence[UtilityStep]) -> LaterDeadlines:
     """Return later deadlines in ms."""
-    return tuple((step.by_ns / 1e6, step.worth) for step in steps)
+    return tuple((step.by_ns / 1e6, step.utility) for step in steps)
 
 
 def to_steps(later: LaterDeadlines) -> tuple[UtilityStep, ...]:
     """Return later deadlines in nanoseconds, counted from the same instant."""
-    return tuple(UtilityStep(round(by_ms * 1e6), worth) for by_ms, worth in later)
+    return tuple(UtilityStep(round(by_ms * 1e6), utility) for by_ms, utility in later)

@@ -16,7 +16,7 @@ from edgebox.link.deadlines import LaterDeadlines, read_deadlines, written_deadl
 from edgebox.link.fields import INSTANT_MAX_NS, FieldReader, shown
 from edgebox.link.protocol import (
     FRAME_HEADER_BYTES,
-    FRAME_KIND,
+    FRAME_MESSAGE_TYPE,
     NAME_PATTERN,
     NAME_WANTED,
     OWN_SIDE_MAX_PX,
@@ -47,7 +47,7 @@ class FrameHeader:
     def encode(self) -> bytes:
         """Return the header's bytes; the JPEG follows."""
         return _FRAME_STRUCT.pack(
-            FRAME_KIND,
+            FRAME_MESSAGE_TYPE,
             VERSION,
             FRAME_HEADER_BYTES,
             self.frame,
@@ -71,8 +71,8 @@ class FrameHeader:
                 f"this message has {len(message)} bytes in all"
             )
         kind, version, header_bytes, *numbers = _FRAME_STRUCT.unpack_from(message)
-        if kind != FRAME_KIND:
-            raise InvalidInputError(f"a frame's kind must be {FRAME_KIND}, not {kind}")
+        if kind != FRAME_MESSAGE_TYPE:
+            raise InvalidInputError(f"a frame's kind must be {FRAME_MESSAGE_TYPE}, not {kind}")
         if version != VERSION:
             raise InvalidInputError(f"a frame's version must be {VERSION}, not {version}")
         if not FRAME_HEADER_BYTES <= header_bytes <= len(message):

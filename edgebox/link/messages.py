@@ -77,11 +77,12 @@ BoxMessage = (
 )
 
 _FROM_CAMERA: dict[object, type[CameraMessage]] = {
-    kind.TYPE: kind for kind in (Hello, Pong, CameraPing, Report, ErrorMessage, Bye)
+    message_type.TYPE: message_type
+    for message_type in (Hello, Pong, CameraPing, Report, ErrorMessage, Bye)
 }
 _FROM_BOX: dict[object, type[BoxMessage]] = {
-    kind.TYPE: kind
-    for kind in (
+    message_type.TYPE: message_type
+    for message_type in (
         Welcome,
         Ack,
         Result,
@@ -102,10 +103,10 @@ def decode_from_camera(text: str | bytes) -> CameraMessage:
         InvalidInputError: not JSON, an unknown type, or wrong fields; the message says which.
     """
     fields = parse_object(text)
-    kind = _FROM_CAMERA.get(_type_of(fields))
-    if kind is None:
+    message_type = _FROM_CAMERA.get(_type_of(fields))
+    if message_type is None:
         raise _unknown_type(fields, _FROM_CAMERA)
-    return kind.decode(fields)
+    return message_type.decode(fields)
 
 
 def decode_from_box(text: str | bytes) -> BoxMessage:
@@ -115,15 +116,15 @@ def decode_from_box(text: str | bytes) -> BoxMessage:
         InvalidInputError: not JSON, an unknown type, or wrong fields; the message says which.
     """
     fields = parse_object(text)
-    kind = _FROM_BOX.get(_type_of(fields))
-    if kind is None:
+    message_type = _FROM_BOX.get(_type_of(fields))
+    if message_type is None:
         raise _unknown_type(fields, _FROM_BOX)
-    return kind.decode(fields)
+    return message_type.decode(fields)
 
 
 def _type_of(fields: dict[str, object]) -> str | None:
-    kind = fields.get("type")
-    return kind if isinstance(kind, str) else None
+    message_type = fields.get("type")
+    return message_type if isinstance(message_type, str) else None
 
 
 def _unknown_type(fields: dict[str, object], known: Iterable[object]) -> InvalidInputError:

@@ -18,7 +18,7 @@ SILENCE_MAX_NS = 30_000_000_000
 BAD_MESSAGES_MAX = 100
 BAD_MESSAGES_CLOSE_CODE = 4006
 
-FRAME_KIND = 70
+FRAME_MESSAGE_TYPE = 70
 FRAME_HEADER_BYTES = 32
 OWN_SIDE_MAX_PX = 65535
 """The largest side of a camera's own picture: what the header's fields can say."""

@@ -103,11 +103,11 @@ class SiteEstimates:
         self._part(camera)
         self._members.pop(camera, None)
 
-    def take_news(self) -> list[tuple[CameraId, SiteId | None, LinkEstimate]]:
+    def take_updates(self) -> list[tuple[CameraId, SiteId | None, LinkEstimate]]:
         """Return whose site was found out to be another than before, and their estimates."""
         return [
             (camera, site, self._member(camera, site, self._make, inferred=True))
-            for camera, site in self._inference.take_news().items()
+            for camera, site in self._inference.take_updates().items()
         ]
 
     def _member(

@@ -77,7 +77,7 @@ class _Camera:
     queued: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED))
     """Whether *queued* was nearer than *alone*, of the frames of which they differed."""
     fair: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED))
-    beside: deque[frozenset[CameraId]] = field(default_factory=lambda: deque(maxlen=JUDGED))
+    concurrent: deque[frozenset[CameraId]] = field(default_factory=lambda: deque(maxlen=JUDGED))
     """Who had frames on their way with those."""
     end_ns: int = 0
     judged_ns: int = 0
@@ -86,8 +86,8 @@ class _Camera:
 
     def companions(self) -> set[CameraId]:
         """Return who had frames on their way with most of those that told something."""
-        counts = Counter(camera for cameras in self.beside for camera in cameras)
-        return {camera for camera, count in counts.items() if 2 * count > len(self.beside)}
+        counts = Counter(camera for cameras in self.concurrent for camera in cameras)
+        return {camera for camera, count in counts.items() if 2 * count > len(self.concurrent)}
 
     def decide(self) -> None:
         """Judge by the frames that said something."""
@@ -108,7 +108,7 @@ class SiteInference:
         self._flights: dict[str, list[_Flight]] = {}
         """Of each address, by their ends."""
         self._site_of: dict[CameraId, SiteId] = {}
-        self._news: dict[CameraId, SiteId | None] = {}
+        self._updates: dict[CameraId, SiteId | None] = {}
 
     def opened(self, camera: CameraId, address: str) -> None:
         """Take on a camera of an address."""
@@ -124,7 +124,7 @@ class SiteInference:
             return
         del self._cameras[address][camera]
         self._site_of.pop(camera, None)
-        self._news.pop(camera, None)
+        self._updates.pop(camera, None)
         self._look(address)
         if not self._cameras[address]:
             del self._cameras[address], self._flights[address]
@@ -149,10 +149,10 @@ class SiteInference:
         while of.pending and of.pending[0].end_ns <= end_ns - SETTLED_NS:
             self._judge(of, of.pending.popleft(), address)
 
-    def take_news(self) -> dict[CameraId, SiteId | None]:
+    def take_updates(self) -> dict[CameraId, SiteId | None]:
         """Return whose site is another than when this was last asked."""
-        news, self._news = self._news, {}
-        return news
+        updates, self._updates = self._updates, {}
+        return updates
 
     def _look(self, address: str) -> None:
         """See who is of a site now."""
@@ -170,7 +170,7 @@ class SiteInference:
             site = SiteId(f"({address})") if together else None
             if site == self._site_of.get(camera):
                 continue
-            self._news[camera] = site
+            self._updates[camera] = site
             if site is None:
                 del self._site_of[camera]
             else:
@@ -191,13 +191,13 @@ class SiteInference:
         if of.seen:
             # The more different what was on its way, the more it tells.
             before = max(of.seen, key=lambda known: abs(known.ahead_bits - seen.ahead_bits))
-            told = _count(of.queued, flight, before, _queued_ns(before, seen))
-            told |= _count(of.fair, flight, before, _fair_ns(before, seen, others))
-            if told:
-                of.beside.append(frozenset(other.camera for other in others))
+            informative = _count(of.queued, flight, before, _queued_ns(before, seen))
+            informative |= _count(of.fair, flight, before, _fair_ns(before, seen, others))
+            if informative:
+                of.concurrent.append(frozenset(other.camera for other in others))
                 shared = of.shares
                 of.decide()
-                if of.shares != shared or (of.shares and not self._knows(of.beside[-1])):
+                if of.shares != shared or (of.shares and not self._knows(of.concurrent[-1])):
                     self._look(address)
         of.seen.append(seen)
 

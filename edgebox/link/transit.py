@@ -105,7 +105,7 @@ class TransitEstimator:
         self._stamps = StampClock()
         self._round_trips: deque[tuple[int, int]] = deque()
         """(when it ended, ns it took): of pings that say nothing of the camera's clock."""
-        self._news = LinkUpdateThrottle()
+        self._throttle = LinkUpdateThrottle()
 
     @property
     def rtt_ns(self) -> int | None:
@@ -167,9 +167,9 @@ class TransitEstimator:
             throughput_stability=self.bandwidth.throughput_stability(),
         )
 
-    def take_news(self, now_ns: int) -> LinkState | None:
+    def take_updates(self, now_ns: int) -> LinkState | None:
         """Return the link's state if the core should hear of it now, and take it as told."""
-        return self._news.due(now_ns, lambda: self.state(now_ns))
+        return self._throttle.due(now_ns, lambda: self.state(now_ns))
 
     def _contradicted(self, captured_ns: int, arrival_ns: int) -> bool:
         """Say whether the clock's offset makes a stamp one that cannot be."""

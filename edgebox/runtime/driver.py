@@ -50,8 +50,8 @@ from edgebox.scheduling.events import (
     ComputePlan,
     Drop,
     Event,
+    ExitProcess,
     Finish,
-    GiveUp,
     Infer,
     Load,
     Open,
@@ -299,7 +299,7 @@ class Driver:
                 self.loads.carry_out(action)
             case ReportDrift():
                 self._tell.drift(action)
-            case Abandon() | Open() | GiveUp():
+            case Abandon() | Open() | ExitProcess():
                 self.supervisor.carry_out(action)
 
     def _rearm(self) -> None:
@@ -443,7 +443,7 @@ class Driver:
             batch_size=len(order.requests),
         )
         self._canvases.give_back(frame)
-        worth = request.worth_at(now_ns)
+        worth = request.utility_at(now_ns)
         mismatched = request.advised is not None and request.advised != order.variant
         self._tell_ending(
             frame, Answer(outcome, order.variant, detections, timing, worth, mismatched)

@@ -101,9 +101,9 @@ class CameraMetrics:
         self._news = Period()
         """What this second has brought beside counts and latencies."""
         self._ended_news: list[tuple[int, Period]] = []
-        """The news of seconds that have ended, for `take_news`."""
+        """The news of seconds that have ended, for `take_updates`."""
         self.has_news = False
-        """Something was counted since the last `take_news`."""
+        """Something was counted since the last `take_updates`."""
         self._counted = False
         """Something was counted since a second's news ended."""
         self._taken: tuple[Counts, int] = Counts(), 0
@@ -213,7 +213,7 @@ class CameraMetrics:
             for name, row in zip(quantiles, table, strict=True)
         }
 
-    def take_news(self) -> list[tuple[int, Period]]:
+    def take_updates(self) -> list[tuple[int, Period]]:
         """Return what has happened since the last call, by second of the clock of `now_ns`.
 
         Times covered are for the caller to fill in. The counts are exact; of latencies those of

@@ -18,7 +18,7 @@ from edgebox.scheduling.events import (
     Abandon,
     Event,
     ExecutorStarted,
-    GiveUp,
+    ExitProcess,
     LossCause,
     MemoryLimited,
     Open,
@@ -112,7 +112,7 @@ class Supervisor:
         self.last_losses: dict[ExecutorId, str] = {}
         """Why each was lost the last time."""
 
-    def carry_out(self, order: Abandon | Open | GiveUp) -> None:
+    def carry_out(self, order: Abandon | Open | ExitProcess) -> None:
         """Do what the core orders."""
         match order:
             case Abandon(executor):
@@ -120,7 +120,7 @@ class Supervisor:
                 self._abandon(order)
             case Open(executor):
                 self._begin_to_open(executor)
-            case GiveUp():
+            case ExitProcess():
                 self._give_up()
 
     def failed(self, executor: ExecutorId, text: str) -> None:

@@ -81,7 +81,7 @@ class JobEnd:
 
     job: Job
     outcome: Outcome
-    worth: float
+    utility: float
     """1 on time, less by a later deadline, else 0."""
     at_ns: int
     batch: int | None
@@ -111,9 +111,9 @@ class BatchingReport:
         return self.counts()[Outcome.ON_TIME] / len(self.ends) if self.ends else 1.0
 
     @property
-    def worth(self) -> float:
+    def utility(self) -> float:
         """The mean worth of all requests; 1 if there were none."""
-        return sum(end.worth for end in self.ends) / len(self.ends) if self.ends else 1.0
+        return sum(end.utility for end in self.ends) / len(self.ends) if self.ends else 1.0
 
 
 class BatchingSimulation:
@@ -245,9 +245,9 @@ class BatchingSimulation:
     def _end(self, request: RequestId, outcome: Outcome) -> None:
         batch, size = self._ran_in.pop(request, (None, None))
         answered = outcome is not Outcome.DROPPED
-        worth = self._requests[request].worth_at(self._now_ns) if answered else 0.0
+        utility = self._requests[request].utility_at(self._now_ns) if answered else 0.0
         self._report.ends.append(
-            JobEnd(self._jobs[request], outcome, worth, self._now_ns, batch, size)
+            JobEnd(self._jobs[request], outcome, utility, self._now_ns, batch, size)
         )
 
 
@@ -265,7 +265,7 @@ def _request(job: Job) -> Request:
         size_bytes=0,
         variant=MODEL,
         steps=tuple(
-            UtilityStep(arrival_ns + round(by_ms * MS), worth) for by_ms, worth in job.later
+            UtilityStep(arrival_ns + round(by_ms * MS), utility) for by_ms, utility in job.later
         ),
     )
 

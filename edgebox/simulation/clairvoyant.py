@@ -12,7 +12,7 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request
 from edgebox.scheduling.adaptive import URGENCY, URGENCY_SLOS
 from edgebox.scheduling.deadline_utility import Steps
-from edgebox.scheduling.distributions import Floats, Places
+from edgebox.scheduling.distributions import Floats, Indices
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues
 from edgebox.simulation.workload import Model
@@ -40,9 +40,9 @@ class Clairvoyant(QueueingPolicy):
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
         """Give away the batch with the best score."""
         for variant, _, _ in queues:
-            places, size = self._best(variant, now_ns)
-            if places:
-                members = self._waiting.take(variant, places)
+            indices, size = self._best(variant, now_ns)
+            if indices:
+                members = self._waiting.take(variant, indices)
                 return Batch(variant, tuple(member.id for member in members), size)
         return None
 
@@ -58,7 +58,7 @@ class Clairvoyant(QueueingPolicy):
         limits = np.unique(exec_ms)
         if len(limits) > _LIMITS_MAX:
             limits = limits[np.linspace(0, len(limits) - 1, _LIMITS_MAX).astype(np.intp)]
-        best, places, padded = 0.0, [], self._sizes[0]
+        best, indices, padded = 0.0, [], self._sizes[0]
         for limit in limits:
             short = np.flatnonzero(exec_ms <= limit)
             for members in self._candidates(short, float(limit), exec_ms, steps):
@@ -66,12 +66,12 @@ class Clairvoyant(QueueingPolicy):
                 takes_ns = self._fixed_ns + self._slope_ns * real * exec_ms[members].max()
                 score = _worth(steps.of(members), takes_ns) / takes_ns
                 if score > best:
-                    best, places, padded = score, [int(at) for at in members], real
-        return places, padded
+                    best, indices, padded = score, [int(at) for at in members], real
+        return indices, padded
 
     def _candidates(
-        self, short: Places, limit: float, exec_ms: Floats, steps: Steps
-    ) -> Iterator[Places]:
+        self, short: Indices, limit: float, exec_ms: Floats, steps: Steps
+    ) -> Iterator[Indices]:
         """Yield the batches of requests no longer than a limit, by deadline and longest first.
 
         With several deadlines, batches that aim at everybody's first, second, and so on, and

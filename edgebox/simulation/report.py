@@ -86,7 +86,7 @@ class Report:
         on_time = sum(e.outcome is Outcome.ON_TIME for e in self.ended)
         return on_time / len(self.ended) if self.ended else 1.0
 
-    def worth(self) -> float:
+    def utility(self) -> float:
         """Return the mean worth of the frames at the box; of the dropped it is 0."""
-        gained = (e.request.worth_at(e.at_ns) for e in self.ended if e.reason is None)
+        gained = (e.request.utility_at(e.at_ns) for e in self.ended if e.reason is None)
         return sum(gained) / len(self.ended) if self.ended else 1.0

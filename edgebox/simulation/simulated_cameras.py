@@ -310,4 +310,4 @@ class CameraEnd:
             advised=sending.advised,
             sent_ns=transit.sent_ns,
         )
-        return request, self._transit.take_news(arrival.arrival_ns)
+        return request, self._transit.take_updates(arrival.arrival_ns)

@@ -67,7 +67,7 @@ from edgebox.simulation.simulated_cameras import (
 
 PLANNING_NS = 2_000_000, 400_000
 """What a plan takes, and what each camera adds: `python -m benchmarks.planning`, rounded up."""
-ASKS_AGAIN_NS = 15_000_000_000
+RETRY_REFUSED_NS = 15_000_000_000
 """So long a refused camera waits: the longest wait of the camera daemon."""
 
 
@@ -175,12 +175,12 @@ class Simulator:
         """Of those that are not as much work as the profile's. Kept, as they may be sampled."""
         self._fixed: dict[tuple[ExecutorId, VariantName], float] = {}
         self._ran: dict[RequestId, tuple[VariantName, int]] = {}
-        self._told: dict[CameraId, VariantName] = {}
-        self._tell(VariantsAvailable(tuple(variants)))
+        self._advised: dict[CameraId, VariantName] = {}
+        self._handle(VariantsAvailable(tuple(variants)))
         for executor, on in self._believed.items():
-            self._tell(ExecutorStarted(executor, on))
+            self._handle(ExecutorStarted(executor, on))
         for limited in memory:
-            self._tell(limited)
+            self._handle(limited)
         for spec in cameras:
             self._at(spec.opens_ns, lambda spec=spec: self._open(spec))  # type: ignore[misc]
 
@@ -200,7 +200,7 @@ class Simulator:
     def _at(self, at_ns: int, happen: Callable[[], None]) -> None:
         heappush(self._heap, (at_ns, next(self._order), happen))
 
-    def _tell(self, event: Event | None) -> None:
+    def _handle(self, event: Event | None) -> None:
         actions = self._scheduler.handle(event, self._now_ns)
         if self._parameters.keep_journal:
             self.report.journal.append(UtilityStep(self._now_ns, event, tuple(actions)))
@@ -210,8 +210,8 @@ class Simulator:
             self._carry_out(action)
         self._arm_timer()
 
-    def _tell_at(self, at_ns: int, event: Event) -> None:
-        self._at(at_ns, lambda: self._tell(event))
+    def _handle_at(self, at_ns: int, event: Event) -> None:
+        self._at(at_ns, lambda: self._handle(event))
 
     def _arm_timer(self) -> None:
         due_ns = self._scheduler.next_wakeup_ns()
@@ -233,7 +233,7 @@ class Simulator:
     def _wake(self, at_ns: int) -> None:
         if self._wakeup_ns == at_ns:
             self._due_ns = self._wakeup_ns = None
-            self._tell(None)
+            self._handle(None)
 
     # What the Scheduler orders
 
@@ -242,20 +242,20 @@ class Simulator:
             case Prepare():
                 took_ns = self._rng.randint(*self._parameters.prepare_ns)
                 prepared = RequestPrepared(action.request, took_ns)
-                self._tell_at(self._now_ns + took_ns, prepared)
+                self._handle_at(self._now_ns + took_ns, prepared)
             case Infer():
                 self._infer(action)
             case Sample():
                 took_ns = self._draw_ns(action, (action.request,))
                 # It begins only where nothing else runs, but batches may begin beside it.
                 self._sampled_ns = done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
-                self._tell_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
+                self._handle_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
             case Open(executor):
                 started = ExecutorStarted(executor, self._believed[executor])
-                self._tell_at(self._now_ns + self._parameters.open_ns, started)
+                self._handle_at(self._now_ns + self._parameters.open_ns, started)
             case Load(executor, weights):
                 loaded = WeightsLoaded(executor, weights)
-                self._tell_at(self._now_ns + self._parameters.load_ns, loaded)
+                self._handle_at(self._now_ns + self._parameters.load_ns, loaded)
             case Finish():
                 self._end(action.request, action.outcome, None)
             case Drop():
@@ -275,7 +275,7 @@ class Simulator:
         if clock_ns is not None:
             took_ns = clock_ns() - began_ns
         self.report.plans += 1
-        self._tell_at(self._now_ns + max(1, took_ns), PlanComputed(plan))
+        self._handle_at(self._now_ns + max(1, took_ns), PlanComputed(plan))
 
     def _infer(self, infer: Infer) -> None:
         took_ns = self._draw_ns(infer, infer.requests)
@@ -288,12 +288,14 @@ class Simulator:
             return
         busy_ns = took_ns + self._parameters.overhead_ns
         self.report.busy_ns[infer.executor] += busy_ns
-        self._tell_at(self._now_ns + busy_ns, BatchCompleted(infer.executor, infer.batch, took_ns))
+        self._handle_at(
+            self._now_ns + busy_ns, BatchCompleted(infer.executor, infer.batch, took_ns)
+        )
 
     def _advise(self, advise: Advise) -> None:
         camera, advice = advise.camera, advise.advice
-        if self._told.setdefault(camera, advice.variant) != advice.variant:
-            self._told[camera] = advice.variant
+        if self._advised.setdefault(camera, advice.variant) != advice.variant:
+            self._advised[camera] = advice.variant
             self.report.changes[camera] += 1
         end = self._ends[camera]
         self._at(self._now_ns + end.spec.rtt_ns // 2, lambda: end.advised(advice))
@@ -356,7 +358,7 @@ class Simulator:
             sites=self._sites,
         )
         self._links[spec.camera.id] = end.link
-        self._tell(CameraConnected(spec.camera))
+        self._handle(CameraConnected(spec.camera))
         if spec.closes_ns is not None:
             self._at(spec.closes_ns, lambda: self._close(end))
         # The welcome, with the first advice, is back before the first picture is taken.
@@ -365,7 +367,7 @@ class Simulator:
 
     def _refuse(self, spec: SimulatedCamera) -> None:
         self.report.refused[spec.camera.id] += 1
-        again_ns = self._now_ns + ASKS_AGAIN_NS
+        again_ns = self._now_ns + RETRY_REFUSED_NS
         if spec.closes_ns is None or again_ns < spec.closes_ns:
             self._at(again_ns, lambda: self._open(spec))
 
@@ -373,7 +375,7 @@ class Simulator:
         self._lose(end, DEPARTED)
         end.connected = False
         self._sites.leave(end.spec.camera.id)
-        self._tell(CameraDisconnected(end.spec.camera.id))
+        self._handle(CameraDisconnected(end.spec.camera.id))
 
     def _lose(self, end: CameraEnd, reason: str) -> None:
         flying = (sending.captured_ns for sending in end.flying.values())
@@ -437,11 +439,11 @@ class Simulator:
         rtt_ns = end.spec.rtt_ns
         self.report.unsent[end.spec.camera.id] -= 1
         request, link = end.arrived(sending, arrival)
-        for camera, site, uplink in self._sites.take_news():
+        for camera, site, uplink in self._sites.take_updates():
             other = self._ends[camera]
             other.believe(uplink)
             self.report.sites.append((self._now_ns, camera, site))
-            self._tell(CameraChanged(replace(other.spec.camera, site=site)))
+            self._handle(CameraChanged(replace(other.spec.camera, site=site)))
         self._alive[request.id] = request, sending.captured_ns
         if end.spec.work:
             self._work[request.id] = end.draw_work()
@@ -450,8 +452,8 @@ class Simulator:
             lambda: self._acknowledged(end, sending.frame, rtt_ns),
         )
         if link is not None:
-            self._tell(LinkMeasured(request.camera, link))
-        self._tell(RequestArrived(request))
+            self._handle(LinkMeasured(request.camera, link))
+        self._handle(RequestArrived(request))
 
     def _acknowledged(self, end: CameraEnd, frame: int, rtt_ns: int) -> None:
         if end.connected:

@@ -36,11 +36,11 @@ def parse_toml(text: str, name: str) -> "Table":
         where = re.search(r"line (\d+)", str(error))
         line = int(where[1]) if where else max(1, len(text.splitlines()))
         raise InvalidInputError(f"{name}:{line}: is not valid TOML: {error}") from None
-    return Table(values, (), _Places(name, _lines(text)))
+    return Table(values, (), _LineNumbers(name, _lines(text)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class _LineNumbers:
     """Where in which file things are written."""
 
     name: str
@@ -56,10 +56,10 @@ class _Places:
 class Table:
     """One table of the document; every key must be read, or `finish` complains of it."""
 
-    def __init__(self, values: dict[str, Any], path: Path, places: _Places) -> None:
+    def __init__(self, values: dict[str, Any], path: Path, line_numbers: _LineNumbers) -> None:
         self._values = values
         self._path = path
-        self._places = places
+        self._line_numbers = line_numbers
         self._read: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
@@ -175,7 +175,7 @@ class Table:
         value = self._value(key, {})
         if not isinstance(value, dict):
             raise self.wrong(key, "must be a table", value)
-        return Table(value, (*self._path, key), self._places)
+        return Table(value, (*self._path, key), self._line_numbers)
 
     def tables(self, key: str) -> list["Table"]:
         """Return an array of tables, written `[[key]]`; none if it is not there.
@@ -187,7 +187,8 @@ class Table:
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise self.wrong(key, f"must be tables, each under [[{key}]]", value)
         return [
-            Table(entry, (*self._path, key, at), self._places) for at, entry in enumerate(value)
+            Table(entry, (*self._path, key, at), self._line_numbers)
+            for at, entry in enumerate(value)
         ]
 
     def finish(self) -> None:
@@ -207,7 +208,7 @@ class Table:
         if key in self._values and value is not None:
             what += f", not {_shown(value)}"
         return InvalidInputError(
-            f"{self._places.name}:{self._places.line(path)}: {_dotted(path)}: {what}"
+            f"{self._line_numbers.name}:{self._line_numbers.line(path)}: {_dotted(path)}: {what}"
         )
 
     def _as_number(

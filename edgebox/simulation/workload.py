@@ -75,7 +75,7 @@ class Workload:
             replace(
                 job,
                 slo_ms=scaled(job.slo_ms),
-                later=tuple((scaled(by_ms), worth) for by_ms, worth in job.later),
+                later=tuple((scaled(by_ms), utility) for by_ms, utility in job.later),
             )
             for job in self.jobs
         )
@@ -100,7 +100,9 @@ class Workload:
         jobs = tuple(
             replace(
                 job,
-                later=tuple((job.slo_ms * multiple / made_with, worth) for multiple, worth in read),
+                later=tuple(
+                    (job.slo_ms * multiple / made_with, utility) for multiple, utility in read
+                ),
             )
             for job in self.jobs
         )

@@ -221,7 +221,7 @@ def _match(
     overlaps = _overlaps(boxes, truth)
     least = np.minimum(np.array(thresholds), _FULL_IOU)
     free = np.ones((len(SIZES), len(thresholds), len(truth.boxes)), bool)
-    worth_first = len(truth.boxes) * ~ignored  #: (sizes, n)
+    truth_rank = len(truth.boxes) * ~ignored  #: (sizes, n)
     near = overlaps.max(axis=1, initial=0.0) >= least.min()
     size, threshold = np.ogrid[: len(SIZES), : len(thresholds)]
     for at in np.flatnonzero(near):
@@ -229,7 +229,7 @@ def _match(
         rank = np.empty(len(truth.boxes), np.int64)
         rank[np.argsort(overlaps[at], kind="stable")] = np.arange(len(rank))
         may = (overlaps[at] >= least[:, None]) & (free | truth.crowd)
-        preference = np.where(may, (rank + worth_first)[:, None, :], -1)
+        preference = np.where(may, (rank + truth_rank)[:, None, :], -1)
         best = preference.argmax(axis=2)
         got = preference[size, threshold, best] >= 0
         passed_over = ignored[size, best]

@@ -233,7 +233,9 @@ def _expected_ns(box: Box, key: _Key, profile_ns: tuple[int, int]) -> tuple[int,
     """Return what admission and planning reckon with; where the variant is not, the profile."""
     app, variant, executor = key
     try:
-        return box.driver.scheduler.times.expectations.alone_on(executor, variant, app)
+        return box.driver.scheduler.times.expectations.single_request_percentiles(
+            executor, variant, app
+        )
     except KeyError:  # the executor is gone, or has not loaded it
         return profile_ns
 

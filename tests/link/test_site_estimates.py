@@ -248,7 +248,7 @@ def test_cameras_whose_site_is_found_out_stay_measured() -> None:
         BandwidthTrace.constant(20), Queueing.FIFO, frames
     ):
         estimates[who].add(size, sent_ns, arrival_ns, BASE_NS)
-        for camera, site, estimate in sites.take_news():
+        for camera, site, estimate in sites.take_updates():
             found |= site is not None
             estimates[camera] = estimate
             assert estimate.bps(arrival_ns) == pytest.approx(20e6, rel=0.05)

@@ -167,13 +167,13 @@ def test_news_are_taken_once() -> None:
     for ending in (answer(), answer(), answer(variant="street-608"), refusal()):
         metrics.ended(ending, 0)
     assert metrics.has_news
-    ((second, news),) = metrics.take_news()
+    ((second, news),) = metrics.take_updates()
     assert second == 0
     assert news.variants == {"street-256": 2, "street-608": 1}
     assert (news.on_time, news.dropped) == (3, {"queue": 1})
     assert news.latencies.sum() == 5 * 3
     assert not metrics.has_news
-    assert metrics.take_news() == []
+    assert metrics.take_updates() == []
 
 
 def test_news_are_told_by_the_second_in_which_they_were_counted() -> None:
@@ -182,7 +182,7 @@ def test_news_are_told_by_the_second_in_which_they_were_counted() -> None:
         metrics.captured(1, 0, second * SECOND)
         metrics.received(1_000, None)
         metrics.ended(answer(), second * SECOND + 1)
-    news = dict(metrics.take_news())
+    news = dict(metrics.take_updates())
     assert {at: period.captured for at, period in news.items()} == {3: 2, 5: 1}
     assert {at: period.on_time for at, period in news.items()} == {3: 2, 5: 1}
     assert {at: period.received_bytes for at, period in news.items()} == {3: 2_000, 5: 1_000}
@@ -193,7 +193,7 @@ def test_news_that_nobody_takes_stay_few_and_whole() -> None:
     metrics = CameraMetrics()
     for second in range(500):
         metrics.captured(1, 0, second * SECOND)
-    news = metrics.take_news()
+    news = metrics.take_updates()
     assert len(news) <= 60
     assert sum(period.captured for _, period in news) == 500
 

@@ -1,9 +1,10 @@
-"""Decides in which buckets latencies are counted, so that counts of many can be added up. Pure.
+"""Decides the buckets in which latencies are counted, so that counts can be added up. Pure.
 
-Quantiles cannot be averaged; counts can be added. Bucket k holds what is nearest, as a ratio, to
-growth^k ms, so a quantile read from added counts is right to sqrt(growth) - 1, whatever was added
-and in which order. After DDSketch (Masson, Rim and Lee, VLDB 2019), whose buckets lie between two
-powers and whose error is the same; ours never merges buckets, because latencies fit into few.
+Quantiles cannot be averaged; counts can be added. Bucket k holds the latencies that are nearest, as
+a ratio, to growth^k ms. So a quantile read from added counts has a relative error of at most
+sqrt(growth) - 1, whatever was added and in which order. After DDSketch (Masson, Rim and Lee, VLDB
+2019), whose buckets lie between two powers and whose error is the same. edgebox never merges
+buckets, because latencies fit into few.
 """
 
 import math
@@ -13,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 PARTS = ("network", "queue", "inference", "return", "total")
-"""Where a frame's time goes; the last is all of it."""
+"""The parts of a frame's latency; the last one is the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogBuckets:
-    """Buckets in powers of `growth`, numbered from 0; the first and the last have no other end."""
+    """Buckets in powers of `growth`, numbered from 0; the first and the last are unbounded."""
 
     growth: float
     least_ms: float
@@ -26,7 +27,7 @@ class LogBuckets:
 
     @property
     def error(self) -> float:
-        """How far a value may be from the latency it stands for, as a share of that."""
+        """The maximum relative error of a value."""
         return math.sqrt(self.growth) - 1
 
     @property
@@ -41,9 +42,9 @@ class LogBuckets:
         return np.clip(numbers, 0, self.count - 1)
 
     def values_ms(self) -> npt.NDArray[np.float64]:
-        """Return what stands for each bucket: (count,) float64, rising."""
+        """Return the value that represents each bucket: (count,) float64, rising."""
         return np.power(self.growth, np.arange(self.count, dtype=np.float64) + self._first)
 
 
 HISTORY_BUCKETS = LogBuckets(growth=1.1, least_ms=0.1, count=128)
-"""Of what is kept for months: right to 5 % from 0.1 ms to 18 s; a few of them cover a camera."""
+"""The buckets of stored history: right to 5 % from 0.1 ms to 18 s; a camera needs only a few."""

@@ -1,7 +1,7 @@
-"""Owns how several deadlines are written: `[[100, 1], [300, 0.3]]`.
+"""Owns the notation of several deadlines: `[[100, 1], [300, 0.3]]`.
 
-An answer within 100 ms is worth 1, one within 300 ms still 0.3, a later one nothing. The same
-form serves a camera's hello, the camera daemon and the simulator's workloads. Pure.
+An answer within 100 ms has utility 1, one within 300 ms 0.3, a later one 0. A camera's hello, the
+camera daemon and the simulator's workloads use the same notation. Pure.
 """
 
 import math
@@ -15,7 +15,7 @@ from edgebox.link.fields import shown
 STEPS_MAX = 4
 
 LaterDeadlines = tuple[tuple[float, float], ...]
-"""(ms, worth) of every deadline but the first, whose worth is 1."""
+"""(ms, utility) of every deadline but the first, whose utility is 1."""
 
 
 def read_deadlines(
@@ -24,12 +24,12 @@ def read_deadlines(
     """Return the first deadline in ms, and the later ones.
 
     Args:
-        written: pairs of deadline and worth.
-        low_ms: the least that a deadline may be.
-        high_ms: the most.
+        written: pairs of deadline and utility.
+        low_ms: the minimum of a deadline.
+        high_ms: the maximum.
 
     Raises:
-        InvalidInputError: the first mistake, beginning with its place: "[1][0] must be ...".
+        InvalidInputError: the first mistake, beginning with its position: "[1][0] must be ...".
     """
     if not written:
         raise InvalidInputError(
@@ -78,14 +78,14 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def written_deadlines(first_ms: float, later: LaterDeadlines) -> float | list[list[float]]:
-    """Return what `read_deadlines` reads, or the plain number of a single deadline."""
+    """Return the notation that `read_deadlines` reads, or the plain number of a single deadline."""
     if not later:
         return first_ms
     return [[first_ms, 1.0], *([by_ms, utility] for by_ms, utility in later)]
 
 
 def written_steps(first_ns: int, steps: Sequence[UtilityStep]) -> float | list[list[float]]:
-    """Return the same form of deadlines in nanoseconds."""
+    """Return the same notation for deadlines in nanoseconds."""
     return written_deadlines(first_ns / 1e6, to_later(steps))
 
 

@@ -1,8 +1,8 @@
-"""Owns the wire protocol's front door: every message, and how to read a text message.
+"""Owns the entry point of the wire protocol: every message, and how to read a text message.
 
-The messages live in `from_camera`, `from_box` and `protocol` (what both send); import them from
-here. Each is a frozen value with `encode() -> bytes`; text messages travel as WebSocket text,
-frames as binary. Pure: no clock, no I/O.
+The messages are defined in `from_camera`, `from_box` and `protocol` (those that both send); import
+them from here. Each is a frozen value with `encode() -> bytes`. Text messages are WebSocket text,
+frames are binary. Pure: no clock, no I/O.
 """
 
 from collections.abc import Iterable
@@ -97,7 +97,7 @@ _FROM_BOX: dict[object, type[BoxMessage]] = {
 
 
 def decode_from_camera(text: str | bytes) -> CameraMessage:
-    """Read a text message that a camera sent.
+    """Read a text message from a camera.
 
     Raises:
         InvalidInputError: not JSON, an unknown type, or wrong fields; the message says which.
@@ -110,7 +110,7 @@ def decode_from_camera(text: str | bytes) -> CameraMessage:
 
 
 def decode_from_box(text: str | bytes) -> BoxMessage:
-    """Read a text message that the box sent.
+    """Read a text message from the box.
 
     Raises:
         InvalidInputError: not JSON, an unknown type, or wrong fields; the message says which.

@@ -21,17 +21,17 @@ BAD_MESSAGES_CLOSE_CODE = 4006
 FRAME_MESSAGE_TYPE = 70
 FRAME_HEADER_BYTES = 32
 OWN_SIDE_MAX_PX = 65535
-"""The largest side of a camera's own picture: what the header's fields can say."""
+"""The largest side of a camera's own picture: the maximum of the header's fields."""
 FRAME_NUMBER_MAX = 2**32 - 1
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""What a camera or an application may be called; use fullmatch."""
+"""Valid names of cameras and applications; use fullmatch."""
 NAME_WANTED = "1 to 64 letters, digits, '.', '_' or '-'"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """One row of the table of errors: fatal exactly if it has a close code."""
+    """One row of the table of errors; it is fatal if and only if it has a close code."""
 
     code: str
     close_code: int | None
@@ -65,7 +65,7 @@ ERROR_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorMessage:
-    """Something was wrong; fatal: the connection closes."""
+    """An error report; if it is fatal, the connection closes."""
 
     TYPE: ClassVar = "error"
     code: str
@@ -93,7 +93,7 @@ class ErrorMessage:
 
 @dataclass(frozen=True, slots=True)
 class Bye:
-    """The sender is about to close."""
+    """The sender is about to close the connection."""
 
     TYPE: ClassVar = "bye"
     reason: str = ""

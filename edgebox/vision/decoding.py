@@ -1,4 +1,4 @@
-"""Decides what a model's raw outputs say: one decoder per output layout, arrays to `Detections`.
+"""Decides the detections in a model's raw outputs: one decoder per output layout.
 
 Pure: numpy only. Decoders never loop over anchors; they loop over the pictures of a batch.
 """
@@ -131,4 +131,4 @@ DECODERS: Mapping[str, Decoder] = {
     "boxes_scores_labels": decode_boxes_scores_labels,
     "yolox": decode_yolox,
 }
-"""By the name a manifest uses."""
+"""By the layout's name in a manifest."""

@@ -70,7 +70,7 @@ class InvariantViolation(EdgeboxError):  # noqa: N818 - the design's name
     """The core's state is inconsistent: a defect of edgebox, never of its input."""
 
     code = "invariant"
-    title = "The box contradicts itself, which is a defect of edgebox"
+    title = "The box's state is inconsistent, which is a defect of edgebox"
 
     def __init__(self, message: str, tail: tuple[str, ...] = ()) -> None:
         """Name the contradiction; `tail` is the end of the journal, a line per call."""

@@ -229,8 +229,8 @@ class BandwidthEstimate:
 
     def _recent(self, now_ns: int) -> list[Sample]:
         """Return the samples of the window, newest first; at a low rate some older ones too."""
-        # What is older than the window is kept for links that fall silent, and may be ten times
-        # as much.
+        # Samples older than the window are kept for links that fall silent; they may be ten times
+        # as many.
         samples = self._samples or self._sampling.open()
         newest_first = reversed(samples)
         horizon_ns = now_ns - self._window_ns

@@ -69,7 +69,7 @@ class ClockEstimate:
             self.jumps += 1
             self._window.clear()
         self._window.append(exchange)
-        # The newest stays in any case, so the window never runs empty.
+        # The newest always stays, so the window is never empty.
         while self._window[0].received_ns < received_ns - self._window_ns:
             self._window.popleft()
         self._best = min(self._window, key=lambda e: self._error_ns(e, received_ns))
@@ -95,7 +95,7 @@ class ClockEstimate:
 
     def _error_ns(self, exchange: _Exchange, now_ns: int) -> int:
         age_ns = max(0, now_ns - exchange.received_ns) + exchange.rtt_ns
-        # Half up: the middle of an odd bracket was rounded down.
+        # Rounded up: the middle of an odd bracket was rounded down.
         return (exchange.rtt_ns + 1) // 2 + round(age_ns * self._drift_ppm * 1e-6)
 
     def _contradicts(self, exchange: _Exchange, earlier: _Exchange) -> bool:

@@ -34,7 +34,7 @@ def read_deadlines(
     if not written:
         raise InvalidInputError(
             f" must be a number from {low_ms:g} to {high_ms:g}, or a list of 1 to "
-            f"{STEPS_MAX} pairs [deadline in ms, worth], not []"
+            f"{STEPS_MAX} pairs [deadline in ms, utility], not []"
         )
     if len(written) > STEPS_MAX:
         raise InvalidInputError(f" must have at most {STEPS_MAX} deadlines, not {len(written)}")
@@ -42,7 +42,7 @@ def read_deadlines(
     for at, pair in enumerate(written):
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InvalidInputError(
-                f"[{at}] must be a pair [deadline in ms, worth], not {shown(pair)}"
+                f"[{at}] must be a pair [deadline in ms, utility], not {shown(pair)}"
             )
         by_ms, utility = pair
         if not _is_number(by_ms) or not low_ms <= by_ms <= high_ms:
@@ -59,10 +59,10 @@ def read_deadlines(
 
 def _utility(utility: object, at: int, before: float | None) -> float:
     if before is None:
-        wanted = "1, the worth of an answer by the first deadline"
+        wanted = "1, the utility of an answer by the first deadline"
         right = _is_number(utility) and utility == 1
     else:
-        wanted = f"a worth above 0 and below the one before it, {before:g}"
+        wanted = f"a utility above 0 and below the one before it, {before:g}"
         right = _is_number(utility) and 0 < utility < before
     if not right or not _is_number(utility):
         raise InvalidInputError(f"[{at}][1] must be {wanted}, not {shown(utility)}")

@@ -165,7 +165,7 @@ class FieldReader:
         value = self._read(name, default, {}, "an object", lambda v: isinstance(v, dict))
         assert isinstance(value, dict)
         reader = FieldReader(f"{self.where}.{name}", value)
-        # An object that is not there has been complained of once; not again for every field.
+        # A missing object is reported once, and not again for every field.
         missing = not optional and not isinstance(self._fields.get(name), dict)
         reader.errors = [] if missing else self.errors
         return reader

@@ -273,7 +273,7 @@ def _deadline(slo_ms: float | None) -> dict[str, float]:
 
 
 def _read_deadline(read: FieldReader) -> float | None:
-    # Zero, which is no deadline, stands for one that is not there.
+    # 0 is no valid deadline; it represents a missing one.
     return read.number("slo_ms", 0, SLO_MAX_MS, 0.0) or None
 
 

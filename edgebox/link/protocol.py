@@ -56,7 +56,7 @@ ERROR_CODES = {
         ErrorCode("box_full", 4008, "as many cameras as the box is configured for"),
         ErrorCode("silent", 4009, "nothing was heard from the camera for 30 s"),
         ErrorCode("replaced", 4010, "a newer connection of the same camera took over"),
-        ErrorCode("no_capacity", 4011, "to serve this camera would take the service of others"),
+        ErrorCode("no_capacity", 4011, "serving this camera would take service from others"),
         ErrorCode("too_fast", 4012, "more small messages a second than the box takes"),
         ErrorCode("unavailable", 4013, "no executor that runs its model family is up just now"),
     )

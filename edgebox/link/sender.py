@@ -207,7 +207,7 @@ class SenderWindow:
     def _due(self, captured_ns: int) -> bool:
         period_ns = round(min(1e9 / self._send_rate_hz(), PERIOD_MAX_NS))
         if self._due_ns is None:
-            # The first frame may come late (a source warms up); it does not set the phase.
+            # The first frame may be late (a source warms up), so it does not set the phase.
             self._due_ns = captured_ns - 2 * period_ns
         # A quarter of a period early is jitter of the source; more is a faster source. A frame
         # up to two periods late does not delay those after it, so jitter costs no frames.
@@ -247,7 +247,7 @@ class SenderWindow:
         for size in sizes:
             if self._expected_bytes(size) * 8 <= min(in_time, sustained):
                 return size
-        # A frame that is skipped is lost for certain: only if it would be even with luck.
+        # A skipped frame is certainly lost, so skip it only if even the best case is too late.
         smallest = sizes[-1]
         last_left_ns = left_ns + self._last_slo_ns - self._slo_ns
         with_luck = bps * (last_left_ns - self._box_ns(0.0)) / 1e9 - backlog

@@ -103,8 +103,8 @@ class ShapedLink:
         start_ns = self.free_ns(now_ns)
         if now_ns > self._free_ns:
             self._through = self.bits_until(now_ns)
-        # Counted on from the last bit itself, not from its instant, which is rounded up: on a
-        # link that pauses a nanosecond too late may be a pause too late.
+        # Counted from the last bit, not from its instant, which is rounded up: on a link with
+        # pauses, a nanosecond too late may be a whole pause too late.
         self._through += size_bytes * 8
         self._free_ns = max(start_ns, self.instant_of(self._through))
         return self._free_ns
@@ -128,7 +128,7 @@ class ShapedLink:
     def instant_of(self, bits: float) -> int:
         """Return when the link could have carried this many bits since its origin."""
         periods, left = divmod(bits, self._bits_before[-1])
-        # The first step by whose end the bits are through; steps without rate add nothing.
+        # The first step by whose end the bits have left; steps with rate 0 add nothing.
         step = max(0, bisect_right(self._bits_before, left) - 1)
         if left == self._bits_before[step] and step > 0:
             # Exactly at a boundary: the last bit left at the end of the last step with a rate.

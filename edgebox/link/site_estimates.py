@@ -141,7 +141,7 @@ class SiteEstimates:
         """Return the estimate of a site that a camera joins, rebuilt with its frames."""
         shared = self._shared.get(site)
         carried = set() if shared is None else set(shared.frames())
-        # Those of others, from a site that it has left, are not of this link.
+        # Frames of other cameras, from a site it has left, were not on this link.
         own = {frame for frame in known if frame.camera == camera}
         if shared is None or not own <= carried:
             shared = make()

@@ -163,11 +163,11 @@ class SiteInference:
         for camera in list(sharing):
             sharing |= cameras[camera].companions()
         if sharing:
-            # Who belongs to it stays until its own frames say otherwise.
+            # A member stays until its own frames say otherwise.
             sharing |= self._site_of.keys() & cameras.keys()
         sharing -= {camera for camera in sharing if self._is_alone(address, camera)}
         for camera in cameras:
-            # No camera can call its site so: names have no parentheses.
+            # No camera can state this name: valid names have no parentheses.
             together = camera in sharing and len(sharing) > 1
             site = SiteId(f"({address})") if together else None
             if site == self._site_of.get(camera):
@@ -191,7 +191,7 @@ class SiteInference:
         while of.seen and of.seen[0].flight.end_ns < flight.end_ns - REFERENCE_NS:
             of.seen.popleft()
         if of.seen:
-            # The more different what was on its way, the more it tells.
+            # The more the frames in transit differ, the more informative is the comparison.
             before = max(of.seen, key=lambda known: abs(known.ahead_bits - seen.ahead_bits))
             informative = _count(of.queued, flight, before, _queued_ns(before, seen))
             informative |= _count(of.fair, flight, before, _fair_ns(before, seen, others))
@@ -215,7 +215,7 @@ class SiteInference:
 
 
 def _forget(flights: list[_Flight], before_ns: int) -> None:
-    # A list, for bisection; so not one by one.
+    # In bulk, because deleting from the front of a list costs O(n).
     count = bisect_left(flights, before_ns, key=lambda known: known.end_ns)
     if count > len(flights) // 2:
         del flights[:count]

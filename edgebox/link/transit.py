@@ -122,7 +122,7 @@ class TransitEstimator:
     def echoed(self, sent_ns: int, received_ns: int) -> None:
         """Learn the round trip of a WebSocket ping, which does not measure the clock."""
         self._round_trips.append((received_ns, received_ns - sent_ns))
-        # The newest stays in any case.
+        # The newest always stays.
         while self._round_trips[0][0] < received_ns - ROUND_TRIP_WINDOW_NS:
             self._round_trips.popleft()
 
@@ -213,8 +213,8 @@ class TransitEstimator:
         rest_bytes, end_ns = arrival.size_bytes - arrival.first_bytes, arrival.last_ns
         if rest_bytes > 0:
             return self._learn(rest_bytes, end_ns - arrival.first_ns, end_ns)
-        # All of it was here when the first of it was seen: it came while the loop woke up. That
-        # is a lower bound of the throughput, and says something only if it is above the estimate.
+        # The whole message was received by the first read, before the loop woke up. That
+        # is a lower bound of the throughput, and is used only if it is above the estimate.
         rest_bytes = arrival.size_bytes - SEGMENT_BYTES
         least_bps = rest_bytes * 8 / NOISE_NS * 1e9
         if self.clock.offset_ns is None and least_bps > (self.bandwidth.bps(end_ns) or 0.0):

@@ -1,7 +1,7 @@
-"""Owns reading typed values from a TOML file, so that each mistake is named by file, line and key.
+"""Owns the reading of typed values from a TOML file; errors name file, line and key.
 
-Pure: the text comes in as an argument. Lines are found by scanning the text for headers and keys,
-because Python's parser keeps none: O(lines), once.
+Pure: the text is an argument. Lines are found by scanning the text for headers and keys, because
+Python's parser keeps none: O(lines), once.
 """
 
 import math
@@ -41,20 +41,20 @@ def parse_toml(text: str, name: str) -> "Table":
 
 @dataclass(frozen=True, slots=True)
 class _LineNumbers:
-    """Where in which file things are written."""
+    """The file's name and the lines of its headers and keys."""
 
     name: str
     lines: dict[Path, int]
 
     def line(self, path: Path) -> int:
-        """Return the line of a value, or of what it is in."""
+        """Return the line of a value, or of the table that contains it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
 
 class Table:
-    """One table of the document; every key must be read, or `finish` complains of it."""
+    """One table of the document; `finish` reports every key that was not read."""
 
     def __init__(self, values: dict[str, Any], path: Path, line_numbers: _LineNumbers) -> None:
         self._values = values
@@ -63,7 +63,7 @@ class Table:
         self._read: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
-        """Say whether a key is there."""
+        """Say whether a key exists."""
         return key in self._values
 
     def number(
@@ -75,7 +75,7 @@ class Table:
         high: float = 1e9,
         above: bool = False,
     ) -> float:
-        """Return a number from `low` (or above it) to `high`; without a default it must be there.
+        """Return a number from `low` (or above it) to `high`; without a default it is required.
 
         Raises:
             InvalidInputError: it is missing or not such a number.
@@ -132,7 +132,7 @@ class Table:
     def numbers(
         self, key: str, *, length: int | None = None, low: float = 0.0, high: float = 1e9
     ) -> list[float]:
-        """Return a list of numbers, at least one, or exactly so many.
+        """Return a list of numbers, at least one, or exactly this many.
 
         Raises:
             InvalidInputError: it is missing or not such a list.
@@ -192,7 +192,7 @@ class Table:
         ]
 
     def finish(self) -> None:
-        """Refuse keys that nobody asked for.
+        """Refuse keys that were not read.
 
         Raises:
             InvalidInputError: there is one.
@@ -203,7 +203,7 @@ class Table:
                 raise self.wrong(key, f"there is no such key (there are: {known})")
 
     def wrong(self, key: str, what: str, value: Any = None) -> InvalidInputError:
-        """Return the error that names a key's place."""
+        """Return the error that names a key's line."""
         path = (*self._path, key)
         if key in self._values and value is not None:
             what += f", not {_shown(value)}"

@@ -224,7 +224,7 @@ def _match(
     near = overlaps.max(axis=1, initial=0.0) >= least.min()
     size, threshold = np.ogrid[: len(SIZES), : len(thresholds)]
     for at in np.flatnonzero(near):
-        # Of equal overlaps the last one wins, as in COCO's tool: ranks rise with the place.
+        # Ties are broken by the last one, as in COCO's tool: ranks rise with the index.
         rank = np.empty(len(truth.boxes), np.int64)
         rank[np.argsort(overlaps[at], kind="stable")] = np.arange(len(rank))
         may = (overlaps[at] >= least[:, None]) & (free | truth.crowd)
@@ -290,7 +290,7 @@ class Precision:
         for label in np.unique(labels):
             mine = np.flatnonzero(labels == label)
             order = mine[np.argsort(-scores[mine], kind="stable")]
-            # False alarms behind the last hit change nothing.
+            # False positives after the last hit have no effect.
             some = np.flatnonzero(hits[:, :, order].any(axis=(0, 1)))
             order = order[: some[-1] + 1] if some.size else order[:0]
             self._rows[int(label)] = _ClassRows(

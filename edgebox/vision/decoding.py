@@ -112,7 +112,7 @@ def _decode_yolox_rows(
     strides: NDArray[np.float32],
     score_min: float,
 ) -> Detections:
-    # No class scores above 1, so objectness alone already rules most anchors out.
+    # No class scores above 1, so objectness already excludes most anchors.
     likely = np.flatnonzero(rows[:, 4] >= score_min)
     rows, cells, strides = rows[likely], cells[likely], strides[likely]
     labels = rows[:, 5:].argmax(axis=1)

@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 DEMO_ARGS ?=
 
 export PYTHON WITHOUT
+# Tests start a box in hundreds of processes: half of such a start is compiling, unless that is kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check lint ruff types layers pure unit page page-tests image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo

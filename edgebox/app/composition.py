@@ -175,7 +175,7 @@ class App:
         )
         for known in await storage.cameras():
             try:
-                self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
+                self._box.override(known.camera, changed(NOTHING_SET, known.overrides))
             except InvalidInputError as error:
                 self._box.note("warning", f"what was set for {known.camera} is damaged: {error}")
         self._tell_not_kept()
@@ -214,10 +214,10 @@ class App:
 
     async def _start_models(self) -> None:
         inference = self.config.inference
-        self.box.not_ready_because = "reading model families"
+        self.box.set_not_ready("reading model families")
         families, problems = await asyncio.to_thread(load_families, inference)
         families = [await self._judged(family) for family in families]
-        self.box.not_ready_because = "opening executors"
+        self.box.set_not_ready("opening executors")
         self._opened = await asyncio.to_thread(open_executors, self.config, families)
         assert self._storage is not None
         found = await measured(
@@ -273,15 +273,15 @@ class App:
             canvases=CanvasPool({family.name: family.input for family in found.families}),
             decode_threads=_decode_threads(self.config.inference.decode_threads),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
-            tell=Callbacks(
-                advice=self.box.advised,
-                plan=self.box.planned,
-                drift=self._tell_drift,
-                failure=self._fail,
-                give_up=self._stand_ins.give_up,
-                not_opened=self._stand_ins.needed,
-                decoding_hangs=self._give_up_decoding,
-                told=self.box.note,
+            callbacks=Callbacks(
+                on_advice=self.box.advised,
+                on_plan=self.box.planned,
+                on_drift=self._tell_drift,
+                on_failure=self._fail,
+                on_give_up=self._stand_ins.give_up,
+                on_not_opened=self._stand_ins.needed,
+                on_decoding_hang=self._give_up_decoding,
+                notify=self.box.note,
             ),
             opener=replacements.open,
             loaders=found.loaders,
@@ -343,7 +343,7 @@ class App:
         self.box.note(*drift_text(drift, since))
 
     def _progress(self, text: str, share: float) -> None:
-        self.box.not_ready_because = f"{text} ({share:.0%})"
+        self.box.set_not_ready(f"{text} ({share:.0%})")
         if self._on_progress is not None:
             self._on_progress(text, share)
 
@@ -400,7 +400,7 @@ class App:
         return await keep(self.journal, folder.absolute(), self.box.note)
 
     def _fail(self, violation: InvariantViolation) -> None:
-        self.box.not_ready_because = str(violation)
+        self.box.set_not_ready(str(violation))
         self._tasks.append(asyncio.create_task(self._end_clearly(violation), name="failure"))
 
     async def _end_clearly(self, violation: InvariantViolation) -> None:
@@ -424,7 +424,7 @@ class App:
 
     def _end_wedged(self, why: str) -> None:
         self.failure = WedgedError(f"{why}. What watches over edgebox should start it again")
-        self.box.not_ready_because = str(self.failure)
+        self.box.set_not_ready(str(self.failure))
         self.box.note("error", f"{self.failure}; the box stops")
         self.failed.set()
 
@@ -433,7 +433,7 @@ class App:
     async def stop(self) -> None:
         """Answer what runs, say goodbye to cameras, and close everything. Idempotent."""
         if self._box is not None:
-            self._box.not_ready_because = "stopping"
+            self._box.set_not_ready("stopping")
         if self._model_jobs is not None:
             await self._model_jobs.jobs.stop()
             self._model_jobs = None

@@ -148,7 +148,7 @@ class StandIns:
         executor.note = f"stands in for {lost}"
         self._replacements.add(executor, spec, found)
         box, driver = self._box, self._box.driver
-        box.profiles = {**box.profiles, executor.id: {p.variant: p for p in profiles}}
+        box.set_profiles(executor.id, {p.variant: p for p in profiles})
         driver.add(executor, found.loaders.get(executor.id))
         # From here on the core says whether there is hope.
         self._hopeless = False

@@ -137,7 +137,7 @@ class ModelJobs:
         # To begin anew means that a batch which runs would count as lost.
         while executor in driver.scheduler.running:  # noqa: ASYNC110 - nobody tells of its end
             await asyncio.sleep(_LOOK_S)
-        self._box.profiles = {**self._box.profiles, executor: known}
+        self._box.set_profiles(executor, known)
         if driver.scheduler.supervised[executor].state is ExecutorState.UP:
             served = tuple(profile for name, profile in known.items() if driver.serves(name))
             driver.feed(ExecutorStarted(executor, served))

@@ -14,9 +14,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from edgebox.camera.latency_histogram import QUANTILES, bucket
 from edgebox.camera.records import FrameRecord, HandedOver
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import DropReason, Outcome, UtilityStep, utility_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
@@ -25,6 +24,7 @@ from edgebox.link.sender import SkipReason
 
 LOST = "lost"
 LATENCIES_KEPT = 10_000
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 RECENT_NS = 10_000_000_000
 
 
@@ -55,7 +55,7 @@ class Summary:
     latency_ms: Mapping[str, Mapping[str, float]]
     """By part and quantile; `total` is measured here, from capture to the result's arrival."""
     latency_histogram: Mapping[str, Mapping[str, int]]
-    """By part: all answered frames, counted by `histogram.bucket`; these can be added up."""
+    """By part: all answered frames by bucket (`SUMMARY_BUCKETS`); summaries can be added up."""
     width_sent_mean_px: float | None
     bytes_sent: int
     variants: Mapping[str, int]
@@ -117,7 +117,7 @@ class Accounting:
         self._variants: Counter[str] = Counter()
         self._detections: Counter[str] = Counter()
         self._latencies_ms = {part: deque[float](maxlen=LATENCIES_KEPT) for part in PARTS}
-        self._histogram = {part: Counter[str]() for part in PARTS}
+        self._histograms = {part: Histogram(SUMMARY_BUCKETS) for part in PARTS}
         self._recent: deque[tuple[int, bool, float]] = deque()
 
     @property
@@ -258,7 +258,7 @@ class Accounting:
             on_time_share=_ratio(counts.on_time, counts.captured, 4),
             worth=round(counts.on_time + counts.worth_late, 3),
             latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
-            latency_histogram={p: dict(counts) for p, counts in self._histogram.items()},
+            latency_histogram={p: h.to_json() for p, h in self._histograms.items()},
             width_sent_mean_px=_ratio(self._width_sum_px, counts.sent, 1),
             bytes_sent=self._bytes_sent,
             variants=dict(self._variants),
@@ -279,7 +279,7 @@ class Accounting:
 
     def _latency(self, part: str, latency_ms: float) -> None:
         self._latencies_ms[part].append(latency_ms)
-        self._histogram[part][bucket(latency_ms)] += 1
+        self._histograms[part].add(round(latency_ms * 1e6))
 
     def _note(self, now_ns: int, on_time: bool, total_ms: float) -> None:
         self._recent.append((now_ns, on_time, total_ms))

@@ -123,16 +123,13 @@ class Camera:
         on_remark: Callable[[str], None] | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        if source is not None:
-            size_px = (source.width_px, source.height_px)
-        if size_px is None:
-            raise InvalidInputError("a camera without a source needs size_px=(width, height)")
+        width_px, height_px = _frame_size(source, size_px)
         self.url = stream_url(server)
         first_ms, later = split_slo(slo_ms)
         self.hello = Hello(
             camera=name,
-            width_px=size_px[0],
-            height_px=size_px[1],
+            width_px=width_px,
+            height_px=height_px,
             # The same as long as this object lives: so a reconnection replaces its own past.
             instance=f"{os.getpid():x}-{os.urandom(6).hex()}",
             slo_ms=first_ms,
@@ -160,9 +157,8 @@ class Camera:
         self._frames_captured = 0
         self._remark = ""
         self._refused_since_s: float | None = None
-        self._welcomed: asyncio.Event = asyncio.Event()
-        self._stopped: asyncio.Event = asyncio.Event()
-        self._idle: asyncio.Event = asyncio.Event()
+        self._welcomed, self._stopped = asyncio.Event(), asyncio.Event()
+        self._idle = asyncio.Event()
         self._connecting: asyncio.Task[None] | None = None
         self._started_s = 0.0
         self._duration_s: float | None = None
@@ -414,3 +410,11 @@ def stream_url(server: str) -> str:
         raise InvalidInputError(f"the server must be an address like ws://box:8787, not {server!r}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{schemes[parts.scheme]}://{host}:{port}{parts.path.rstrip('/')}/v1/stream"
+
+
+def _frame_size(source: FrameSource | None, size_px: tuple[int, int] | None) -> tuple[int, int]:
+    if source is not None:
+        return source.width_px, source.height_px
+    if size_px is None:
+        raise InvalidInputError("a camera without a source needs size_px=(width, height)")
+    return size_px

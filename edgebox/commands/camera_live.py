@@ -8,7 +8,7 @@ import click
 
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera, Status
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import PARTS
 
 LIVE_PERIOD_S = 0.5
 PLAIN_PERIOD_S = 10.0

@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Sequence
 from copy import copy
 from enum import StrEnum
+from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple, Protocol
 
@@ -293,6 +294,7 @@ def message_bytes(bytes_per_pixel: float, pixels: int) -> float:
     return OVERHEAD_BYTES + bytes_per_pixel * _reference_equivalent(pixels)
 
 
+@lru_cache(maxsize=1024)  # a planner asks for the same few sizes, for every camera
 def _reference_equivalent(pixels: int) -> float:
     """Return the pixels of a picture of equal bytes at the reference size's bytes per pixel."""
     factor: float = (pixels / REFERENCE_PX) ** -SIZE_EXPONENT

@@ -95,6 +95,9 @@ class SiteEstimates:
         infer = site is None and bool(address)
         if infer:
             self._inference.opened(camera, address)
+        self._part(camera)
+        if site is not None:
+            self._enter((camera,), site, make or self._make)
         return self._member(camera, site, make or self._make, inferred=infer)
 
     def leave(self, camera: CameraId) -> None:
@@ -104,10 +107,23 @@ class SiteEstimates:
         self._members.pop(camera, None)
 
     def take_updates(self) -> list[tuple[CameraId, SiteId | None, LinkEstimate]]:
-        """Return the cameras whose inferred site has changed, with their estimates."""
+        """Return the cameras whose inferred site has changed, with their estimates.
+
+        All cameras that join a site together are added at once: its estimate is rebuilt from their
+        frames once, not once for each of them.
+        """
+        updates = self._inference.take_updates()
+        for camera in updates:
+            self._part(camera)
+        entering: dict[SiteId, list[CameraId]] = {}
+        for camera, site in updates.items():
+            if site is not None:
+                entering.setdefault(site, []).append(camera)
+        for site, cameras in entering.items():
+            self._enter(cameras, site, self._make)
         return [
             (camera, site, self._member(camera, site, self._make, inferred=True))
-            for camera, site in self._inference.take_updates().items()
+            for camera, site in updates.items()
         ]
 
     def _member(
@@ -118,11 +134,10 @@ class SiteEstimates:
         *,
         inferred: bool,
     ) -> LinkEstimate:
+        """Return the estimate for a camera that has entered a site, or whose uplink is its own."""
         before = self._members.get(camera)
-        self._part(camera)
         if site is not None:
-            known = () if before is None else before.frames()
-            uplink = self._enter(camera, site, make, known)
+            uplink = self._shared[site]
         elif before is not None:
             uplink = before.copy_for(camera)
         else:
@@ -132,17 +147,19 @@ class SiteEstimates:
         return member
 
     def _enter(
-        self,
-        camera: CameraId,
-        site: SiteId,
-        make: Callable[[], LinkEstimate],
-        known: Sequence[CarriedFrame],
-    ) -> LinkEstimate:
-        """Return the estimate of a site that a camera joins, rebuilt with its frames."""
+        self, cameras: Sequence[CameraId], site: SiteId, make: Callable[[], LinkEstimate]
+    ) -> None:
+        """Add cameras to a site and rebuild its estimate from the frames of all its members."""
         shared = self._shared.get(site)
         carried = set() if shared is None else set(shared.frames())
-        # Frames of other cameras, from a site it has left, were not on this link.
-        own = {frame for frame in known if frame.camera == camera}
+        # Frames of other cameras, from a site they have left, were not on this link.
+        own = {
+            frame
+            for camera in cameras
+            if (before := self._members.get(camera)) is not None
+            for frame in before.frames()
+            if frame.camera == camera
+        }
         if shared is None or not own <= carried:
             shared = make()
             for frame in sorted(own | carried):
@@ -153,8 +170,7 @@ class SiteEstimates:
             for other, of in self._site_of.items():
                 if of == site:
                     self._members[other].uplink = shared
-        self._site_of[camera] = site
-        return shared
+        self._site_of |= dict.fromkeys(cameras, site)
 
     def _part(self, camera: CameraId) -> None:
         site = self._site_of.pop(camera, None)

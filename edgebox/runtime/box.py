@@ -105,20 +105,20 @@ class Box:
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
         self.observers: list[Observer] = []
-        """Told how each frame of a camera ended, after its camera is."""
+        """Called with each frame of a camera that has ended, after its camera was informed."""
         self.destinations: list[Destination] = []
         """Where events are sent to."""
         self.metrics = Metrics()
         self._repeats = Repeats(NOTICES_PER_MINUTE)
         self._peers = Peers(cameras_max, time.monotonic_ns)
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
-        self.not_ready_because = "starting"
+        self._not_ready_because = "starting"
         self.started_ns = time.monotonic_ns()
         self.plan_ns = 0
         self.plan_at_ns: int | None = None
         self.plan: Plan | None = None
         self.plans = 0
-        self.profiles: Profiles = {}
+        self._profiles: Profiles = {}
         self._cameras_max = cameras_max
         self._on_event = on_event
         self._on_camera = on_camera
@@ -139,10 +139,40 @@ class Box:
         self.default_family = FamilyName(default)
 
     def attach(self, driver: Driver, profiles: Profiles) -> None:
-        """Take the driver and its executors' profiles; from now on cameras are welcome."""
+        """Take the driver and its executors' profiles; from now on cameras may connect."""
         self._driver = driver
-        self.profiles = profiles
-        self.not_ready_because = ""
+        self._profiles = profiles
+        self._not_ready_because = ""
+
+    def set_not_ready(self, because: str) -> None:
+        """Refuse cameras and pictures from now on, for this reason."""
+        self._not_ready_because = because
+
+    @property
+    def not_ready_because(self) -> str:
+        """Why cameras are refused; empty: they may connect."""
+        return self._not_ready_because
+
+    @property
+    def profiles(self) -> Profiles:
+        """Each executor's profiles."""
+        return self._profiles
+
+    def set_profiles(
+        self, executor: ExecutorId, profiles: Mapping[VariantName, LatencyProfile]
+    ) -> None:
+        """Replace the profiles of an executor."""
+        self._profiles = {**self._profiles, executor: profiles}
+
+    def add_viewer(self) -> None:
+        """Keep the latest answered frame of each camera while there are viewers."""
+        self.viewers += 1
+
+    def remove_viewer(self) -> None:
+        """Forget the latest answered frames with the last viewer."""
+        self.viewers -= 1
+        if not self.viewers:
+            self.shown.clear()
 
     @property
     def driver(self) -> Driver:
@@ -186,7 +216,7 @@ class Box:
             text = f"{source}: {count} more notices within a minute"
             self.note("warning", text, source if source in self.cameras else None)
         if self._driver is not None:
-            self._driver.failed_batches.end_minute()
+            self._driver.end_minute()
         self.forget_old_cameras()
 
     # -- cameras ----------------------------------------------------------------------------
@@ -475,11 +505,3 @@ class Box:
         self.plans += 1
         self.plan_ns = took_ns
         self.plan_at_ns = self.driver.clock_ns()
-
-    def decision_us(self) -> dict[str, float] | None:
-        """Return quantiles of the core's recent decision times; None before the first."""
-        taken = self.driver.decisions_ns
-        if not taken:
-            return None
-        p50, p99 = np.quantile(np.array(taken), (0.5, 0.99)) / 1e3
-        return {"p50": round(float(p50), 1), "p99": round(float(p99), 1)}

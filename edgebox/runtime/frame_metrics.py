@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import METRIC_BUCKETS, PARTS, Histogram
 from edgebox.domain.requests import CameraId, DropReason, Outcome
-from edgebox.runtime.duration_histogram import Histogram
 from edgebox.runtime.frames import Answer, FrameResult, Timing
 from edgebox.storage.periods import Period, latency_counts
 
@@ -108,7 +107,7 @@ class CameraMetrics:
         """Something was counted since a second's news ended."""
         self._taken: tuple[Counts, int] = Counts(), 0
         """The counts, and how many samples there had been, when a second's news last ended."""
-        self.latencies = {part: Histogram() for part in PARTS}
+        self.latencies = {part: Histogram(METRIC_BUCKETS) for part in PARTS}
         """Of all answers since the box started."""
 
     def captured(self, frames: int, skipped: int, now_ns: int) -> None:

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.requests import DropReason, Outcome, Request
+from edgebox.inference.executor import BatchResult
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
 from edgebox.link.transit import FrameArrival
+from edgebox.scheduling.events import Infer
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
 
@@ -50,6 +52,21 @@ class Timing:
     return_ns: int
     total_ns: int
     batch_size: int
+
+    @classmethod
+    def of(
+        cls, frame: "PendingFrame", result: BatchResult, batch_size: int, now_ns: int
+    ) -> "Timing":
+        """Return the timing of a frame whose answer is sent now."""
+        request = frame.request
+        return cls(
+            network_ns=max(0, request.arrival_ns - request.captured_ns),
+            queue_ns=max(0, result.started_ns - request.arrival_ns),
+            inference_ns=result.took_ns,
+            return_ns=frame.return_ns,
+            total_ns=max(0, now_ns - request.captured_ns) + frame.return_ns,
+            batch_size=batch_size,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +122,23 @@ class PendingFrame:
     batched: bool = False
     """It has been given to an executor."""
     ended: bool = False
+
+    def answer(self, order: Infer, result: BatchResult, outcome: Outcome, now_ns: int) -> Answer:
+        """Return what its batch found in it."""
+        request = self.request
+        detections = result.detections[order.requests.index(request.id)]
+        if self.placement is not None:
+            detections = self.placement.to_source(
+                detections, self.source_width_px, self.source_height_px
+            )
+        return Answer(
+            outcome,
+            order.variant,
+            detections,
+            Timing.of(self, result, len(order.requests), now_ns),
+            request.utility_at(now_ns),
+            mismatched=request.advised is not None and request.advised != order.variant,
+        )
 
 
 BATCH_FAILED = "the model failed on this batch; the box's log says why"

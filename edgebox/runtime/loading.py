@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.latency_histogram import METRIC_BUCKETS, Histogram
 from edgebox.domain.model_family import ExecutorId, WeightsId
-from edgebox.runtime.duration_histogram import Histogram
 from edgebox.runtime.threads import DaemonPool, InOrder
 from edgebox.scheduling.events import Load, LoadFailed, LoadReturned, Unload, WeightsLoaded
 
@@ -49,8 +49,8 @@ class Loads:
         self._from_thread = from_thread
         self._on_end = on_end
         self._clock_ns = clock_ns
-        self.took = Histogram()
-        """Of the loads that ended well."""
+        self.took = Histogram(METRIC_BUCKETS)
+        """Durations of the loads that succeeded."""
         for executor, loader in loaders.items():
             self.use(executor, loader)
 

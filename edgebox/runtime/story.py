@@ -138,7 +138,7 @@ class RequestStory:
             case Sample(executor, batch, variant, request) if request == self._id:
                 self._sample = batch
                 self._say(now_ns, f"run again, alone, on {executor} as {variant}")
-            case Finish(request, outcome) if request == self._id:
+            case Finish(request, _, outcome) if request == self._id:
                 utility = self._request.utility_at(now_ns)
                 how = "" if outcome is Outcome.ON_TIME else " late"
                 if 0 < utility < 1:
@@ -204,7 +204,7 @@ class CameraStory:
         match action:
             case Advise(camera, advice) if camera == self._camera:
                 self._advised(advice, now_ns)
-            case Finish(request, outcome) if request in self._requests:
+            case Finish(request, _, outcome) if request in self._requests:
                 late = "" if outcome is Outcome.ON_TIME else " late"
                 self._ended(request, f"answered{late}", now_ns)
             case Drop(request, reason) if request in self._requests:

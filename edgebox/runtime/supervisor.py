@@ -8,11 +8,11 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.inference.executor import THREADS, Executor
+from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.scheduling.events import (
     Abandon,
@@ -25,7 +25,6 @@ from edgebox.scheduling.events import (
     OpenFailed,
 )
 from edgebox.scheduling.supervision import FAILURES_MAX
-from edgebox.storage.rows import Level
 
 _log = logging.getLogger(__name__)
 
@@ -60,12 +59,6 @@ class LastError:
     text: str
 
 
-class Told(Protocol):
-    """Is told what people should know."""
-
-    def __call__(self, level: Level, text: str) -> None: ...
-
-
 class Supervisor:
     """The executors by name, and what became of those before them."""
 
@@ -77,10 +70,8 @@ class Supervisor:
         *,
         opener: Opener | None,
         feed: Callable[[Event], None],
-        left_behind: Callable[[ExecutorId], object],
-        give_up: Callable[[], None],
-        not_opened: Callable[[ExecutorId], None],
-        told: Told,
+        on_abandon: Callable[[ExecutorId], object],
+        callbacks: Callbacks,
         clock_ns: Callable[[], int],
     ) -> None:
         """Supervise from now on.
@@ -91,10 +82,8 @@ class Supervisor:
             from_thread: has something called on the loop; may be used in any thread.
             opener: opens one anew; None: nobody can.
             feed: tells the core a fact.
-            left_behind: told that nobody waits for what an executor runs.
-            give_up: called when no executor is left and none can be opened in this process.
-            not_opened: called with each executor that could not be opened, or is not opened anew.
-            told: told what people should know.
+            on_abandon: called with each executor that is lost.
+            callbacks: informed of executors that are lost, opened anew or given up.
             clock_ns: the box's clock.
         """
         self._executors = executors
@@ -102,10 +91,8 @@ class Supervisor:
         self._from_thread = from_thread
         self._opener = opener
         self._feed = feed
-        self._left_behind = left_behind
-        self._give_up = give_up
-        self._not_opened = not_opened
-        self._told = told
+        self._on_abandon = on_abandon
+        self._callbacks = callbacks
         self._clock_ns = clock_ns
         self.last_errors: dict[ExecutorId, LastError] = {}
         """Of batches, losses and attempts to open one anew."""
@@ -116,12 +103,12 @@ class Supervisor:
         """Do what the core orders."""
         match order:
             case Abandon(executor):
-                self._left_behind(executor)
+                self._on_abandon(executor)
                 self._abandon(order)
             case Open(executor):
                 self._begin_to_open(executor)
             case ExitProcess():
-                self._give_up()
+                self._callbacks.on_give_up()
 
     def failed(self, executor: ExecutorId, text: str) -> None:
         """Remember what went wrong."""
@@ -134,9 +121,9 @@ class Supervisor:
         if order.cause is not LossCause.OPENING:
             self._executors[order.executor].abandon()
         wedged = "; it is wedged and is not opened anew" if order.wedged else ""
-        self._told("error", f"{order.executor} is lost: {text}{wedged}")
+        self._callbacks.notify("error", f"{order.executor} is lost: {text}{wedged}")
         if order.wedged:
-            self._not_opened(order.executor)
+            self._callbacks.on_not_opened(order.executor)
 
     def _why(self, order: Abandon) -> str:
         waited_s = order.waited_ns / 1e9
@@ -178,18 +165,18 @@ class Supervisor:
 
     def _open_failed(self, executor: ExecutorId, text: str) -> None:
         self.failed(executor, text)
-        self._told("warning", f"{executor} cannot be opened anew: {text}")
+        self._callbacks.notify("warning", f"{executor} cannot be opened anew: {text}")
         self._feed(OpenFailed(executor))
-        self._not_opened(executor)
+        self._callbacks.on_not_opened(executor)
 
     def _opened(self, executor: ExecutorId, reopened: Reopened, took_ns: int) -> None:
         self._executors[executor] = reopened.executor
         if reopened.loader is not None:
             self._loads.use(executor, reopened.loader)
         reopened.on_use()
-        self._told("info", f"{executor} is back: {reopened.executor.device}")
+        self._callbacks.notify("info", f"{executor} is back: {reopened.executor.device}")
         for problem in reopened.problems:
-            self._told("error", problem)
+            self._callbacks.notify("error", problem)
         self._feed(ExecutorStarted(executor, reopened.profiles, took_ns))
         if reopened.limited is not None:
             self._feed(reopened.limited)

@@ -308,6 +308,7 @@ class Finish:
     """Send a request's result; it has ended with this outcome."""
 
     request: RequestId
+    batch: BatchId
     outcome: Outcome
 
 

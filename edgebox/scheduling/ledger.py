@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.scheduling.events import Drop, Finish, Infer
 
 
@@ -30,12 +30,12 @@ class LiveRequest:
     ready_ns: int = 0
     """When it was prepared."""
 
-    def ended(self, now_ns: int) -> Finish | Drop:
+    def ended(self, batch: BatchId, now_ns: int) -> Finish | Drop:
         """Return the outcome of this request, whose batch has just come back."""
         if self.departed:
             return Drop(self.request.id, DropReason.DEPARTED)
         on_time = now_ns <= self.request.deadline_ns
-        return Finish(self.request.id, Outcome.ON_TIME if on_time else Outcome.LATE)
+        return Finish(self.request.id, batch, Outcome.ON_TIME if on_time else Outcome.LATE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,7 @@ class Scheduler:
         self._policy.batch_completed(batch.infer, isolated_ns, self._now_ns)
         if self._sampling.wanted and not self._stopping:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
-        self._out += (live.ended(self._now_ns) for live in members)
+        self._out += (live.ended(event.batch, self._now_ns) for live in members)
         self._adaptation.finished(batch, members, self._now_ns)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:

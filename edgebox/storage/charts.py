@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from edgebox.domain.latency_buckets import HISTORY_BUCKETS, PARTS
+from edgebox.domain.latency_histogram import HISTORY_BUCKETS, PARTS, buckets_at
 from edgebox.storage.levels import COLUMNS, DROPPED, HOUR, MINUTE, SECOND, Level
 from edgebox.storage.packing import Ints, unpacked
 from edgebox.storage.periods import CODES
@@ -213,14 +213,12 @@ def _ratio(
 def _quantiles(latencies: Ints) -> dict[str, dict[str, list[float | None]]]:
     """Return each quantile of each part of each step, (steps, CODES), by nearest rank."""
     counts = latencies.reshape(len(latencies), len(PARTS), HISTORY_BUCKETS.count)
-    up_to = np.cumsum(counts, axis=2)
-    answers = up_to[:, :, -1]
-    values_ms = HISTORY_BUCKETS.values_ms()
+    answers = counts.sum(axis=2)
+    values_ms = np.array(HISTORY_BUCKETS.values_ms)
     found: dict[str, dict[str, list[float | None]]] = {}
     for name, q in _QUANTILES.items():
-        ranks = np.maximum(1, np.ceil(q * answers - 1e-9))
-        buckets = np.argmax(up_to >= ranks[:, :, None], axis=2)
-        ms = np.round(values_ms[buckets], 2)
+        ranks = np.maximum(1, np.ceil(q * answers - 1e-9)).astype(np.int64)
+        ms = np.round(values_ms[buckets_at(counts, ranks)], 2)
         found[name] = {
             part: [
                 value if there else None

@@ -22,11 +22,11 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from edgebox.domain.latency_histogram import METRIC_BUCKETS
 from edgebox.domain.plans import Advice
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
-from edgebox.runtime.duration_histogram import BOUNDS_NS
 from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.looplag import LoopLag
 from edgebox.scheduling.events import LossCause
@@ -165,7 +165,7 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
             for variant in profiles
         }
         for executor in box.driver.executors:
-            meter = box.driver.meters[executor.id]
+            meter = box.driver.measurements.meters[executor.id]
             of = box.driver.scheduler.supervised[executor.id]
             executors.append(
                 _ExecutorNumbers(
@@ -440,7 +440,7 @@ def _add_outcomes(family: CounterMetricFamily, labels: list[str], counts: Counts
 
 def _cumulative(counts: Sequence[int]) -> list[tuple[str, float]]:
     """Return Prometheus's buckets: (upper bound in seconds, how many are at most that)."""
-    bounds = [str(bound_ns / 1e9) for bound_ns in BOUNDS_NS] + ["+Inf"]
+    bounds = [str(bound_ns / 1e9) for bound_ns in METRIC_BUCKETS.edges_ns] + ["+Inf"]
     so_far, buckets = 0, []
     for bound, count in zip(bounds, counts, strict=True):
         so_far += count

@@ -100,7 +100,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         document["latencies"] = _latencies(box)
         document["memory"] = [_memory(*each) for each in driver.scheduler.memories.items()]
         document["queue_length"] = driver.scheduler.queue_length
-        document["decision_us"] = box.decision_us()
+        document["decision_us"] = box.driver.decisions.quantiles_us()
         if box.plan_at_ns is not None:
             document["planner"].update(
                 last_ms=round(box.plan_ns / 1e6, 2),
@@ -127,7 +127,7 @@ def _executors(box: Box, now_ns: int) -> list[dict[str, Any]]:
     running = driver.scheduler.running
     documents = []
     for executor in driver.executors:
-        meter = driver.meters[executor.id]
+        meter = driver.measurements.meters[executor.id]
         batch_size_mean = meter.batch_size_mean(now_ns)
         documents.append(
             {
@@ -182,7 +182,7 @@ def _interference(box: Box, executor: ExecutorId) -> float | None:
 
 def _applications(box: Box) -> list[dict[str, Any]]:
     """Return what was measured since the start, and after it what is known from before it only."""
-    measured = box.driver.applications.times(box.profiles)
+    measured = box.driver.measurements.applications.times(box.profiles)
     rows = [
         _application(box, (t.app, t.variant, t.executor), t.count, t.measured_ns, t.profile_ns)
         for t in measured
@@ -244,7 +244,7 @@ def _latencies(box: Box) -> list[dict[str, Any]]:
     """Return what batches took beside their profile, and what that is multiplied by."""
     factors = box.driver.scheduler.corrections
     rows = []
-    for times in box.driver.observed.times():
+    for times in box.driver.measurements.batches.times():
         profile = box.profiles[times.executor][times.variant]
         rows.append(
             {

@@ -147,7 +147,7 @@ class TimelineReader:
                 return
 
     async def _next(self, driver: Driver) -> tuple[bytes, bool]:
-        timeline = driver.timeline
+        timeline = driver.decisions.timeline
         now_ns = driver.clock_ns()
         timeline.pass_time(now_ns)
         self._batches, batches = timeline.batches.after(self._batches, _PER_MESSAGE)
@@ -171,7 +171,7 @@ class TimelineReader:
         now_s = now_ns / 1e9
         if now_s >= self._decided_s + _DECISIONS_AGE_S:
             self._decided_s = now_s
-            document["decision_us"] = decisions_document(driver.decisions_ns)
+            document["decision_us"] = decisions_document(driver.decisions.durations_ns)
         self._begins = False
         more = max(len(batches), len(drops), len(changes)) == _PER_MESSAGE
         return orjson.dumps(document), more
@@ -181,7 +181,7 @@ async def timeline_document(
     driver: Driver, now_ns: int, from_ms: float, to_ms: float
 ) -> dict[str, Any]:
     """Return what overlaps a span, both instants included, giving the loop back in between."""
-    timeline = driver.timeline
+    timeline = driver.decisions.timeline
     timeline.pass_time(now_ns)
     _, batches = timeline.batches.after(0)
     _, drops = timeline.drops.after(0)
@@ -198,7 +198,7 @@ async def timeline_document(
         "from_ms": from_ms,
         "to_ms": to_ms,
         **_about(driver, now_ns),
-        "decision_us": decisions_document(driver.decisions_ns),
+        "decision_us": decisions_document(driver.decisions.durations_ns),
         "running": [batch_document(batch) for batch in running],
         "batches": await _in_slices(
             [b for b in batches if within(b.ordered_ns, b.closed_ns)], _written
@@ -213,7 +213,7 @@ async def timeline_document(
 
 
 def _about(driver: Driver, now_ns: int) -> dict[str, Any]:
-    timeline = driver.timeline
+    timeline = driver.decisions.timeline
     return {
         "now_ms": instant_ms(now_ns),
         "unix_ms": time.time_ns() // 1_000_000,

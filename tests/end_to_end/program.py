@@ -32,8 +32,12 @@ class Ended:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return an environment in which nothing is kept outside `home`."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("EDGEBOX_")}
+    """Return an environment in which nothing is kept outside `home`, but for compiled modules."""
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith("EDGEBOX_") and k != "PYTHONDONTWRITEBYTECODE"
+    }
     paths = [str(SOURCE_TREE), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         **kept,

@@ -61,7 +61,7 @@ async def test_live_data_appear_and_the_figures_are_the_apis(
             result = json.loads(await page.get_by_test_id("result").inner_text())
             assert (result["camera"], result["width_px"]) == ("gate", 640)
         await gone(app, "gate")
-        await expect(page.locator(".picture-note")).to_contain_text("Disconnected")
+        await expect(page.get_by_test_id("picture-note")).to_contain_text("Disconnected")
         state = (await get_json(app, "/v1/cameras/gate"))[1]["state"]
         counts = state["counts"]
         shown = page.get_by_test_id("counts")

@@ -96,7 +96,7 @@ async def test_batches_that_keep_failing_are_told_a_few_times_and_counted(
         executor.batches[-1].complete()
         await settle()
     assert caplog.text.count("failed: this picture") == 10
-    bench.driver.failed_batches.end_minute()
+    bench.driver.end_minute()
     assert "5 more batches of" in caplog.text
     await bench.driver.stop(1)
 

@@ -255,7 +255,7 @@ def test_what_is_late_but_worth_something_is_answered_and_counts_as_late(policy:
     (infer,) = infers(actions)  # type: ignore[arg-type]
     assert infer.requests == (2,)
     ended = bench.tell(120, BatchCompleted(CPU, infer.batch, 5 * MS))
-    assert ended == [Finish(RequestId(2), Outcome.LATE)]
+    assert ended == [Finish(RequestId(2), infer.batch, Outcome.LATE)]
 
 
 def test_on_arrival_a_variant_is_chosen_for_the_first_deadline_that_any_makes() -> None:

@@ -280,7 +280,7 @@ def test_what_was_admitted_is_not_lost_while_it_waits(
     (second,) = infers(actions)
     assert second.requests == (RequestId(2),)
     ended = box(BatchCompleted(CPU, second.batch, 10 * MS), 32)
-    assert Finish(RequestId(2), Outcome.ON_TIME) in ended
+    assert Finish(RequestId(2), second.batch, Outcome.ON_TIME) in ended
 
 
 def test_earliest_deadline_first_drops_whom_its_application_leaves_no_time() -> None:

@@ -123,7 +123,7 @@ def test_a_batch_that_hangs_ends_and_its_executor_is_opened_anew_at_once() -> No
     box(ExecutorStarted(CPU, PROFILES, opened_ns=100 * MS), 1600)
     again = box.begin(1700)
     assert told(box(BatchCompleted(CPU, again.batch, 20 * MS), 1720)) == [
-        Finish(RequestId(3), Outcome.ON_TIME)
+        Finish(RequestId(3), BatchId(1), Outcome.ON_TIME)
     ]
     assert box.scheduler.supervised[CPU].restarts == 1
 
@@ -201,7 +201,7 @@ def test_a_batch_that_is_back_with_a_late_wake_up_is_answered() -> None:
     infer = box.begin(0)
     assert told(box(None, 30_000)) == []
     assert told(box(BatchCompleted(CPU, infer.batch, 20 * MS), 30_000)) == [
-        Finish(RequestId(1), Outcome.ON_TIME)
+        Finish(RequestId(1), BatchId(1), Outcome.ON_TIME)
     ]
 
 
@@ -425,7 +425,7 @@ def test_an_application_known_to_be_long_does_not_hang() -> None:
     assert limit_ns is not None
     assert (limit_ns.at_ns - 10 * MS) / MS == pytest.approx(10 * 400, rel=0.05)
     actions = box(BatchCompleted(CPU, infer.batch, 1200 * MS), 1210)
-    assert Finish(long.id, Outcome.ON_TIME) in actions
+    assert Finish(long.id, BatchId(1), Outcome.ON_TIME) in actions
     box.number = 1
     box.begin(2000, 416)
     assert box.wake()[0] == 3000, "of others the profile holds"

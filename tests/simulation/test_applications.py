@@ -30,10 +30,10 @@ def test_plans_by_what_is_learned_serve_the_long_and_the_short() -> None:
         return fmean(of[group][1] for of in runs[name])
 
     for group in ("short", "long"):
-        assert missed("learned", group) < 0.15
+        assert missed("learned", group) < 0.125
         assert accuracy("learned", group) > accuracy("profile", group) - 0.01
-    assert missed("profile", "long") > missed("learned", "long") + 0.25
-    assert accuracy("learned", "long") > accuracy("profile", "long") + 0.03
+    assert missed("profile", "long") > 0.3
+    assert accuracy("learned", "long") > accuracy("profile", "long") + 0.07
 
 
 @pytest.mark.parametrize(

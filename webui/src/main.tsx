@@ -1,7 +1,7 @@
 // Starts the page: the socket feeds states to the component tree and frames to the canvases.
 
 import 'uplot/dist/uPlot.min.css'
-import './style.css'
+import './global.css'
 
 import { render } from 'preact'
 
@@ -12,6 +12,7 @@ import { routeOf } from './route'
 import { BoxSocket, socketAddress, type Connection } from './socket'
 import { applyTheme, savedTheme } from './theme'
 import { TimelineFeed } from './timeline/feed'
+import { titleOf } from './titles'
 import type { BoxState } from './types'
 
 const RELOADED_FOR = 'edgebox.reloaded-for'
@@ -19,7 +20,7 @@ const RELOADED_FOR = 'edgebox.reloaded-for'
 const root = document.getElementById('app')
 if (!root) throw new Error('the page has no #app')
 
-const gallery: Gallery = new Gallery((camera) => socket.watchCamera(camera))
+const gallery: Gallery = new Gallery((wanted) => socket.watchFrames(wanted))
 let connection: Connection = { phase: 'connecting' }
 let state: BoxState | null = null
 let loadedWith: string | null = null
@@ -34,7 +35,6 @@ const socket = new BoxSocket(socketAddress(document.baseURI), {
     loadedWith ??= next.box.version
     if (reloadForUpgrade(loadedWith, next.box.version)) return
     gallery.labels = next.box.labels
-    document.title = next.box.name
     state = next
     draw()
   },
@@ -44,6 +44,8 @@ const socket = new BoxSocket(socketAddress(document.baseURI), {
 const feed = new TimelineFeed((wanted) => socket.watchTimeline(wanted))
 
 function draw(): void {
+  const route = routeOf(location.hash)
+  document.title = titleOf(route, state?.box.name ?? 'edgebox')
   render(
     <App
       connection={connection}
@@ -51,7 +53,7 @@ function draw(): void {
       gallery={gallery}
       feed={feed}
       onRetry={() => socket.retryNow()}
-      route={routeOf(location.hash)}
+      route={route}
     />,
     root as HTMLElement,
   )

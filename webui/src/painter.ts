@@ -18,6 +18,7 @@ interface Drawn {
 
 export class Painter {
   private next: ShownFrame | null = null
+  private isInView = false
   private decoding = false
   private drawn: Drawn | null = null
   private frames = 0
@@ -33,6 +34,16 @@ export class Painter {
     this.resize()
   }
 
+  /** Whether a person can see the canvas; while not, nothing is decoded. */
+  get inView(): boolean {
+    return this.isInView
+  }
+
+  set inView(inView: boolean) {
+    this.isInView = inView
+    void this.pump()
+  }
+
   push(frame: ShownFrame): void {
     this.next = frame
     void this.pump()
@@ -45,12 +56,12 @@ export class Painter {
     this.drawn = null
   }
 
-  /** Decode and draw until no newer frame is waiting; a page nobody looks at decodes nothing. */
+  /** Decode and draw until no newer frame is waiting, as long as somebody can see that. */
   async pump(): Promise<void> {
     if (this.decoding) return
     this.decoding = true
     try {
-      while (this.next && !document.hidden) {
+      while (this.next && this.isInView && !document.hidden) {
         const { header, jpeg } = this.next
         this.next = null
         const bitmap = await decode(jpeg)

@@ -1,5 +1,6 @@
 // The page's connection to the box: one WebSocket that comes back by itself.
 
+import type { FrameSubscription } from './gallery'
 import { parseFrame, parseState, type ShownFrame } from './messages'
 import { reconnectDelayMs, SILENT_MS } from './reconnect'
 import { parseTimeline, type TimelineNews } from './timeline/types'
@@ -18,7 +19,7 @@ export interface Listener {
   onTimeline(news: TimelineNews): void
 }
 
-/** Frames a second of each camera while none is looked at: enough to have a picture on return. */
+/** Frames a second of each camera while nobody looks at the page: enough to have a picture on return. */
 const UNSEEN_HZ = 1
 /** Frames a second of the one camera that is looked at closely: all that most send. */
 const CLOSE_HZ = 15
@@ -30,7 +31,9 @@ export class BoxSocket {
   private silenceTimer: number | undefined
   private lostSince_ms: number | null = null
   private timeline = false
-  private camera: string | null = null
+  private frames: FrameSubscription = { cameras: [], close: false }
+  /** The last subscription that this connection was told of. */
+  private subscribed = ''
 
   constructor(
     private readonly address: string,
@@ -55,15 +58,15 @@ export class BoxSocket {
     this.connect()
   }
 
-  /** Ask for the timeline, whose page shows no frames, or for no more of it. */
+  /** Ask for the timeline, or for no more of it. */
   watchTimeline(wanted: boolean): void {
     this.timeline = wanted
     this.watch()
   }
 
-  /** Ask for one camera's frames only, and for more of them; null: for everybody's. */
-  watchCamera(camera: string | null): void {
-    this.camera = camera
+  /** Ask for these cameras' frames only. */
+  watchFrames(wanted: FrameSubscription): void {
+    this.frames = wanted
     this.watch()
   }
 
@@ -77,9 +80,8 @@ export class BoxSocket {
     this.socket = socket
     // A connection that hangs half open, while opening or later, reports nothing by itself.
     this.expectMessage(socket)
-    socket.onopen = () => {
-      if (document.hidden || this.timeline || this.camera !== null) this.watch()
-    }
+    this.subscribed = ''
+    socket.onopen = () => this.watch()
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => this.receive(socket, event.data)
     socket.onclose = () => this.lost(socket)
   }
@@ -87,12 +89,16 @@ export class BoxSocket {
   /** A forgotten tab should not cost the box what a watched one does. */
   private watch(): void {
     if (this.socket?.readyState !== WebSocket.OPEN) return
-    const wanted: Watch = { type: 'watch' }
-    if (document.hidden || this.timeline) wanted.max_hz = UNSEEN_HZ
-    else if (this.camera !== null) wanted.max_hz = CLOSE_HZ
-    if (this.camera !== null) wanted.cameras = [this.camera]
+    const { cameras, close } = this.frames
+    const wanted: Watch = { type: 'watch', cameras }
+    if (document.hidden) wanted.max_hz = UNSEEN_HZ
+    else if (close) wanted.max_hz = CLOSE_HZ
     if (this.timeline && !document.hidden) wanted.timeline = true
-    this.socket.send(JSON.stringify(wanted))
+    const subscription = JSON.stringify(wanted)
+    // The box begins the timeline anew each time it is asked for.
+    if (subscription === this.subscribed) return
+    this.subscribed = subscription
+    this.socket.send(subscription)
   }
 
   private expectMessage(socket: WebSocket): void {

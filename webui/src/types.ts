@@ -203,7 +203,7 @@ export interface Detection {
 export interface Watch {
   type: 'watch'
   max_hz?: number
-  /** Only these cameras' frames. */
+  /** Only these cameras' frames; without it, those of all. */
   cameras?: readonly string[]
   /** Also the timeline, from a minute ago on. */
   timeline?: boolean

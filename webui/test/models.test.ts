@@ -5,7 +5,7 @@ import type { Camera } from '../src/types'
 
 const variant: Variant = {
   name: 'street-128', width_px: 128, height_px: 96, accuracy: 0.17, accuracy_assumed: false, sha256: '', cameras: 0,
-  judgement: null, dominated: null, in_memory: ['cpu/0'],
+  accuracy_report: null, dominated: null, in_memory: ['cpu/0'],
   profiles: { 'cpu/0': { '16': [5, 9, 12], '2': [2, 3, 4], '1': [1, 2, 3] } },
 }
 const family: Family = { name: 'street', task: 'detect', licence: 'Apache-2.0', description: '', labels: ['car'], imported: null, variants: [variant] }

@@ -181,7 +181,7 @@ test('without cameras the page says how to start one', () => {
 test('a lost connection is told and the last state stays', () => {
   const html = page(documented(), { phase: 'lost', since_ms: Date.now(), retry_at_ms: null })
   expect(text(html, 'connection')).toBe('Connection lost')
-  expect(html).toContain('class="page stale"')
+  expect(html).toContain('data-stale')
   expect(html).toContain('data-camera="gate-2"')
 })
 

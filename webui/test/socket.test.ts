@@ -141,36 +141,49 @@ test('a network that returns is used at once, and only when one is waited for', 
   expect(FakeWebSocket.opened, 'the timer it was waiting for is off').toHaveLength(2)
 })
 
+const NOBODY = '{"type":"watch","cameras":[]}'
+
 test('a page nobody looks at asks for fewer frames, and for the usual ones on return', () => {
+  latest().onopen?.()
+  socket.watchFrames({ cameras: ['gate-1', 'gate-2'], close: false })
   lookAway(true)
   lookAway(false)
-  expect(latest().sent).toEqual(['{"type":"watch","max_hz":1}', '{"type":"watch"}'])
+  const [usual, unseen] = ['{"type":"watch","cameras":["gate-1","gate-2"]}', '{"type":"watch","cameras":["gate-1","gate-2"],"max_hz":1}']
+  expect(latest().sent).toEqual([NOBODY, usual, unseen, usual])
 })
 
 test('a camera that is looked at closely is the only one whose frames come', () => {
   latest().onopen?.()
-  socket.watchCamera('gate-2')
-  socket.watchCamera(null)
-  const [close, usual] = ['{"type":"watch","max_hz":15,"cameras":["gate-2"]}', '{"type":"watch"}']
-  expect(latest().sent).toEqual([close, usual])
-  socket.watchCamera('gate-2')
+  socket.watchFrames({ cameras: ['gate-2'], close: true })
+  socket.watchFrames({ cameras: [], close: false })
+  const close = '{"type":"watch","cameras":["gate-2"],"max_hz":15}'
+  expect(latest().sent).toEqual([NOBODY, close, NOBODY])
+  socket.watchFrames({ cameras: ['gate-2'], close: true })
   latest().onclose?.()
   wake()
   latest().onopen?.()
   expect(latest().sent).toEqual([close])
   lookAway(true)
-  expect(latest().sent.at(-1)).toBe('{"type":"watch","max_hz":1,"cameras":["gate-2"]}')
+  expect(latest().sent.at(-1)).toBe('{"type":"watch","cameras":["gate-2"],"max_hz":1}')
+})
+
+test('what was asked for already is not asked for again', () => {
+  latest().onopen?.()
+  socket.watchFrames({ cameras: ['gate-2'], close: false })
+  socket.watchFrames({ cameras: ['gate-2'], close: false })
+  expect(latest().sent).toEqual([NOBODY, '{"type":"watch","cameras":["gate-2"]}'])
 })
 
 describe('the timeline', () => {
   test('is asked for while its page is open and looked at, at each connection', () => {
     latest().onmessage?.({ data: STATE })
+    latest().onopen?.()
     socket.watchTimeline(true)
     lookAway(true)
     lookAway(false)
     socket.watchTimeline(false)
-    const [watching, usual] = ['{"type":"watch","max_hz":1,"timeline":true}', '{"type":"watch"}']
-    expect(latest().sent).toEqual([watching, '{"type":"watch","max_hz":1}', watching, usual])
+    const watching = '{"type":"watch","cameras":[],"timeline":true}'
+    expect(latest().sent).toEqual([NOBODY, watching, '{"type":"watch","cameras":[],"max_hz":1}', watching, NOBODY])
     socket.watchTimeline(true)
     latest().onclose?.()
     vi.advanceTimersByTime(500)

@@ -1,11 +1,17 @@
 // The page that makes this phone or laptop a camera: its picture, what is found in it, how it does.
 
+import connectionStyles from '../components/ConnectionStatus.module.css'
+import frame from '../components/frame.module.css'
+import styles from './CameraPage.module.css'
+
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 
+import { classes } from '../components/classes'
 import { ask } from '../api'
 import { Command } from '../components/Command'
 import { Logo } from '../components/icons'
 import { ThemeButton } from '../components/ThemeButton'
+import type { Connection } from '../socket'
 import type { BoxState } from '../types'
 import { Choices } from './Choices'
 import { obstacle, surroundings, type Trouble } from './device'
@@ -33,26 +39,27 @@ export function CameraPage() {
     void station?.start(chosen)
   }
   return (
-    <div class="page camera-page">
-      <header class="top">
+    <div class={`${frame.page} ${styles.page}`}>
+      <a class={frame.skipLink} href="#main">Skip to the content</a>
+      <header class={frame.top}>
         <h1><Logo /> Browser camera</h1>
-        <nav class="places" aria-label="Pages"><a href="./">All cameras</a></nav>
+        <nav class={frame.pages} aria-label="Pages"><a href="./">All cameras</a></nav>
         <StagePill stage={stage} phase={status?.phase ?? null} />
         <ThemeButton />
       </header>
-      <main class="studio">
-        <div class={`viewfinder ${station?.mirrored ? 'mirrored' : ''}`} style={shapeOf(video.current)}>
+      <main id="main" class={styles.main} tabIndex={-1}>
+        <div class={classes(styles.viewfinder, station?.mirrored && styles.mirrored)} style={shapeOf(video.current)}>
           <video ref={video} muted playsInline aria-label="What this camera sees" />
           <canvas ref={canvas} data-testid="overlay" aria-hidden="true" />
-          {stage === 'stopped' && <p class="viewfinder-note">{trouble ? trouble.title : 'The camera is off'}</p>}
-          {stage === 'opening' && <p class="viewfinder-note">Waiting for the camera… Allow it if you are asked.</p>}
+          {stage === 'stopped' && <p class={styles.viewfinderNote}>{trouble ? trouble.title : 'The camera is off'}</p>}
+          {stage === 'opening' && <p class={styles.viewfinderNote}>Waiting for the camera… Allow it if you are asked.</p>}
         </div>
-        <div class="panel">
-          {station?.note && <p class="card note" role="alert" data-testid="note">{station.note}</p>}
+        <div class={styles.panel}>
+          {station?.note && <p class={`card ${styles.note}`} role="alert" data-testid="note">{station.note}</p>}
           {trouble && <TroubleCard trouble={trouble} />}
           {stage === 'stopped' && !inTheWay && <Choices chosen={chosen} onChange={choose} onStart={start} others={others} />}
           {(stage === 'running' || stage === 'stopping') && (
-            <button type="button" class="main-action stop" disabled={stage === 'stopping'} onClick={() => void station?.stop()}>
+            <button type="button" class={`${styles.mainAction} ${styles.stop}`} disabled={stage === 'stopping'} onClick={() => void station?.stop()}>
               {stage === 'stopping' ? 'Waiting for the last answers…' : `Stop ${chosen.name}`}
             </button>
           )}
@@ -69,15 +76,15 @@ function shapeOf(video: HTMLVideoElement | null): { aspectRatio?: string } {
 }
 
 function StagePill({ stage, phase }: { stage: Stage; phase: string | null }) {
-  const [word, kind] =
+  const [word, kind]: [word: string, kind: 'off' | Connection['phase']] =
     stage === 'stopped' ? ['Off', 'off']
     : stage === 'running' && phase === 'live' ? ['Live', 'live']
     : stage === 'running' && phase === 'waiting' ? ['No connection', 'lost']
     : stage === 'stopping' ? ['Stopping', 'connecting']
     : ['Connecting', 'connecting']
   return (
-    <p class={`pill connection-${kind}`} role="status" aria-live="polite" data-testid="stage">
-      <span class="dot" aria-hidden="true" />
+    <p class={classes(connectionStyles.pill, connectionStyles[kind])} role="status" aria-live="polite" data-testid="stage">
+      <span class={classes(connectionStyles.dot, (kind === 'connecting' || kind === 'lost') && 'pulsing')} aria-hidden="true" />
       {word}
     </p>
   )
@@ -85,7 +92,7 @@ function StagePill({ stage, phase }: { stage: Stage; phase: string | null }) {
 
 function TroubleCard({ trouble: { title, text, ways } }: { trouble: Trouble }) {
   return (
-    <section class="card trouble" role="alert" data-testid="trouble">
+    <section class={`card ${styles.error}`} role="alert" data-testid="trouble">
       <h2>{title}</h2>
       <p>{text}</p>
       {ways.length > 0 && (
@@ -93,7 +100,7 @@ function TroubleCard({ trouble: { title, text, ways } }: { trouble: Trouble }) {
           {ways.map((way) => (
             <li key={way.text}>
               {way.text}
-              {way.code && <Command text={way.code} />}
+              {way.code && <Command text={way.code} class={styles.command} />}
             </li>
           ))}
         </ol>

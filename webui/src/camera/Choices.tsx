@@ -1,7 +1,11 @@
 // What a person chooses before the camera starts.
 
+import page from './CameraPage.module.css'
+import styles from './Choices.module.css'
+
 import { useEffect, useState } from 'preact/hooks'
 
+import { classes } from '../components/classes'
 import type { Others } from './CameraPage'
 import { cameras } from './device'
 import { DEADLINES, isName, NAME_RULE, RATES_HZ, type Chosen } from './settings'
@@ -20,26 +24,26 @@ export function Choices({ chosen, onChange, onStart, others }: ChoicesProps) {
   const taken = others.names.includes(chosen.name)
   return (
     <form
-      class="card choices"
+      class={`card ${styles.choices}`}
       aria-label="Settings of this camera"
       onSubmit={(event) => {
         event.preventDefault()
         if (named) onStart()
       }}
     >
-      <button type="submit" class="main-action" disabled={!named}>Start the camera</button>
-      <label class="wide">
+      <button type="submit" class={classes(page.mainAction, styles.start)} disabled={!named}>Start the camera</button>
+      <label class={styles.wide}>
         <span>Name</span>
         <input
           type="text" value={chosen.name} maxLength={64} autocomplete="off" autocapitalize="none" spellcheck={false}
           aria-invalid={!isName(chosen.name)} aria-describedby="name-hint"
           onInput={(event) => set({ name: event.currentTarget.value.trim() })}
         />
-        <small id="name-hint" class={isName(chosen.name) && !taken ? 'muted' : 'hint'}>
+        <small id="name-hint" class={isName(chosen.name) && !taken ? 'muted' : styles.hint}>
           {!isName(chosen.name) ? NAME_RULE : taken ? 'A camera of this name is connected; two cannot be.' : 'Under which the box shows this camera'}
         </small>
       </label>
-      <label class="wide">
+      <label class={styles.wide}>
         <span>Camera</span>
         <select value={chosen.device} onChange={(event) => set({ device: event.currentTarget.value })}>
           <option value="environment">Back camera</option>
@@ -59,14 +63,14 @@ export function Choices({ chosen, onChange, onStart, others }: ChoicesProps) {
           {RATES_HZ.map((rate_hz) => <option key={rate_hz} value={rate_hz}>{rate_hz}</option>)}
         </select>
       </label>
-      <label class="wide">
+      <label class={styles.wide}>
         <span>Application</span>
         <input
           type="text" list="apps" value={chosen.app} maxLength={64} autocomplete="off" autocapitalize="none" spellcheck={false}
           aria-invalid={!isName(chosen.app)} aria-describedby="app-hint"
           onInput={(event) => set({ app: event.currentTarget.value.trim() })}
         />
-        <small id="app-hint" class={isName(chosen.app) ? 'muted' : 'hint'}>
+        <small id="app-hint" class={isName(chosen.app) ? 'muted' : styles.hint}>
           {isName(chosen.app) ? 'What the answers are for; the box learns times for each' : NAME_RULE}
         </small>
         <datalist id="apps">{others.apps.map((app) => <option key={app} value={app} />)}</datalist>

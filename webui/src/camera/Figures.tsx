@@ -1,5 +1,9 @@
 // How this camera does: over the last 10 s by its own clock, and every frame since the start.
 
+import frameCountsStyles from '../components/FrameCounts.module.css'
+import styles from './Figures.module.css'
+
+import { classes } from '../components/classes'
 import { CountsLine } from '../components/CountsLine'
 import { dropLines } from '../counts'
 import { bitrate, count, milliseconds, percent, rate, UNKNOWN } from '../format'
@@ -24,24 +28,24 @@ export function Figures({ status, name, onRetry }: FiguresProps) {
   const lines = dropLines(counts.dropped)
   const unsent = Object.entries(skipped)
   return (
-    <section class="card figures" aria-label={`${phase === 'ended' ? 'What became of the frames of' : 'How it goes with'} ${name}`} data-testid="figures" data-phase={phase}>
+    <section class={`card ${styles.figures}`} aria-label={`${phase === 'ended' ? 'What became of the frames of' : 'How it goes with'} ${name}`} data-testid="figures" data-phase={phase}>
       {phase === 'waiting' && (
-        <div class="remark">
+        <div class={styles.remark}>
           <p data-testid="remark">{remark}</p>
           <button type="button" onClick={onRetry}>Try now</button>
         </div>
       )}
       {phase !== 'ended' && <Now status={status} />}
-      <div class="ledger">
+      <div class={frameCountsStyles.frameCounts}>
         <CountsLine counts={counts} />
         {lines.length > 0 && (
-          <p class="drops" data-testid="drops">
+          <p class={frameCountsStyles.drops} data-testid="drops">
             Dropped:
             {lines.map(({ reason, amount, meaning }) => <span key={reason} title={meaning}>{count(amount)} {reason}</span>)}
           </p>
         )}
         {unsent.length > 0 && (
-          <p class="drops muted" data-testid="skipped">
+          <p class={`${frameCountsStyles.drops} muted`} data-testid="skipped">
             Never sent:
             {unsent.map(([reason, amount]) => <span key={reason}>{count(amount)} {SKIPPED[reason] ?? reason}</span>)}
           </p>
@@ -56,8 +60,8 @@ function Now({ status }: { status: Status }) {
   const { onTimeShare, latency_ms, fps, advice, bandwidth_bps, sent_px, variant } = status
   return (
     <>
-      <dl class="figure-grid">
-        <div class={`on-time ${onTimeShare === null ? '' : healthOf(onTimeShare)}`}>
+      <dl class={styles.grid}>
+        <div class={classes(styles.onTime, onTimeShare !== null && healthOf(onTimeShare))}>
           <dt>on time, 10 s</dt>
           <dd data-testid="on-time">{percent(onTimeShare)}</dd>
         </div>
@@ -67,7 +71,7 @@ function Now({ status }: { status: Status }) {
         <div><dt>sent, px</dt><dd data-testid="sent">{sent_px ? `${sent_px.width} × ${sent_px.height}` : UNKNOWN}</dd></div>
         <div><dt>uplink</dt><dd data-testid="link">{bitrate(bandwidth_bps)}</dd></div>
       </dl>
-      <p class="why" data-testid="why">{advice?.reason ?? ''}</p>
+      <p class={styles.why} data-testid="why">{advice?.reason ?? ''}</p>
     </>
   )
 }

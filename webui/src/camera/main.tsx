@@ -1,7 +1,6 @@
 // Starts the browser camera's page.
 
-import '../style.css'
-import './camera.css'
+import '../global.css'
 
 import { render } from 'preact'
 

@@ -1,8 +1,13 @@
 // The frame around every page: header, links between the pages, the page that the address names.
 
+import frame from './frame.module.css'
+import notices from './notices.module.css'
+
+import { useCallback, useEffect, useRef } from 'preact/hooks'
+
 import type { Gallery } from '../gallery'
 import { Overview } from '../pages/Overview'
-import type { Route } from '../route'
+import { hashOf, type Route } from '../route'
 import type { Connection } from '../socket'
 import type { TimelineFeed } from '../timeline/feed'
 import type { BoxState } from '../types'
@@ -22,14 +27,25 @@ export interface AppProps {
 }
 
 export function App({ connection, state, gallery, feed, onRetry, route }: AppProps) {
+  const { page, focus, focusIfNew } = usePageFocus(route)
   return (
-    <div class={`page ${connection.phase === 'lost' ? 'stale' : ''}`}>
-      <header class="top">
+    <div ref={page} class={frame.page} data-stale={connection.phase === 'lost' || undefined}>
+      <a
+        class={frame.skipLink}
+        href={hashOf(route)}
+        onClick={(event) => {
+          event.preventDefault()
+          focus()
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class={frame.top}>
         <h1>
           <Logo /> edgebox
         </h1>
         {state && (
-          <p class="top-facts">
+          <p class={frame.topFacts}>
             {state.box.name !== 'edgebox' && <span>{state.box.name}</span>}
             <span>{state.box.version}</span>
           </p>
@@ -39,9 +55,9 @@ export function App({ connection, state, gallery, feed, onRetry, route }: AppPro
         <ThemeButton />
       </header>
       {state ? (
-        <Place route={route} state={state} gallery={gallery} feed={feed} />
+        <Place route={route} state={state} gallery={gallery} feed={feed} onShown={focusIfNew} />
       ) : (
-        <main class="opening">
+        <main class={notices.opening}>
           <p>{connection.phase === 'lost' ? 'The box does not answer.' : 'Connecting to the box…'}</p>
         </main>
       )}
@@ -50,23 +66,49 @@ export function App({ connection, state, gallery, feed, onRetry, route }: AppPro
   )
 }
 
-function Place({
-  route,
-  state,
-  gallery,
-  feed,
-}: Pick<AppProps, 'gallery' | 'feed' | 'route'> & { state: BoxState }) {
+/** Moves the focus to the page that a person went to: who hears the page instead of seeing it is told of it. */
+function usePageFocus({ place, camera }: Route) {
+  const page = useRef<HTMLDivElement>(null)
+  const shown = useRef<string | null>(null)
+  const isNew = useRef(false)
+  const focus = useCallback(() => {
+    isNew.current = false
+    const main = page.current?.querySelector('main')
+    if (!main) return
+    main.tabIndex = -1
+    main.focus({ preventScroll: true })
+  }, [])
+  /** A page that is still being loaded takes the focus when it is there. */
+  const focusIfNew = useCallback(() => {
+    if (isNew.current) focus()
+  }, [focus])
+  const now = `${place} ${camera ?? ''}`
+  useEffect(() => {
+    // The first page leaves the focus where a browser has it: before the skip link.
+    isNew.current = shown.current !== null && shown.current !== now
+    shown.current = now
+    if (!page.current?.querySelector('main[aria-busy="true"]')) focusIfNew()
+  }, [now, focusIfNew])
+  return { page, focus, focusIfNew }
+}
+
+interface PlaceProps extends Pick<AppProps, 'gallery' | 'feed' | 'route'> {
+  state: BoxState
+  onShown: () => void
+}
+
+function Place({ route, state, gallery, feed, onShown }: PlaceProps) {
   switch (route.place) {
     case 'add':
-      return <Lazy load={addPage} props={{ state, gallery }} />
+      return <Lazy load={addPage} props={{ state, gallery }} onShown={onShown} />
     case 'scheduler':
-      return <Lazy load={schedulerPage} props={{ state, feed }} />
+      return <Lazy load={schedulerPage} props={{ state, feed }} onShown={onShown} />
     case 'models':
-      return <Lazy load={modelsPage} props={{ state }} />
+      return <Lazy load={modelsPage} props={{ state }} onShown={onShown} />
     case 'settings':
-      return <Lazy load={settingsPage} props={{ state }} />
+      return <Lazy load={settingsPage} props={{ state }} onShown={onShown} />
     case 'camera':
-      return <Lazy load={cameraPage} props={{ state, gallery, camera: route.camera ?? '', range: route.range }} />
+      return <Lazy load={cameraPage} props={{ state, gallery, camera: route.camera ?? '', range: route.range }} onShown={onShown} />
     default:
       return <Overview state={state} gallery={gallery} />
   }

@@ -1,5 +1,8 @@
 // Execution times by application: measured against what the profile says.
 
+import styles from './Applications.module.css'
+
+import { classes } from './classes'
 import { band, mostUsed, scaleMs, shownMs, verdict } from '../applications'
 import { count, milliseconds } from '../format'
 import type { ApplicationTimes, Percentiles } from '../types'
@@ -12,26 +15,26 @@ export function Applications({ applications: all }: { applications: readonly App
   const scale_ms = scaleMs(applications)
   const executors = new Set(applications.map(({ executor }) => executor))
   return (
-    <section class="applications card" aria-label="Applications" data-testid="applications">
+    <section class={`card live-data ${styles.applications}`} aria-label="Applications" data-testid="applications">
       <h2 title="Recent batches, each brought to a batch of one, from the median to the 99th percentile">
         Execution by application
-        <span class="legend"><span class="swatch measured" aria-hidden="true" />measured</span>
-        <span class="legend"><span class="swatch profiled" aria-hidden="true" />profile, p50 to p99</span>
+        <span class={styles.legend}><span class={`swatch ${styles.measured}`} aria-hidden="true" />measured</span>
+        <span class={styles.legend}><span class={`swatch ${styles.profiled}`} aria-hidden="true" />profile, p50 to p99</span>
       </h2>
       <ul>
         {applications.map((times) => (
           <li key={`${times.app} ${times.variant} ${times.executor}`} title={basis(times)}>
-            <span class="application-name">
+            <span class={styles.name}>
               <strong>{times.app}</strong> <span class="muted">{times.variant}{executors.size > 1 && ` on ${times.executor}`}</span>
             </span>
-            <div class="application-bands" role="img" aria-label={spoken(times)}>
-              <div class="profiled" style={styleOf(times.profile_ms, scale_ms)} />
-              <div class="measured" style={styleOf(shownMs(times), scale_ms)} />
+            <div class={styles.bands} role="img" aria-label={spoken(times)}>
+              <div class={styles.profiled} style={styleOf(times.profile_ms, scale_ms)} />
+              <div class={styles.measured} style={styleOf(shownMs(times), scale_ms)} />
             </div>
-            <span class="application-times">
+            <span class={styles.times}>
               {milliseconds(shownMs(times).p50)} <span class="muted">p99 {milliseconds(shownMs(times).p99)}</span>
             </span>
-            <span class={`muted verdict verdict-${verdict(times).replace(' ', '-')}`}>{verdict(times)}</span>
+            <span class={classes('muted', styles.verdict, verdict(times) === 'slower' && styles.slower)}>{verdict(times)}</span>
           </li>
         ))}
       </ul>

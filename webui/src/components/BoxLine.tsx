@@ -1,5 +1,7 @@
 // The box itself: whether it is ready, how busy it is, what its own loop costs.
 
+import styles from './BoxLine.module.css'
+
 import type { ComponentChildren } from 'preact'
 
 import { lost, working } from '../destinations'
@@ -14,20 +16,20 @@ export function BoxLine({ state }: { state: BoxState }) {
   const { box, cameras } = state
   const connected = cameras.filter((camera) => camera.connected).length
   return (
-    <section class="box card" aria-label="Box">
-      <div class="box-state" data-testid="box-state" data-ready={box.ready}>
+    <section class={`card live-data ${styles.box}`} aria-label="Box">
+      <div class={styles.state} data-testid="box-state" data-ready={box.ready}>
         {box.ready ? (
-          <p class="ready"><CheckIcon /> Ready</p>
+          <p class={styles.ready}><CheckIcon /> Ready</p>
         ) : (
-          <p class="not-ready"><HealthIcon health="strained" /> Not ready: {box.ready_reason || 'no reason given'}</p>
+          <p class={styles.notReady}><HealthIcon health="strained" /> Not ready: {box.ready_reason || 'no reason given'}</p>
         )}
         <p class="muted">
           {box.family}, up {duration(box.uptime_s)}
         </p>
       </div>
-      <div class="stats">
+      <div class={styles.stats}>
         <Stat name="Cameras" value={count(connected)} note="connected">
-          <ul class="health-summary">
+          <ul class={styles.healthSummary}>
             {healthSummary(cameras).map(({ health, amount }) => (
               <li key={health} class={`health-${health}`} title={`${count(amount)} ${HEALTH_WORD[health]}`}>
                 <HealthIcon health={health} /> {count(amount)}
@@ -65,7 +67,7 @@ export function BoxLine({ state }: { state: BoxState }) {
         />
         {box.destinations.length > 0 && <EventsOutStat destinations={box.destinations} />}
       </div>
-      <div class="box-totals">
+      <div class={styles.totals}>
         <h2>All cameras, since the start</h2>
         <CountsLine counts={box.counts} />
       </div>
@@ -83,9 +85,9 @@ interface StatProps {
 
 function Stat({ name, value, note, title, children }: StatProps) {
   return (
-    <div class="stat" title={title}>
+    <div class={styles.stat} title={title}>
       <h2>{name}</h2>
-      <p class="stat-value">
+      <p class={styles.statValue}>
         {value} <span class="muted">{note}</span>
       </p>
       {children}
@@ -104,7 +106,7 @@ function EventsOutStat({ destinations }: { destinations: readonly Destination[] 
       note="up"
       title="Places that events are sent to and that take them; more in Settings"
     >
-      <p class={up < destinations.length ? 'executor-remark' : 'muted executor-note'} data-testid="events-out-stat">
+      <p class={up < destinations.length ? styles.remark : `muted ${styles.note}`} data-testid="events-out-stat">
         {sum(({ queued }) => queued)} waiting, {sum(lost)} lost
       </p>
     </Stat>
@@ -124,14 +126,14 @@ function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memo
       <div class="meter" aria-hidden="true">
         <div style={{ width: `${Math.min(1, executor.utilisation ?? 0) * 100}%` }} />
       </div>
-      <p class="muted executor-note">
+      <p class={`muted ${styles.note}`}>
         {provider} · {executor.device}
         <br />
         {executor.running ?? 'idle'}{batch}
         {memory && <><br />{bytes(memory.used_bytes)} of {bytes(memory.limit_bytes)} in memory</>}
       </p>
-      {executor.note && <p class="executor-remark">{executor.note}</p>}
-      {executor.state !== 'up' && <p class="executor-remark" data-testid="executor-lost">{`Lost: ${executor.last_error?.text ?? executor.state}`}</p>}
+      {executor.note && <p class={styles.remark}>{executor.note}</p>}
+      {executor.state !== 'up' && <p class={styles.remark} data-testid="executor-lost">{`Lost: ${executor.last_error?.text ?? executor.state}`}</p>}
     </Stat>
   )
 }

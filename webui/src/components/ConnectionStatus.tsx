@@ -1,7 +1,10 @@
 // Whether this page still hears from the box: a pill in the header, and a bar while it does not.
 
+import styles from './ConnectionStatus.module.css'
+
 import { useEffect, useState } from 'preact/hooks'
 
+import { classes } from './classes'
 import type { Connection } from '../socket'
 
 const WORDS = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost' } as const
@@ -9,13 +12,13 @@ const WORDS = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost' 
 export function ConnectionPill({ connection }: { connection: Connection }) {
   return (
     <p
-      class={`pill connection-${connection.phase}`}
+      class={classes(styles.pill, styles[connection.phase])}
       data-testid="connection"
       data-phase={connection.phase}
       role="status"
       aria-live="polite"
     >
-      <span class="dot" aria-hidden="true" />
+      <span class={classes(styles.dot, connection.phase !== 'live' && 'pulsing')} aria-hidden="true" />
       {WORDS[connection.phase]}
     </p>
   )
@@ -29,7 +32,7 @@ export function ConnectionBar({ connection, onRetry }: { connection: Connection;
   const ago_s = Math.max(0, Math.round((now_ms - connection.since_ms) / 1000))
   const wait_s = connection.retry_at_ms === null ? 0 : Math.ceil((connection.retry_at_ms - now_ms) / 1000)
   return (
-    <div class="lost-bar">
+    <div class={styles.lostBar}>
       {/* The seconds are for the eye: read aloud, each change would interrupt. */}
       <p aria-hidden="true">
         <strong>Connection to the box lost.</strong> What you see is {ago_s} s old.{' '}

@@ -1,5 +1,7 @@
 // The counts, and the proof that they add up.
 
+import styles from './CountsLine.module.css'
+
 import { checkCounts } from '../counts'
 import { count } from '../format'
 import type { Counts } from '../types'
@@ -8,16 +10,16 @@ import { CheckIcon, CrossIcon } from './icons'
 export function CountsLine({ counts }: { counts: Counts }) {
   const { dropped, unaccounted } = checkCounts(counts)
   return (
-    <p class="counts" data-testid="counts" data-unaccounted={unaccounted}>
+    <p class={styles.counts} data-testid="counts" data-unaccounted={unaccounted}>
       <span>{count(counts.captured)} captured</span>
       <span>= {count(counts.on_time)} on time</span>
       <span>+ {count(counts.late)} late</span>
       <span>+ {count(dropped)} dropped</span>
       <span>+ {count(counts.pending)} pending</span>
       {unaccounted === 0 ? (
-        <span class="adds-up"><CheckIcon /> adds up</span>
+        <span class={styles.addsUp}><CheckIcon /> adds up</span>
       ) : (
-        <span class="off"><CrossIcon /> off by {count(Math.abs(unaccounted))}</span>
+        <span class={styles.off}><CrossIcon /> off by {count(Math.abs(unaccounted))}</span>
       )}
       {counts.worth > counts.on_time && (
         <span title="Answers on time count 1, later ones what their camera says they are still worth">

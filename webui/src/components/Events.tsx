@@ -1,5 +1,8 @@
 // What happened lately, the newest first.
 
+import styles from './Events.module.css'
+
+import { classes } from './classes'
 import { clockTime } from '../format'
 import type { BoxEvent } from '../types'
 
@@ -11,19 +14,25 @@ function EventText({ event: { camera, text } }: { event: BoxEvent }) {
   return <><strong>{camera}</strong>{text.slice(camera.length)}</>
 }
 
-export function Events({ events }: { events: readonly BoxEvent[] }) {
+interface EventsProps {
+  events: readonly BoxEvent[]
+  /** Added to its own class. */
+  class?: string | undefined
+}
+
+export function Events({ events, class: added }: EventsProps) {
   const latest = [...events].sort((a, b) => b.at_ms - a.at_ms).slice(0, SHOWN)
   return (
     // It scrolls where it is long: the keyboard must get there.
-    <aside class="events card" aria-labelledby="events-title" data-testid="events" tabIndex={0}>
+    <aside class={classes('card', styles.events, added)} aria-labelledby="events-title" data-testid="events" tabIndex={0}>
       <h2 id="events-title">Events</h2>
       {latest.length === 0 && <p class="muted">Nothing has happened yet.</p>}
       <ol>
         {latest.map((event) => (
-          <li key={`${event.at_ms} ${event.text}`} class={`event level-${event.level}`}>
+          <li key={`${event.at_ms} ${event.text}`} class={classes(styles.event, event.level === 'error' && styles.error)}>
             <time dateTime={new Date(event.at_ms).toISOString()}>{clockTime(event.at_ms)}</time>
             <p>
-              {event.level !== 'info' && <strong class="level">{event.level}: </strong>}
+              {event.level !== 'info' && <strong class={styles.level}>{event.level}: </strong>}
               <EventText event={event} />
             </p>
           </li>

@@ -1,5 +1,7 @@
 // Keeps one part of the page that cannot be drawn from taking the others with it.
 
+import notices from './notices.module.css'
+
 import type { ComponentChildren } from 'preact'
 import { useEffect, useErrorBoundary } from 'preact/hooks'
 
@@ -14,7 +16,7 @@ export function Guard({ what, children }: { what: string; children: ComponentChi
   }, [error])
   if (!error) return <>{children}</>
   return (
-    <p class="card broken" role="alert">
+    <p class={`card ${notices.broken}`} role="alert">
       {what} cannot be shown: {error instanceof Error ? error.message : String(error)}
     </p>
   )

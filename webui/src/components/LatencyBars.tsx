@@ -1,5 +1,8 @@
 // Where a frame's time goes: median and 99th percentile against the deadline.
 
+import styles from './LatencyBars.module.css'
+
+import { classes } from './classes'
 import { isKnown, milliseconds } from '../format'
 import { laterNote, scaleMs, segments, STAGES } from '../latency'
 import type { Camera, LatencySplit } from '../types'
@@ -10,14 +13,14 @@ export function LatencyBars({ camera, window_s }: { camera: Camera; window_s: nu
   const scale_ms = scaleMs(camera.slo_ms, [p50?.total, p99?.total])
   const limit = `${(camera.slo_ms / scale_ms) * 100}%`
   return (
-    <section class="latency" data-testid="latency">
+    <section data-testid="latency">
       <h3 title="From the capture of a frame to the arrival of its answer">
         Latency <span class="muted">p50 / p99, last {window_s} s</span>
-        <span class="limit-note">limit {milliseconds(camera.slo_ms)}{laterNote(camera.later)}</span>
+        <span class={styles.limitNote}>limit {milliseconds(camera.slo_ms)}{laterNote(camera.later)}</span>
       </h3>
       <Bar name="p50" split={p50} scale_ms={scale_ms} limit={limit} slo_ms={camera.slo_ms} />
       <Bar name="p99" split={p99} scale_ms={scale_ms} limit={limit} slo_ms={camera.slo_ms} />
-      <dl class="stages" title="p50 / p99 of each stage: percentiles of their own, which need not add up">
+      <dl class={styles.stages} title="p50 / p99 of each stage: percentiles of their own, which need not add up">
         {STAGES.map((stage) => (
           <div key={stage}>
             <dt><span class={`swatch stage-${stage}`} aria-hidden="true" />{stage}</dt>
@@ -48,19 +51,19 @@ function Bar({ name, split, scale_ms, limit, slo_ms }: BarProps) {
   const parts = split ? segments(split, scale_ms) : []
   const spoken = parts.map(({ stage, ms }) => `${stage} ${milliseconds(ms)}`).join(', ')
   return (
-    <div class={`latency-row ${over ? 'over' : ''}`}>
-      <span class="latency-name">{name}</span>
+    <div class={classes(styles.row, over && styles.over)}>
+      <span class={styles.name}>{name}</span>
       <div
-        class="latency-bar"
+        class={styles.bar}
         role="img"
         aria-label={`${name} ${milliseconds(total)} of ${milliseconds(slo_ms)}: ${spoken || 'not measured yet'}`}
       >
         {parts.map(({ stage, width }) => (
           <div key={stage} class={`stage-${stage}`} style={{ width: `${width}%` }} />
         ))}
-        <div class="latency-limit" style={{ left: limit }} />
+        <div class={styles.limit} style={{ left: limit }} />
       </div>
-      <span class="latency-total">{milliseconds(total)}</span>
+      <span class={styles.total}>{milliseconds(total)}</span>
     </div>
   )
 }

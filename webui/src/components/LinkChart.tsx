@@ -1,5 +1,7 @@
 // What the camera's link carried in the window, and the picture size it led to.
 
+import styles from './LinkChart.module.css'
+
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 
@@ -47,7 +49,7 @@ export function LinkChart({ bandwidth, sizes, window_s, height, label }: LinkCha
 
   useEffect(() => chart.current?.setData(data(columns)))
 
-  return <div ref={place} class="link-chart" style={{ height: `${height}px` }} role="img" aria-label={label} />
+  return <div ref={place} class={styles.linkChart} style={{ height: `${height}px` }} role="img" aria-label={label} />
 }
 
 function data({ at_s, bandwidth_mbps, size_px }: LinkColumns): uPlot.AlignedData {

@@ -1,22 +1,19 @@
 // The links between the pages.
 
-import { hashOf, type Route } from '../route'
+import frame from './frame.module.css'
 
-const PLACES: ReadonlyArray<{ route: Route; name: string }> = [
-  { route: { place: 'overview' }, name: 'Cameras' },
-  { route: { place: 'scheduler' }, name: 'Scheduler' },
-  { route: { place: 'models' }, name: 'Models' },
-  { route: { place: 'add' }, name: 'Add a camera' },
-  { route: { place: 'settings' }, name: 'Settings' },
-]
+import { hashOf, type Route } from '../route'
+import { TITLES } from '../titles'
+
+const PAGES = ['overview', 'scheduler', 'models', 'add', 'settings'] as const
 
 export function Nav({ route }: { route: Route }) {
   const under = route.place === 'camera' ? 'overview' : route.place
   return (
-    <nav class="places" aria-label="Pages">
-      {PLACES.map(({ route: to, name }) => (
-        <a key={to.place} href={hashOf(to)} aria-current={under === to.place ? 'page' : undefined}>
-          {name}
+    <nav class={frame.pages} aria-label="Pages">
+      {PAGES.map((place) => (
+        <a key={place} href={hashOf({ place })} aria-current={under === place ? 'page' : undefined}>
+          {TITLES[place]}
         </a>
       ))}
     </nav>

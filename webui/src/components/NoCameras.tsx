@@ -1,5 +1,7 @@
 // What to do first: shown until a camera has connected.
 
+import notices from './notices.module.css'
+
 import { serverOf } from '../joining'
 import { hashOf } from '../route'
 import { Command } from './Command'
@@ -7,7 +9,7 @@ import { Command } from './Command'
 export function NoCameras({ ready }: { ready: boolean }) {
   const command = `edgebox camera scene: --server ${serverOf(new URL('./', location.href))}`
   return (
-    <section class="empty" aria-labelledby="empty-title" data-testid="empty">
+    <section class={notices.empty} aria-labelledby="empty-title" data-testid="empty">
       <h2 id="empty-title">No camera yet</h2>
       <p>
         {ready

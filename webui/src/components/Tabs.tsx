@@ -1,5 +1,7 @@
 // A row of tabs as the keyboard and screen readers know it: arrows move, the panel follows.
 
+import styles from './Tabs.module.css'
+
 import type { ComponentChildren } from 'preact'
 import { useId, useRef } from 'preact/hooks'
 
@@ -26,10 +28,10 @@ export function Tabs({ label, tabs, selected, onSelect, children }: TabsProps) {
   }
   return (
     <>
-      <div class="tabs" role="tablist" aria-label={label} ref={row} onKeyDown={move}>
+      <div class={styles.tabs} role="tablist" aria-label={label} ref={row} onKeyDown={move}>
         {tabs.map(({ key, name }) => (
           <button
-            key={key} id={`${id}-${key}`} type="button" role="tab" class="tab"
+            key={key} id={`${id}-${key}`} type="button" role="tab" class={styles.tab}
             aria-selected={key === selected} aria-controls={`${id}-panel`} tabIndex={key === selected ? 0 : -1}
             onClick={() => onSelect(key)}
           >
@@ -37,7 +39,7 @@ export function Tabs({ label, tabs, selected, onSelect, children }: TabsProps) {
           </button>
         ))}
       </div>
-      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${selected}`} class="tab-panel">
+      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${selected}`} class={styles.tabPanel}>
         {children}
       </div>
     </>

@@ -1,5 +1,7 @@
 // Switches between the system's theme, light and dark.
 
+import styles from './ThemeButton.module.css'
+
 import { useState } from 'preact/hooks'
 
 import { applyTheme, nextTheme, savedTheme, type Theme } from '../theme'
@@ -16,7 +18,7 @@ export function ThemeButton() {
   return (
     <button
       type="button"
-      class="theme"
+      class={styles.theme}
       onClick={change}
       aria-label={`Theme: ${WORDS[theme]}. Change to ${WORDS[nextTheme(theme)]}`}
       title="Theme: as the system says, light, or dark"

@@ -23,8 +23,8 @@ const LINE = {
 /** The four corners of a viewfinder around a point. */
 export function Logo() {
   return (
-    <svg class="logo" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false">
-      <rect width="24" height="24" rx="5.5" fill="currentColor" />
+    <svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false">
+      <rect width="24" height="24" rx="5.5" fill="var(--accent)" />
       <g fill="none" stroke="var(--surface)" stroke-width="1.8" stroke-linecap="round">
         <path d="M6 9V7.5A1.5 1.5 0 0 1 7.5 6H9M15 6h1.5A1.5 1.5 0 0 1 18 7.5V9" />
         <path d="M18 15v1.5a1.5 1.5 0 0 1-1.5 1.5H15M9 18H7.5A1.5 1.5 0 0 1 6 16.5V15" />

@@ -1,9 +1,12 @@
 // How to add a camera, and its arrival: the lines to run beside it, or a phone that scans the way.
 
-import './add.css'
+import connectionStyles from '../components/ConnectionStatus.module.css'
+import pictureStyles from '../components/Picture.module.css'
+import styles from './Add.module.css'
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
+import { classes } from '../components/classes'
 import { ask } from '../api'
 import { Command } from '../components/Command'
 import { CheckIcon } from '../components/icons'
@@ -31,8 +34,8 @@ export function Add({ state, gallery }: PageProps) {
   const came = arrivals.current.update(state.cameras)
   const connected = state.cameras.some((camera) => camera.connected && camera.id === name)
   return (
-    <main class="add" aria-label="Add a camera">
-      <section class="card add-names" aria-label="Name and address">
+    <main class={styles.page} aria-label="Add a camera">
+      <section class={`card ${styles.names}`} aria-label="Name and address">
         <label>
           <span>Name of the new camera</span>
           <input
@@ -47,32 +50,32 @@ export function Add({ state, gallery }: PageProps) {
             type="text" list="add-addresses" value={typed} autocomplete="off" spellcheck={false} autocapitalize="none" inputMode="url"
             aria-invalid={!box} aria-describedby="add-address-hint" onInput={(event) => setTyped(event.currentTarget.value)}
           />
-          <small id="add-address-hint" class={!box || isLoopback(box) ? 'hint' : 'muted'} data-testid="reach">{reachHint(box, reach)}</small>
+          <small id="add-address-hint" class={!box || isLoopback(box) ? styles.hint : 'muted'} data-testid="reach">{reachHint(box, reach)}</small>
           <datalist id="add-addresses">{reach?.addresses.map((address) => <option key={address} value={`http://${address}/`} />)}</datalist>
         </label>
       </section>
 
-      <section class="card add-machine" aria-labelledby="add-machine-title">
+      <section class="card" aria-labelledby="add-machine-title">
         <h2 id="add-machine-title">A camera, beside a computer</h2>
         <p class="muted">Run this on a computer near the camera (Linux, Python 3.11 or newer), in a copy of edgebox’s source folder:</p>
         <Tabs label="Kind of camera" tabs={SOURCES} selected={key} onSelect={select}>
           {source && box && named ? (
             <>
-              <ol class="lines" data-testid="lines">
-                {commandLines(source, box, name).map((line) => <li key={line}><Command text={line} /></li>)}
+              <ol class={styles.lines} data-testid="lines">
+                {commandLines(source, box, name).map((line) => <li key={line}><Command text={line} class={styles.command} /></li>)}
               </ol>
               <p class="muted">{source.hint}</p>
             </>
           ) : (
-            <p class="hint">Give it a name and the box an address, above.</p>
+            <p class={styles.hint}>Give it a name and the box an address, above.</p>
           )}
         </Tabs>
       </section>
 
-      <div class="add-column">
-        <section class="card add-phone" aria-labelledby="add-phone-title">
+      <div class={styles.column}>
+        <section class="card" aria-labelledby="add-phone-title">
           <h2 id="add-phone-title">A phone or laptop, in its browser</h2>
-          {box && named ? <Phone box={box} name={name} /> : <p class="hint">Give it a name and the box an address, above.</p>}
+          {box && named ? <Phone box={box} name={name} /> : <p class={styles.hint}>Give it a name and the box an address, above.</p>}
         </section>
 
         <Arriving came={came} state={state} gallery={gallery} />
@@ -83,9 +86,9 @@ export function Add({ state, gallery }: PageProps) {
 
 function NameHint({ named, connected, isNew }: { named: boolean; connected: boolean; isNew: boolean }) {
   const [text, kind] =
-    !named ? ['1 to 64 letters, digits, dots, dashes or underscores', 'hint']
+    !named ? ['1 to 64 letters, digits, dots, dashes or underscores', styles.hint]
     : connected && isNew ? ['It is connected.', 'muted']
-    : connected ? ['A camera of this name is connected; two cannot be.', 'hint']
+    : connected ? ['A camera of this name is connected; two cannot be.', styles.hint]
     : ['Letters, digits, dots and dashes', 'muted']
   return <small id="add-name-hint" class={kind}>{text}</small>
 }
@@ -124,20 +127,20 @@ function Phone({ box, name }: { box: URL; name: string }) {
   const address = new URL(`camera?name=${encodeURIComponent(name)}`, box).href
   const here = new URL(`camera?name=${encodeURIComponent(name)}`, document.baseURI).href
   return (
-    <div class="phone">
+    <div class={styles.phone}>
       {!isLoopback(box) && <QrCode text={address} label={`QR code of ${address}`} />}
-      <div class="phone-text">
+      <div class={styles.phoneText}>
         {isLoopback(box) ? (
           <p>A phone needs an address that leads to this box; {box.hostname} leads it to itself. Give one above.</p>
         ) : (
           <p>Scan it with the phone, allow the camera, press Start. Or open <a href={address}>{address}</a></p>
         )}
         {!isLoopback(box) && box.protocol === 'http:' && (
-          <p class="hint" data-testid="needs-https">
+          <p class={styles.hint} data-testid="needs-https">
             Phones give a page their camera only over https. Put a proxy with TLS before the box and its https address above; the page behind the code says how, and what works without.
           </p>
         )}
-        <p><a class="button" href={here}>Use this device as a camera</a></p>
+        <p><a class={styles.button} href={here}>Use this device as a camera</a></p>
       </div>
     </div>
   )
@@ -148,21 +151,21 @@ function Arriving({ came, state, gallery }: PageProps & { came: readonly string[
   const connected = state.cameras.filter((camera) => camera.connected).length
   const warnings = state.box.events.filter(({ at_ms, level }) => level !== 'info' && at_ms > openedAt_ms)
   return (
-    <section class="card arriving" aria-labelledby="arriving-title">
+    <section class="card" aria-labelledby="arriving-title">
       <h2 id="arriving-title" data-testid="arriving">
-        {came.length === 0 && <span class="dot waiting-dot" aria-hidden="true" />}
+        {came.length === 0 && <span class={`pulsing ${connectionStyles.dot} ${styles.waitingDot}`} aria-hidden="true" />}
         {came.length === 0 ? ' Waiting for the new camera’s first frame' : `${plural(came.length, 'new camera')} since this page was opened`}
       </h2>
       {came.length === 0 && <p class="muted">{plural(connected, 'camera is', 'cameras are')} connected. A new one shows here at once, wherever it was started.</p>}
-      <ul class="arrivals" aria-live="polite">
+      <ul class={styles.arrivals} aria-live="polite">
         {came.map((id) => {
           const camera = state.cameras.find((one) => one.id === id)
           return camera && <Arrival key={id} camera={camera} gallery={gallery} />
         })}
       </ul>
       {warnings.length > 0 && (
-        <ul class="warnings" data-testid="warnings">
-          {warnings.slice(-3).map((event: BoxEvent) => <li key={`${event.at_ms}${event.text}`} class="hint">{event.text}</li>)}
+        <ul data-testid="warnings">
+          {warnings.slice(-3).map((event: BoxEvent) => <li key={`${event.at_ms}${event.text}`} class={styles.hint}>{event.text}</li>)}
         </ul>
       )}
     </section>
@@ -172,13 +175,13 @@ function Arriving({ came, state, gallery }: PageProps & { came: readonly string[
 function Arrival({ camera, gallery }: { camera: Camera; gallery: PageProps['gallery'] }) {
   const { canvas, caption } = useLivePicture(gallery, camera.id)
   return (
-    <li class="arrival" data-testid="arrival" data-camera={camera.id}>
-      <div class="picture">
+    <li class={styles.arrival} data-testid="arrival" data-camera={camera.id}>
+      <div class={classes(pictureStyles.picture, styles.picture)}>
         <canvas ref={canvas} aria-hidden="true" />
-        <p class="caption" ref={caption} hidden />
+        <p class={pictureStyles.caption} ref={caption} hidden />
       </div>
       <div>
-        <p class="arrival-title">{camera.connected && <CheckIcon />} <strong>{camera.id}</strong> {arrivalWords(camera)}</p>
+        <p class={styles.arrivalTitle}>{camera.connected && <CheckIcon />} <strong>{camera.id}</strong> {arrivalWords(camera)}</p>
         {camera.first_frame_s !== null && camera.advice && <p>{camera.advice.reason}</p>}
         <p><a href={hashOf({ place: 'camera', camera: camera.id })}>Show {camera.id}</a></p>
       </div>

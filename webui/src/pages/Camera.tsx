@@ -1,6 +1,7 @@
 // One camera: live and large, what happened to its frames, what was weighed for it, what is set for it.
 
-import './camera.css'
+import notices from '../components/notices.module.css'
+import styles from './Camera.module.css'
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 
@@ -10,9 +11,12 @@ import { Live } from '../components/camera/Live'
 import { Results } from '../components/camera/Results'
 import { Settings } from '../components/camera/Settings'
 import { Timelines } from '../components/camera/Timelines'
-import { Decision, Headline, Ledger, origin } from '../components/CameraTile'
+import { origin } from '../components/CameraTile'
+import { Decision } from '../components/Decision'
 import { Events } from '../components/Events'
+import { FrameCounts } from '../components/FrameCounts'
 import { Guard } from '../components/Guard'
+import { Headline } from '../components/Headline'
 import { HealthIcon } from '../components/icons'
 import { LatencyBars } from '../components/LatencyBars'
 import { bitrate, isKnown, milliseconds, percent } from '../format'
@@ -52,23 +56,23 @@ function OneCamera({ state, gallery, camera: id, range }: CameraProps) {
   const wishes = known?.in_force ?? known?.asked
   const present = { slo_ms: camera?.slo_ms ?? wishes?.slo_ms ?? null, rate_hz: camera?.rate_hz ?? wishes?.rate_hz ?? null }
   return (
-    <main class="one-camera" aria-label={`Camera ${id}`} data-connected={connected}>
+    <main class={`live-data ${styles.page}`} aria-label={`Camera ${id}`} data-connected={connected}>
       <Title id={id} camera={camera} known={known} />
       {camera && (
-        <div class="one-camera-top">
+        <div class={styles.top}>
           <Guard what="The live picture"><Live camera={camera} window_s={state.box.window_s} gallery={gallery} frame={frame} /></Guard>
           <Guard what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></Guard>
         </div>
       )}
-      <div class="one-camera-columns">
-        <div class="one-camera-column">
+      <div class={styles.columns}>
+        <div class={styles.column}>
           <Guard what="The charts"><Timelines camera={id} range={range} present={present} /></Guard>
           <Guard what="What the planner considers"><Considered camera={id} connected={connected} /></Guard>
         </div>
-        <div class="one-camera-column">
+        <div class={styles.column}>
           {known && <Guard what="The settings"><Settings known={known} connected={connected} onChanged={put} /></Guard>}
           <Guard what="The results"><Results camera={id} results={results} /></Guard>
-          {told && <Events events={told.events} />}
+          {told && <Events class={styles.events} events={told.events} />}
         </div>
       </div>
     </main>
@@ -78,10 +82,10 @@ function OneCamera({ state, gallery, camera: id, range }: CameraProps) {
 function Title({ id, camera, known }: { id: string; camera: CameraState | undefined; known: CameraDocument | null }) {
   const health = camera ? cameraHealth(camera) : 'gone'
   return (
-    <header class={`one-camera-title health-${health}`}>
+    <header class={`health-${health} ${styles.title}`}>
       <p><a href={hashOf({ place: 'overview' })}>Cameras</a> <span class="muted" aria-hidden="true">/</span></p>
       <h2>{id}</h2>
-      <p class="tile-health"><HealthIcon health={health} />{HEALTH_WORD[health]}</p>
+      <p class={styles.health}><HealthIcon health={health} />{HEALTH_WORD[health]}</p>
       <p class="muted">{camera ? [origin(camera), camera.agent].filter(Boolean).join(' · ') : seen(known)}</p>
       {!camera?.connected && known && <Forget camera={id} />}
     </header>
@@ -95,24 +99,24 @@ function seen(known: CameraDocument | null): string {
 function Figures({ camera, window_s }: { camera: CameraState; window_s: number }) {
   const { link } = camera
   return (
-    <section class={`one-camera-figures card health-${cameraHealth(camera)}`} aria-label="Now">
+    <section class={`card health-${cameraHealth(camera)} ${styles.figures}`} aria-label="Now">
       <Headline camera={camera} window_s={window_s} />
-      <Decision camera={camera} />
+      <Decision camera={camera} reason="large" />
       <LatencyBars camera={camera} window_s={window_s} />
-      <dl class="link-figures">
+      <dl class={styles.linkFigures}>
         <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
         <div><dt>In bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
         <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
         <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
       </dl>
-      <Ledger camera={camera} window_s={window_s} />
+      <FrameCounts camera={camera} window_s={window_s} />
     </section>
   )
 }
 
 function Unknown({ id }: { id: string }) {
   return (
-    <main class="empty" aria-label="Unknown camera" data-testid="unknown">
+    <main class={notices.empty} aria-label="Unknown camera" data-testid="unknown">
       <h2>This box knows no camera {id}</h2>
       <p>It never connected here, or it was forgotten. If it connects, this page shows it.</p>
       <p><a href={hashOf({ place: 'overview' })}>All cameras</a> · <a href={hashOf({ place: 'add' })}>Add a camera</a></p>

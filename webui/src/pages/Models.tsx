@@ -1,6 +1,7 @@
 // Model families: how good and how fast their variants are, who uses which, measuring and importing.
 
-import './models.css'
+import notices from '../components/notices.module.css'
+import styles from './Models.module.css'
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
@@ -25,10 +26,10 @@ export function Models({ state }: { state: BoxState }) {
   const users = usersOf(state.cameras)
   const connected = state.cameras.filter((camera) => camera.connected).length
   return (
-    <main class="models" aria-label="Models">
-      {error && <p class="card broken" role="alert">The list of models cannot be shown: {error}</p>}
-      {!list && !error && <p class="opening" aria-busy="true">Loading…</p>}
-      {list?.families.length === 0 && <p class="card models-none">There are none yet: {state.box.ready_reason || 'the box is starting'}.</p>}
+    <main class={`live-data ${styles.page}`} aria-label="Models">
+      {error && <p class={`card ${notices.broken}`} role="alert">The list of models cannot be shown: {error}</p>}
+      {!list && !error && <p class={notices.opening} aria-busy="true">Loading…</p>}
+      {list?.families.length === 0 && <p class={`card ${styles.none}`}>There are none yet: {state.box.ready_reason || 'the box is starting'}.</p>}
       {list?.families.map((family) => (
         <Guard key={family.name} what={`The family ${family.name}`}>
           <FamilyCard list={list} family={family} users={users} jobs={jobs} busy={busy} admin={admin} connected={connected} onStarted={look} />

@@ -1,5 +1,7 @@
 // All cameras live, and the box's health.
 
+import styles from './Overview.module.css'
+
 import { useEffect, useState } from 'preact/hooks'
 
 import { Applications } from '../components/Applications'
@@ -34,10 +36,10 @@ export function Overview({ state, gallery }: PageProps) {
       <Guard what="The box's state">
         <BoxLine state={state} />
       </Guard>
-      <div class="columns">
+      <div class={`live-data ${styles.columns}`}>
         <main aria-label="Cameras">
           {cameras.length === 0 && <NoCameras ready={state.box.ready} />}
-          <div class="tiles">
+          <div class={styles.tiles}>
             {cameras.map((camera) => (
               <Guard key={camera.id} what={`Camera ${camera.id}`}>
                 <CameraTile

@@ -1,6 +1,6 @@
 // What ran when, what waited, what the plan is and how it changed.
 
-import './scheduler.css'
+import styles from './Scheduler.module.css'
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 
@@ -32,12 +32,12 @@ export function Scheduler({ state, feed }: SchedulerProps) {
     [feed],
   )
   return (
-    <main class="scheduler" aria-label="Scheduler">
+    <main class={`live-data ${styles.page}`} aria-label="Scheduler">
       <Guard what="The timeline">
         <TimelineCard store={store} listeners={listeners} box={state.box} onRequest={ask} />
       </Guard>
-      <div class="scheduler-cards">
-        <div class="scheduler-column">
+      <div class={styles.cards}>
+        <div class={styles.column}>
           <Guard what="The plan">
             <PlanTable cameras={state.cameras} planner={state.box.planner} />
           </Guard>
@@ -45,7 +45,7 @@ export function Scheduler({ state, feed }: SchedulerProps) {
             <Changes changes={store.changes} offset_ms={store.unixOffset_ms} />
           </Guard>
         </div>
-        <div class="scheduler-column">
+        <div class={styles.column}>
           <Guard what="Decision times">
             <Costs box={state.box} decision={store.decision_us} />
           </Guard>

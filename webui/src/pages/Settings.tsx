@@ -1,6 +1,7 @@
 // What this box runs with: its configuration and where it is from, storage, executors, where events go, versions, licences.
 
-import './settings.css'
+import notices from '../components/notices.module.css'
+import styles from './Settings.module.css'
 
 import { useEffect, useState } from 'preact/hooks'
 
@@ -22,12 +23,12 @@ export function Settings({ state }: { state: BoxState }) {
   const { answer: system, error: systemError } = useAnswer<System>('v1/system', AGAIN_MS)
   const failed = error || systemError
   return (
-    <main class="settings" aria-label="Settings">
-      {failed && !(config && system) && <p class="card broken" role="alert">The settings cannot be shown: {failed}</p>}
-      {!failed && !(config && system) && <p class="opening" aria-busy="true">Loading…</p>}
+    <main class={`live-data ${styles.page}`} aria-label="Settings">
+      {failed && !(config && system) && <p class={`card ${notices.broken}`} role="alert">The settings cannot be shown: {failed}</p>}
+      {!failed && !(config && system) && <p class={notices.opening} aria-busy="true">Loading…</p>}
       {config && system && (
         <>
-          <div class="settings-column">
+          <div class={styles.column}>
             <Guard what="The storage"><StorageCard storage={system.storage} keys={config.keys} /></Guard>
             <Guard what="The executors"><ExecutorsCard executors={state.box.executors} memory={state.box.memory} /></Guard>
             <Guard what="The destinations of events"><EventsOutCard destinations={state.box.destinations} /></Guard>

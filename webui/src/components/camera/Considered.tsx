@@ -1,7 +1,10 @@
 // What the planner considers for a camera: each size with what it needs, what there is, and the verdict.
 
+import styles from './Considered.module.css'
+
 import { useState } from 'preact/hooks'
 
+import { classes } from '../classes'
 import { bitrate, milliseconds, UNKNOWN } from '../../format'
 import { type Limit, worth } from '../../limits'
 import { usePolled } from '../../polling'
@@ -45,7 +48,7 @@ export function Considered({ camera, connected }: { camera: string; connected: b
   const route = connected ? `v1/cameras/${encodeURIComponent(camera)}/explanation` : null
   const { answer, error } = usePolled<Answer>(route, PERIOD_MS)
   return (
-    <section class="considered card" aria-labelledby="considered-title" data-testid="considered">
+    <section class={`${styles.card} card`} aria-labelledby="considered-title" data-testid="considered">
       <h2 id="considered-title">
         What the planner considers{' '}
         {answer && connected && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
@@ -97,13 +100,13 @@ function OptionTable({ bandwidth_bps, options }: Answer) {
       </thead>
       <tbody>
         {[...options].reverse().map((option) => (
-          <tr key={option.variant} class={`verdict-${option.verdict}`} data-variant={option.variant} data-verdict={option.verdict}>
+          <tr key={option.variant} class={styles[option.verdict]} data-variant={option.variant} data-verdict={option.verdict}>
             <th scope="row">{option.variant} <span class="muted">{option.width_px} × {option.height_px}</span></th>
             <td class="figure">{option.accuracy.toFixed(2)}</td>
-            <td class={`figure ${lacks(option.needed_bps, bandwidth_bps) ? 'lacking' : ''}`}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>
-            <td class={`figure ${option.needed_ms > option.left_ms ? 'lacking' : ''}`}>{milliseconds(option.needed_ms)}</td>
+            <td class={classes('figure', lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>
+            <td class={classes('figure', option.needed_ms > option.left_ms && styles.lacking)}>{milliseconds(option.needed_ms)}</td>
             <td class="figure">{milliseconds(Math.max(0, option.left_ms))}</td>
-            <td class="why"><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.limit && <small class="lift" title={worth(option.limit)}>Lifted by {option.limit.lifted_by}.</small>}</div></td>
+            <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.limit && <small class={styles.lift} title={worth(option.limit)}>Lifted by {option.limit.lifted_by}.</small>}</div></td>
           </tr>
         ))}
       </tbody>

@@ -1,5 +1,8 @@
 // Forgetting a camera that is not connected, after a question.
 
+import page from '../../pages/Camera.module.css'
+import styles from './Forget.module.css'
+
 import { useRef, useState } from 'preact/hooks'
 
 import { ask } from '../../api'
@@ -18,14 +21,14 @@ export function Forget({ camera }: { camera: string }) {
   }
   return (
     <>
-      <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>Forget this camera…</button>
-      <dialog ref={dialog} class="card question" aria-labelledby="forget-title" onClose={() => refuse('')}>
+      <button type="button" class={page.danger} onClick={() => dialog.current?.showModal()}>Forget this camera…</button>
+      <dialog ref={dialog} class={`card ${styles.question}`} aria-labelledby="forget-title" onClose={() => refuse('')}>
         <h2 id="forget-title">Forget {camera}?</h2>
         <p>Its settings, its history and its events are deleted, for good. Its frames stay in the box’s own counts. If it connects again, it is a new camera.</p>
-        {refusal && <p class="refused" role="alert">{refusal}</p>}
-        <div class="tools">
+        {refusal && <p class={page.refused} role="alert">{refusal}</p>}
+        <div class={`${page.tools} ${styles.tools}`}>
           <button type="button" onClick={() => dialog.current?.close()}>Keep it</button>
-          <button type="button" class="danger" onClick={() => void forget()}>Forget it</button>
+          <button type="button" class={page.danger} onClick={() => void forget()}>Forget it</button>
         </div>
       </dialog>
     </>

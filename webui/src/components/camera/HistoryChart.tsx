@@ -1,8 +1,11 @@
 // One chart of a camera's history: drawn by uPlot, its values at the cursor as text beside its name.
 
+import styles from './HistoryChart.module.css'
+
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 
+import { classes } from '../classes'
 import { isolated, type Chart, type Line } from '../../history/charts'
 import { THEME_CHANGED } from '../../theme'
 
@@ -49,26 +52,26 @@ export function HistoryChart({ chart, at_ms, from_ms, to_ms, told, keyed, onPoin
   }, [keyed, at_ms, shape])
 
   return (
-    <figure class="history-chart" data-testid={`chart-${chart.key}`}>
+    <figure class={styles.chart} data-testid={`chart-${chart.key}`}>
       <figcaption>
         <h3 title={chart.note}>
           {chart.title} <span class="muted">{chart.unit}</span>
         </h3>
         <Readout lines={chart.lines} told={told} note={chart.note} />
       </figcaption>
-      <div ref={place} class="history-plot" style={{ height: `${HEIGHT_PX}px` }} aria-hidden="true" />
+      <div ref={place} class={styles.plot} style={{ height: `${HEIGHT_PX}px` }} aria-hidden="true" />
     </figure>
   )
 }
 
 function Readout({ lines, told, note }: { lines: readonly Line[]; told: number; note: string }) {
   const named = lines.filter(({ words }) => words)
-  if (named.length === 0) return <p class="readout muted">{note}</p>
+  if (named.length === 0) return <p class={`${styles.readout} muted`}>{note}</p>
   return (
-    <ul class="readout">
+    <ul class={styles.readout}>
       {[...named].sort(LINES_LAST).map(({ name, colour, kind, words }) => (
         <li key={name} data-line={name}>
-          <span class={`key key-${kind}`} style={{ '--key': colour }} aria-hidden="true" />
+          <span class={classes(styles.key, styles[kind])} style={{ '--key': colour }} aria-hidden="true" />
           {name} <strong>{words?.(told)}</strong>
         </li>
       ))}

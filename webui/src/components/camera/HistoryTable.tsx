@@ -1,5 +1,7 @@
 // The charts' figures as a table, the newest first; made only while it is open.
 
+import styles from './HistoryTable.module.css'
+
 import { useState } from 'preact/hooks'
 
 import { bitrate, count, milliseconds, rate } from '../../format'
@@ -10,7 +12,7 @@ import { STAGES } from '../../latency'
 export function HistoryTable({ history }: { history: History }) {
   const [open, setOpen] = useState(false)
   return (
-    <details class="history-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class={styles.table} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>As a table</summary>
       {open && (
         <div class="scroll-x" tabIndex={0} role="region" aria-label="The charts as a table">

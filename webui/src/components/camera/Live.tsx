@@ -1,5 +1,8 @@
 // The camera's picture, large, and stills of it.
 
+import page from '../../pages/Camera.module.css'
+import styles from './Live.module.css'
+
 import { useState } from 'preact/hooks'
 
 import { download } from '../../download'
@@ -8,7 +11,7 @@ import type { ShownFrame } from '../../messages'
 import { fileName } from '../../results'
 import { pictureWithBoxes } from '../../snapshot'
 import type { Camera } from '../../types'
-import { Picture } from '../CameraTile'
+import { Picture } from '../Picture'
 import { DownloadIcon } from '../icons'
 
 interface LiveProps {
@@ -32,9 +35,9 @@ export function Live({ camera, window_s, gallery, frame }: LiveProps) {
     }
   }
   return (
-    <section class="live card" aria-label="Live picture">
-      <Picture camera={camera} window_s={window_s} gallery={gallery} />
-      <div class="tools">
+    <section class={`${styles.live} card`} aria-label="Live picture">
+      <Picture class={styles.picture} camera={camera} window_s={window_s} gallery={gallery} />
+      <div class={`${page.tools} ${styles.tools}`}>
         <button type="button" disabled={!frame} onClick={() => void still(false)}><DownloadIcon /> Snapshot</button>
         <button type="button" disabled={!frame} onClick={() => void still(true)}><DownloadIcon /> Snapshot with boxes</button>
         <span role="status" class="muted">{refusal}</span>

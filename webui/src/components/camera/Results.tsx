@@ -1,5 +1,8 @@
 // The last results that came to this page, as JSON to copy or take home.
 
+import page from '../../pages/Camera.module.css'
+import styles from './Results.module.css'
+
 import { useRef, useState } from 'preact/hooks'
 
 import { copyText, download } from '../../download'
@@ -16,9 +19,9 @@ export function Results({ camera, results }: { camera: string; results: readonly
   }
   const save = () => download(new Blob([resultsText(camera, results)], { type: 'application/json' }), fileName(camera, Date.now(), '.json'))
   return (
-    <section class="results card" aria-labelledby="results-title">
+    <section class={`${styles.results} card`} aria-labelledby="results-title">
       <h2 id="results-title">Results <span class="muted" data-testid="results-count">the last {results.length} that this page was sent</span></h2>
-      <div class="tools">
+      <div class={`${page.tools} ${styles.tools}`}>
         <button type="button" disabled={results.length === 0} onClick={() => void copy()}>Copy JSON</button>
         <button type="button" disabled={results.length === 0} onClick={save}><DownloadIcon /> Download JSON</button>
         <span role="status" class="muted">{said}</span>

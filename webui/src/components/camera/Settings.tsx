@@ -1,5 +1,8 @@
 // What a person sets for a camera on the box: saved at once, in the box's own words where refused, and undone.
 
+import page from '../../pages/Camera.module.css'
+import styles from './Settings.module.css'
+
 import { useState } from 'preact/hooks'
 
 import { ask } from '../../api'
@@ -46,7 +49,7 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
     if (changed && !saving) void send(patch, connected ? 'Saved: it holds from the next frame on.' : 'Saved for its return.', true)
   }
   return (
-    <section class="camera-settings card" aria-labelledby="settings-title">
+    <section class={`${styles.card} card`} aria-labelledby="settings-title">
       <h2 id="settings-title">Settings <span class="muted">on the box, over what the camera asks for</span></h2>
       <form onSubmit={save} noValidate>
         {FIELDS.map((words) => (
@@ -64,9 +67,9 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
             }}
           />
         ))}
-        <div class="settings-end">
-          <button type="submit" class="primary" disabled={!changed || saving}>Save</button>
-          <p role="status" class={outcome?.failed ? 'refused' : 'muted'} data-testid="saved">
+        <div class={styles.end}>
+          <button type="submit" class={page.primary} disabled={!changed || saving}>Save</button>
+          <p role="status" class={outcome?.failed ? page.refused : 'muted'} data-testid="saved">
             {outcome && refused === null ? outcome.said : ''}{' '}
             {outcome?.before && <button type="button" onClick={() => void send(outcome.before ?? {}, 'Undone.', false)}>Undo</button>}
           </p>
@@ -89,7 +92,7 @@ function Setting({ words: { field, name, unit, hint, numeric }, known, typed, re
   const set = known.overrides[field] !== null
   const value = typed ?? textOf(known.overrides[field])
   return (
-    <div class="setting">
+    <div class={styles.setting}>
       <label for={`setting-${field}`}>{name} {unit && <span class="muted">{unit}</span>}</label>
       <input
         id={`setting-${field}`} type="text" inputMode={numeric ? 'decimal' : 'text'} autocomplete="off" spellcheck={false} autocapitalize="none"
@@ -97,7 +100,7 @@ function Setting({ words: { field, name, unit, hint, numeric }, known, typed, re
         onInput={(event) => onType(event.currentTarget.value)}
       />
       <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to what the camera asks for`}>Reset</button>
-      <small id={`setting-${field}-hint`} class={refusal === null ? 'muted' : 'refused'} role={refusal === null ? undefined : 'alert'}>
+      <small id={`setting-${field}-hint`} class={refusal === null ? 'muted' : page.refused} role={refusal === null ? undefined : 'alert'}>
         {refusal ?? (set ? `${hint}. The camera asks for ${textOf(known.asked[field]) || 'nothing'}` : hint)}
       </small>
     </div>

@@ -1,5 +1,7 @@
 // A camera's history as charts on one axis of time, with one cursor; by keyboard and as a table, too.
 
+import styles from './Timelines.module.css'
+
 import { useMemo, useState } from 'preact/hooks'
 
 import { chartsOf, newest, type Present } from '../../history/charts'
@@ -24,17 +26,17 @@ export function Timelines({ camera, range: key, present }: TimelinesProps) {
   const range = rangeOf(key)
   const { answer, error } = usePolled<History>(`v1/cameras/${encodeURIComponent(camera)}/history?range=${range.key}`, range.refresh_ms)
   return (
-    <section class="timelines card" aria-labelledby="timelines-title">
+    <section class={`${styles.card} card`} aria-labelledby="timelines-title">
       <header>
         <h2 id="timelines-title">What happened</h2>
-        <nav class="ranges" aria-label="How far back">
+        <nav class={styles.ranges} aria-label="How far back">
           {RANGES.map(({ key, name }) => (
             <a key={key} href={hashOf({ place: 'camera', camera, range: key })} aria-current={key === range.key ? 'true' : undefined}>{name}</a>
           ))}
         </nav>
       </header>
-      {error && <p class="timelines-error" role="status">{error.status === 404 ? 'Nothing has been kept of it yet.' : error.message}</p>}
-      {answer ? <Charts history={answer} present={present} /> : <div class="charts-room" aria-busy={!error} />}
+      {error && <p class={styles.error} role="status">{error.status === 404 ? 'Nothing has been kept of it yet.' : error.message}</p>}
+      {answer ? <Charts history={answer} present={present} /> : <div class={styles.chartsRoom} aria-busy={!error} />}
     </section>
   )
 }
@@ -60,13 +62,13 @@ function Charts({ history: answer, present: { slo_ms, rate_hz } }: { history: Hi
   const spoken = charts.map(({ title, lines }) => `${title}: ${lines.map(({ name, words }) => `${name} ${words?.(told)}`).join(', ')}`).join('. ')
   return (
     <>
-      <p class="told" data-testid="told" data-from={from_ms} data-to={to_ms}>
+      <p class={styles.instant} data-testid="told" data-from={from_ms} data-to={to_ms}>
         <strong>{when}</strong>
         <span class="muted">
           {at !== undefined && (covered_ms[told] ?? null) === null ? 'nothing was kept' : told === last && keyed === null && pointed === null ? 'the latest' : ''}
         </span>
       </p>
-      <div class="charts" role="group" tabIndex={0} aria-label="Charts" aria-describedby="charts-keys" onKeyDown={press} onBlur={() => move(null)}>
+      <div class={styles.charts} role="group" tabIndex={0} aria-label="Charts" aria-describedby="charts-keys" onKeyDown={press} onBlur={() => move(null)}>
         {charts.map((chart) => (
           <HistoryChart key={chart.key} chart={chart} at_ms={at_ms} from_ms={from_ms} to_ms={to_ms} told={told} keyed={keyed} onPoint={point} />
         ))}

@@ -1,7 +1,10 @@
 // Accuracy against latency: a mark per variant, filled where cameras use it. The table beside it says the same.
 
+import styles from './AccuracyPlot.module.css'
+
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
+import { classes } from '../classes'
 import { milliseconds, plural } from '../../format'
 import { accuracyTicks, type Family, logScale, type Mark, type ModelList, placeLabels, shortName, type Times, timesOf, type Variant } from '../../models'
 
@@ -49,21 +52,21 @@ export function AccuracyPlot({ list, family, executor, users, pointed, onPoint }
   const most = [...points].sort((a, b) => b.cameras - a.cameras)
   const labels = placeLabels(most.map((point) => markOf(point, family.name)), { x: LEFT_PX, y: 0, width: width - LEFT_PX - 2, height: HEIGHT_PX - BOTTOM_PX })
   return (
-    <figure class="plot" ref={box}>
+    <figure class={styles.plot} ref={box}>
       <svg role="img" width={width} height={HEIGHT_PX} viewBox={`0 0 ${width} ${HEIGHT_PX}`} aria-label={spoken(points, family)} data-testid="plot">
         {ticks.map((tick) => (
           <g key={tick}>
-            <line class="grid" x1={LEFT_PX} x2={width - RIGHT_PX} y1={up(tick)} y2={up(tick)} />
+            <line class={styles.grid} x1={LEFT_PX} x2={width - RIGHT_PX} y1={up(tick)} y2={up(tick)} />
             <text x={LEFT_PX - 6} y={up(tick) + 4} text-anchor="end">{tick}</text>
           </g>
         ))}
         {axis.ticks.map((tick) => (
           <g key={tick}>
-            <line class="grid" x1={across(tick)} x2={across(tick)} y1={TOP_PX} y2={HEIGHT_PX - BOTTOM_PX} />
+            <line class={styles.grid} x1={across(tick)} x2={across(tick)} y1={TOP_PX} y2={HEIGHT_PX - BOTTOM_PX} />
             <text x={across(tick)} y={HEIGHT_PX - BOTTOM_PX + 15} text-anchor="middle">{tick}</text>
           </g>
         ))}
-        <text class="axis" x={width - RIGHT_PX} y={HEIGHT_PX - 6} text-anchor="end">ms for one picture, P50 and up to P99{executor && ` on ${executor}`}</text>
+        <text x={width - RIGHT_PX} y={HEIGHT_PX - 6} text-anchor="end">ms for one picture, P50 and up to P99{executor && ` on ${executor}`}</text>
         {points.map((point) => (
           <g
             key={point.variant.name} class={classOf(point, pointed)} data-testid="mark" data-variant={point.variant.name} data-cameras={point.cameras}
@@ -73,19 +76,19 @@ export function AccuracyPlot({ list, family, executor, users, pointed, onPoint }
             <line x1={point.x} x2={Math.max(point.end, point.x)} y1={point.y} y2={point.y} />
             <line x1={point.end} x2={point.end} y1={point.y - 3.5} y2={point.y + 3.5} />
             <circle cx={point.x} cy={point.y} r={radiusOf(point)} />
-            <circle class="target" cx={point.x} cy={point.y} r={12} />
+            <circle class={styles.target} cx={point.x} cy={point.y} r={12} />
           </g>
         ))}
         {labels.map(({ key, text, x, y }) => (
-          <text key={key} class={users.has(key) ? 'name used' : 'name'} x={x} y={y + 4}>{text}</text>
+          <text key={key} class={classes(styles.name, users.has(key) && styles.used)} x={x} y={y + 4}>{text}</text>
         ))}
       </svg>
       <figcaption>
         {family.variants.every(({ accuracy_assumed }) => accuracy_assumed)
           ? 'Accuracy against latency. The accuracy was never measured: only its order means something.'
           : 'Accuracy (mAP) against latency'}
-        <span class="key"><span class="key-used" aria-hidden="true" /> in use</span>
-        <span class="key"><span class="key-free" aria-hidden="true" /> not in use</span>
+        <span class={styles.key}><span class={styles.usedKey} aria-hidden="true" /> in use</span>
+        <span class={styles.key}><span class={styles.freeKey} aria-hidden="true" /> not in use</span>
       </figcaption>
     </figure>
   )
@@ -102,7 +105,7 @@ function radiusOf({ cameras }: Point): number {
 }
 
 function classOf({ variant, cameras }: Point, pointed: string | null): string {
-  return ['point', cameras > 0 && 'used', variant.dominated && 'set-aside', pointed === variant.name && 'pointed'].filter(Boolean).join(' ')
+  return classes(styles.point, cameras > 0 && styles.used, variant.dominated !== null && styles.setAside, pointed === variant.name && styles.pointed)
 }
 
 function wordsOf({ variant, times, cameras }: Point): string {

@@ -1,5 +1,8 @@
 // One model family: what it is, its variants on a plot and in tables, and measuring it again.
 
+import jobStyles from './JobLine.module.css'
+import styles from './FamilyCard.module.css'
+
 import { useId, useState } from 'preact/hooks'
 
 import { plural } from '../../format'
@@ -29,13 +32,13 @@ export function FamilyCard({ list, family, users, jobs, busy, admin, connected, 
   const [pointed, point] = useState<string | null>(null)
   const marks = { list, family, executor, users, pointed, onPoint: point }
   return (
-    <section class="family card" aria-labelledby={id} data-testid="family" data-family={family.name}>
+    <section class={`${styles.family} card`} aria-labelledby={id} data-testid="family" data-family={family.name}>
       <header>
         <h2 id={id}>{family.name}</h2>
-        {family.name === list.default && <span class="tag" title="inference.family: for cameras that name none">default</span>}
-        <p class="family-description">{family.description}</p>
+        {family.name === list.default && <span class={styles.tag} title="inference.family: for cameras that name none">default</span>}
+        <p class={styles.description}>{family.description}</p>
         {executors.length > 1 && (
-          <label class="family-executor">
+          <label class={styles.executor}>
             Times on{' '}
             <select value={executor} onChange={(event) => choose(event.currentTarget.value)}>
               {executors.map((each) => <option key={each}>{each}</option>)}
@@ -44,11 +47,11 @@ export function FamilyCard({ list, family, users, jobs, busy, admin, connected, 
         )}
       </header>
       <Facts family={family} />
-      <div class="family-figures">
+      <div class={styles.figures}>
         <AccuracyPlot {...marks} />
         <VariantTable {...marks} />
       </div>
-      <details class="profiles">
+      <details class={styles.profiles}>
         <summary>Profile: P50, P90 and P99 by batch{executors.length > 1 ? ` on ${executor}` : ''}</summary>
         <ProfileTable list={list} family={family} executor={executor} />
       </details>
@@ -60,7 +63,7 @@ export function FamilyCard({ list, family, users, jobs, busy, admin, connected, 
 function Facts({ family }: { family: Family }) {
   const { imported, labels } = family
   return (
-    <dl class="facts">
+    <dl class={styles.facts}>
       <div><dt>Task</dt><dd>{family.task === 'detect' ? 'finds objects' : 'classifies pictures'}</dd></div>
       <div><dt>Licence</dt><dd data-testid="licence">{family.licence}</dd></div>
       <div>
@@ -68,7 +71,7 @@ function Facts({ family }: { family: Family }) {
         <dd>
           {labels.slice(0, LABELS_SHOWN).join(', ')}
           {labels.length > LABELS_SHOWN && (
-            <details class="more-labels">
+            <details class={styles.moreLabels}>
               <summary>and {labels.length - LABELS_SHOWN} more</summary>
               {labels.slice(LABELS_SHOWN).join(', ')}
             </details>
@@ -81,7 +84,7 @@ function Facts({ family }: { family: Family }) {
           <dd>
             from {imported.sources.join(', ')}, read as {imported.layout}
             {imported.remarks.length > 0 && (
-              <ul class="remarks">{imported.remarks.map((remark) => <li key={remark}>{remark}</li>)}</ul>
+              <ul class={jobStyles.remarks}>{imported.remarks.map((remark) => <li key={remark}>{remark}</li>)}</ul>
             )}
           </dd>
         </div>

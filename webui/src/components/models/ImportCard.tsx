@@ -1,5 +1,8 @@
 // Bringing a model file in: chosen here, checked and rewritten by the box, served from its next start on.
 
+import jobStyles from './JobLine.module.css'
+import styles from './ImportCard.module.css'
+
 import { useState } from 'preact/hooks'
 
 import { FAMILY_NAME, familyNameOf, type Job, latest } from '../../jobs'
@@ -39,7 +42,7 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
     onStarted()
   }
   return (
-    <section class="import card" aria-labelledby="import-title" data-testid="import">
+    <section class={`${styles.import} card`} aria-labelledby="import-title" data-testid="import">
       <h2 id="import-title">Import a model</h2>
       <p class="muted">
         A detector or classifier as an ONNX file, as it was exported. The box finds out how it is fed and what it says, compares what it will
@@ -65,7 +68,7 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
               type="text" required value={name} maxLength={64} autocomplete="off" spellcheck={false} autocapitalize="none"
               aria-invalid={name !== '' && hint !== ''} aria-describedby="import-name-hint" onInput={(event) => rename(event.currentTarget.value)}
             />
-            <small id="import-name-hint" class={name !== '' && hint ? 'hint' : 'muted'}>{hint || 'Cameras ask for it by this name.'}</small>
+            <small id="import-name-hint" class={name !== '' && hint ? styles.hint : 'muted'}>{hint || 'Cameras ask for it by this name.'}</small>
           </label>
           <label>
             <span>Licence</span>
@@ -81,9 +84,9 @@ export function ImportCard({ list, jobs, busy, admin, onStarted }: ImportCardPro
         </form>
       )}
       {sent !== null && (
-        <div class="job" role="status"><progress max={1} value={sent} aria-label="Sending the file" /><span>Sending {file?.name}</span></div>
+        <div class={jobStyles.job} role="status"><progress max={1} value={sent} aria-label="Sending the file" /><span>Sending {file?.name}</span></div>
       )}
-      {refused && <p class="job-failed" role="alert">{refused}</p>}
+      {refused && <p class={jobStyles.failed} role="alert">{refused}</p>}
       {admin && sent === null && !refused && <JobLine job={latest(jobs, 'import')} />}
     </section>
   )

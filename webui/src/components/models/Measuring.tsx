@@ -1,5 +1,8 @@
 // Measuring a family anew on this machine, where the box allows it and no camera is served.
 
+import jobStyles from './JobLine.module.css'
+import styles from './Measuring.module.css'
+
 import { useState } from 'preact/hooks'
 
 import { ask } from '../../api'
@@ -26,14 +29,14 @@ export function Measuring({ family, jobs, busy, admin, connected, onStarted }: M
       .finally(onStarted)
   }
   return (
-    <div class="measuring">
+    <div class={styles.measuring}>
       <button type="button" disabled={!admin || busy !== null || connected > 0} onClick={start}>Measure {family} again</button>
       {admin === false && <AdminHint />}
       {admin && connected > 0 && busy === null && (
         <span class="muted">Possible while no camera is connected ({plural(connected, 'is', 'are')}): it would take their executor.</span>
       )}
       {admin && <JobLine job={latest(jobs, 'profile', family)} />}
-      {refused && <p class="job-failed" role="alert">{refused}</p>}
+      {refused && <p class={jobStyles.failed} role="alert">{refused}</p>}
     </div>
   )
 }

@@ -1,12 +1,14 @@
 // What batches of each size take on one executor, as it was measured on this machine.
 
+import styles from './ProfileTable.module.css'
+
 import { count, milliseconds } from '../../format'
 import { batchesOf, type Family, type ModelList, timesOf } from '../../models'
 
 export function ProfileTable({ list, family, executor }: { list: ModelList; family: Family; executor: string }) {
   return (
     <div class="scroll-x" tabIndex={0} role="region" aria-label={`Profile of ${family.name} on ${executor}`}>
-      <table class="profile" data-testid="profile">
+      <table class={styles.profile} data-testid="profile">
         <thead>
           <tr>
             <th scope="col">Variant</th>

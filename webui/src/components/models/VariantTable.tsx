@@ -1,5 +1,8 @@
 // The variants of a family: size, accuracy, what one picture takes, and which cameras send for it.
 
+import styles from './VariantTable.module.css'
+
+import { classes } from '../classes'
 import { milliseconds, UNKNOWN } from '../../format'
 import { timesOf, type Variant } from '../../models'
 import { hashOf } from '../../route'
@@ -8,14 +11,14 @@ import type { MarksProps } from './AccuracyPlot'
 export function VariantTable({ list, family, executor, users, pointed, onPoint }: MarksProps) {
   return (
     <div class="scroll-x" tabIndex={0} role="region" aria-label={`Variants of ${family.name}`}>
-      <table class="variants" data-testid="variants">
+      <table class={styles.variants} data-testid="variants">
         <thead>
           <tr>
             <th scope="col">Variant</th>
-            <th scope="col" class="figure roomy">Input px</th>
+            <th scope="col" class={`figure ${styles.roomy}`}>Input px</th>
             <th scope="col" class="figure">Accuracy</th>
             <th scope="col" class="figure">P50</th>
-            <th scope="col" class="figure roomy">P90</th>
+            <th scope="col" class={`figure ${styles.roomy}`}>P90</th>
             <th scope="col" class="figure">P99</th>
             <th scope="col">Cameras</th>
           </tr>
@@ -26,22 +29,22 @@ export function VariantTable({ list, family, executor, users, pointed, onPoint }
             const cameras = users.get(variant.name) ?? []
             return (
               <tr
-                key={variant.name} data-variant={variant.name} class={`${cameras.length > 0 ? 'used' : ''} ${pointed === variant.name ? 'pointed' : ''}`}
+                key={variant.name} data-variant={variant.name} class={classes(cameras.length > 0 && styles.used, pointed === variant.name && styles.pointed)}
                 onMouseEnter={() => onPoint(variant.name)} onMouseLeave={() => onPoint(null)}
               >
                 <th scope="row">
-                  {variant.name} <small class="tight muted">{variant.width_px} × {variant.height_px}</small>
-                  {variant.dominated && <small class="aside">set aside: {variant.dominated}</small>}
+                  {variant.name} <small class={`${styles.tight} muted`}>{variant.width_px} × {variant.height_px}</small>
+                  {variant.dominated && <small class={styles.aside}>set aside: {variant.dominated}</small>}
                 </th>
-                <td class="figure roomy">{variant.width_px} × {variant.height_px}</td>
+                <td class={`figure ${styles.roomy}`}>{variant.width_px} × {variant.height_px}</td>
                 <td class="figure"><Accuracy variant={variant} /></td>
                 <td class="figure">{milliseconds(times?.p50)}</td>
-                <td class="figure roomy">{milliseconds(times?.p90)}</td>
+                <td class={`figure ${styles.roomy}`}>{milliseconds(times?.p90)}</td>
                 <td class="figure">{milliseconds(times?.p99)}</td>
-                <td class="cameras" title={cameras.join(', ')}>
+                <td class={styles.cameras} title={cameras.join(', ')}>
                   {cameras.length > 0 && <strong>{cameras.length}</strong>}
-                  {cameras.slice(0, NAMED).map((camera) => <a key={camera} class="roomy" href={hashOf({ place: 'camera', camera })}>{camera}</a>)}
-                  {cameras.length > NAMED && <span class="roomy muted">and {cameras.length - NAMED} more</span>}
+                  {cameras.slice(0, NAMED).map((camera) => <a key={camera} class={styles.roomy} href={hashOf({ place: 'camera', camera })}>{camera}</a>)}
+                  {cameras.length > NAMED && <span class={`${styles.roomy} muted`}>and {cameras.length - NAMED} more</span>}
                 </td>
               </tr>
             )

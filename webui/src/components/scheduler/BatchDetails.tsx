@@ -1,5 +1,9 @@
 // One batch looked at closely: its times, and for each request where its time went and what was left.
 
+import countsStyles from '../CountsLine.module.css'
+import latencyStyles from '../LatencyBars.module.css'
+import styles from './BatchDetails.module.css'
+
 import { milliseconds, plural } from '../../format'
 import type { Pointed } from '../../timeline/stage'
 import { endOf, startOf, verdictOf, type TimelineStore } from '../../timeline/store'
@@ -22,18 +26,18 @@ export function BatchDetails({ looked, store, paused }: BatchDetailsProps) {
 
 function Hint({ paused }: { paused: boolean }) {
   return (
-    <div class="hint">
+    <div class={styles.hint}>
       <p>
         {paused
-          ? 'Choose a batch to see who was in it. Drag, or use the arrow keys, to look around the last 60 s; + and − zoom.'
-          : 'Point at a batch to see who was in it; a click, or Space, stops the movement to look closely.'}
+          ? 'Choose a batch to see who was in it. Drag, or use the arrow keys on the timeline, to look around the last 60 s; + and − zoom.'
+          : 'Point at a batch to see who was in it; a click on the timeline, or Space there, stops the movement to look closely.'}
       </p>
-      <ul class="timeline-key">
-        <li><span class="key-batch">2</span> a batch of two frames, in its variant's colour</li>
-        <li><span class="key-batch key-late">2</span> some were late, or got no answer</li>
-        <li><span class="key-batch key-sample">s</span> a finished frame run again, to learn its time</li>
-        <li><span class="key-drop">✕</span> a frame dropped while it waited</li>
-        <li><span class="key-change">▼</span> the plan changed</li>
+      <ul class={styles.keys}>
+        <li><span class={styles.batchKey}>2</span> a batch of two frames, in its variant's colour</li>
+        <li><span class={`${styles.batchKey} ${styles.lateKey}`}>2</span> some were late, or got no answer</li>
+        <li><span class={`${styles.batchKey} ${styles.sampleKey}`}>s</span> a finished frame run again, to learn its time</li>
+        <li><span class={styles.dropKey}>✕</span> a frame dropped while it waited</li>
+        <li><span class={styles.changeKey}>▼</span> the plan changed</li>
       </ul>
     </div>
   )
@@ -51,22 +55,22 @@ function OneBatch({ batch, offset_ms }: { batch: Batch; offset_ms: number }) {
           {batch.variant} on {batch.executor}, at {timeOfDay(startOf(batch) + offset_ms, true)}
         </span>
       </h3>
-      <p class="batch-facts">
+      <p class={styles.facts}>
         <span>{batch.kind === 'sample' ? 'one frame again, to learn its time' : plural(batch.size, 'frame') + padded}</span>
         <span>
           {end_ms === null ? 'running' : <>ran <strong>{milliseconds(end_ms - startOf(batch))}</strong></>}, expected{' '}
           {milliseconds(batch.expected_ms)}
         </span>
         {batch.started_ms !== null && <span>began {milliseconds(batch.started_ms - batch.ordered_ms)} after the order</span>}
-        {verdict === 'failed' && <strong class="off">not all were answered</strong>}
-        {verdict === 'late' && <strong class="off">late</strong>}
+        {verdict === 'failed' && <strong class={countsStyles.off}>not all were answered</strong>}
+        {verdict === 'late' && <strong class={countsStyles.off}>late</strong>}
       </p>
-      <table class="requests">
+      <table class={styles.requests}>
         <thead>
           <tr>
             <th scope="col">Camera</th>
             <th scope="col">Request</th>
-            <th scope="col" class="way">From capture to deadline</th>
+            <th scope="col" class={styles.stages}>From capture to deadline</th>
             <th scope="col" class="figure">Slack at start</th>
             <th scope="col" class="figure">At answer</th>
             <th scope="col">Outcome</th>
@@ -89,7 +93,7 @@ function RequestRow({ request, batch }: { request: BatchRequest; batch: Batch })
     <tr data-request={request.request}>
       <th scope="row">{request.camera}</th>
       <td>{request.request}</td>
-      <td class="way">{!sample && <Way request={request} batch={batch} />}</td>
+      <td class={styles.stages}>{!sample && <Way request={request} batch={batch} />}</td>
       <td class="figure">{slack(startOf(batch))}</td>
       <td class="figure">{slack(batch.answered_ms)}</td>
       <td><OutcomeWord outcome={request.outcome} sample={sample} /></td>
@@ -105,8 +109,8 @@ export function milliseconds1(value: number): string {
 export function OutcomeWord({ outcome, sample }: { outcome: string | null; sample: boolean }) {
   if (sample) return <span class="muted">sample</span>
   if (outcome === null) return <span class="muted">running</span>
-  if (outcome === 'on_time') return <span class="on-time-word">on time</span>
-  return <strong class="off">{outcome === 'late' ? 'late' : `dropped: ${outcome}`}</strong>
+  if (outcome === 'on_time') return <span class={styles.onTime}>on time</span>
+  return <strong class={countsStyles.off}>{outcome === 'late' ? 'late' : `dropped: ${outcome}`}</strong>
 }
 
 /** Network, waiting, running, and what was left, as parts of the time from capture to deadline. */
@@ -122,12 +126,12 @@ function Way({ request, batch }: { request: BatchRequest; batch: Batch }) {
   ] as const
   const words = parts.map(([name, ms]) => `${WORDS[name]} ${milliseconds(ms)}`).join(', ')
   return (
-    <div class="way-bar" role="img" aria-label={words} title={words}>
+    <div class={styles.bar} role="img" aria-label={words} title={words}>
       {parts.map(([name, ms]) => (
         <div key={name} class={`stage-${name}`} style={{ width: `${(Math.max(0, ms) / whole_ms) * 100}%` }} />
       ))}
       {done_ms > deadline_ms && (
-        <div class="latency-limit" style={{ left: `${((deadline_ms - captured_ms) / whole_ms) * 100}%` }} />
+        <div class={latencyStyles.limit} style={{ left: `${((deadline_ms - captured_ms) / whole_ms) * 100}%` }} />
       )}
     </div>
   )
@@ -139,7 +143,7 @@ function Drops({ drops, offset_ms }: { drops: readonly DroppedRequest[]; offset_
   return (
     <div>
       <h3>{plural(drops.length, 'frame')} dropped <span class="muted">before a batch took {drops.length === 1 ? 'it' : 'them'}</span></h3>
-      <table class="requests">
+      <table class={styles.requests}>
         <thead>
           <tr>
             <th scope="col">Camera</th>
@@ -158,7 +162,7 @@ function Drops({ drops, offset_ms }: { drops: readonly DroppedRequest[]; offset_
               <td>{timeOfDay(drop.at_ms + offset_ms, true)}</td>
               <td class="figure">{milliseconds1(drop.at_ms - drop.arrived_ms)}</td>
               <td class="figure">{milliseconds1(drop.deadline_ms - drop.at_ms)}</td>
-              <td><strong class="off">{drop.reason}</strong>{drop.variant && <span class="muted"> {drop.variant}</span>}</td>
+              <td><strong class={countsStyles.off}>{drop.reason}</strong>{drop.variant && <span class="muted"> {drop.variant}</span>}</td>
             </tr>
           ))}
         </tbody>

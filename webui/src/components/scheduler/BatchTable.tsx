@@ -1,5 +1,7 @@
 // The batches of the view as a table: for those who cannot see the canvas, and for reading numbers one by one.
 
+import styles from './BatchTable.module.css'
+
 import type { RefObject } from 'preact'
 import { useState } from 'preact/hooks'
 
@@ -24,7 +26,7 @@ interface BatchTableProps {
 export function BatchTable({ store, stage, paused, onSelect }: BatchTableProps) {
   const [open, setOpen] = useState(false)
   return (
-    <details class="batch-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class={styles.card} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Batches as a table</summary>
       {open && <Rows batches={chosenRows(store, stage.current, paused)} offset_ms={store.unixOffset_ms} onSelect={onSelect} />}
     </details>
@@ -47,7 +49,7 @@ interface RowsProps {
 function Rows({ batches, offset_ms, onSelect }: RowsProps) {
   return (
     <div class="scroll-x" tabIndex={0} role="region" aria-label="Batches">
-      <table class="batches">
+      <table class={styles.batches} data-testid="batches">
         <thead>
           <tr>
             <th scope="col">Batch</th>

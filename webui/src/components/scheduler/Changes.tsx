@@ -1,5 +1,7 @@
 // How the plan changed: which camera went from where to where, and why; the newest first.
 
+import styles from './Changes.module.css'
+
 import { rate } from '../../format'
 import type { PlanChange, Told } from '../../timeline/types'
 import { timeOfDay } from '../../timeline/view'
@@ -9,7 +11,7 @@ const SHOWN = 30
 export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]; offset_ms: number }) {
   const latest = changes.slice(-SHOWN).reverse()
   return (
-    <section class="changes card" aria-labelledby="changes-title" data-testid="changes">
+    <section class={`${styles.changes} card`} aria-labelledby="changes-title" data-testid="changes">
       <h2 id="changes-title">How it changed</h2>
       {latest.length === 0 && <p class="muted">Nothing has changed since the box started.</p>}
       <ol tabIndex={0} aria-labelledby="changes-title">

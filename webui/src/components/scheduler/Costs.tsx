@@ -1,16 +1,18 @@
 // What deciding costs, and how busy each executor is.
 
+import styles from './Costs.module.css'
+
 import { count, isKnown, microseconds, percent } from '../../format'
 import type { DecisionTimes } from '../../timeline/types'
 import type { Box } from '../../types'
 
 export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | null }) {
   return (
-    <section class="costs card" aria-labelledby="costs-title" data-testid="costs">
+    <section class={`${styles.costs} card`} aria-labelledby="costs-title" data-testid="costs">
       <h2 id="costs-title">
         Decisions <span class="muted">{decision ? `the last ${count(decision.count)}` : ''}</span>
       </h2>
-      <dl class="decision-times">
+      <dl class={styles.times}>
         {(['p50', 'p99', 'max'] as const).map((name) => (
           <div key={name}>
             <dt>{name === 'max' ? 'longest' : name.toUpperCase()}</dt>
@@ -19,7 +21,7 @@ export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | n
         ))}
       </dl>
       <h2>Executors <span class="muted">busy, over 10 s</span></h2>
-      <ul class="busy">
+      <ul class={styles.busy}>
         {box.executors.map((executor) => (
           <li key={executor.id}>
             <span>{executor.id}</span>

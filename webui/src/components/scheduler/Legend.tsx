@@ -1,5 +1,7 @@
 // Which colour is which variant, of those that ran or waited in the last minute.
 
+import styles from './Legend.module.css'
+
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { variantColour } from '../../timeline/colours'
@@ -15,7 +17,7 @@ export function Legend({ store }: { store: TimelineStore; box: Box }) {
   const used = new Set<string>()
   for (const lane of store.lanes.values()) for (const { variant } of lane) used.add(variant)
   return (
-    <ul class="timeline-legend" ref={place} aria-label="Variants" tabIndex={0}>
+    <ul class={`scroll-x ${styles.legend}`} ref={place} aria-label="Variants" tabIndex={0}>
       {store.variants
         .filter((variant) => used.has(variant))
         .map((variant) => (

@@ -1,5 +1,7 @@
 // The plan in force: what each camera is told to send, and why.
 
+import styles from './PlanTable.module.css'
+
 import { isKnown, milliseconds, rate } from '../../format'
 import { type ResourcePrice, priceText } from '../../limits'
 import { usePolled } from '../../polling'
@@ -19,7 +21,7 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
     .filter(({ connected, advice }) => connected && advice)
     .sort((a, b) => BY_NAME.compare(a.id, b.id))
   return (
-    <section class="plan card" aria-labelledby="plan-title" data-testid="plan">
+    <section class={`${styles.plan} card`} aria-labelledby="plan-title" data-testid="plan">
       <h2 id="plan-title">
         The plan now{' '}
         <span class="muted">
@@ -45,19 +47,19 @@ export function PlanTable({ cameras, planner }: PlanTableProps) {
                 <td>{advice?.variant}</td>
                 <td class="figure">{advice?.width_px} × {advice?.height_px}</td>
                 <td class="figure">{rate(advice?.rate_hz)}{'\u202f'}Hz</td>
-                <td class="why"><div>{advice?.reason}</div></td>
+                <td class={styles.why}><div>{advice?.reason}</div></td>
               </tr>
             ))}
           </tbody>
         </table>
       )}
       {answer && answer.prices.length > 0 && (
-        <ul class="prices" data-testid="prices">
+        <ul class={styles.prices} data-testid="prices">
           {answer.prices.map((price) => <li key={`${price.resource} ${price.of.join(' ')}`}>{priceText(price)}.</li>)}
         </ul>
       )}
       {planner && planner.groups.length > 0 && (
-        <ul class="apart" data-testid="apart">
+        <ul data-testid="apart">
           {planner.groups.map(({ executors, variants }) => (
             <li key={executors[0]}>{executors.join(', ')} {executors.length > 1 ? 'work' : 'works'} apart, at {variants.join(', ')}</li>
           ))}

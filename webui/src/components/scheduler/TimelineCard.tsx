@@ -1,5 +1,7 @@
 // The timeline: its canvas, what steers it, and what is pointed at.
 
+import styles from './TimelineCard.module.css'
+
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
@@ -29,7 +31,7 @@ const NARROW_SPAN_MS = 2_500
 const NARROW_PX = 600
 const PAN_SHARE = 0.15
 const KEYS =
-  'Space pauses and resumes. Plus and minus zoom. While paused, the left and right arrow keys pan, Home and End go to ' +
+  'While the timeline has the focus: Space pauses and resumes. Plus and minus zoom. While paused, the left and right arrow keys pan, Home and End go to ' +
   'the oldest and the newest, and the arrow keys with Shift go from batch to batch. Escape lets a batch go.'
 
 export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardProps) {
@@ -76,7 +78,7 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
     select(neighbour(batches, from, by))
   }
 
-  useKeys({
+  const press = onKeys({
     ' ': () => (frozen ? resume() : pause()),
     '+': () => stage.current?.zoom(ZOOM_STEP),
     '=': () => stage.current?.zoom(ZOOM_STEP),
@@ -105,30 +107,29 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
   useEffect(() => onRequest(request), [request])
 
   return (
-    <section class="timeline card" aria-labelledby="timeline-title" data-paused={frozen !== null}>
+    <section class={`${styles.card} card`} aria-labelledby="timeline-title" data-paused={frozen !== null}>
       <header>
         <h2 id="timeline-title">What ran when</h2>
         <Legend store={shown} box={box} />
-        <div class="timeline-controls" role="group" aria-label="Timeline">
+        <div class={styles.controls} role="group" aria-label="Timeline">
           <button
             type="button"
-            class="pause"
+            class={styles.pause}
             aria-pressed={frozen !== null}
-            aria-keyshortcuts="Space"
             onClick={() => (frozen ? resume() : pause())}
           >
             {frozen ? <PlayIcon /> : <PauseIcon />} {frozen ? 'Resume' : 'Pause'}
           </button>
-          <button type="button" aria-label="Show more time" aria-keyshortcuts="-" onClick={() => stage.current?.zoom(1 / ZOOM_STEP)}>
+          <button type="button" aria-label="Show more time" onClick={() => stage.current?.zoom(1 / ZOOM_STEP)}>
             −
           </button>
           <output aria-label="Time shown" data-testid="span">{spanText(span_ms)}</output>
-          <button type="button" aria-label="Show less time" aria-keyshortcuts="+" onClick={() => stage.current?.zoom(ZOOM_STEP)}>
+          <button type="button" aria-label="Show less time" onClick={() => stage.current?.zoom(ZOOM_STEP)}>
             +
           </button>
         </div>
       </header>
-      {shown.failure && <p class="timeline-failure" role="alert">The box has stopped recording this: {shown.failure}</p>}
+      {shown.failure && <p class={styles.failure} role="alert">The box has stopped recording this: {shown.failure}</p>}
       <canvas
         ref={canvas}
         tabIndex={0}
@@ -136,10 +137,11 @@ export function TimelineCard({ store, listeners, box, onRequest }: TimelineCardP
         aria-label="Timeline of batches by executor"
         aria-describedby="timeline-keys"
         data-testid="timeline"
+        onKeyDown={press}
         style={{ height: `${heightOf(executors.length)}px` }}
       />
       <p id="timeline-keys" class="visually-hidden">{KEYS}</p>
-      <div class="timeline-details" tabIndex={0} role="status" aria-live={frozen ? 'polite' : 'off'} data-testid="details">
+      <div class={styles.details} tabIndex={0} role="status" aria-live={frozen ? 'polite' : 'off'} data-testid="details">
         <BatchDetails looked={looked} store={shown} paused={frozen !== null} />
       </div>
       <BatchTable store={shown} stage={stage} paused={frozen !== null} onSelect={select} />
@@ -198,25 +200,14 @@ function useStage(
   return stage
 }
 
-/** What takes all keys for itself, and what is pressed with Space. */
-const TAKES_KEYS = 'input, select, textarea, .scroll-x, .timeline-legend, .timeline-details, .changes ol'
-const TAKES_SPACE = 'button, a, summary'
-
-function useKeys(keys: Readonly<Record<string, () => void>>): void {
-  const latest = useRef(keys)
-  latest.current = keys
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
-      const taken = event.key === ' ' ? `${TAKES_KEYS}, ${TAKES_SPACE}` : TAKES_KEYS
-      if (event.target instanceof Element && event.target.matches(taken)) return
-      const arrow = event.shiftKey && event.key.startsWith('Arrow')
-      const wish = latest.current?.[arrow ? `Shift+${event.key}` : event.key]
-      if (!wish) return
-      event.preventDefault()
-      wish()
-    }
-    window.addEventListener('keydown', press)
-    return () => window.removeEventListener('keydown', press)
-  }, [])
+/** Handle keys by their names, "Shift+" before those of the arrows; what is none of them, or a browser's own, goes on. */
+function onKeys(keys: Readonly<Record<string, () => void>>): (event: KeyboardEvent) => void {
+  return (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    const arrow = event.shiftKey && event.key.startsWith('Arrow')
+    const action = keys[arrow ? `Shift+${event.key}` : event.key]
+    if (!action) return
+    event.preventDefault()
+    action()
+  }
 }

@@ -1,5 +1,8 @@
 // Where events are sent to: who takes them, what waits, what arrived and what was lost.
 
+import styles from './EventsOutCard.module.css'
+
+import { classes } from '../classes'
 import { lost, lostWhy, standing, STANDING_WORD } from '../../destinations'
 import { clockTime, count } from '../../format'
 import type { Destination } from '../../types'
@@ -8,7 +11,7 @@ const KINDS = { mqtt: 'MQTT', webhook: 'webhook' } as const
 
 export function EventsOutCard({ destinations }: { destinations: readonly Destination[] }) {
   return (
-    <section class="events-out card" aria-labelledby="events-out-title" data-testid="events-out">
+    <section class={`${styles.card} card`} aria-labelledby="events-out-title" data-testid="events-out">
       <h2 id="events-out-title">Events out <span class="muted">since the start</span></h2>
       {destinations.length === 0 && <p class="muted">They go nowhere: neither <code>[mqtt]</code> nor <code>[[webhooks]]</code> is configured.</p>}
       <ul>{destinations.map((each) => <Place key={`${each.kind} ${each.name}`} to={each} />)}</ul>
@@ -21,8 +24,8 @@ function Place({ to }: { to: Destination }) {
   const why = lostWhy(to)
   return (
     <li data-destination={to.name} data-standing={is}>
-      <p class="destination-name">
-        <strong>{to.name}</strong> <span class="muted">{KINDS[to.kind]}</span> <span class={`standing standing-${is}`}>{STANDING_WORD[is]}</span>
+      <p class={styles.name}>
+        <strong>{to.name}</strong> <span class="muted">{KINDS[to.kind]}</span> <span class={classes(styles.standing, styles[is])}>{STANDING_WORD[is]}</span>
       </p>
       <p>
         {count(to.sent)} delivered · {count(to.queued)} waiting · <span class={why ? 'failing' : undefined}>{count(lost(to))} lost{why && ` (${why})`}</span>

@@ -1,5 +1,7 @@
 // Where models run on this box, why not where one would hope, and what is in their memory.
 
+import styles from './ExecutorsCard.module.css'
+
 import { count, milliseconds, percent } from '../../format'
 import { bytes } from '../../settings'
 import type { Executor, Memory } from '../../types'
@@ -11,7 +13,7 @@ interface ExecutorsProps {
 
 export function ExecutorsCard({ executors, memory }: ExecutorsProps) {
   return (
-    <section class="executors card" aria-labelledby="executors-title" data-testid="executors">
+    <section class={`${styles.executors} card`} aria-labelledby="executors-title" data-testid="executors">
       <h2 id="executors-title">Executors</h2>
       {executors.length === 0 && <p class="muted">None yet: the models are being opened.</p>}
       <ul>
@@ -26,7 +28,7 @@ export function ExecutorsCard({ executors, memory }: ExecutorsProps) {
                 {cores.length > 0 && `, pinned to ${cores.length > 1 ? 'cores' : 'core'} ${cores.join(', ')}`}
                 {interference !== null && `; each other executor that runs slows it by ${percent(interference)}`}
               </p>
-              {note && <p class="note">{note}</p>}
+              {note && <p class={styles.note}>{note}</p>}
               <Supervised executor={executor} />
               {limited && <Residency memory={limited} />}
             </li>
@@ -51,7 +53,7 @@ function Supervised({ executor }: { executor: Executor }) {
   if (state === 'up' && last_error === null) return null
   const times = restarts === 1 ? 'once' : `${count(restarts)} times`
   return (
-    <p class={state === 'up' ? 'muted' : 'note'} data-state={state} data-restarts={restarts} data-testid="supervised">
+    <p class={state === 'up' ? 'muted' : styles.note} data-state={state} data-restarts={restarts} data-testid="supervised">
       {`It ${STATES[state]}`}{retry_s !== null && `, the next try is in ${Math.ceil(retry_s)} s`}{restarts > 0 && `, it came back ${times}`}.
       {abandoned_threads > 0 && ` Threads that hang: ${count(abandoned_threads)}.`}
       {last_error && ` Last error: ${last_error.text}.`}
@@ -62,7 +64,7 @@ function Supervised({ executor }: { executor: Executor }) {
 function Residency({ memory }: { memory: Memory }) {
   const { used_bytes, limit_bytes, resident, loading } = memory
   return (
-    <div class="residency" data-testid="residency">
+    <div class={styles.residency} data-testid="residency">
       <p>
         <strong data-bytes={used_bytes}>{bytes(used_bytes)}</strong> <span class="muted">of at most {bytes(limit_bytes)} in memory</span>
       </p>
@@ -71,7 +73,7 @@ function Residency({ memory }: { memory: Memory }) {
         {memory.hit_ratio === null ? 'No plan has asked for another model yet' : `${percent(memory.hit_ratio)} of ${count(memory.hits + memory.misses)} changes found their model in memory`}
         {memory.switch_ms !== null && `, the others waited ${milliseconds(memory.switch_ms)}`}
       </p>
-      <ul class="resident">
+      <ul class={styles.resident}>
         {resident.map(({ weights, size_bytes }) => <li key={weights} data-weights={weights}>{weights} <span class="muted">{bytes(size_bytes)}</span></li>)}
         {loading && <li>{loading} <span class="muted">is being loaded</span></li>}
       </ul>

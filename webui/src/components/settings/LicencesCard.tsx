@@ -1,5 +1,8 @@
 // Every installed package with its licence, as its own metadata name it.
 
+import page from '../../pages/Settings.module.css'
+import styles from './LicencesCard.module.css'
+
 import { useState } from 'preact/hooks'
 
 import { plural } from '../../format'
@@ -9,16 +12,16 @@ export function LicencesCard({ packages }: { packages: readonly Package[] }) {
   const [search, find] = useState('')
   const found = packagesWith(packages, search)
   return (
-    <section class="licences card" aria-labelledby="licences-title" data-testid="licences">
+    <section class={`${styles.licences} card`} aria-labelledby="licences-title" data-testid="licences">
       <header>
         <h2 id="licences-title">Licences</h2>
-        <label class="search">
+        <label class={`${page.search} ${styles.search}`}>
           <span class="visually-hidden">Search packages and licences</span>
           <input type="search" placeholder="Search" value={search} autocomplete="off" spellcheck={false} onInput={(event) => find(event.currentTarget.value)} />
         </label>
       </header>
       <p class="muted" role="status">{plural(found.length, 'package')} of {packages.length} installed; edgebox itself is under Apache-2.0, models have their own.</p>
-      <div class="scroll-x packages" tabIndex={0} role="region" aria-label="Packages">
+      <div class={`scroll-x ${styles.packages}`} tabIndex={0} role="region" aria-label="Packages">
         <table>
           <thead><tr><th scope="col">Package</th><th scope="col">Version</th><th scope="col">Licence</th></tr></thead>
           <tbody>

@@ -1,5 +1,7 @@
 // The database: how large it is and may become, how much disk is left, what is in it and for how long.
 
+import styles from './StorageCard.module.css'
+
 import { count, isKnown, plural } from '../../format'
 import { bytes, type ConfigKey, numberOf, type System } from '../../settings'
 
@@ -10,21 +12,21 @@ export function StorageCard({ storage, keys }: { storage: System['storage']; key
   // By name: rows that change places are hard to read. SQLite's own books are left out.
   const tables = Object.entries(storage.rows).filter(([table]) => !table.startsWith('sqlite_')).sort(([a], [b]) => (a < b ? -1 : 1))
   return (
-    <section class="storage card" aria-labelledby="storage-title" data-testid="storage">
+    <section class={`${styles.storage} card`} aria-labelledby="storage-title" data-testid="storage">
       <h2 id="storage-title">Storage</h2>
-      <p class="storage-use">
+      <p class={styles.use}>
         <strong data-testid="database-bytes" data-bytes={storage.database_bytes}>{bytes(used)}</strong>
         {most !== null && <span class="muted"> of at most {bytes(most)}</span>}
       </p>
       {most !== null && <div class="meter" aria-hidden="true"><div style={{ width: `${Math.min(1, used / most) * 100}%` }} /></div>}
-      <p class="muted storage-parts">
+      <p class="muted">
         database {bytes(storage.database_bytes)}, its log {bytes(storage.log_bytes)}
         {isKnown(storage.free_bytes) && <>; <span data-testid="free">{bytes(storage.free_bytes)} free</span> on this disk</>}
       </p>
       <p><code>{storage.file}</code></p>
       {storage.last_error && <p class="failing" role="alert">It cannot be written: {storage.last_error}. Serving goes on.</p>}
       {storage.lost_rows > 0 && <p class="failing">{plural(storage.lost_rows, 'row was', 'rows were')} given up since the start.</p>}
-      <div class="storage-tables">
+      <div class={styles.tables}>
         <table data-testid="rows">
           <thead><tr><th scope="col">Table</th><th scope="col" class="figure">Rows</th></tr></thead>
           <tbody>

@@ -1,5 +1,7 @@
 // What this box is made of.
 
+import styles from './VersionsCard.module.css'
+
 import type { System } from '../../settings'
 
 export function VersionsCard({ system }: { system: System }) {
@@ -9,7 +11,7 @@ export function VersionsCard({ system }: { system: System }) {
     ['built with', providers], ['machine', system.platform],
   ] as const
   return (
-    <section class="versions card" aria-labelledby="versions-title" data-testid="versions">
+    <section class={`${styles.versions} card`} aria-labelledby="versions-title" data-testid="versions">
       <h2 id="versions-title">Versions</h2>
       <dl>{rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
     </section>

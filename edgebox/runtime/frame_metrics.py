@@ -1,7 +1,7 @@
 """Counts how every frame of every camera ended, and where its time went over the last minute.
 
 One identity holds at every moment: captured = on_time + late + dropped (by reason) + pending.
-Beside it `worth` sums what the answers were worth: `on_time`, and of `late` the part that a later
+In addition, `utility` sums the utilities of the answers: `on_time`, and of `late` what a later
 deadline of the camera still gave them.
 """
 
@@ -30,15 +30,15 @@ class Counts:
     on_time: int = 0
     late: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
-    worth_late: float = 0.0
+    utility_late: float = 0.0
     """Of the late answers; exact counts and a sum of shares are not mixed."""
     mismatches: int = 0
     """Answers from another variant than their camera had been advised of when it sent them."""
 
     @property
-    def worth(self) -> float:
-        """What all answers were worth."""
-        return self.on_time + self.worth_late
+    def utility(self) -> float:
+        """The sum of the utilities of all answers."""
+        return self.on_time + self.utility_late
 
     @property
     def pending(self) -> int:
@@ -52,7 +52,7 @@ class Counts:
         self.on_time += other.on_time
         self.late += other.late
         self.dropped.update(other.dropped)
-        self.worth_late += other.worth_late
+        self.utility_late += other.utility_late
         self.mismatches += other.mismatches
 
     def minus(self, earlier: "Counts") -> "Counts":
@@ -63,7 +63,7 @@ class Counts:
             self.on_time - earlier.on_time,
             self.late - earlier.late,
             self.dropped - earlier.dropped,
-            self.worth_late - earlier.worth_late,
+            self.utility_late - earlier.utility_late,
             self.mismatches - earlier.mismatches,
         )
 
@@ -82,7 +82,7 @@ class Counts:
             "late": self.late,
             "pending": self.pending,
             "dropped": dict(self.dropped),
-            "worth": round(self.worth, 3),
+            "utility": round(self.utility, 3),
             "mismatches": self.mismatches,
         }
 
@@ -145,7 +145,7 @@ class CameraMetrics:
                 counts.on_time += 1
             else:
                 counts.late += 1
-                counts.worth_late += ending.worth
+                counts.utility_late += ending.utility
         if isinstance(ending, Answer):
             self._news.variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)

@@ -77,7 +77,7 @@ class Answer:
     variant: VariantName
     detections: Detections
     timing: Timing
-    worth: float
+    utility: float
     """1 on time, less by a later deadline of the camera, else 0."""
     mismatched: bool = False
     """It ran on another variant than its camera had been advised of when it sent it."""

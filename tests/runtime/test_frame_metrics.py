@@ -17,7 +17,7 @@ ENDINGS: list[FrameResult] = [
     answer(Outcome.ON_TIME),
     answer(Outcome.ON_TIME, "street-608", ms=40, mismatched=True),
     answer(Outcome.LATE, ms=90, mismatched=True),
-    answer(Outcome.LATE, ms=50, worth=0.25),
+    answer(Outcome.LATE, ms=50, utility=0.25),
     refusal(DropReason.QUEUE),
     refusal(DropReason.INVALID),
     refusal(DropReason.DEPARTED),
@@ -89,7 +89,7 @@ class Told:
                 counts.on_time += 1
             else:
                 counts.late += 1
-                counts.worth_late += ending.worth
+                counts.utility_late += ending.utility
         counts.dropped = +counts.dropped
         return counts
 
@@ -105,7 +105,7 @@ def test_every_captured_frame_has_ended_or_is_pending(steps: list[Step]) -> None
     document = counts.to_json()
     assert document["pending"] == counts.pending
     answers = [ending for _, ending in told.endings if isinstance(ending, Answer)]
-    assert document["worth"] == counts.worth == sum(ending.worth for ending in answers)
+    assert document["utility"] == counts.utility == sum(ending.utility for ending in answers)
 
 
 @given(STEPS, st.integers(0, 100 * SECOND))

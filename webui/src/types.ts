@@ -12,7 +12,7 @@ export interface Counts {
   pending: number
   dropped: ByReason
   /** Of the answers: 1 each on time, less by a later deadline. */
-  worth: number
+  utility: number
   /** Answers from another variant than the one the camera had been advised of when it sent them. */
   mismatches: number
 }
@@ -69,7 +69,7 @@ export interface Camera {
   /** Whose cameras share its uplink, and whether the box found that out; null: it has its own. */
   site: { name: string; inferred: boolean } | null
   slo_ms: number
-  /** Deadlines after that one: ms, and what an answer by it is worth. */
+  /** Deadlines after that one: ms, and the utility of an answer by it. */
   later: ReadonlyArray<readonly [number, number]>
   rate_hz: number
   width_px: number

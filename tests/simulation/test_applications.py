@@ -32,8 +32,8 @@ def test_plans_by_what_is_learned_serve_the_long_and_the_short() -> None:
     for group in ("short", "long"):
         assert missed("learned", group) < 0.125
         assert accuracy("learned", group) > accuracy("profile", group) - 0.01
-    assert missed("profile", "long") > 0.3
-    assert accuracy("learned", "long") > accuracy("profile", "long") + 0.07
+    assert missed("profile", "long") > missed("learned", "long") + 0.25
+    assert accuracy("learned", "long") > accuracy("profile", "long") + 0.03
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,10 @@ class ResourcePrice:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the plan gives one camera. `served` False: best effort at the smallest size."""
+    """The variant, rate and quality that the plan gives one camera.
+
+    `served` False: best effort at the smallest size.
+    """
 
     camera: CameraId
     variant: VariantName

@@ -51,7 +51,7 @@ SIZE_EXPONENT = 0.14
 
 
 class EstimatorKind(StrEnum):
-    """How the samples of the window become one estimate."""
+    """The method that turns the samples of the window into one estimate."""
 
     CAUTIOUS = "cautious"
     """The harmonic mean, capped by the last sample and by an overdue frame."""
@@ -122,7 +122,7 @@ class BandwidthEstimate:
         """Bits per ns with which the next frames are compared, as of `_believed_ns`."""
         self._believed_ns: int | None = None
         self._worst: deque[list[float]] = deque(maxlen=STEADY_SECONDS)
-        """For each second: its number, and the least fraction of the estimate that a frame got."""
+        """The number of each second, and the least fraction of the estimate that a frame got in it."""
 
     def add(
         self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0, camera: str = ""

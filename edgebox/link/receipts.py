@@ -30,7 +30,7 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class MessageReceipt:
-    """When the bytes of one message were received."""
+    """The instants at which the bytes of one message were received."""
 
     size_bytes: int
     """The payload, without the headers of its frames."""

@@ -34,8 +34,7 @@ CLASSES_MAX = 8
 """With more applications than this, this many classes are tried."""
 
 _TRIED_MAX = 256
-"""Of the requests that are unlikely to be on time, this many with the latest deadlines are
-considered."""
+"""Number of requests with the latest deadlines that are considered if none is likely to be on time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class MultiRequestBatch:
 
 @dataclass(frozen=True, slots=True)
 class AppEvidence:
-    """What is known of an application apart from batches of several requests."""
+    """The knowledge of an application apart from batches of several requests."""
 
     prior: Sequence[float]
     """Equally likely amounts of work before any measurement."""

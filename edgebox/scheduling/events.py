@@ -179,7 +179,7 @@ class RequestSampled:
 
 @dataclass(frozen=True, slots=True)
 class LearningRestored:
-    """What the box had learned before it was restarted, each value with its age."""
+    """The knowledge of the box from before a restart, each value with its age."""
 
     learned: Learned
 

@@ -57,7 +57,7 @@ class SingleRequestTimes:
 
 
 _Version = tuple[int, int]
-"""Of the expected times and of what was learned."""
+"""The versions of the expected times and of the learned ones."""
 
 
 class Expectations:

@@ -39,7 +39,7 @@ _REFERENCE_QUANTILES = [(at + 0.5) / 64 for at in range(64)]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the time of an application's requests in batches of their own."""
+    """The knowledge of an application's requests in batches of their own."""
 
     samples: int
     """The number of samples kept."""
@@ -57,7 +57,7 @@ class _Timed:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What was known of a variant's applications at an instant."""
+    """The knowledge of a variant's applications at an instant."""
 
     table: WorkTable
     """The work table, with frozen distributions."""

@@ -122,7 +122,7 @@ class BandwidthEstimate:
         """Bits per ns with which the next frames are compared, as of `_believed_ns`."""
         self._believed_ns: int | None = None
         self._worst: deque[list[float]] = deque(maxlen=STEADY_SECONDS)
-        """The number of each second, and the least fraction of the estimate that a frame got in it."""
+        """The number of each second, and the least fraction of the estimate that a frame got."""
 
     def add(
         self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0, camera: str = ""

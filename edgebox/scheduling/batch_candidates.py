@@ -34,7 +34,7 @@ CLASSES_MAX = 8
 """With more applications than this, this many classes are tried."""
 
 _TRIED_MAX = 256
-"""Number of requests with the latest deadlines that are considered if none is likely to be on time."""
+"""Requests with the latest deadlines that are considered if none is likely to be on time."""
 
 
 @dataclass(frozen=True, slots=True)

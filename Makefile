@@ -9,7 +9,7 @@ export PYTHON WITHOUT
 # Tests start a box in hundreds of processes: half of such a start is compiling, unless that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint ruff types layers pure unit page page-tests image-check clean packages-demo packages-test
+.PHONY: demo test check lint ruff types layers page-lint pure unit page page-tests image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
 packages-demo packages-test:
@@ -39,7 +39,7 @@ test: packages-test $(VENV)/.edgebox-dev page ruff
 page-tests: $(VENV)/.edgebox-dev
 	$(BIN)/python webui/node.py npm test
 
-lint: ruff types layers
+lint: ruff types layers page-lint
 
 ruff: $(VENV)/.edgebox-dev
 	$(BIN)/ruff check .
@@ -50,6 +50,9 @@ types: $(VENV)/.edgebox-dev
 
 layers: $(VENV)/.edgebox-dev
 	$(BIN)/lint-imports
+
+page-lint: $(VENV)/.edgebox-dev
+	$(BIN)/python webui/node.py npm run lint
 
 # What to run before each commit: in a minute or so, side by side, with neither a server nor a browser.
 check: $(VENV)/.edgebox-dev

@@ -26,7 +26,7 @@ from edgebox.link import site_inference, throughput_samples
 from edgebox.link.bandwidth import BandwidthEstimate
 
 CHANGES: tuple[tuple[ModuleType, str, tuple[int, ...]], ...] = (
-    (site_inference, "JUDGED", (40,)),
+    (site_inference, "JUDGED", (100,)),
     (site_inference, "JOIN", (56, 72)),
     (site_inference, "LEAVE", (60,)),
     (site_inference, "JUDGE_NS", (300_000_000,)),
@@ -115,7 +115,8 @@ def changed(module: ModuleType, name: str, value: int) -> Iterator[None]:
 @click.option("--links", default="constant,lte-narrow", show_default=True, help="With commas.")
 @click.option("--seeds", default="1", show_default=True, help="With commas.")
 @click.option("--open-samples", "bounds", is_flag=True, help="Only the bound on open samples.")
-def main(*, as_json: bool, links: str, seeds: str, bounds: bool) -> None:
+@click.option("--only", default="", help="Names of constants, with commas; empty: all.")
+def main(*, as_json: bool, links: str, seeds: str, bounds: bool, only: str) -> None:
     """Print what each constant of the inference of sites is worth."""
     if bounds:
         for line in open_samples():
@@ -134,8 +135,9 @@ def main(*, as_json: bool, links: str, seeds: str, bounds: bool) -> None:
             sys.stdout.flush()
 
     note("as they are", "")
+    chosen = set(filter(None, only.split(",")))
     for module, name, values in CHANGES:
-        for value in values:
+        for value in values if not chosen or name in chosen else ():
             with changed(module, name, value):
                 note(name, value)
     if as_json:

@@ -1,8 +1,8 @@
-"""Counts how every frame of every camera ended, and where its time went over the last minute.
+"""Counts the results of all frames, and their latencies over the last minute.
 
 One identity holds at every moment: captured = on_time + late + dropped (by reason) + pending.
-In addition, `utility` sums the utilities of the answers: `on_time`, and of `late` what a later
-deadline of the camera still gave them.
+`utility` adds 1 for each answer on time, and for late answers the utility that a later deadline of
+the camera gives them.
 """
 
 from collections import Counter, deque
@@ -31,13 +31,13 @@ class Counts:
     late: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     utility_late: float = 0.0
-    """Of the late answers; exact counts and a sum of shares are not mixed."""
+    """Utility of the late answers, apart from the exact counts."""
     mismatches: int = 0
-    """Answers from another variant than their camera had been advised of when it sent them."""
+    """Answers from another variant than the one their camera was advised to use."""
 
     @property
     def utility(self) -> float:
-        """The sum of the utilities of all answers."""
+        """Total utility of the answers."""
         return self.on_time + self.utility_late
 
     @property
@@ -56,7 +56,7 @@ class Counts:
         self.mismatches += other.mismatches
 
     def minus(self, earlier: "Counts") -> "Counts":
-        """Return what has come since an earlier copy."""
+        """Return the difference to an earlier copy."""
         return Counts(
             self.captured - earlier.captured,
             self.accepted - earlier.accepted,
@@ -68,7 +68,7 @@ class Counts:
         )
 
     def copy(self) -> "Counts":
-        """Return counts that do not change any more."""
+        """Return a copy that does not change."""
         copied = Counts()
         copied.add(self)
         return copied
@@ -91,27 +91,27 @@ class CameraMetrics:
     """The counts and the last minute of one camera."""
 
     def __init__(self) -> None:
-        """Start at nothing."""
+        """Start with zero."""
         self.counts = Counts()
         self._samples: NDArray[np.int64] = np.zeros((_RING, 1 + len(PARTS)), np.int64)
         #: (ring, 6): instant of the ending, then the parts, all ns
         self._next = 0
         self._seconds: deque[tuple[int, Counts]] = deque()
         self._news = Period()
-        """What this second has brought beside counts and latencies."""
+        """Figures of the current second, without counts and latencies."""
         self._ended_news: list[tuple[int, Period]] = []
-        """The news of seconds that have ended, for `take_updates`."""
+        """Figures of past seconds, for `take_updates`."""
         self.has_news = False
-        """Something was counted since the last `take_updates`."""
+        """Whether anything was counted since the last `take_updates`."""
         self._counted = False
-        """Something was counted since a second's news ended."""
+        """Whether anything was counted in the current second."""
         self._taken: tuple[Counts, int] = Counts(), 0
-        """The counts, and how many samples there had been, when a second's news last ended."""
+        """The counts and the number of samples at the end of the last second."""
         self.latencies = {part: Histogram(METRIC_BUCKETS) for part in PARTS}
-        """Of all answers since the box started."""
+        """Latencies of all answers since the box started."""
 
     def captured(self, frames: int, skipped: int, now_ns: int) -> None:
-        """Count frames a camera has captured, of which it never sent `skipped`."""
+        """Count captured frames; the camera did not send `skipped` of them."""
         for counts in (self.counts, self._second(now_ns)):
             counts.captured += frames
             if skipped:
@@ -123,11 +123,11 @@ class CameraMetrics:
         self._second(now_ns).accepted += 1
 
     def received(self, size_bytes: int, carried: tuple[int, int] | None) -> None:
-        """Count what came over the uplink.
+        """Count what arrived over the uplink.
 
         Args:
-            size_bytes: of a frame's message.
-            carried: its bits, and for how many ns they were on their way; None: not known.
+            size_bytes: size of a frame's message.
+            carried: its bits and their transit time in ns; None: unknown.
         """
         self._news.received_bytes += size_bytes
         if carried is not None:
@@ -213,10 +213,10 @@ class CameraMetrics:
         }
 
     def take_updates(self) -> list[tuple[int, Period]]:
-        """Return what has happened since the last call, by second of the clock of `now_ns`.
+        """Return the figures since the last call, by second of the clock of `now_ns`.
 
-        Times covered are for the caller to fill in. The counts are exact; of latencies those of
-        the last 4096 answers are counted.
+        The caller fills in the covered times. The counts are exact; latencies are those of the
+        last 4096 answers.
         """
         self._end_news()
         self.has_news = False
@@ -224,7 +224,7 @@ class CameraMetrics:
         return ended
 
     def _end_news(self) -> None:
-        """Put down what this second has brought."""
+        """End the current second."""
         if not self._counted:
             return
         self._counted = False
@@ -250,7 +250,7 @@ class CameraMetrics:
 
 
 class Metrics:
-    """The metrics of all cameras; a camera's numbers outlive its connections."""
+    """The metrics of all cameras; a camera keeps its metrics when it reconnects."""
 
     def __init__(self) -> None:
         """Start without cameras."""
@@ -265,13 +265,13 @@ class Metrics:
         return metrics
 
     def forget(self, camera: CameraId) -> None:
-        """Let a camera's numbers go, but for their share of the total: names may be endless."""
+        """Forget a camera's metrics, except for its part of the total."""
         gone = self.cameras.pop(camera, None)
         if gone is not None:
             self._forgotten.add(gone.counts)
 
     def total(self) -> Counts:
-        """Return the counts of all cameras there ever were, together."""
+        """Return the total over all cameras, past and present."""
         total = self._forgotten.copy()
         for camera in self.cameras.values():
             total.add(camera.counts)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import BatchResult
-from edgebox.runtime.app_latency import Applications
-from edgebox.runtime.batch_latency import Observed
+from edgebox.runtime.app_latency import AppLatencies
+from edgebox.runtime.batch_latency import BatchLatencies
 from edgebox.runtime.meters import ExecutorMeter
 from edgebox.runtime.timeline_recorder import Timeline
 from edgebox.scheduling.events import Infer, Sample
@@ -24,8 +24,8 @@ class Measurements:
         self._clock_ns = clock_ns
         self._timeline = timeline
         self.meters = {executor: ExecutorMeter(clock_ns()) for executor in executors}
-        self.batches = Observed()
-        self.applications = Applications()
+        self.batches = BatchLatencies()
+        self.applications = AppLatencies()
 
     def add_executor(self, executor: ExecutorId) -> None:
         """Measure one more executor, or one anew."""

@@ -1,7 +1,7 @@
-"""Carries out what the core decides about executors: leaves lost ones behind, opens them anew.
+"""Carries out the core's orders about executors: abandons lost ones and opens them anew.
 
-What is lost and when it is opened is `scheduling.supervision`'s; here are the threads that may
-hang, and what people are told. Lives on the event loop.
+`scheduling.supervision` decides. Here are the threads that may hang, and the notices to people.
+Lives on the event loop.
 """
 
 import logging
@@ -33,34 +33,34 @@ FromThread = Callable[[Callable[[], None]], None]
 
 @dataclass(frozen=True, slots=True)
 class Reopened:
-    """An executor in place of one that was lost: warm, and idle."""
+    """A warm, idle executor that replaces a lost one."""
 
     executor: Executor
     profiles: tuple[LatencyProfile, ...]
     limited: MemoryLimited | None = None
-    """Where its memory is limited: what it holds now."""
+    """Its resident weights, if its memory is limited."""
     loader: Loader | None = None
     problems: tuple[str, ...] = ()
-    """What it ran before and does not run any more, and why."""
+    """Models that it can no longer run, and why."""
     on_use: Callable[[], None] = lambda: None
-    """Called on the loop once it has the place."""
+    """Called on the loop once it is in use."""
 
 
 Opener = Callable[[ExecutorId], Reopened]
-"""Opens an executor anew and warms it. Blocks, in a thread of its own; raises where it cannot."""
+"""Opens an executor anew and warms it. Blocks, in a thread of its own; raises on failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastError:
-    """What went wrong with an executor."""
+    """The last error of an executor."""
 
     at_ns: int
-    """On the box's clock."""
+    """Instant on the box's clock."""
     text: str
 
 
 class Supervisor:
-    """The executors by name, and what became of those before them."""
+    """The executors by name, and the errors of lost ones."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Supervisor:
         """Supervise from now on.
 
         Args:
-            executors: by name; those that are opened anew replace the lost ones in it.
-            loads: loads weights, where memory is limited.
-            from_thread: has something called on the loop; may be used in any thread.
-            opener: opens one anew; None: nobody can.
-            feed: tells the core a fact.
+            executors: by name; executors that are opened anew replace lost ones.
+            loads: loads weights where memory is limited.
+            from_thread: calls a function on the loop; may be used in any thread.
+            opener: opens an executor anew; None: lost executors stay lost.
+            feed: informs the core.
             on_abandon: called with each executor that is lost.
             callbacks: informed of executors that are lost, opened anew or given up.
             clock_ns: the box's clock.
@@ -95,12 +95,12 @@ class Supervisor:
         self._callbacks = callbacks
         self._clock_ns = clock_ns
         self.last_errors: dict[ExecutorId, LastError] = {}
-        """Of batches, losses and attempts to open one anew."""
+        """Errors of batches, losses and attempts to open an executor anew."""
         self.last_losses: dict[ExecutorId, str] = {}
-        """Why each was lost the last time."""
+        """Why each executor was last lost."""
 
     def carry_out(self, order: Abandon | Open | ExitProcess) -> None:
-        """Do what the core orders."""
+        """Carry out an order."""
         match order:
             case Abandon(executor):
                 self._on_abandon(executor)
@@ -111,7 +111,7 @@ class Supervisor:
                 self._callbacks.on_give_up()
 
     def failed(self, executor: ExecutorId, text: str) -> None:
-        """Remember what went wrong."""
+        """Record an error."""
         self.last_errors[executor] = LastError(self._clock_ns(), text)
 
     def _abandon(self, order: Abandon) -> None:
@@ -129,7 +129,7 @@ class Supervisor:
         waited_s = order.waited_ns / 1e9
         if order.cause is LossCause.OPENING:
             return (
-                f"opening it anew did not come back within {waited_s:.0f} s; its device needs "
+                f"opening it anew did not end within {waited_s:.0f} s; its device needs "
                 "another process"
             )
         if order.cause is LossCause.FAILING:
@@ -137,13 +137,13 @@ class Supervisor:
             why = "" if last is None else f" ({last.text})"
             return f"{FAILURES_MAX} batches in a row failed, the last of {order.variant}{why}"
         if order.cause is LossCause.LOADING:
-            return f"weights that it was to load did not come within {waited_s:.0f} s"
+            return f"weights did not load within {waited_s:.0f} s"
         if order.variant is None:
-            return "what it did beside batches does not come back"
-        return f"a batch of {order.variant} did not come back within {waited_s:.1f} s"
+            return "an operation other than a batch did not return"
+        return f"a batch of {order.variant} did not end within {waited_s:.1f} s"
 
     def _begin_to_open(self, executor: ExecutorId) -> None:
-        """Open an executor anew, in a thread that nobody waits for."""
+        """Open an executor anew in a daemon thread."""
         threading.Thread(
             target=self._open, args=(executor,), name=f"{THREADS}open-{executor}", daemon=True
         ).start()
@@ -152,9 +152,9 @@ class Supervisor:
         began_ns = self._clock_ns()
         try:
             if self._opener is None:
-                raise EdgeboxError("there is nobody to open it anew")
+                raise EdgeboxError("it cannot be opened anew")
             reopened = self._opener(executor)
-        except Exception as error:  # whatever it is, the core must be told
+        except Exception as error:  # the core must be informed of any error
             if not isinstance(error, EdgeboxError):
                 _log.critical("opening %s failed", executor, exc_info=error)
             text = str(error)

@@ -123,7 +123,7 @@ def _first_step(since_ms: int | None, coarser: Level, otherwise_ms: int) -> int:
 
 
 @dataclass(slots=True)
-class Drawn:
+class ChartColumns:
     """The steps of one segment, added up."""
 
     at_ms: Ints
@@ -137,7 +137,7 @@ class Drawn:
 
 def drawn(
     segment: Segment, summed: Sequence[Sequence[Any]], counted: Sequence[Sequence[Any]]
-) -> Drawn:
+) -> ChartColumns:
     """Return the steps of a segment from the rows of `levels.summing` and `levels.counting`."""
     points, first = segment.points, segment.rows[0]
     per_step = segment.step_ms // segment.level.step_ms
@@ -153,10 +153,10 @@ def drawn(
             variants[step].update(orjson.loads(counts))
     latencies = unpacked([row[2] for row in counted], steps, (points, CODES))
     at_ms = segment.begin_ms + segment.step_ms * np.arange(points)
-    return Drawn(at_ms, sums, variants, latencies)
+    return ChartColumns(at_ms, sums, variants, latencies)
 
 
-def columns(parts: Sequence[Drawn]) -> dict[str, Any]:
+def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
     """Return the series of docs/http-api.md, `at_ms` included."""
     sums = {name: [v for part in parts for v in part.sums[name]] for name in COLUMNS[:-2]}
     variants = [counts for part in parts for counts in part.variants]

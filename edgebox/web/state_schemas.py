@@ -1,4 +1,4 @@
-"""Owns the schemas of the state document. docs/http-api.md says what its fields mean."""
+"""Schemas of the state document. docs/http-api.md specifies its fields."""
 
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.schemas import (
@@ -99,7 +99,7 @@ _EXECUTOR = Schema(
     ),
 )
 _APPLICATION = Schema(
-    "ApplicationTimes",
+    "AppLatency",
     record(
         app=TEXT,
         variant=TEXT,

@@ -1,8 +1,7 @@
-"""The page's WebSocket: the state document twice a second, and each camera's latest frame; for
-those who ask, the timeline as it happens.
+"""The page's WebSocket: state documents twice a second, latest frames and the live timeline.
 
-A viewer takes frames as fast as it can, never more than it asked for and never an old one: nothing
-is queued for it, so a slow viewer delays nobody.
+A viewer receives frames as fast as it reads, at most at the requested rate and always the latest.
+Nothing is queued for it, so a slow viewer delays nobody.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ _RATE_MAX_HZ = 30.0
 _STALL_S = 20.0
 _MESSAGE_MAX_BYTES = 65_536
 _GONE = (ConnectionError, TimeoutError)
-"""How a viewer ends that has gone, or does not read."""
+"""Errors of a viewer that disconnected or stalled."""
 
 
 class Viewer:
@@ -44,7 +43,7 @@ class Viewer:
         self._timeline: TimelineReader | None = None
 
     async def run(self, request: web.Request) -> web.WebSocketResponse:
-        """Serve until the page goes."""
+        """Serve until the page disconnects."""
         await self._socket.prepare(request)
         self._box.add_viewer()
         tasks = [
@@ -65,7 +64,7 @@ class Viewer:
         return self._socket
 
     async def close(self) -> None:
-        """End it: the box is stopping."""
+        """End the connection, because the box is stopping."""
         await self._socket.close(code=1001, drain=False)
 
     async def _read(self) -> None:

@@ -1,8 +1,10 @@
 """End-to-end tests run on the loop that the `edgebox` command runs on, and share a browser."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -10,9 +12,11 @@ import uvloop
 from playwright.async_api import Browser
 
 from edgebox.config.config_file import Config
+from edgebox.inference.profiler import ProfilingLimits
+from edgebox.inference.zoo import MANIFEST, bundled_folders
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.web.page import PAGE
-from tests.conftest import PATIENCE_S
+from tests.conftest import PATIENCE_S, PROFILE_S
 from tests.end_to_end.browsing import launched, lent
 
 
@@ -31,6 +35,33 @@ def patient_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(asked(config), batch_limit_min_ns=round(PATIENCE_S * 1e9))
 
     monkeypatch.setattr(Config, "scheduler_parameters", patient)
+
+
+@pytest.fixture(autouse=True)
+def hurried_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have boxes measure what is new to them for a tenth of the second that tests ask for.
+
+    A second is the least that a box can be told: small models ran some hundred times in it.
+    """
+
+    def hurried(budget_s: float) -> ProfilingLimits:
+        return ProfilingLimits(budget_s if budget_s > PROFILE_S else 0.1 * budget_s)
+
+    monkeypatch.setattr("edgebox.app.startup.ProfilingLimits", hurried)
+
+
+@pytest.fixture
+def few_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have boxes come with the three smallest sizes of the bundled family.
+
+    All sixteen take some seconds to measure, on each executor that is not measured already.
+    """
+    (bundled,) = bundled_folders()
+    folder = tmp_path / "bundled" / bundled.name
+    shutil.copytree(bundled, folder)
+    head, *variants = (folder / MANIFEST).read_text().split("[[variants]]")
+    (folder / MANIFEST).write_text("[[variants]]".join([head, *variants[:3]]))
+    monkeypatch.setattr("edgebox.app.startup.bundled_folders", lambda: [folder])
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -61,7 +61,7 @@ async def test_a_box_lets_nobody_do_it_unless_it_was_told_to(database: Path) -> 
 
 
 async def test_new_profiles_are_used_at_once_and_kept(
-    database: Path, monkeypatch: pytest.MonkeyPatch
+    few_sizes: None, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shares: list[float] = []
     progress = Job.progress

@@ -33,7 +33,7 @@ async def test_the_timeline_takes_keys_only_while_it_has_the_focus(
         await expect(page.get_by_test_id("plan").locator("tbody tr")).to_have_count(1)
         for key, down in (("Space", True), ("End", True), ("Home", False), ("ArrowDown", True)):
             await page.keyboard.press(key)
-            await eventually(lambda: scrolled(page), lambda y, down=down: (y > 0) is down, key)
+            await scrolled(page, down)
         await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
         await canvas.press("Space")
         await expect(page.get_by_role("button", name="Resume")).to_be_visible()
@@ -41,10 +41,16 @@ async def test_the_timeline_takes_keys_only_while_it_has_the_focus(
         await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
 
 
-async def scrolled(page: Page) -> float:
-    """Return how far down the page was moved."""
-    position: float = await page.evaluate("window.scrollY")
-    return position
+async def scrolled(page: Page, down: bool) -> None:
+    """Wait until the page was moved down, or is at its top again."""
+    await eventually(
+        lambda: page.evaluate("window.scrollY"), lambda y: (y > 0) is down, "the page to move"
+    )
+
+
+async def focused(page: Page, label: str) -> None:
+    """Wait until what has this label has the focus."""
+    await eventually(lambda: page.evaluate(LABEL), lambda told: told == label, "the focus")
 
 
 async def test_a_page_that_is_gone_to_has_its_title_and_the_focus(
@@ -60,9 +66,7 @@ async def test_a_page_that_is_gone_to_has_its_title_and_the_focus(
         for place, (title, label) in TITLES.items():
             await page.evaluate("(place) => { location.hash = place }", place)
             await expect(page).to_have_title(f"{title} · edgebox")
-            await eventually(
-                lambda: page.evaluate(LABEL), lambda told, label=label: told == label, "the focus"
-            )
+            await focused(page, label)
         await page.reload()
         await expect(page.get_by_test_id("camera-tile")).to_be_visible()
         await page.keyboard.press("Tab")

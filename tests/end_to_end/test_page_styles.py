@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 PAGES = {
     "#/": "[data-testid=camera-tile]",
-    "#/cameras/gate": "[data-testid=considered]",
+    "#/cameras/gate": "[data-testid=explanation]",
     "#/scheduler": "[data-testid=timeline]",
     "#/models": "[data-testid=family]",
     "#/add": "[data-testid=lines]",

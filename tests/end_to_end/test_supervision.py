@@ -113,7 +113,7 @@ async def test_a_model_that_raises_does_not_take_the_executor_from_others(app: A
     assert supervised(app).losses.total() == 0
 
 
-async def test_the_other_executor_goes_on(database: Path, family: Path) -> None:
+async def test_the_other_executor_goes_on(few_sizes: None, database: Path, family: Path) -> None:
     two = [{"device": "cpu", "streams": 2, "threads": 1}]
     async with running(database, inference__families=[str(family)], executors=two) as app:
         async with streaming(app) as camera:
@@ -133,12 +133,12 @@ async def test_the_other_executor_goes_on(database: Path, family: Path) -> None:
         assert sorted(line.rsplit(" ", 1)[1] for line in shown) == ["0.0", "1.0"]
 
 
-async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(app: App) -> None:
+async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(few_sizes: None, app: App) -> None:
     # The box believes from here on that this executor was opened on a GPU, which `auto` had found:
     # that it cannot be opened there is as real as its failures.
     opened, spare = app._opened, ExecutorId("cpu/1")
     opened.specs[CPU] = replace(opened.specs[CPU], provider="cuda")
-    opened.stand_ins[CPU] = replace(opened.specs[CPU], id=spare, provider="cpu")
+    opened.cpu_fallbacks[CPU] = replace(opened.specs[CPU], id=spare, provider="cpu")
     for _ in range(3):
         assert (await post(app, RAISING, QUERY))[1]["code"] == "failed"
     await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in")
@@ -152,11 +152,11 @@ async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(app: App) -> None:
 
 
 async def test_the_cpu_stands_in_for_a_gpu_whose_opening_hangs(
-    app: App, monkeypatch: pytest.MonkeyPatch
+    few_sizes: None, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on, spare = threading.Event(), ExecutorId("cpu/1")
     opened = app._opened
-    opened.stand_ins[CPU] = replace(opened.specs[CPU], id=spare)
+    opened.cpu_fallbacks[CPU] = replace(opened.specs[CPU], id=spare)
 
     def hanging(executor: ExecutorId) -> Any:
         go_on.wait()
@@ -233,7 +233,7 @@ async def test_a_camera_that_comes_while_no_executor_is_up_is_served_afterwards(
 
 
 async def test_a_family_whose_only_executor_is_wedged_is_told_once(
-    database: Path, family: Path, monkeypatch: pytest.MonkeyPatch
+    few_sizes: None, database: Path, family: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = [{"device": "cpu", "threads": 1} for _ in range(2)]
     tables[1]["families"] = ["street"]

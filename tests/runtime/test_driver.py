@@ -119,7 +119,7 @@ async def test_a_listener_that_raises_does_not_stop_the_others(
     executor.batches[2].complete()
     await settle()
     assert [outcome(bench.ending(f)) for f in (blocking, first, second)] == ["on_time"] * 3
-    assert "telling the ending" in caplog.text
+    assert "the listener of request" in caplog.text
     await bench.driver.stop(1)
 
 

@@ -517,11 +517,10 @@ def test_a_replay_repeats_every_action(drawn: Drawn, policy: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(steps, policies, st.randoms(use_true_random=False))
-def test_early_and_repeated_wakeups_change_nothing(
-    drawn: Drawn, policy: str, rng: random.Random
-) -> None:
-    again, last_ns = fresh(policy), 0
+@given(steps, policies, st.integers(0, 2**32))
+def test_early_and_repeated_wakeups_change_nothing(drawn: Drawn, policy: str, seed: int) -> None:
+    # One drawn seed: hypothesis takes longer for the instants one by one than the scheduler.
+    rng, again, last_ns = random.Random(seed), fresh(policy), 0
     for now_ns, event, actions in played(drawn, policy).journal:
         for early_ns in sorted(rng.randint(last_ns, now_ns) for _ in range(rng.randint(0, 3))):
             due_ns = again.next_wakeup_ns()

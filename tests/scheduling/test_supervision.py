@@ -123,7 +123,7 @@ def test_a_batch_that_hangs_ends_and_its_executor_is_opened_anew_at_once() -> No
     box(ExecutorStarted(CPU, PROFILES, opened_ns=100 * MS), 1600)
     again = box.begin(1700)
     assert told(box(BatchCompleted(CPU, again.batch, 20 * MS), 1720)) == [
-        Finish(RequestId(3), BatchId(1), Outcome.ON_TIME)
+        Finish(RequestId(3), again.batch, Outcome.ON_TIME)
     ]
     assert box.scheduler.supervised[CPU].restarts == 1
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { checkCounts, dropLines } from '../src/counts'
+import { checkCounts, dropLines } from '../src/figures/counts'
 
 const COUNTS = { captured: 9000, accepted: 8950, on_time: 8940, late: 4, pending: 3, dropped: { sender: 50, queue: 3 }, utility: 8940, mismatches: 14 }
 

@@ -2,9 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-import { BoxSocket, type Connection } from '../src/socket'
+import { BoxSocket, type Connection } from '../src/api/socket'
+import { documentedNews, documentedState } from './documented'
 
-const STATE = '{"type":"state","box":{"version":"0.1.0"},"cameras":[]}'
+const STATE = JSON.stringify(documentedState())
 
 class FakeWebSocket {
   static readonly OPEN = 1
@@ -38,6 +39,7 @@ function latest(): FakeWebSocket {
 const phases: string[] = []
 const states: unknown[] = []
 const told: number[] = []
+const unreadable: unknown[] = []
 let wake: () => void = () => {}
 let lookAway: (hidden: boolean) => void = () => {}
 let socket: BoxSocket
@@ -49,6 +51,7 @@ beforeEach(() => {
   phases.length = 0
   states.length = 0
   told.length = 0
+  unreadable.length = 0
   vi.stubGlobal('WebSocket', FakeWebSocket)
   const page = {
     hidden: false,
@@ -70,6 +73,7 @@ beforeEach(() => {
     onState: (state) => states.push(state),
     onFrame: () => {},
     onTimeline: (news) => told.push(news.now_ms),
+    onUnreadable: (why, version) => unreadable.push([why, version]),
   })
   socket.start()
 })
@@ -192,9 +196,15 @@ describe('the timeline', () => {
   })
 
   test('is no state, and no proof that the box is back', () => {
-    latest().onmessage?.({ data: '{"type":"timeline","now_ms":5,"batches":[]}' })
+    latest().onmessage?.({ data: JSON.stringify({ ...documentedNews(), now_ms: 5 }) })
     expect(told).toEqual([5])
     expect(states).toEqual([])
     expect(phases).toEqual(['connecting'])
   })
+})
+
+test('a state that is not understood is told, and proves nothing', () => {
+  latest().onmessage?.({ data: '{"type":"state","box":{"version":"9"},"now_ms":1,"cameras":3}' })
+  expect(unreadable).toEqual([['state: box.name must be a string', '9']])
+  expect(phases).toEqual(['connecting'])
 })

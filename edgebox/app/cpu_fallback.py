@@ -96,7 +96,7 @@ class CpuFallback:
     def _report_wedged(self) -> None:
         """Publish once each family that no longer runs, while others are served."""
         executors = self._box.driver.scheduler.supervised
-        if self._tasks or all(of.hopeless for of in executors.values()):
+        if self._tasks or all(of.unrecoverable for of in executors.values()):
             return  # a replacement may run it, or the whole box stops
         wedged = {
             family.name

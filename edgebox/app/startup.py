@@ -34,7 +34,7 @@ from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
 from edgebox.media.typical import typical_canvases
 from edgebox.runtime.threads import within
 from edgebox.scheduling.events import MemoryLimited
-from edgebox.scheduling.weight_placement import Fit, fitting, hold
+from edgebox.scheduling.weight_placement import Fit, choose_resident, fit_to_memory
 from edgebox.storage.database import Storage
 
 _log = logging.getLogger(__name__)
@@ -328,7 +328,7 @@ def _limit(
     kept: set[VariantName] = set()
     texts: dict[str, None] = {}
     for executor in executors:
-        fit = fitting(_memory_needs(executor, sizes), executor.memory_limit_bytes)
+        fit = fit_to_memory(_memory_needs(executor, sizes), executor.memory_limit_bytes)
         if fit.left_out:
             shares = sum(_device(each) == _device(executor) for each in executors)
             texts[_left_out_text(inference, fit, shares)] = None
@@ -377,7 +377,7 @@ def _fill(
     ]
     out.profiles[executor.id] = profiles
     first = {each.id: int(each.family == inference.family) for each in fit.kept[:1]}
-    resident = hold(fit.kept, first, (), executor.memory_limit_bytes)
+    resident = choose_resident(fit.kept, first, (), executor.memory_limit_bytes)
     files = {weights_id(family, f): f.path for family in held for f in family.model_files}
     runs = {
         each.id: _runs(executor, [p for p in profiles if p.variant in each.variants])

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from edgebox.camera.records import FrameRecord, HandedOver
 from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import DropReason, Outcome, UtilityStep, worth_at
+from edgebox.domain.requests import DropReason, Outcome, UtilityStep, utility_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
@@ -50,7 +50,7 @@ class Summary:
     """Frames without a result; 0 once a run is over."""
     on_time_share: float | None
     """Share of all captured frames."""
-    worth: float
+    utility: float
     """Total utility of the answers: 1 on time, less by a later deadline."""
     latency_ms: Mapping[str, Mapping[str, float]]
     """Latency by part and quantile; `total` is measured here, from capture to result."""
@@ -83,7 +83,7 @@ class _Counts:
     sent: int = 0
     on_time: int = 0
     late: int = 0
-    worth_late: float = 0.0
+    utility_late: float = 0.0
     skipped: Counter[str] = field(default_factory=Counter)
 
 
@@ -192,7 +192,7 @@ class Accounting:
             self._counts.on_time += 1
         else:
             self._counts.late += 1
-            self._counts.worth_late += worth_at(total_ns, entry.slo_ns, entry.steps)
+            self._counts.utility_late += utility_at(total_ns, entry.slo_ns, entry.steps)
         timing = result.timing.to_json()
         for part in PARTS[:-1]:
             self._latency(part, timing[part])
@@ -256,7 +256,7 @@ class Accounting:
             skipped=dict(counts.skipped),
             pending=len(self._open),
             on_time_share=_ratio(counts.on_time, counts.captured, 4),
-            worth=round(counts.on_time + counts.worth_late, 3),
+            utility=round(counts.on_time + counts.utility_late, 3),
             latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
             latency_histogram={p: h.to_json() for p, h in self._histograms.items()},
             width_sent_mean_px=_ratio(self._width_sum_px, counts.sent, 1),

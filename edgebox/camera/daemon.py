@@ -83,7 +83,7 @@ class Camera:
         server: "ws://box:8787"; the scheme may be left out.
         name: the camera's name at the box.
         slo_ms: each frame's deadline, from capture to the result's arrival; or several, as pairs
-            of deadline and worth: [(100, 1), (300, 0.3)].
+            of deadline and utility: [(100, 1), (300, 0.3)].
         rate_hz: desired frames per second.
         app: the application the frames belong to.
         family: the model family; None: the box's default.

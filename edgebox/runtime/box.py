@@ -408,7 +408,7 @@ class Box:
         metrics.captured(1 + news.skipped, news.skipped, now_ns)
         metrics.received(arrived.size_bytes, transit.carried)
         self._note_sites()
-        link = record.link.take_news(now_ns)
+        link = record.link.take_updates(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
         request = record.request(driver.next_request_id(), arrived, news, now_ns)
@@ -443,7 +443,7 @@ class Box:
 
     def _note_sites(self) -> None:
         """Apply what was inferred about shared uplinks."""
-        for camera, site, uplink in self._sites.take_news():
+        for camera, site, uplink in self._sites.take_updates():
             record = self.cameras[camera]
             record.inferred, record.link.bandwidth = site, uplink
             record.override(record.overrides)

@@ -38,8 +38,8 @@ from edgebox.scheduling.events import (
     ComputePlan,
     Drop,
     Event,
+    ExitProcess,
     Finish,
-    GiveUp,
     Infer,
     Load,
     Open,
@@ -279,7 +279,7 @@ class Driver:
                 self.loads.carry_out(action)
             case ReportDrift():
                 self._callbacks.on_drift(action)
-            case Abandon() | Open() | GiveUp():
+            case Abandon() | Open() | ExitProcess():
                 self.supervisor.carry_out(action)
 
     # -- reports from threads, on the loop -----------------------------------------------------

@@ -77,7 +77,7 @@ class Answer:
     variant: VariantName
     detections: Detections
     timing: Timing
-    worth: float
+    utility: float
     """Utility: 1 on time, less by a later deadline of the camera, else 0."""
     mismatched: bool = False
     """Whether it ran on another variant than the one its camera was advised to use."""
@@ -136,7 +136,7 @@ class PendingFrame:
             order.variant,
             detections,
             Timing.of(self, result, len(order.requests), now_ns),
-            request.worth_at(now_ns),
+            request.utility_at(now_ns),
             mismatched=request.advised is not None and request.advised != order.variant,
         )
 

@@ -22,7 +22,7 @@ COUNTS = Schema(
     "Counts",
     record(
         captured=COUNT, accepted=COUNT, on_time=COUNT, late=COUNT, pending=COUNT,
-        dropped=mapping(COUNT), worth=NUMBER, mismatches=COUNT,
+        dropped=mapping(COUNT), utility=NUMBER, mismatches=COUNT,
     ),
 )  # fmt: skip
 GROUP = Schema("Group", record(executors=array(TEXT), variants=array(TEXT), steal_budget_ms=NUMBER))

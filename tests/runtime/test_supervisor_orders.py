@@ -16,7 +16,7 @@ from edgebox.runtime.supervisor import Opener, Reopened, Supervisor
 from edgebox.scheduling.events import (
     Abandon,
     ExecutorStarted,
-    GiveUp,
+    ExitProcess,
     LossCause,
     MemoryLimited,
     Open,
@@ -172,5 +172,5 @@ def test_one_that_cannot_be_opened_is_told_to_everybody(
 
 def test_the_end_of_all_hope_is_passed_on() -> None:
     told = Told()
-    told.supervisor.carry_out(GiveUp())
+    told.supervisor.carry_out(ExitProcess())
     assert told.said == ["given up"]

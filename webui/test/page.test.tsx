@@ -75,7 +75,7 @@ test('a camera of which nothing is known yet has its place', () => {
     link: { bandwidth_bps: null, throughput_stability: null, rtt_ms: null, clock_error_ms: null, history: [] },
     variant_history: [],
     dropped_in_window: {},
-    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, worth: 0, mismatches: 0 },
+    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, utility: 0, mismatches: 0 },
   }
   const html = page({ ...state, cameras: [camera] })
   expect(text(html, 'on-time')).toBe('–')
@@ -92,11 +92,11 @@ test('a camera that left says when and why', () => {
 
 test('with several deadlines the later ones and the worth of the answers are shown', () => {
   const state = documentedState()
-  expect(page(state)).not.toContain('worth')
-  const counts = { ...(state.cameras[0] as Camera).counts, worth: 2942.4 }
+  expect(page(state)).not.toContain('utility')
+  const counts = { ...(state.cameras[0] as Camera).counts, utility: 2942.4 }
   const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, counts, later: [[500, 0.6]] })) })
   expect(text(html, 'latency')).toContain('worth 0.6 until 500 ms')
-  expect(html).toContain('worth 2,942')
+  expect(html).toContain('utility 2,942')
 })
 
 test('answers that did not run on what the camera had been advised of are counted', () => {

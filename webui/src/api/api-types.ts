@@ -224,7 +224,7 @@ export type Counts = {
   late: number
   pending: number
   dropped: Readonly<Record<string, number>>
-  worth: number
+  utility: number
   mismatches: number
 }
 

@@ -7,8 +7,8 @@ const FRAME_KIND = 70
 const VERSION = 1
 const HEADER_BYTES = 32
 
-/** A deadline in ms, or several with what an answer by each is worth. */
-export type Deadlines = number | ReadonlyArray<readonly [by_ms: number, worth: number]>
+/** A deadline in ms, or several with the utility of an answer by each. */
+export type Deadlines = number | ReadonlyArray<readonly [by_ms: number, utility: number]>
 
 export interface Hello {
   camera: string

@@ -9,7 +9,7 @@ export PYTHON WITHOUT
 # Tests start a box in hundreds of processes: half of such a start is compiling, unless that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint ruff types layers pure unit page page-tests image-check clean packages-demo packages-test
+.PHONY: demo test check lint ruff types layers page-lint pure unit page page-tools page-tests image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
 packages-demo packages-test:
@@ -33,13 +33,17 @@ page: $(VENV)/.edgebox
 	@$(BIN)/python hatch_build.py
 
 # What takes one core runs beside the tests of the box, which mostly keep the others busy.
-test: packages-test $(VENV)/.edgebox-dev page ruff
+test: packages-test $(VENV)/.edgebox-dev page-tools page ruff
 	@$(MAKE) --no-print-directory --jobs 2 unit types layers page-tests
+
+# The tools of the page's tests, some of which tests of the box use, too; building needs none of them.
+page-tools: $(VENV)/.edgebox-dev
+	@$(BIN)/python webui/node.py tools
 
 page-tests: $(VENV)/.edgebox-dev
 	$(BIN)/python webui/node.py npm test
 
-lint: ruff types layers
+lint: ruff types layers page-lint
 
 ruff: $(VENV)/.edgebox-dev
 	$(BIN)/ruff check .
@@ -50,6 +54,9 @@ types: $(VENV)/.edgebox-dev
 
 layers: $(VENV)/.edgebox-dev
 	$(BIN)/lint-imports
+
+page-lint: $(VENV)/.edgebox-dev
+	$(BIN)/python webui/node.py npm run lint
 
 # What to run before each commit: in a minute or so, side by side, with neither a server nor a browser.
 check: $(VENV)/.edgebox-dev

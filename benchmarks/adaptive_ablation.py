@@ -2,7 +2,7 @@
 
 All kinds of workloads of `edgebox simulate make-workload`, at loads of .7 and .9 and deadlines of
 1.5 and 3 times the P99. Shows the mean share of requests on time, over the kinds with one
-application and with several. Nothing looks ahead, so that what is left differs in one thing.
+application and with several.
 """
 
 import random
@@ -17,7 +17,6 @@ import click
 import numpy as np
 
 from edgebox.scheduling import adaptive, batch_candidates
-from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.policies import make_policy
 from edgebox.simulation.batching_simulator import BatchingSimulation
 from edgebox.simulation.generation import KINDS, make_workload
@@ -26,19 +25,19 @@ from edgebox.simulation.workload import Workload
 LOADS = (0.7, 0.9)
 SLO_MULTIPLES = (1.5, 3.0)
 
-_tops, _members, _scored = (
-    batch_candidates._tops,
+_class_ranks, _members, _scored = (
+    batch_candidates._class_ranks,
     batch_candidates._members,
     batch_candidates._scored,
 )
 
 
 def _one_class(rank: Any) -> Any:
-    return _tops(rank)[-1:]
+    return _class_ranks(rank)[-1:]
 
 
-def _full_only(slack_ns: Any, rank: Any, tops: Any, need_ns: Any, sizes: Any) -> Any:
-    members, present = _members(slack_ns, rank, tops, need_ns, sizes)
+def _full_only(slack_ns: Any, rank: Any, class_ranks: Any, need_ns: Any, sizes: Any) -> Any:
+    members, present = _members(slack_ns, rank, class_ranks, need_ns, sizes)
     full = np.isin(present.sum(axis=1), sizes)
     return members[full], present[full]
 
@@ -59,10 +58,7 @@ ABLATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
 
 
 def _rate(workload: Workload, name: str) -> float:
-    rng = random.Random(1)
-    policy: Any = (
-        make_policy("orloj", rng) if name == "orloj" else DistributionAware(rng, look_ahead=False)
-    )
+    policy = make_policy("orloj" if name == "orloj" else "adaptive")
     with ExitStack() as stack:
         for place, attribute, value in ABLATIONS.get(name, ()):
             stack.enter_context(mock.patch.object(place, attribute, value))

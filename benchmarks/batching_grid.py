@@ -2,8 +2,7 @@
 
 All kinds of `edgebox simulate make-workload`, loads of .3 to 1.1, deadlines of 1.5 to 5 times the
 P99. Shows the mean share of requests on time by load, and where `adaptive` is behind the best of
-the baselines. `adaptive-greedy` is `adaptive` without looking ahead; `clairvoyant` is its greedy
-rule with every execution time known. Limits: looking ahead makes most of the run's length; with
+the baselines. `clairvoyant` is the rule of `adaptive` with every execution time known. Limits: with
 1,500 requests a share is known to about .01, so single cells differ by chance. `--again N` runs
 those that seem behind once more with N other seeds and gives the mean and its standard error.
 """
@@ -24,7 +23,6 @@ from typing import Any
 
 import click
 
-from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.policies import POLICIES, make_policy
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.simulation.batching_simulator import BatchingSimulation
@@ -34,8 +32,8 @@ from edgebox.simulation.workload import Workload
 
 LOADS = (0.3, 0.5, 0.7, 0.9, 1.1)
 SLO_MULTIPLES = (1.5, 2.0, 3.0, 4.0, 5.0)
-GREEDY, CLAIRVOYANT = "adaptive-greedy", "clairvoyant"
-NAMES = (*sorted(POLICIES), GREEDY, CLAIRVOYANT)
+CLAIRVOYANT = "clairvoyant"
+NAMES = (*sorted(POLICIES), CLAIRVOYANT)
 BASELINES = ("fifo", "edf", "clockwork", "nexus", "clipper", "bentoml")
 TOLERATED = 0.005
 """Share of the requests by which a cell may be behind."""
@@ -53,11 +51,10 @@ class Cell:
 
 
 def policy_of(name: str, workload: Workload) -> BatchingPolicy:
-    """Return a fresh policy, or one of the two that only exist here."""
-    rng = random.Random(1)
+    """Return a new policy: one of `POLICIES`, or `CLAIRVOYANT`."""
     if name == CLAIRVOYANT:
         return Clairvoyant(workload.model, {job.id: job.exec_ms for job in workload.jobs})
-    return DistributionAware(rng, look_ahead=False) if name == GREEDY else make_policy(name, rng)
+    return make_policy(name)
 
 
 def measure(task: tuple[Cell, tuple[str, ...]]) -> tuple[Cell, dict[str, float]]:

@@ -14,12 +14,12 @@ from typing import Any
 
 import click
 import uvloop
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
+from benchmarks.browser import launched
 from benchmarks.dynamic_boxes import serving
 from benchmarks.ingest import machine
 from benchmarks.viewers import MODELS, client, write_config
-from tests.end_to_end.browsing import ARGUMENTS, chromium
 
 TARGET_MS = 1_000.0
 LOAD_KB_MAX = 300
@@ -63,15 +63,13 @@ async def measure(model: str, cameras: int, rate_hz: float, count: int) -> dict[
         async with (
             serving(model, write_config(Path(folder), model)) as box,
             client(box.url, cameras=cameras, frames_hz=cameras * rate_hz),
-            async_playwright() as playwright,
+            launched() as browser,
         ):
-            browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
             await asyncio.sleep(2.0)
             for _ in range(count):
                 for name, (place, shows) in PAGES.items():
                     address = f"{box.url.rstrip('/')}/{place}"
                     loads[name].append(await one_load(browser, address, shows))
-            await browser.close()
     return {name: figures(found) for name, found in loads.items()}
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import click
 import numpy as np
 
+from benchmarks.synthetic_history import minute, period
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Storage
 from edgebox.storage.periods import BOX, Period
 from edgebox.web.history_routes import RANGES_MS
-from tests.storage.made_up import minute, period
 
 T = 1_790_000_000_000 // 86_400_000 * 86_400_000
 MINUTE_MS = 60_000

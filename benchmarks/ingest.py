@@ -22,7 +22,6 @@ import functools
 import json
 import os
 import platform
-import random
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -152,13 +151,13 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     box.offer(families, families[0].name)
     journal = Journal()
     driver = Driver(
-        Scheduler(config.scheduler_parameters(), make_policy(policy, random.Random(0))),
+        Scheduler(config.scheduler_parameters(), make_policy(policy)),
         executors=[executor],
         variants=variants,
         canvases=CanvasPool({family.name: family.input for family in families}, needs_pixels=False),
         decode_threads=1,
         planner=functools.partial(plan, parameters=config.planning_parameters()),
-        tell=Callbacks(advice=box.advised, plan=box.planned),
+        callbacks=Callbacks(on_advice=box.advised, on_plan=box.planned),
         journal=journal,
     )
     lag = LoopLag()
@@ -288,7 +287,11 @@ async def throughput(seconds: float, policy: str, order: dict[str, Any]) -> dict
     """As many frames as go through."""
     async with bare_box(policy) as (box, port):
         run = await drive(box, seconds, order | {"port": port, "frames_hz": 0.0, "window": WINDOW})
-        return {**run.load(), "decision_us": box.decision_us(), "target": ">= 5000 one_core_hz"}
+        return {
+            **run.load(),
+            "decision_us": box.driver.decisions.quantiles_us(),
+            "target": ">= 5000 one_core_hz",
+        }
 
 
 async def pacing(seconds: float, policy: str, order: dict[str, Any]) -> dict[str, Any]:
@@ -310,14 +313,14 @@ async def lag(seconds: float, policy: str, order: dict[str, Any]) -> dict[str, A
     async with whole_box(policy) as (box, port):
         full = {"port": port, "frames_hz": FULL_LOAD_HZ, "window": 4, "slo_ms": 300.0}
         run = await drive(box, LAG_FACTOR * seconds, order | full | {"watch": True})
-        meters = box.driver.meters
+        meters = box.driver.measurements.meters
         now_ns = box.driver.clock_ns()
         return {
             **run.load(),
             "loop_lag_ms": rounded(run.lag_ms),
             "lag_samples": round(100 * run.wall_s),
             "utilisation": {name: round(m.utilisation(now_ns), 2) for name, m in meters.items()},
-            "decision_us": box.decision_us(),
+            "decision_us": box.driver.decisions.quantiles_us(),
             "target": "loop_lag_ms.p999 <= 10",
         }
 

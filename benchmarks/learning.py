@@ -2,7 +2,7 @@
 
 Served mixes that differ from the profiled one, among applications and inside one; machines that
 become slower, also while the mix changes; applications that nobody knows, and two that swap their
-execution times. Virtual time; `adaptive` without looking ahead. Each row has the share on time as
+execution times. Virtual time. Each row has the share on time as
 it is, without drift detection, and where everything had been known beforehand (informed).
 """
 
@@ -139,7 +139,7 @@ def run(
     def slower(now_ns: int) -> float:
         return scene.slower if now_ns >= changes_ns else 1.0
 
-    policy = DistributionAware(random.Random(1), look_ahead=False)
+    policy = DistributionAware()
     simulation = _Run(
         work,
         policy=policy,

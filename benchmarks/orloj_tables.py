@@ -95,9 +95,7 @@ def measure(row: dict[str, str], load: float, requests: int) -> dict[str, Any]:
             requests=requests,
             rng=random.Random(f"{row['case']} {multiple}"),
         )
-        simulation = BatchingSimulation(
-            workload, make_policy(policy, random.Random(1)), rng=random.Random(1)
-        )
+        simulation = BatchingSimulation(workload, make_policy(policy), rng=random.Random(1))
         ours[policy] = round(simulation.run().finish_rate, 3)
     paper = {policy: float(row[policy]) for policy in THEIRS}
     return {

@@ -28,11 +28,10 @@ CASES = ((8, 2, 1.0), (16, 1, 0.4), (24, 1, 0.3), (12, 3, 1.0), (64, 2, 0.2), (1
 _EIGHT: Any = intervals._PRICES
 CHANGES: tuple[tuple[ModuleType, str, tuple[Any, ...]], ...] = (
     (intervals, "RELAXATION", (1.05, 1.1, 1.4)),
-    (intervals, "_WAITS_MAX", (8, 16, 64)),
-    (intervals, "_CYCLES", (1, 2)),
+    (intervals, "_WAITS_MAX", (8, 16, 24, 64)),
+    (intervals, "_CYCLES", (1, 4)),
     (intervals, "_PRICES", (_EIGHT[:1], _EIGHT[::3], _EIGHT[::2])),
     (partition_search, "_CUTS_MAX", (4, 8, 24)),
-    (partition_search, "_NEAR_MAX", (0, 48)),
     (partition_search, "_TESTED_MAX", (1, 5, 200)),
     (partition_search, "_FILL_TESTS_MAX", (0, 240, 2000)),
     (partition_search, "_ROUNDS_MAX", (1, 10, 300)),

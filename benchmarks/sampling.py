@@ -3,7 +3,7 @@
 A model whose applications nobody knows beforehand: the profile was measured with all of them
 together. For ten minutes every application sends two requests at once, now and then, so that they
 share batches; then comes a rush of 2,500 requests at a load of 0.7, with deadlines of three times
-the P99. Virtual time; `adaptive` without looking ahead.
+the P99. Virtual time.
 """
 
 import json
@@ -52,7 +52,7 @@ def unheard_of(work: Workload) -> Workload:
 
 def simulated(work: Workload, share: float) -> BatchingReport:
     """Run a workload with so much of the time for samples."""
-    policy = DistributionAware(random.Random(1), look_ahead=False)
+    policy = DistributionAware()
     return BatchingSimulation(work, policy, rng=random.Random(1), sample_share=share).run()
 
 

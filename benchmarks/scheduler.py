@@ -53,7 +53,7 @@ class Bench:
         self, pending: int, policy: str, sizes_px: tuple[int, ...] = SIZES_PX, later: int = 0
     ) -> None:
         parameters = SchedulerParameters(camera_pending_max=10**6, box_pending_max=10**6)
-        self.scheduler = Scheduler(parameters, make_policy(policy, random.Random(1)))
+        self.scheduler = Scheduler(parameters, make_policy(policy))
         self.took_ns: dict[str, list[int]] = defaultdict(list)
         self._pending = pending
         self._sizes_px = sizes_px

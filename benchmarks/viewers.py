@@ -103,12 +103,9 @@ async def a_program(url: str) -> AsyncIterator[Callable[[float], Any]]:
 @asynccontextmanager
 async def a_browser(url: str) -> AsyncIterator[Callable[[float], Any]]:
     """View with a real Chromium; give what counts the frames it draws a second."""
-    from playwright.async_api import async_playwright  # noqa: PLC0415 - only where it is asked for
+    from benchmarks.browser import launched  # noqa: PLC0415 - playwright only where it is needed
 
-    from tests.end_to_end.browsing import ARGUMENTS, chromium  # noqa: PLC0415
-
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+    async with launched() as browser:
         page = await browser.new_page(viewport={"width": 1600, "height": 1000})
         await page.goto(url)
         await page.wait_for_selector("canvas[data-frames]")
@@ -125,7 +122,6 @@ async def a_browser(url: str) -> AsyncIterator[Callable[[float], Any]]:
             return (await drawn() - before) / seconds
 
         yield shown_hz
-        await browser.close()
 
 
 async def turn(pid: int, cameras: Client, viewer: Any, seconds: float) -> dict[str, Any]:

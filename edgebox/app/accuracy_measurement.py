@@ -21,13 +21,17 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import AccuracyReport, LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
 from edgebox.inference.accuracy.coco_files import find_annotations, read_coco
-from edgebox.inference.accuracy.evaluation import Judge, ReferenceModelEvaluator, accuracy_reports
+from edgebox.inference.accuracy.evaluation import (
+    Evaluator,
+    ReferenceModelEvaluator,
+    accuracy_reports,
+)
 from edgebox.inference.accuracy.inference_run import (
     Fetch,
     Frame,
     best_batch_sizes,
-    look,
-    look_in_turns,
+    predict,
+    predict_file_by_file,
 )
 from edgebox.inference.accuracy.labelled import Dataset
 from edgebox.inference.accuracy.pruning import PICTURES_MIN
@@ -63,11 +67,11 @@ class LiveCamera:
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class AccuracyMeasurement:
     """What a measurement gave."""
 
     family: Family
-    judge: Judge
+    evaluator: Evaluator
     interrupted: bool
     accuracy_reports: dict[VariantName, AccuracyReport]
     profiles: tuple[LatencyProfile, ...]
@@ -94,7 +98,7 @@ def read_dataset(place: Path) -> Dataset:
     )
 
 
-def frames_judge(family: Family, source: str, limit: int | None) -> ReferenceModelEvaluator:
+def frames_evaluator(family: Family, source: str, limit: int | None) -> ReferenceModelEvaluator:
     """Return the judge of frames from a folder, a video, or what `edgebox camera` takes.
 
     Raises:
@@ -134,7 +138,7 @@ def _same(frame: Frame) -> Frame:
     return frame
 
 
-def camera_judge(
+def camera_evaluator(
     family: Family, camera: LiveCamera, progress: Progress, stopping: Stopping
 ) -> ReferenceModelEvaluator:
     """Return the judge of frames that a camera sends a box now; takes them first.
@@ -153,15 +157,15 @@ async def _collect(
     """Take a camera's frames that are whole: as large as the largest variant wants them."""
     whole: list[bytes] = []
     small_px = (0, 0)
-    heard_s = time.monotonic()
+    last_frame_s = time.monotonic()
     async with viewing(camera.box, camera.name, LIVE_HZ) as frames:
         while len(whole) < camera.wanted and not stopping():
             seen = await next_within(frames, SILENCE_S)
-            if seen is None or time.monotonic() - heard_s > SILENCE_S:
+            if seen is None or time.monotonic() - last_frame_s > SILENCE_S:
                 break
             if _is_whole(seen, largest):
                 whole.append(seen.jpeg)
-                heard_s = time.monotonic()
+                last_frame_s = time.monotonic()
                 progress(f"frames of {camera.name}", len(whole) / camera.wanted)
             else:
                 small_px = probe(seen.jpeg)
@@ -185,12 +189,12 @@ def _is_whole(seen: Viewed, largest: Variant) -> bool:
 def assess(
     config: Config,
     family: Family,
-    judge: Judge,
+    evaluator: Evaluator,
     progress: Progress,
     stopping: Stopping,
     *,
     keep_all: bool = False,
-) -> Assessment:
+) -> AccuracyMeasurement:
     """Look at the judge's pictures with every variant; remember the outcome unless interrupted.
 
     Blocks. Latencies are those the database has for this machine, measured first if it has none.
@@ -198,32 +202,36 @@ def assess(
     Raises:
         EdgeboxError: the model, the pictures or the database cannot be used.
     """
-    executor = open_one(config, family, score_floor=judge.score_min)
+    executor = open_one(config, family, score_floor=evaluator.score_min)
     try:
         profiles = asyncio.run(profiles_of(config, executor, family, progress))
         interrupted = False
         if executor.memory_limit_bytes:
-            looking = look_in_turns
+            predictions_of = predict_file_by_file
         else:
             executor.warm([v.name for v in family.variants], family.batch_sizes(1))
-            looking = look
-        for looked in looking(executor, family, best_batch_sizes(profiles), judge.fetches()):
-            judge.take(looked)
-            progress(f"looking with {family.name}", min(1.0, (looked.number + 1) / judge.planned))
+            predictions_of = predict
+        for prediction in predictions_of(
+            executor, family, best_batch_sizes(profiles), evaluator.fetches()
+        ):
+            evaluator.take(prediction)
+            progress(
+                f"looking with {family.name}", min(1.0, (prediction.number + 1) / evaluator.planned)
+            )
             if stopping():
-                interrupted = looked.number + 1 < judge.planned
+                interrupted = prediction.number + 1 < evaluator.planned
                 break
     finally:
         executor.close()
-    measured = judge.measured(lambda share: progress("judging", share))
+    measured = evaluator.measured(lambda share: progress("judging", share))
     took_ns = {p.variant: {p.executor: p.quantile_ns(p.batch_sizes[0], 0.5)} for p in profiles}
     found = accuracy_reports(
-        judge, family.variants, measured, took_ns, _now_ms(), keep_all=keep_all
+        evaluator, family.variants, measured, took_ns, _now_ms(), keep_all=keep_all
     )
     if not interrupted:
         asyncio.run(_remember(config, family, found))
-    remarks = (*judge.remarks, *_problems(judge))
-    return Assessment(family, judge, interrupted, found, tuple(profiles), remarks)
+    remarks = (*evaluator.remarks, *_problems(evaluator))
+    return AccuracyMeasurement(family, evaluator, interrupted, found, tuple(profiles), remarks)
 
 
 async def _remember(
@@ -256,7 +264,7 @@ async def _remembered(
     storage = await Storage.open(file)
     try:
         judged = [
-            each.judged(await storage.load_accuracy_reports(each.name, each.sha256))
+            each.with_reports(await storage.load_accuracy_reports(each.name, each.sha256))
             for each in families
         ]
         newest = [
@@ -273,14 +281,14 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _problems(judge: Judge) -> list[str]:
-    named = [f"not judged: {problem}" for problem in judge.problems[:_PROBLEMS_NAMED]]
-    more = len(judge.problems) - len(named)
+def _problems(evaluator: Evaluator) -> list[str]:
+    named = [f"not judged: {problem}" for problem in evaluator.problems[:_PROBLEMS_NAMED]]
+    more = len(evaluator.problems) - len(named)
     if more:
         named.append(f"and {more} more pictures could not be judged")
-    if judge.pictures < PICTURES_MIN:
+    if evaluator.pictures < PICTURES_MIN:
         named.append(
-            f"{judge.pictures} pictures say little about others, nor how large the error is; below "
-            f"{PICTURES_MIN} nothing is set aside"
+            f"{evaluator.pictures} pictures are too few to estimate accuracy and error; below "
+            f"{PICTURES_MIN} pictures no variant is set aside"
         )
     return named

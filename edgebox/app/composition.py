@@ -9,14 +9,13 @@ import asyncio
 import functools
 import gc
 import os
-import random
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from edgebox import __version__
-from edgebox.app.cpu_fallback import StandIns
+from edgebox.app.cpu_fallback import CpuFallback
 from edgebox.app.executor_replacement import Replacements
 from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.interference_profiles import Progress
@@ -49,9 +48,9 @@ from edgebox.runtime.decode_queue import THREADS_MIN
 from edgebox.runtime.drift_messages import drift_text
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
-from edgebox.runtime.history_recorder import Chronicle
+from edgebox.runtime.history_recorder import HistoryRecorder
 from edgebox.runtime.journal import Journal
-from edgebox.runtime.learned_times_recorder import Remembering
+from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
 from edgebox.runtime.looplag import LoopLag
 from edgebox.runtime.peers import NAMES_PER_CAMERA
 from edgebox.runtime.preparation import CanvasPool
@@ -114,12 +113,12 @@ class App:
         self._opened = Opened()
         self._tasks: list[asyncio.Task[None]] = []
         self._minutes_since_collection = 0
-        self._not_kept = ""
+        self._storage_error = ""
         """What people were last told of the database."""
-        self._chronicle: Chronicle | None = None
-        self._remembering: Remembering | None = None
+        self._history_recorder: HistoryRecorder | None = None
+        self._learned_times_recorder: LearnedTimesRecorder | None = None
         self._model_jobs: ModelJobs | None = None
-        self._stand_ins: StandIns | None = None
+        self._cpu_fallback: CpuFallback | None = None
 
     @property
     def box(self) -> Box:
@@ -176,10 +175,10 @@ class App:
         )
         for known in await storage.cameras():
             try:
-                self._box.overrides[known.camera] = changed(NOTHING_SET, known.overrides)
+                self._box.override(known.camera, changed(NOTHING_SET, known.overrides))
             except InvalidInputError as error:
                 self._box.note("warning", f"what was set for {known.camera} is damaged: {error}")
-        self._tell_not_kept()
+        self._report_storage_error()
         states = StateCache(self._box, self.lag)
         self._model_jobs = ModelJobs(config, self._box, storage)
         feed = Feed(self._box)
@@ -215,10 +214,10 @@ class App:
 
     async def _start_models(self) -> None:
         inference = self.config.inference
-        self.box.not_ready_because = "reading model families"
+        self.box.set_not_ready("reading model families")
         families, problems = await asyncio.to_thread(load_families, inference)
-        families = [await self._judged(family) for family in families]
-        self.box.not_ready_because = "opening executors"
+        families = [await self._with_accuracy_reports(family) for family in families]
+        self.box.set_not_ready("opening executors")
         self._opened = await asyncio.to_thread(open_executors, self.config, families)
         assert self._storage is not None
         found = await measured(
@@ -243,21 +242,21 @@ class App:
         self.box.attach(
             driver, {key: {p.variant: p for p in of} for key, of in found.profiles.items()}
         )
-        assert self._stand_ins is not None
+        assert self._cpu_fallback is not None
         for hung in found.hung:
-            self._stand_ins.needed(hung)
+            self._cpu_fallback.needed(hung)
         await self._remember(driver, executors)
         self._outgoing.start(self.box)
-        self._chronicle = self._begin_chronicle(driver, variants)
-        self._tasks.append(asyncio.create_task(self._chronicle.run(), name="chronicle"))
+        self._history_recorder = self._make_history_recorder(driver, variants)
+        self._tasks.append(asyncio.create_task(self._history_recorder.run(), name="chronicle"))
 
     def _make_driver(self, found: ModelInventory) -> Driver:
         """Return a driver of what was found, and have lost executors replaced."""
         assert self._storage is not None
         replacements = Replacements(self._opened, found.families, found, lambda: self.box.profiles)
-        self._stand_ins = StandIns(
+        self._cpu_fallback = CpuFallback(
             self.box,
-            self._opened.stand_ins,
+            self._opened.cpu_fallbacks,
             replacements,
             found.families,
             prepare=(self.config.inference, self._storage),
@@ -267,22 +266,22 @@ class App:
             Scheduler(
                 self.config.scheduler_parameters(),
                 # Always the same seed: a journal must replay to the same actions.
-                make_policy(self.config.scheduler.batching, random.Random(0)),
+                make_policy(self.config.scheduler.batching),
             ),
             executors=self._opened.executors,
             variants={v.name: v for family in found.families for v in family.offered},
             canvases=CanvasPool({family.name: family.input for family in found.families}),
             decode_threads=_decode_threads(self.config.inference.decode_threads),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
-            tell=Callbacks(
-                advice=self.box.advised,
-                plan=self.box.planned,
-                drift=self._tell_drift,
-                failure=self._fail,
-                give_up=self._stand_ins.give_up,
-                not_opened=self._stand_ins.needed,
-                decoding_hangs=self._give_up_decoding,
-                told=self.box.note,
+            callbacks=Callbacks(
+                on_advice=self.box.advised,
+                on_plan=self.box.planned,
+                on_drift=self._report_drift,
+                on_failure=self._fail,
+                on_give_up=self._cpu_fallback.give_up,
+                on_not_opened=self._cpu_fallback.needed,
+                on_decoding_hang=self._give_up_decoding,
+                notify=self.box.note,
             ),
             opener=replacements.open,
             loaders=found.loaders,
@@ -293,7 +292,7 @@ class App:
         """Tell the core what was learned before this start, and begin to keep what it learns."""
         assert self._storage is not None
         families = self.box.families.values()
-        self._remembering = Remembering(
+        self._learned_times_recorder = LearnedTimesRecorder(
             self._storage.learned,
             models={v.name: model_print(family) for family in families for v in family.variants},
             executors={
@@ -304,19 +303,21 @@ class App:
             },
         )
         try:
-            driver.feed(LearningRestored(await self._remembering.load()))
+            driver.feed(LearningRestored(await self._learned_times_recorder.load()))
         except StorageError as error:
             self.box.note("warning", f"what was learned before this start is not known: {error}")
-        self._remembering.began(driver.scheduler, driver.clock_ns())
+        self._learned_times_recorder.began(driver.scheduler, driver.clock_ns())
 
-    async def _judged(self, family: Family) -> Family:
+    async def _with_accuracy_reports(self, family: Family) -> Family:
         """Return a family with what was found out about its variants on this box."""
         assert self._storage is not None
-        return family.judged(await self._storage.load_accuracy_reports(family.name, family.sha256))
+        return family.with_reports(
+            await self._storage.load_accuracy_reports(family.name, family.sha256)
+        )
 
-    def _begin_chronicle(
+    def _make_history_recorder(
         self, driver: Driver, variants: Mapping[VariantName, Variant]
-    ) -> Chronicle:
+    ) -> HistoryRecorder:
         assert self._storage is not None
         names_max = NAMES_PER_CAMERA * self.config.limits.cameras_max
         rollup = Rollup(
@@ -329,7 +330,7 @@ class App:
                 "kept only in the history of the whole box",
             ),
         )
-        return Chronicle(
+        return HistoryRecorder(
             rollup,
             self._storage.history,
             links=self.box.uplinks,
@@ -338,13 +339,13 @@ class App:
             clock_ns=driver.clock_ns,
         )
 
-    def _tell_drift(self, drift: ReportDrift) -> None:
+    def _report_drift(self, drift: ReportDrift) -> None:
         ago_ms = (self.box.driver.clock_ns() - drift.since_ns) / 1e6
         since = time.strftime("%H:%M", time.localtime((_wall_clock_ms() - ago_ms) / 1e3))
         self.box.note(*drift_text(drift, since))
 
     def _progress(self, text: str, share: float) -> None:
-        self.box.not_ready_because = f"{text} ({share:.0%})"
+        self.box.set_not_ready(f"{text} ({share:.0%})")
         if self._on_progress is not None:
             self._on_progress(text, share)
 
@@ -356,7 +357,7 @@ class App:
             self._storage.record_event(event.level, event.text, camera)
 
     def _store_camera(self, record: CameraRecord) -> None:
-        camera = record.asked
+        camera = record.requested
         if self._storage is not None:
             self._storage.record_camera(
                 camera.id,
@@ -376,19 +377,19 @@ class App:
 
     def _every_minute(self) -> None:
         self.box.end_minute()
-        if self._remembering is not None and self._driver is not None:
-            self._remembering.keep(self._driver.scheduler, self._driver.clock_ns())
+        if self._learned_times_recorder is not None and self._driver is not None:
+            self._learned_times_recorder.keep(self._driver.scheduler, self._driver.clock_ns())
         self._minutes_since_collection += 1
         if self._minutes_since_collection >= _COLLECT_MINUTES or not self.box.connected:
             gc.collect()
             self._minutes_since_collection = 0
-        self._tell_not_kept()
+        self._report_storage_error()
 
-    def _tell_not_kept(self) -> None:
+    def _report_storage_error(self) -> None:
         """Tell people once why the database is not written, and again when it is for another."""
         assert self._storage is not None
-        why, before = self._storage.last_error, self._not_kept
-        self._not_kept = why
+        why, before = self._storage.last_error, self._storage_error
+        self._storage_error = why
         if why and why != before:
             self.box.note("error", f"the database cannot be written ({why}); serving goes on")
 
@@ -401,7 +402,7 @@ class App:
         return await keep(self.journal, folder.absolute(), self.box.note)
 
     def _fail(self, violation: InvariantViolation) -> None:
-        self.box.not_ready_because = str(violation)
+        self.box.set_not_ready(str(violation))
         self._tasks.append(asyncio.create_task(self._end_clearly(violation), name="failure"))
 
     async def _end_clearly(self, violation: InvariantViolation) -> None:
@@ -425,7 +426,7 @@ class App:
 
     def _end_wedged(self, why: str) -> None:
         self.failure = WedgedError(f"{why}. What watches over edgebox should start it again")
-        self.box.not_ready_because = str(self.failure)
+        self.box.set_not_ready(str(self.failure))
         self.box.note("error", f"{self.failure}; the box stops")
         self.failed.set()
 
@@ -434,29 +435,29 @@ class App:
     async def stop(self) -> None:
         """Answer what runs, say goodbye to cameras, and close everything. Idempotent."""
         if self._box is not None:
-            self._box.not_ready_because = "stopping"
+            self._box.set_not_ready("stopping")
         if self._model_jobs is not None:
             await self._model_jobs.jobs.stop()
             self._model_jobs = None
-        if self._stand_ins is not None:
-            await self._stand_ins.stop()
-            self._stand_ins = None
+        if self._cpu_fallback is not None:
+            await self._cpu_fallback.stop()
+            self._cpu_fallback = None
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         if self._driver is not None:
             await self._driver.stop(_STOP_PATIENCE_S)
-            if self._remembering is not None:
-                self._remembering.keep(self._driver.scheduler, self._driver.clock_ns())
-                self._remembering = None
+            if self._learned_times_recorder is not None:
+                self._learned_times_recorder.keep(self._driver.scheduler, self._driver.clock_ns())
+                self._learned_times_recorder = None
             self._driver = None
         if self._server is not None:
             await self._server.stop()
         await self._outgoing.stop()
-        if self._chronicle is not None:
-            self._chronicle.close()
-            self._chronicle = None
+        if self._history_recorder is not None:
+            self._history_recorder.close()
+            self._history_recorder = None
         closing = (asyncio.to_thread(executor.close) for executor in self._opened.executors)
         await asyncio.gather(*closing, return_exceptions=True)
         self._opened = Opened()

@@ -24,7 +24,7 @@ from edgebox.storage.database import Storage
 _log = logging.getLogger(__name__)
 
 
-class StandIns:
+class CpuFallback:
     """Those that stand in, and the one that is being prepared.
 
     Once it is there it stays until the box ends: a GPU that comes back finds it beside it.
@@ -56,8 +56,8 @@ class StandIns:
         self._families = families
         self._prepare = prepare
         self._end_box = give_up
-        self._asked: set[ExecutorId] = set()
-        self._told: set[FamilyName] = set()
+        self._requested: set[ExecutorId] = set()
+        self._reported: set[FamilyName] = set()
         """Families of which people know that nothing runs them any more."""
         self._tasks: set[asyncio.Task[None]] = set()
         """Those that are being prepared."""
@@ -67,12 +67,12 @@ class StandIns:
     def needed(self, lost: ExecutorId) -> None:
         """Begin to prepare the one that stands in for an executor, unless it is there already."""
         spec = self._specs.get(lost)
-        if spec is not None and spec.id not in self._asked:
-            self._asked.add(spec.id)
+        if spec is not None and spec.id not in self._requested:
+            self._requested.add(spec.id)
             task = asyncio.create_task(self._stand_in(lost, spec), name=f"open-{spec.id}")
             self._tasks.add(task)
             task.add_done_callback(self._ended)
-        self._tell_wedged()
+        self._report_wedged()
 
     def give_up(self) -> None:
         """End the box, unless something is about to stand in."""
@@ -90,27 +90,27 @@ class StandIns:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not self._stopping:
-            self._tell_wedged()
+            self._report_wedged()
         self._end_if_hopeless()
 
-    def _tell_wedged(self) -> None:
+    def _report_wedged(self) -> None:
         """Tell people once of each family that nothing runs any more, while others are served."""
         executors = self._box.driver.scheduler.supervised
-        if self._tasks or all(of.hopeless for of in executors.values()):
+        if self._tasks or all(of.unrecoverable for of in executors.values()):
             return  # what is prepared may run it, or the whole box ends and says so
         wedged = {
             family.name
             for family in self._families
             if is_wedged(executors, [variant.name for variant in family.offered])
         }
-        for name in sorted(wedged - self._told):
+        for name in sorted(wedged - self._reported):
             self._box.note(
                 "error",
                 f"{name} cannot run any more in this process: every executor that runs it is "
                 "wedged. Start edgebox again; if that does not help, look at the model and the "
                 "device",
             )
-        self._told = wedged
+        self._reported = wedged
 
     def _end_if_hopeless(self) -> None:
         if self._hopeless and not self._tasks and not self._stopping:
@@ -148,7 +148,7 @@ class StandIns:
         executor.note = f"stands in for {lost}"
         self._replacements.add(executor, spec, found)
         box, driver = self._box, self._box.driver
-        box.profiles = {**box.profiles, executor.id: {p.variant: p for p in profiles}}
+        box.set_profiles(executor.id, {p.variant: p for p in profiles})
         driver.add(executor, found.loaders.get(executor.id))
         # From here on the core says whether there is hope.
         self._hopeless = False

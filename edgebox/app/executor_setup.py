@@ -36,7 +36,7 @@ class Opened:
     executors: list[OnnxExecutor] = field(default_factory=list)
     specs: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
     """What each was opened from."""
-    stand_ins: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
+    cpu_fallbacks: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
     """What takes over on the CPU when a GPU's executor cannot be opened any more, where the
     configuration leaves the choice of the device to the box."""
     problems: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ def open_executors(config: Config, families: Sequence[Family]) -> Opened:
             opened.problems += unknown_families(table.families, number, names)
             _open_table(table, specs, plan, families, opened)
             tables.append((table, specs))
-        _set_stand_ins(tables, plan, opened)
+        _choose_cpu_fallbacks(tables, plan, opened)
         held = {name for executor in opened.executors for name in executor.families}
         if opened.hung is not None and config.inference.family not in held:
             raise opened.hung
@@ -285,7 +285,7 @@ def _open_table(
             _open(spec, families, opened, note=why or f"no GPU can run {', '.join(left)}")
 
 
-def _set_stand_ins(
+def _choose_cpu_fallbacks(
     tables: Sequence[tuple[ExecutorParameters, Sequence[ExecutorSpec]]],
     plan: _Plan,
     opened: Opened,
@@ -295,7 +295,7 @@ def _set_stand_ins(
         on_gpu = [spec.id for spec in specs if spec.id in opened.specs]
         if _falls_back(table) and on_gpu:
             (stand_in,) = plan.on_cpu(replace(table, streams=1), table.families)
-            opened.stand_ins |= dict.fromkeys(on_gpu, stand_in)
+            opened.cpu_fallbacks |= dict.fromkeys(on_gpu, stand_in)
 
 
 def _falls_back(table: ExecutorParameters) -> bool:

@@ -23,7 +23,7 @@ Progress = Callable[[str, float], None]
 """Called with what is being done and the share of it that is done."""
 
 
-async def beside_each_other(
+async def measure_interference(
     storage: Storage,
     executors: Sequence[OnnxExecutor],
     families: Sequence[Family],

@@ -43,8 +43,8 @@ from edgebox.web.web_context import (
     Upload,
 )
 
-_BESIDE = "edgebox.inference.importing.import_worker"
-_LOOK_S = 0.02
+_WORKER_MODULE = "edgebox.inference.importing.import_worker"
+_POLL_S = 0.02
 """How often a measurement looks for cameras, and for the moment to hand its times over."""
 _IMPORT_S = 900.0
 _END_S = 3.0
@@ -112,7 +112,7 @@ class ModelJobs:
         thread = asyncio.ensure_future(asyncio.to_thread(measure, inference, lent, family, report))
         try:
             while not thread.done():
-                await asyncio.wait((thread,), timeout=_LOOK_S)
+                await asyncio.wait((thread,), timeout=_POLL_S)
                 if self._box.connected:
                     lent.take_back()
         finally:
@@ -136,8 +136,8 @@ class ModelJobs:
             known[profile.variant] = replace(profile, interference=before.interference)
         # To begin anew means that a batch which runs would count as lost.
         while executor in driver.scheduler.running:  # noqa: ASYNC110 - nobody tells of its end
-            await asyncio.sleep(_LOOK_S)
-        self._box.profiles = {**self._box.profiles, executor: known}
+            await asyncio.sleep(_POLL_S)
+        self._box.set_profiles(executor, known)
         if driver.scheduler.supervised[executor].state is ExecutorState.UP:
             served = tuple(profile for name, profile in known.items() if driver.serves(name))
             driver.feed(ExecutorStarted(executor, served))
@@ -186,7 +186,7 @@ class ModelJobs:
             "taken": list(self._box.families),
         }
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", _BESIDE),
+            *(sys.executable, "-P", "-m", _WORKER_MODULE),
             stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=folder, env=_environment(),
             limit=_LINE_BYTES_MAX,
         )  # fmt: skip
@@ -307,13 +307,13 @@ async def _followed(process: Process, order: Mapping[str, object], job: Job) -> 
     with contextlib.suppress(ConnectionError):
         await process.stdin.drain()
     async for line in process.stdout:
-        told = json.loads(line)
-        if "refused" in told:
-            raise ImportRefusedError(told["refused"])
-        if "done" in told:
-            done: dict[str, Any] = told["done"]
+        message = json.loads(line)
+        if "refused" in message:
+            raise ImportRefusedError(message["refused"])
+        if "done" in message:
+            done: dict[str, Any] = message["done"]
             return done
-        job.progress(told["text"], told["share"])
+        job.progress(message["text"], message["share"])
     last = (await complaints).decode(errors="replace").strip().splitlines()[-1:]
     raise ImportRefusedError(
         f"the import ended before its time{': ' if last else ''}{''.join(last)}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgebox.app.executor_setup import Opened, open_executors
-from edgebox.app.interference_profiles import Progress, beside_each_other
+from edgebox.app.interference_profiles import Progress, measure_interference
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
 from edgebox.config.config_file import Config, InferenceParameters
 from edgebox.domain.errors import ModelError
@@ -34,7 +34,7 @@ from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
 from edgebox.media.typical import typical_canvases
 from edgebox.runtime.threads import within
 from edgebox.scheduling.events import MemoryLimited
-from edgebox.scheduling.weight_placement import Fit, fitting, hold
+from edgebox.scheduling.weight_placement import Fit, choose_resident, fit_to_memory
 from edgebox.storage.database import Storage
 
 _log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ async def measured(
     executors = [executor for executor in executors if executor.id not in out.hung]
     if any(executor.memory_limit_bytes for executor in executors):
         await asyncio.to_thread(_limit, inference, executors, sizes, out)
-    out.profiles, unknown = await beside_each_other(
+    out.profiles, unknown = await measure_interference(
         storage,
         executors,
         out.families,
@@ -328,7 +328,7 @@ def _limit(
     kept: set[VariantName] = set()
     texts: dict[str, None] = {}
     for executor in executors:
-        fit = fitting(_as_seen(executor, sizes), executor.memory_limit_bytes)
+        fit = fit_to_memory(_memory_needs(executor, sizes), executor.memory_limit_bytes)
         if fit.left_out:
             shares = sum(_device(each) == _device(executor) for each in executors)
             texts[_left_out_text(inference, fit, shares)] = None
@@ -348,7 +348,7 @@ def _limit(
     ]
 
 
-def _as_seen(
+def _memory_needs(
     executor: OnnxExecutor, sizes: Mapping[ExecutorId, Sequence[Weights]]
 ) -> list[Weights]:
     """Return an executor's weights, each as large as any executor of its device saw it."""
@@ -377,7 +377,7 @@ def _fill(
     ]
     out.profiles[executor.id] = profiles
     first = {each.id: int(each.family == inference.family) for each in fit.kept[:1]}
-    resident = hold(fit.kept, first, (), executor.memory_limit_bytes)
+    resident = choose_resident(fit.kept, first, (), executor.memory_limit_bytes)
     files = {weights_id(family, f): f.path for family in held for f in family.model_files}
     runs = {
         each.id: _runs(executor, [p for p in profiles if p.variant in each.variants])
@@ -472,7 +472,7 @@ async def measure_and_store(
                 found, _ = await asyncio.to_thread(work.do)
                 storage.save_profiles(fingerprint(executor, family), found)
                 profiles[executor.id] += found
-        profiles, _ = await beside_each_other(
+        profiles, _ = await measure_interference(
             storage,
             opened.executors,
             families,

@@ -5,7 +5,7 @@ clock) or dropped with a reason, so at any moment
 
     captured = on_time + late + sum(dropped) + open
 
-On time is by the first of several deadlines; what late answers were still worth is summed beside.
+On time is by the first of several deadlines; the utility of late answers is summed separately.
 The box's reasons are kept as they are; `sender` are the frames that were never sent; `lost` are
 those that were sent and never answered, because the connection went or the run was over.
 """
@@ -14,17 +14,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from edgebox.camera.latency_histogram import QUANTILES, bucket
 from edgebox.camera.records import FrameRecord, HandedOver
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import DropReason, Outcome, UtilityStep, worth_at
+from edgebox.domain.requests import DropReason, Outcome, UtilityStep, utility_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
 
 LOST = "lost"
 LATENCIES_KEPT = 10_000
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 RECENT_NS = 10_000_000_000
 
 
@@ -36,7 +36,7 @@ class Summary:
     slo_ms: float
     """The deadline, last; of several, the first."""
     later: LaterDeadlines
-    """The later ones: ms, and what an answer by it is worth."""
+    """The later ones: ms, and the utility of an answer by it."""
     duration_s: float
     captured: int
     sent: int
@@ -50,12 +50,12 @@ class Summary:
     """Not ended yet; 0 once a run is over."""
     on_time_share: float | None
     """Of all captured frames."""
-    worth: float
+    utility: float
     """Of all answers: 1 on time, less by a later deadline."""
     latency_ms: Mapping[str, Mapping[str, float]]
     """By part and quantile; `total` is measured here, from capture to the result's arrival."""
     latency_histogram: Mapping[str, Mapping[str, int]]
-    """By part: all answered frames, counted by `histogram.bucket`; these can be added up."""
+    """By part: all answered frames by bucket (`SUMMARY_BUCKETS`); summaries can be added up."""
     width_sent_mean_px: float | None
     bytes_sent: int
     variants: Mapping[str, int]
@@ -83,7 +83,7 @@ class _Counts:
     sent: int = 0
     on_time: int = 0
     late: int = 0
-    worth_late: float = 0.0
+    utility_late: float = 0.0
     skipped: Counter[str] = field(default_factory=Counter)
 
 
@@ -117,7 +117,7 @@ class Accounting:
         self._variants: Counter[str] = Counter()
         self._detections: Counter[str] = Counter()
         self._latencies_ms = {part: deque[float](maxlen=LATENCIES_KEPT) for part in PARTS}
-        self._histogram = {part: Counter[str]() for part in PARTS}
+        self._histograms = {part: Histogram(SUMMARY_BUCKETS) for part in PARTS}
         self._recent: deque[tuple[int, bool, float]] = deque()
 
     @property
@@ -137,7 +137,7 @@ class Accounting:
 
     @property
     def last_slo_ns(self) -> int:
-        """The deadline in force after which an answer is worth nothing."""
+        """The deadline in force after which an answer has no utility."""
         return self._steps[-1].by_ns if self._steps else self._slo_ns
 
     def deadlines(self, slo_ns: int, steps: Sequence[UtilityStep]) -> None:
@@ -192,7 +192,7 @@ class Accounting:
             self._counts.on_time += 1
         else:
             self._counts.late += 1
-            self._counts.worth_late += worth_at(total_ns, entry.slo_ns, entry.steps)
+            self._counts.utility_late += utility_at(total_ns, entry.slo_ns, entry.steps)
         timing = result.timing.to_json()
         for part in PARTS[:-1]:
             self._latency(part, timing[part])
@@ -256,9 +256,9 @@ class Accounting:
             skipped=dict(counts.skipped),
             pending=len(self._open),
             on_time_share=_ratio(counts.on_time, counts.captured, 4),
-            worth=round(counts.on_time + counts.worth_late, 3),
+            utility=round(counts.on_time + counts.utility_late, 3),
             latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
-            latency_histogram={p: dict(counts) for p, counts in self._histogram.items()},
+            latency_histogram={p: h.to_json() for p, h in self._histograms.items()},
             width_sent_mean_px=_ratio(self._width_sum_px, counts.sent, 1),
             bytes_sent=self._bytes_sent,
             variants=dict(self._variants),
@@ -279,7 +279,7 @@ class Accounting:
 
     def _latency(self, part: str, latency_ms: float) -> None:
         self._latencies_ms[part].append(latency_ms)
-        self._histogram[part][bucket(latency_ms)] += 1
+        self._histograms[part].add(round(latency_ms * 1e6))
 
     def _note(self, now_ns: int, on_time: bool, total_ms: float) -> None:
         self._recent.append((now_ns, on_time, total_ms))

@@ -83,7 +83,7 @@ class Camera:
         server: "ws://box:8787"; the scheme may be left out.
         name: the camera's name at the box.
         slo_ms: each frame's deadline, from capture to the result's arrival; or several, as pairs
-            of deadline and worth: [(100, 1), (300, 0.3)].
+            of deadline and utility: [(100, 1), (300, 0.3)].
         rate_hz: how many frames per second shall be sent.
         app: the application the frames belong to.
         family: the model family; None: the box's default.
@@ -123,16 +123,13 @@ class Camera:
         on_remark: Callable[[str], None] | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        if source is not None:
-            size_px = (source.width_px, source.height_px)
-        if size_px is None:
-            raise InvalidInputError("a camera without a source needs size_px=(width, height)")
+        width_px, height_px = _frame_size(source, size_px)
         self.url = stream_url(server)
         first_ms, later = split_slo(slo_ms)
         self.hello = Hello(
             camera=name,
-            width_px=size_px[0],
-            height_px=size_px[1],
+            width_px=width_px,
+            height_px=height_px,
             # The same as long as this object lives: so a reconnection replaces its own past.
             instance=f"{os.getpid():x}-{os.urandom(6).hex()}",
             slo_ms=first_ms,
@@ -152,7 +149,7 @@ class Camera:
         self._on_drop = on_drop
         self._on_remark = on_remark
         self._backoff = Backoff(rng or random.Random())
-        self._books = Accounting(round(first_ms * 1e6), to_steps(later), on_frame_end)
+        self._accounting = Accounting(round(first_ms * 1e6), to_steps(later), on_frame_end)
         self._pool = ThreadPoolExecutor(ENCODER_THREADS, thread_name_prefix="encode")
         self._callbacks = Callbacks(self._result, self._drop, self._say)
         self._session: Session | None = None
@@ -160,9 +157,8 @@ class Camera:
         self._frames_captured = 0
         self._remark = ""
         self._refused_since_s: float | None = None
-        self._welcomed: asyncio.Event = asyncio.Event()
-        self._stopped: asyncio.Event = asyncio.Event()
-        self._idle: asyncio.Event = asyncio.Event()
+        self._welcomed, self._stopped = asyncio.Event(), asyncio.Event()
+        self._idle = asyncio.Event()
         self._connecting: asyncio.Task[None] | None = None
         self._started_s = 0.0
         self._duration_s: float | None = None
@@ -209,8 +205,8 @@ class Camera:
         session = self._session
         if session is not None:
             session.settle()
-            deadline_s = time.monotonic() + self._books.last_slo_ns / 1e9 + AFTER_SLO_S
-            while self._books.open_count and self._session is session:
+            deadline_s = time.monotonic() + self._accounting.last_slo_ns / 1e9 + AFTER_SLO_S
+            while self._accounting.open_count and self._session is session:
                 # Answers set it; frames can end in other ways too, hence the short wait.
                 self._idle.clear()
                 left_s = deadline_s - time.monotonic()
@@ -225,7 +221,7 @@ class Camera:
             connecting.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(connecting, return_exceptions=True)
-        self._books.lost(time.monotonic_ns())
+        self._accounting.lost(time.monotonic_ns())
         self._duration_s = time.monotonic() - self._started_s
         self._pool.shutdown(wait=False, cancel_futures=True)
         if not connecting.cancelled() and (error := connecting.exception()) is not None:
@@ -276,17 +272,17 @@ class Camera:
         duration_s = self._duration_s
         if duration_s is None:
             duration_s = time.monotonic() - self._started_s
-        return self._books.summary(self.hello.camera, duration_s)
+        return self._accounting.summary(self.hello.camera, duration_s)
 
     def status(self) -> Status:
         """Return how it is going, for a person."""
         now_ns = time.monotonic_ns()
         session = self._session
-        share, latency_ms = self._books.recent(now_ns)
+        share, latency_ms = self._accounting.recent(now_ns)
         return Status(
             connected=session is not None,
-            captured=self._books.captured_count,
-            sent=self._books.sent_count,
+            captured=self._accounting.captured_count,
+            sent=self._accounting.sent_count,
             on_time_share=share,
             latency_ms=latency_ms,
             bandwidth_bps=session.window.bandwidth_bps(now_ns) if session else None,
@@ -302,9 +298,9 @@ class Camera:
     def _take(self, captured_ns: int, rgb: NDArray[np.uint8]) -> int:
         self._frames_captured += 1
         number = self._frames_captured
-        self._books.captured(number, captured_ns)
+        self._accounting.captured(number, captured_ns)
         if self._session is None:
-            self._books.skipped(number, SkipReason.OFFLINE, time.monotonic_ns())
+            self._accounting.skipped(number, SkipReason.OFFLINE, time.monotonic_ns())
         else:
             self._session.captured(number, captured_ns, rgb)
         return number
@@ -327,18 +323,18 @@ class Camera:
                 connected = await client.ws_connect(self.url, autoping=False, timeout=_CLOSING)
             async with connected as socket:
                 welcome = await introduce(socket, self.hello)
-                self._books.connected()
+                self._accounting.connected()
                 self._backoff.reset()
                 self._refused_since_s = None
                 if self._welcomed.is_set():
-                    self._books.reconnects += 1
+                    self._accounting.reconnects += 1
                 if self._trace is not None and self._link is None:
                     self._link = ShapedLink(self._trace, time.monotonic_ns())
                 session = Session(
                     socket,
                     self.hello,
                     welcome,
-                    books=self._books,
+                    accounting=self._accounting,
                     pool=self._pool,
                     link=self._link,
                     callbacks=self._callbacks,
@@ -414,3 +410,11 @@ def stream_url(server: str) -> str:
         raise InvalidInputError(f"the server must be an address like ws://box:8787, not {server!r}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{schemes[parts.scheme]}://{host}:{port}{parts.path.rstrip('/')}/v1/stream"
+
+
+def _frame_size(source: FrameSource | None, size_px: tuple[int, int] | None) -> tuple[int, int]:
+    if source is not None:
+        return source.width_px, source.height_px
+    if size_px is None:
+        raise InvalidInputError("a camera without a source needs size_px=(width, height)")
+    return size_px

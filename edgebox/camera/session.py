@@ -79,15 +79,15 @@ async def introduce(socket: aiohttp.ClientWebSocketResponse, hello: Hello) -> We
         if message.type is not aiohttp.WSMsgType.TEXT:
             continue
         try:
-            heard = decode_from_box(message.data)
+            received = decode_from_box(message.data)
         except InvalidInputError as error:
             raise ConnectionLostError(f"this is not an edgebox: {error}") from None
-        if isinstance(heard, Welcome):
-            return heard
-        if isinstance(heard, ErrorMessage):
-            raise BoxRefusedError(heard.code, heard.message)
-        if isinstance(heard, Bye):
-            raise ConnectionLostError(f"the box said bye: {heard.reason}")
+        if isinstance(received, Welcome):
+            return received
+        if isinstance(received, ErrorMessage):
+            raise BoxRefusedError(received.code, received.message)
+        if isinstance(received, Bye):
+            raise ConnectionLostError(f"the box said bye: {received.reason}")
 
 
 class Session:
@@ -99,7 +99,7 @@ class Session:
         hello: Hello,
         welcome: Welcome,
         *,
-        books: Accounting,
+        accounting: Accounting,
         pool: Executor,
         link: ShapedLink | None,
         callbacks: Callbacks,
@@ -116,7 +116,7 @@ class Session:
         self.window.advised(welcome.advice)
         self._hello = hello
         self._socket = socket
-        self._books = books
+        self._accounting = accounting
         self._callbacks = callbacks
         self._uplink = Uplink(socket, pool, link, self._handed_over)
         self._frames: dict[int, Captured] = {}
@@ -145,7 +145,7 @@ class Session:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._apply(self.window.close())
-            self._books.lost(time.monotonic_ns())
+            self._accounting.lost(time.monotonic_ns())
 
     def captured(self, number: int, captured_ns: int, rgb: Frame) -> None:
         """Take a frame that was just captured and opened in the books."""
@@ -156,7 +156,7 @@ class Session:
     async def say_bye(self, reason: str) -> None:
         """Report once more and take leave."""
         try:
-            await self._say(self._books.report().encode())
+            await self._say(self._accounting.report().encode())
             await self._say(Bye(reason).encode())
         except (aiohttp.ClientError, OSError):
             return  # it is gone already, which is what was wanted
@@ -175,39 +175,39 @@ class Session:
                 self._measured(message.data, now_ns)
             elif message.type is aiohttp.WSMsgType.TEXT:
                 try:
-                    heard = decode_from_box(message.data)
+                    received = decode_from_box(message.data)
                 except InvalidInputError as error:
                     await self._complain(error, message.data)
                 else:
-                    await self._hear(heard, now_ns)
+                    await self._handle(received, now_ns)
 
-    async def _hear(self, heard: BoxMessage, now_ns: int) -> None:
-        match heard:
+    async def _handle(self, message: BoxMessage, now_ns: int) -> None:
+        match message:
             case Ping():
-                await self._say(Pong(heard.id, time.monotonic_ns()).encode())
+                await self._say(Pong(message.id, time.monotonic_ns()).encode())
             case Ack():
-                self._obey(heard.advice)
-                self._books.acked(heard.frame, heard.accepted, now_ns)
-                self._apply(self.window.acknowledged(heard.frame, now_ns, self._rtt_ns))
+                self._obey(message.advice)
+                self._accounting.acked(message.frame, message.accepted, now_ns)
+                self._apply(self.window.acknowledged(message.frame, now_ns, self._rtt_ns))
             case Result():
-                self._obey(heard.advice)
-                box_ns = self._books.answered(heard, now_ns)
+                self._obey(message.advice)
+                box_ns = self._accounting.answered(message, now_ns)
                 if box_ns is not None:
                     self.window.answered(box_ns + self._rtt_ns // 2)
-                    self._callbacks.result(heard)
+                    self._callbacks.result(message)
             case DropNotice():
-                self._obey(heard.advice)
-                self._books.dropped(heard, now_ns)
-                self._callbacks.drop(heard)
+                self._obey(message.advice)
+                self._accounting.dropped(message, now_ns)
+                self._callbacks.drop(message)
             case AdviceMessage():
-                self._obey(heard.advice)
-                self._aim(heard.slo_ms)
+                self._obey(message.advice)
+                self._aim(message.slo_ms)
             case ErrorMessage(fatal=True):
-                raise BoxRefusedError(heard.code, heard.message)
+                raise BoxRefusedError(message.code, message.message)
             case ErrorMessage():
-                self._callbacks.remark(f"the box complains: {heard.message}")
+                self._callbacks.remark(f"the box complains: {message.message}")
             case Bye():
-                raise ConnectionLostError(f"the box said bye: {heard.reason}")
+                raise ConnectionLostError(f"the box said bye: {message.reason}")
             case Welcome() | BoxPong():
                 pass  # answered once already; never asked for
 
@@ -222,20 +222,20 @@ class Session:
             first_ms, later = slo_ms, ()
         slo_ns, steps = round(first_ms * 1e6), to_steps(later)
         self.window.deadlines(slo_ns, steps[-1].by_ns if steps else slo_ns)
-        self._books.deadlines(slo_ns, steps)
+        self._accounting.deadlines(slo_ns, steps)
 
     def _apply(self, decisions: list[Decision]) -> None:
         for decision in decisions:
             frame = self._frames.pop(decision.frame)
             if isinstance(decision, Skip):
-                self._books.skipped(decision.frame, decision.reason, time.monotonic_ns())
+                self._accounting.skipped(decision.frame, decision.reason, time.monotonic_ns())
             else:
                 self._uplink.put(decision, frame)
 
     def _handed_over(self, frame: HandedOver) -> None:
         pixels = frame.width_px * frame.height_px
         self.window.encoded(frame.number, frame.size_bytes, pixels, frame.sent_ns)
-        self._books.sent(frame, self.advice.variant)
+        self._accounting.sent(frame, self.advice.variant)
 
     def _measured(self, ping: bytes, now_ns: int) -> None:
         sent_ns = int.from_bytes(ping, "little")
@@ -247,7 +247,7 @@ class Session:
         while True:
             await self._socket.ping(time.monotonic_ns().to_bytes(8, "little"))
             await asyncio.sleep(REPORT_PERIOD_S)
-            await self._say(self._books.report().encode())
+            await self._say(self._accounting.report().encode())
 
     async def _complain(self, error: InvalidInputError, text: str) -> None:
         self._callbacks.remark(f"the box sent what is not understood: {error}")

@@ -49,8 +49,8 @@ async def viewing(box: str, camera: str, rate_hz: float) -> AsyncIterator[AsyncI
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise InvalidInputError(f"{box}: no box answers there: {error}") from None
         async with socket:
-            wish = {"type": "watch", "cameras": [camera], "max_hz": rate_hz}
-            await socket.send_str(orjson.dumps(wish).decode())
+            request = {"type": "watch", "cameras": [camera], "max_hz": rate_hz}
+            await socket.send_str(orjson.dumps(request).decode())
             yield _frames(socket, box, camera)
 
 

@@ -93,10 +93,10 @@ def parse_slo(text: str) -> float | list[tuple[float, float]]:
 
 
 def _later(text: str) -> tuple[float, float]:
-    by_ms, colon, worth = text.partition(":")
+    by_ms, colon, utility = text.partition(":")
     if not colon:
         raise ValueError
-    return _finite(by_ms), _finite(worth)
+    return _finite(by_ms), _finite(utility)
 
 
 def _finite(text: str) -> float:

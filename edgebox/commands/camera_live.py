@@ -8,7 +8,7 @@ import click
 
 from edgebox.camera.accounting import Summary
 from edgebox.camera.daemon import Camera, Status
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import PARTS
 
 LIVE_PERIOD_S = 0.5
 PLAIN_PERIOD_S = 10.0
@@ -69,10 +69,10 @@ def render(summary: Summary) -> str:
 
 
 def _worth(summary: Summary) -> str:
-    """Return what the answers were worth, where there are later deadlines."""
+    """Return the mean utility of the frames, if there are later deadlines."""
     if not summary.later or not summary.captured:
         return ""
-    return f", worth {summary.worth / summary.captured:.3f} a frame"
+    return f", utility {summary.utility / summary.captured:.3f} a frame"
 
 
 class _Rate:

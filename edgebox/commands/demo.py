@@ -8,6 +8,8 @@ import asyncio
 import signal
 import socket
 import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,12 @@ from rich.live import Live
 from rich.table import Table
 
 from edgebox.app.composition import App
-from edgebox.camera import latency_histogram
+from edgebox.camera.accounting import QUANTILES
 from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.console import err, out, progress_bar, table
 from edgebox.config.config_file import Config, StorageParameters
 from edgebox.domain.errors import EdgeboxError
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.web.state_document import state_document
 
 _PORT = 8787
@@ -283,11 +285,12 @@ def _total(summaries: list[dict[str, Any]]) -> dict[str, Any]:
         for key in ("captured", "sent", "accepted", "on_time", "late")
     }
     for key in ("dropped", "detections", "variants"):
-        total[key] = dict(latency_histogram.added(summary[key] for summary in summaries))
+        total[key] = dict(_added(summary[key] for summary in summaries))
     total["latency_ms"] = {
-        part: latency_histogram.quantiles_ms(
-            latency_histogram.added(s["latency_histogram"][part] for s in summaries)
-        )
+        part: Histogram(
+            SUMMARY_BUCKETS,
+            sum((Counter(s["latency_histogram"][part]) for s in summaries), Counter()),
+        ).quantiles_ms(QUANTILES)
         for part in (PARTS if any(s["latency_ms"] for s in summaries) else ())
     }
     widths = [
@@ -298,3 +301,7 @@ def _total(summaries: list[dict[str, Any]]) -> dict[str, Any]:
     sent = sum(n for _, n in widths)
     total["width_sent_mean_px"] = sum(px * n for px, n in widths) / sent if sent else None
     return total
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    return sum(map(Counter, counts), Counter())

@@ -98,7 +98,7 @@ def detect(
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _DetectedFrame:
     """One picture and what was found on it."""
 
     path: Path
@@ -171,7 +171,7 @@ def draw_targets(images: tuple[Path, ...], draw: Path | None) -> list[Path | Non
 
 def _detected(
     executor: "OnnxExecutor", family: "Family", variant_name: str | None, images: tuple[Path, ...]
-) -> "Iterator[_Seen]":
+) -> "Iterator[_DetectedFrame]":
     import numpy as np
 
     from edgebox.domain.model_family import VariantName
@@ -195,4 +195,4 @@ def _detected(
         placed = Placement.on_canvas(*source, width, height, how.fit)
         found = placed.to_source(result.detections[0], *source)
         order = np.argsort(-found.scores, kind="stable")
-        yield _Seen(path, rgb, variant.name, found.select(order), result.took_ns / 1e6)
+        yield _DetectedFrame(path, rgb, variant.name, found.select(order), result.took_ns / 1e6)

@@ -16,9 +16,9 @@ from edgebox.commands.console import clear_errors, err, out, print_json, progres
 from edgebox.domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from edgebox.app.accuracy_measurement import Assessment
+    from edgebox.app.accuracy_measurement import AccuracyMeasurement
     from edgebox.config.config_file import Config
-    from edgebox.inference.accuracy.evaluation import Judge
+    from edgebox.inference.accuracy.evaluation import Evaluator
     from edgebox.inference.family import Family
 
 _SECONDS = 120.0
@@ -84,19 +84,19 @@ def profile(
         with progress_bar(as_json) as progress, _interrupts() as stopping:
             from edgebox.app import accuracy_measurement
 
-            judge: Judge
+            evaluator: Evaluator
             if dataset is not None:
-                from edgebox.inference.accuracy.evaluation import AgainstLabels
+                from edgebox.inference.accuracy.evaluation import LabelEvaluator
 
-                judge = AgainstLabels(accuracy_measurement.read_dataset(dataset), found, limit)
+                evaluator = LabelEvaluator(accuracy_measurement.read_dataset(dataset), found, limit)
             elif frames is not None:
-                judge = accuracy_measurement.frames_judge(found, frames, limit)
+                evaluator = accuracy_measurement.frames_evaluator(found, frames, limit)
             else:
                 wanted = limit or accuracy_measurement.FRAMES_DEFAULT
                 live = accuracy_measurement.LiveCamera(box, camera or "", wanted)
-                judge = accuracy_measurement.camera_judge(found, live, progress, stopping)
+                evaluator = accuracy_measurement.camera_evaluator(found, live, progress, stopping)
             assessment = accuracy_measurement.assess(
-                config, found, judge, progress, stopping, keep_all=keep_all
+                config, found, evaluator, progress, stopping, keep_all=keep_all
             )
     kept = not assessment.interrupted and config.storage.file != ":memory:"
     if as_json:
@@ -130,15 +130,15 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _document(found: "Assessment", kept: bool) -> dict[str, Any]:
-    judge = found.judge
+def _document(found: "AccuracyMeasurement", kept: bool) -> dict[str, Any]:
+    evaluator = found.evaluator
     took = {p.variant: p.quantile_ns(p.batch_sizes[0], 0.5) for p in found.profiles}
     return {
         "family": found.family.name,
-        "kind": judge.kind,
-        "source": judge.source,
-        "pictures": judge.pictures,
-        "pictures_planned": judge.planned,
+        "kind": evaluator.kind,
+        "source": evaluator.source,
+        "pictures": evaluator.pictures,
+        "pictures_planned": evaluator.planned,
         "interrupted": found.interrupted,
         "kept": kept,
         "remarks": list(found.remarks),
@@ -156,7 +156,7 @@ def _document(found: "Assessment", kept: bool) -> dict[str, Any]:
     }
 
 
-def _print(found: "Assessment", kept: bool) -> None:
+def _print(found: "AccuracyMeasurement", kept: bool) -> None:
     document = _document(found, kept)
     details = ("mAP50", "mAP75", "small", "medium", "large", "precision", "recall")
     shown = [key for key in details if any(key in row for row in document["variants"])]
@@ -170,9 +170,11 @@ def _print(found: "Assessment", kept: bool) -> None:
         )
         for row in document["variants"]
     ]
-    kind = "mAP" if found.judge.kind == "mAP" else f"F1 against {found.family.variants[-1].name}"
+    kind = (
+        "mAP" if found.evaluator.kind == "mAP" else f"F1 against {found.family.variants[-1].name}"
+    )
     title = f"{kind} on {document['pictures']} pictures of {document['source']}"
-    out.print(table(title, ("variant", found.judge.kind, *shown, "p50 ms", ""), rows))
+    out.print(table(title, ("variant", found.evaluator.kind, *shown, "p50 ms", ""), rows))
     for row in document["variants"]:
         if row["dominated"]:
             out.print(f"{row['name']} is set aside: {row['dominated']}", markup=False)

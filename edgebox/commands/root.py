@@ -292,16 +292,16 @@ def replay(file: Path, request: int | None, camera_name: str | None, as_json: bo
     from edgebox.runtime.replay import replay_file, to_json
 
     with clear_errors("replay"):
-        told = replay_file(file, request, camera_name)
+        replayed_file = replay_file(file, request, camera_name)
     if as_json:
-        print_json(to_json(told))
+        print_json(to_json(replayed_file))
     else:
-        _print_replay(told)
-    raise SystemExit(1 if told.replay.differing else 0)
+        _print_replay(replayed_file)
+    raise SystemExit(1 if replayed_file.replay.differing else 0)
 
 
-def _print_replay(told: Any) -> None:
-    replayed, header = told.replay, told.header
+def _print_replay(replayed_file: Any) -> None:
+    replayed, header = replayed_file.replay, replayed_file.header
     out.print(
         f"{replayed.entries} calls in {(replayed.ended_ns - replayed.began_ns) / 1e9:.1f} s of "
         f"edgebox {header.edgebox}, policy {header.policy}: {len(replayed.requests)} requests",
@@ -315,7 +315,7 @@ def _print_replay(told: Any) -> None:
         if counts:
             cells = [(name, str(count)) for name, count in counts.most_common()]
             out.print(table(title, ("", "times"), cells))
-    for story in told.stories:
+    for story in replayed_file.stories:
         out.print(f"[bold]{story[0]}[/]", *map(escape, story[1:]), sep="\n  ", soft_wrap=True)
     if replayed.differing:
         out.print(f"[red]✗[/] {replayed.differing} calls gave other orders than were recorded:")

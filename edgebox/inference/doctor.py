@@ -36,7 +36,7 @@ from edgebox.inference.sessions import (
 )
 from edgebox.inference.zoo import Zoo, load_zoo
 from edgebox.storage.connecting import has_room
-from edgebox.storage.probe import glance
+from edgebox.storage.probe import probe
 
 _GIB = 1 << 30
 _LIBRARIES = (
@@ -395,7 +395,7 @@ def _storage_problem(path: Path, place: Path) -> str:
         return f"{path} is a folder"
     if place != path and not place.is_dir():
         return f"{path}: {place} is no folder"
-    if place == path and (problem := glance(path)):
+    if place == path and (problem := probe(path)):
         return problem
     # SQLite writes two more files beside the database.
     folder = path.parent if place == path else place

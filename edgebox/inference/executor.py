@@ -239,6 +239,22 @@ def _model_error(variant: VariantName, error: Exception) -> ModelError:
     return wrapped
 
 
+def _open_sessions(families: Sequence[Family], settings: StoreSettings) -> SessionStore:
+    try:
+        return SessionStore(families, settings)
+    except OSError as error:
+        cores = list(settings.cores)
+        raise ModelError(f"cores {cores} cannot be used: {error.strerror}") from error
+
+
+def _full_id(executor_id: ExecutorId | int, provider: str, device_index: int) -> ExecutorId:
+    """Return the executor's name; a number is put behind its device's name."""
+    if not isinstance(executor_id, int):
+        return executor_id
+    kind = "cpu" if provider == CPU else f"cuda:{device_index}"
+    return ExecutorId(f"{kind}/{executor_id}")
+
+
 class OnnxExecutor:
     """Runs families with ONNX Runtime; one session per file serves all its variants."""
 
@@ -288,10 +304,7 @@ class OnnxExecutor:
         settings = StoreSettings(
             providers, self.cpu_threads, device_index, memory_limit_bytes, engine_folder, cores
         )
-        try:
-            self._store = SessionStore(families, settings)
-        except OSError as error:
-            raise ModelError(f"cores {list(cores)} cannot be used: {error.strerror}") from error
+        self._store = _open_sessions(families, settings)
         self.failed = self._store.failed
         """Families that cannot run here, and why; those that are not loaded yet may follow."""
         held = [family for family in families if family.name not in self.failed]
@@ -301,16 +314,16 @@ class OnnxExecutor:
         self.note = self._store.note
         self.provider = self._store.provider
         self.device = device_name(self.provider, self.cpu_threads, device_index)
-        if isinstance(executor_id, int):
-            kind = "cpu" if self.provider == CPU else f"cuda:{device_index}"
-            executor_id = ExecutorId(f"{kind}/{executor_id}")
-        self.id = executor_id
+        self.id = _full_id(executor_id, self.provider, device_index)
+        self._tensors = self._make_tensors()
+        self._stop = stoppable()
+        self._worker = _Worker(f"{THREADS}{self.id}", self._run, cores, self._release)
+
+    def _make_tensors(self) -> InputTensors:
         cuda = cuda_runtime() if self.provider != CPU else None
         if self.provider != CPU and cuda is None:
             self.note = "host memory is not page-locked (no libcudart): copies are slower"
-        self._tensors = InputTensors(cuda)
-        self._stop = stoppable()
-        self._worker = _Worker(f"{THREADS}{executor_id}", self._run, cores, self._release)
+        return InputTensors(cuda)
 
     def submit(
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int

@@ -154,7 +154,7 @@ class Family:
         found = self.accuracy_reports.get(name)
         return "" if found is None else found.dominated
 
-    def judged(self, accuracy_reports: Mapping[VariantName, AccuracyReport]) -> "Family":
+    def with_reports(self, accuracy_reports: Mapping[VariantName, AccuracyReport]) -> "Family":
         """Return this family with what was found out about its variants."""
         known = {
             v.name: accuracy_reports[v.name] for v in self.variants if v.name in accuracy_reports

@@ -41,7 +41,7 @@ class Load:
         """Submit it."""
         return self.executor.submit(self.variant.name, self.canvases, len(self.canvases))
 
-    def came_back(self, future: Future[BatchResult]) -> BatchResult:
+    def result_of_run(self, future: Future[BatchResult]) -> BatchResult:
         """Wait for it.
 
         Raises:
@@ -86,7 +86,7 @@ def interference(
     alone: list[list[int]] = [[] for _ in points]
     beside: list[list[int]] = [[] for _ in points]
     started_s = time.monotonic()
-    counts = [_count(point.came_back(point.run()).took_ns) for point in points]
+    counts = [_count(point.result_of_run(point.run()).took_ns) for point in points]
     rounds = 0
     while rounds < _ROUNDS_MIN or time.monotonic() - started_s < budget_s:
         for point, count, times_ns in zip(points, counts, alone, strict=True):
@@ -112,7 +112,7 @@ def _count(single_ns: int) -> int:
 def _burst_ns(point: Load, count: int) -> int:
     """Return what so many batches take, one right after the other."""
     runs = [point.run() for _ in range(count)]
-    return sum(point.came_back(done).took_ns for done in runs)
+    return sum(point.result_of_run(done).took_ns for done in runs)
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def kept_busy(loads: Sequence[Load]) -> Iterator[None]:
             while not ended.is_set():
                 done = load.run()
                 begun.set()
-                load.came_back(done)
+                load.result_of_run(done)
         except ModelError as error:
             failures.append(error)
             begun.set()

@@ -130,10 +130,10 @@ def open_session(
     obstacle = _obstacle(name, wanted)
     if wanted not in ort.get_available_providers():
         raise ModelError(obstacle)
-    asked: list[Any] = [(CUDA, cuda_options(device_index, arena_bytes_max)), CPU]
+    providers: list[Any] = [(CUDA, cuda_options(device_index, arena_bytes_max)), CPU]
     if provider == "tensorrt":
-        asked.insert(0, (TENSORRT, tensorrt_options(device_index, _made(engines))))
-    session = _create(path, cpu_threads, asked)
+        providers.insert(0, (TENSORRT, tensorrt_options(device_index, _make_folder(engines))))
+    session = _create(path, cpu_threads, providers)
     if wanted in session.get_providers():
         return Session(session, session.get_inputs()[0].name, wanted)
     if not obstacle:
@@ -167,7 +167,7 @@ def _obstacle(name: str, provider: str) -> str:
     return ""
 
 
-def _made(engines: Path | None) -> Path | None:
+def _make_folder(engines: Path | None) -> Path | None:
     """Return the folder once it is there; None where it cannot be: then nothing is kept."""
     if engines is not None:
         try:

@@ -1,1 +1,1 @@
-"""Events out: what happens is decided here, and sent to an MQTT broker and to webhooks."""
+"""Notifications: events are detected here and sent to an MQTT broker and to webhooks."""

@@ -1,7 +1,7 @@
-"""Decides when a camera's deadlines count as breached, and when as kept again.
+"""Decides when a camera's deadlines count as breached, and when as met again.
 
-The share of frames on time is taken over a sliding window. Between the share that breaches and the
-one that recovers nothing changes, so a camera at the edge does not flap. Pure: time comes in.
+Uses the share of frames on time in a sliding window. Between the breach threshold and the recovery
+threshold the state stays (hysteresis). Pure: instants are arguments.
 """
 
 from collections import deque
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AttainmentRule:
-    """When it is breached, when recovered."""
+    """The thresholds of breach and recovery."""
 
     window_ns: int
     breached_below: float
     recovered_from: float
     """At least `breached_below`."""
     frames_min: int
-    """With fewer frames in the window its share says nothing."""
+    """Fewest frames in the window that give a share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +28,26 @@ class _Sample:
 
 
 class Attainment:
-    """The window of one camera. Amortised O(1) a look."""
+    """The window of one camera. Amortised O(1) per update."""
 
     def __init__(self, rule: AttainmentRule) -> None:
-        """Start with no frame seen, and not breached."""
+        """Start without frames, not breached."""
         self._rule = rule
         self._samples: deque[_Sample] = deque()
         self.breached = False
         self.share: float | None = None
-        """Of the window that ended at the last look; None: too few frames."""
+        """Share in the window at the last update; None: too few frames."""
 
     def look(self, on_time: int, ended: int, now_ns: int) -> bool:
-        """Take in the counts so far; say whether `breached` has changed.
+        """Update with the counts so far; return whether `breached` has changed.
 
-        The window reaches back to the last look that is at least its length ago. Counts that
-        fall belong to a camera that was forgotten and came back: the window starts anew.
+        The window reaches back to the last update that is at least its length ago. Counts that
+        decrease belong to a camera that was forgotten and returned: the window starts anew.
 
         Args:
             on_time: frames answered on time since the camera is known.
             ended: frames that ended in any way.
-            now_ns: never goes back.
+            now_ns: monotonic.
         """
         samples = self._samples
         if samples and ended < samples[-1].ended:

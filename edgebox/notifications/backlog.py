@@ -1,6 +1,6 @@
-"""Decides which events wait for a destination that is slow or away, and which are lost.
+"""Bounded queue of events for a slow or unreachable destination.
 
-Pure: no clock, no I/O. What was taken out to be sent no longer waits, so it is never the one lost.
+Pure: no clock, no I/O. An event that is being sent has left the queue, so it is never dropped.
 """
 
 from collections import deque
@@ -10,27 +10,26 @@ T = TypeVar("T")
 
 
 class Backlog(Generic[T]):
-    """First in, first out, bounded."""
+    """A bounded first-in-first-out queue."""
 
     def __init__(self, entries_max: int, *, drop_oldest: bool) -> None:
         """Start empty.
 
         Args:
-            entries_max: that wait at once, at least 1.
-            drop_oldest: what is lost when one more comes: the one that waits longest, else the
-                one that comes.
+            entries_max: largest number of entries, at least 1.
+            drop_oldest: whether an overflow drops the oldest entry rather than the new one.
         """
         self._entries: deque[T] = deque()
         self._entries_max = entries_max
         self._drop_oldest = drop_oldest
         self.overflowed = 0
-        """Entries that were lost."""
+        """Number of dropped entries."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def add(self, entry: T) -> None:
-        """Let an entry wait, and one be lost if too many do."""
+        """Add an entry; drop one if the queue is full."""
         if len(self._entries) >= self._entries_max:
             self.overflowed += 1
             if not self._drop_oldest:
@@ -39,5 +38,5 @@ class Backlog(Generic[T]):
         self._entries.append(entry)
 
     def take(self) -> T | None:
-        """Take out what has waited longest; None: nothing waits."""
+        """Remove and return the oldest entry; None: the queue is empty."""
         return self._entries.popleft() if self._entries else None

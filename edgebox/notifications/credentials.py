@@ -1,4 +1,4 @@
-"""Reads secrets from where the configuration says they are. They are never logged or shown."""
+"""Reads the configured secrets. They are never logged or shown."""
 
 import os
 import ssl
@@ -11,12 +11,12 @@ def secret(key: str, file: str, variable: str) -> str | None:
     """Return a secret; None: the configuration names none.
 
     Args:
-        key: of the configuration, for messages ("mqtt.password").
-        file: that holds it, or empty; white space at its end does not count.
-        variable: of the environment that holds it, or empty.
+        key: name in the configuration, for messages ("mqtt.password").
+        file: file that holds it, or empty; trailing white space is ignored.
+        variable: environment variable that holds it, or empty.
 
     Raises:
-        ConfigError: it is not there, or empty.
+        ConfigError: it is missing or empty.
     """
     if file:
         try:
@@ -37,12 +37,12 @@ def secret(key: str, file: str, variable: str) -> str | None:
 
 
 def trusted(key: str, file: str) -> ssl.SSLContext:
-    """Return what checks servers' certificates: those in a file, or the system's.
+    """Return a TLS context with the certificates in a file, or the system's.
 
     Raises:
         ConfigError: the file cannot be used.
     """
     try:
         return ssl.create_default_context(cafile=file or None)
-    except OSError as error:  # SSLError is one
+    except OSError as error:  # includes SSLError
         raise ConfigError(f"{key}: {file} cannot be used: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""Keeps what is known of a destination, and tells people when that changes."""
+"""Tracks the state of a destination, and publishes a notice when it changes."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from edgebox.runtime.destinations import Destination
 from edgebox.storage.rows import Level
 
 _TEXT_MAX = 200
-"""A receiver's own words may be long."""
+"""Longest error text of a receiver in a notice."""
 
 Note = Callable[[Level, str], None]
 
@@ -16,20 +16,20 @@ class Health:
     """One destination's state."""
 
     def __init__(self, destination: Destination, note: Note) -> None:
-        """Tell people through `note`."""
+        """Publish notices through `note`."""
         self.destination = destination
         self._note = note
         self._lost = False
 
     def worked(self) -> None:
-        """It took something, or let the box in."""
+        """Record that it accepted an event or a connection."""
         self.destination.connected = True
         if self._lost:
             self._lost = False
-            self._note("info", f"{self._name} takes events again")
+            self._note("info", f"{self._name} accepts events again")
 
     def failed(self, why: str) -> None:
-        """It did not; what waits goes on waiting."""
+        """Record a failure; queued events stay queued."""
         self.destination.connected = False
         self._failed_with(why)
         if not self._lost:
@@ -38,10 +38,10 @@ class Health:
             self._note("warning", f"{self._name} cannot be reached, events wait: {error}")
 
     def lost(self, reason: str, why: str) -> None:
-        """Count an event that is lost for good; the first of a reason is told to people."""
+        """Count a lost event; publish the first loss for each reason."""
         found = self.destination
         found.dropped[reason] += 1
-        if reason != "overflow":  # why events wait says more than that they do
+        if reason != "overflow":  # the notice of the failure explains the overflow
             self._failed_with(why)
         if found.dropped[reason] == 1:
             self._note("warning", f"an event for {self._name} is lost: {why[:_TEXT_MAX]}")

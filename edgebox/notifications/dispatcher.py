@@ -1,7 +1,7 @@
-"""Owns what a box tells others of itself: watches its cameras, and hands events to destinations.
+"""Sends a box's notifications: watches its cameras, and passes events to destinations.
 
-Nothing is watched and no task runs where no destination is configured. On the way of a frame it
-only looks at the detections of answered ones; sending is the matter of each destination's task.
+Without a configured destination nothing is watched and no task runs. On the path of a frame it only
+reads the detections of answered frames; each destination sends in a task of its own.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LOOK_S = 0.5
+_WATCH_PERIOD_S = 0.5
 _END_S = 2.0
 
 
 class Sender(Protocol):
-    """A destination, as the box sees it."""
+    """A destination of notifications."""
 
     destination: Destination
 
@@ -57,11 +57,11 @@ class Sender(Protocol):
         ...
 
     def put(self, event: Event) -> None:
-        """Let an event go out if it is wanted there."""
+        """Queue an event if this destination wants it."""
         ...
 
     async def stop(self, patience_s: float) -> None:
-        """Send what waits if that works within a while, and end."""
+        """Try to send queued events within a limit, then end."""
         ...
 
 
@@ -91,7 +91,7 @@ class NotificationDispatcher:
         self._events = 0
 
     def start(self, box: Box) -> None:
-        """Begin to watch a box that is ready, and to tell of it."""
+        """Begin to watch a box that is ready, and to send its notifications."""
         if not self._senders:
             return
         self._box = box
@@ -99,18 +99,18 @@ class NotificationDispatcher:
             box.destinations.append(sender.destination)
             sender.start()
         box.observers.append(self._frame_ended)
-        self._tell([Notification(NotificationType.BOX_ONLINE, box.driver.clock_ns())])
-        self._task = asyncio.create_task(self._look(), name="events")
+        self._send([Notification(NotificationType.BOX_ONLINE, box.driver.clock_ns())])
+        self._task = asyncio.create_task(self._watch_box(), name="events")
 
     async def stop(self) -> None:
-        """Tell that the box ends, as far as that works at once. Idempotent."""
+        """Try to send that the box goes offline. Idempotent."""
         if self._box is None or self._task is None:
             return
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._task = None
         self._box.observers.remove(self._frame_ended)
-        self._tell([Notification(NotificationType.BOX_OFFLINE, time.monotonic_ns())])
+        self._send([Notification(NotificationType.BOX_OFFLINE, time.monotonic_ns())])
         await asyncio.gather(*(sender.stop(_END_S) for sender in self._senders))
 
     def _note(self, level: Level, text: str) -> None:
@@ -136,9 +136,9 @@ class NotificationDispatcher:
             box.driver.clock_ns(),
         )
         if happened:
-            self._tell(happened)
+            self._send(happened)
 
-    async def _look(self) -> None:
+    async def _watch_box(self) -> None:
         box = self._box
         assert box is not None
         figures_s = 0.0
@@ -147,19 +147,21 @@ class NotificationDispatcher:
                 now_ns = box.driver.clock_ns()
                 facts = {camera: _facts(box, record) for camera, record in box.cameras.items()}
                 happened = self._watch.look(facts, now_ns)
-                happened += self._watch.look_at_executors(_executors(box), now_ns)
+                happened += self._watch.detect_executors(_executors(box), now_ns)
                 if self._states is not None:
                     self._states.update(box, facts, now_ns)
                     if now_ns / 1e9 >= figures_s:
                         figures_s = now_ns / 1e9 + self._metrics_s
-                        await self._states.tell_figures(box)
-                self._tell(happened)
-                await asyncio.sleep(_LOOK_S)
+                        await self._states.publish_figures(box)
+                self._send(happened)
+                await asyncio.sleep(_WATCH_PERIOD_S)
         except Exception:
             _log.exception("watching for events failed")
-            box.note("error", "events are not told any more: a defect of edgebox, see its log")
+            box.note(
+                "error", "notifications have stopped because of a defect of edgebox; see its log"
+            )
 
-    def _tell(self, happened: list[Notification]) -> None:
+    def _send(self, happened: list[Notification]) -> None:
         box = self._box
         assert box is not None
         for notification in happened:

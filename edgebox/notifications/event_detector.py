@@ -1,7 +1,7 @@
-"""Decides which events happen: detections that come and go, cameras, deadlines.
+"""Detects events: objects that appear and leave, cameras, deadlines, executors.
 
-Told of every answered frame and, about twice a second, of what the box counts. Instants come in,
-notifications go out. Pure: no clock, no I/O.
+Its input is every answered frame and, about twice a second, the box's counts. Its output is
+notifications. Pure: no clock, no I/O.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ from edgebox.vision.detections import Detections
 
 @dataclass(frozen=True, slots=True)
 class DetectionRule:
-    """What counts as seen, on which cameras."""
+    """Which detections make events, on which cameras."""
 
     cameras: tuple[str, ...] = ()
-    """Patterns of names; none: all."""
+    """Patterns of names; empty: all cameras."""
     classes: tuple[str, ...] = ()
-    """None: all."""
+    """Classes; None: all."""
     score_min: float = 0.5
     hold_ns: int = 5_000_000_000
     interval_ns: int = 10_000_000_000
@@ -31,30 +31,30 @@ class DetectionRule:
 
 @dataclass(frozen=True, slots=True)
 class CameraFacts:
-    """What the box knows of a camera at one moment."""
+    """State of a camera at one moment."""
 
     connected: bool
     left_because: str = ""
     on_time: int = 0
-    """Frames since the camera is known."""
+    """Frames on time since the box knows the camera."""
     ended: int = 0
     slo_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorFacts:
-    """What the box knows of an executor at one moment."""
+    """State of an executor at one moment."""
 
     losses: int
-    """Since the start."""
+    """Losses since the start."""
     restarts: int
     reason: str = ""
-    """Why it was lost the last time."""
+    """Reason of the last loss."""
 
 
 @dataclass(slots=True)
 class _Best:
-    """The best detection of a class on one frame, and how many there are."""
+    """The best detection of a class on one frame, and their number."""
 
     count: int
     score: float
@@ -62,45 +62,45 @@ class _Best:
 
 
 @dataclass(slots=True)
-class _Watched:
+class _CameraState:
     rule: DetectionRule | None
     attainment: Attainment
     connected: bool = False
     presences: dict[str, Presence] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
-    """Best of the stay that goes on, by class."""
+    """Best score of the current episode, by class."""
 
 
 class EventDetector:
-    """All cameras of a box. A frame costs time in its detections, a look in cameras and classes."""
+    """All cameras of a box. Time per frame is O(detections), per update O(cameras x classes)."""
 
     def __init__(self, rules: Sequence[DetectionRule], attainment: AttainmentRule) -> None:
-        """Start without cameras; of `rules`, the first that fits a camera counts for it."""
+        """Start without cameras; the first of `rules` that matches a camera applies to it."""
         self._rules = rules
         self._attainment = attainment
-        self._cameras: dict[CameraId, _Watched] = {}
+        self._cameras: dict[CameraId, _CameraState] = {}
         self._executors: dict[ExecutorId, ExecutorFacts] = {}
 
-    def _of(self, camera: CameraId) -> _Watched:
+    def _of(self, camera: CameraId) -> _CameraState:
         watched = self._cameras.get(camera)
         if watched is None:
-            watched = _Watched(self.rule(camera), Attainment(self._attainment))
+            watched = _CameraState(self.rule(camera), Attainment(self._attainment))
             self._cameras[camera] = watched
         return watched
 
     def rule(self, camera: str) -> DetectionRule | None:
-        """Return the rule for a camera; None: nothing it sees makes an event."""
+        """Return the rule for a camera; None: its detections make no events."""
         return next((rule for rule in self._rules if matches(camera, rule.cameras)), None)
 
     def counts(self, camera: CameraId, now_ns: int) -> dict[str, int]:
-        """Return how many of each class are there; classes that it should have but has not: 0."""
+        """Return the count of each class, 0 for absent classes of the rule."""
         watched = self._of(camera)
         counts = dict.fromkeys(watched.rule.classes if watched.rule else (), 0)
         counts |= {label: p.count(now_ns) for label, p in watched.presences.items()}
         return counts
 
     def breached(self, camera: CameraId) -> bool:
-        """Say whether too few of a camera's frames are answered on time."""
+        """Return whether too few of a camera's frames are answered on time."""
         return self._of(camera).attainment.breached
 
     # -- frames -------------------------------------------------------------------------------
@@ -113,14 +113,14 @@ class EventDetector:
         captured_ns: int,
         now_ns: int,
     ) -> list[Notification]:
-        """Take in what a frame shows; return what has happened.
+        """Process a frame's detections; return notifications.
 
         Args:
-            camera: whose frame it is.
+            camera: the frame's camera.
             found: in pixels of the camera's own picture.
-            labels: of its family, by number.
-            captured_ns: when the picture was taken: when what it shows appeared.
-            now_ns: never goes back, as frames' captures may.
+            labels: labels of its family, by number.
+            captured_ns: when the picture was taken.
+            now_ns: monotonic, unlike captures.
         """
         if not len(found):
             return []
@@ -128,7 +128,7 @@ class EventDetector:
         if watched.rule is None:
             return []
         happened: list[Notification] = []
-        if not watched.connected:  # since the last look
+        if not watched.connected:  # since the last update
             watched.connected = True
             happened.append(Notification(NotificationType.CAMERA_UP, captured_ns, camera))
         for label, best in _by_class(found, labels, watched.rule).items():
@@ -154,9 +154,9 @@ class EventDetector:
     # -- everything else ----------------------------------------------------------------------
 
     def look(self, cameras: Mapping[CameraId, CameraFacts], now_ns: int) -> list[Notification]:
-        """Compare what the box knows with what it knew; return what has happened.
+        """Compare the cameras' states with the previous ones; return notifications.
 
-        Cameras that are not there any more are forgotten.
+        Cameras that are missing are forgotten.
         """
         for gone in self._cameras.keys() - cameras.keys():
             del self._cameras[gone]
@@ -176,12 +176,12 @@ class EventDetector:
             watched.connected = facts.connected
         return happened
 
-    def look_at_executors(
+    def detect_executors(
         self, executors: Mapping[ExecutorId, ExecutorFacts], now_ns: int
     ) -> list[Notification]:
-        """Compare how executors are with how they were; return what has happened.
+        """Compare the executors' states with the previous ones; return notifications.
 
-        One that was lost and came back between two looks was lost all the same.
+        An executor that was lost and restarted between two updates counts as lost.
         """
         happened: list[Notification] = []
         for executor, facts in executors.items():
@@ -215,7 +215,7 @@ class EventDetector:
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Say whether one of the patterns fits, or there is none."""
+    """Return whether a pattern matches, or there are none."""
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -240,17 +240,17 @@ def _by_class(found: Detections, labels: Sequence[str], rule: DetectionRule) -> 
 
 
 def _end(
-    camera: CameraId, watched: _Watched, label: str, presence: Presence, now_ns: int
+    camera: CameraId, watched: _CameraState, label: str, presence: Presence, now_ns: int
 ) -> list[Notification]:
-    """Return the end of a stay that is over by now, if it is."""
+    """Return the notification of an episode that is over, if it is."""
     episode = presence.ended(now_ns)
     if episode is None:
         return []
-    details = _told(episode, watched.scores.pop(label))
+    details = _details(episode, watched.scores.pop(label))
     return [Notification(NotificationType.DETECTION_ENDED, now_ns, camera, label, details)]
 
 
-def _told(episode: Episode, score: float) -> dict[str, object]:
+def _details(episode: Episode, score: float) -> dict[str, object]:
     return {
         "count_max": episode.count_max,
         "score_max": round(score, 3),

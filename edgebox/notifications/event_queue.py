@@ -1,4 +1,4 @@
-"""Owns the events that wait for one destination: in order, bounded, the losses counted."""
+"""Queue of events for one destination: ordered, bounded, with counted losses."""
 
 import asyncio
 
@@ -8,22 +8,22 @@ from edgebox.notifications.notification_document import Event
 
 
 class EventQueue:
-    """A backlog, and the one event that is in hand until its destination has taken it."""
+    """A backlog and the event that is being sent."""
 
     def __init__(self, health: Health, entries_max: int, overflow: str) -> None:
-        """Start empty; `overflow` says which event is lost: "oldest" or "newest"."""
+        """Start empty; an overflow drops the "oldest" or "newest" event."""
         self._health = health
         self._backlog = Backlog[Event](entries_max, drop_oldest=overflow == "oldest")
         self._overflow = overflow
         self._in_hand: Event | None = None
         self.wake = asyncio.Event()
-        """Set whenever there is something new to do."""
+        """Set when there is new work."""
         self.idle = asyncio.Event()
-        """Set while nothing waits."""
+        """Set while the queue is empty."""
         self.idle.set()
 
     def put(self, event: Event) -> None:
-        """Let an event wait."""
+        """Queue an event."""
         before = self._backlog.overflowed
         self._backlog.add(event)
         if self._backlog.overflowed != before:
@@ -34,7 +34,7 @@ class EventQueue:
         self.wake.set()
 
     def head(self) -> Event | None:
-        """Return the event that is next, the same one until `done`; None: there is none."""
+        """Return the next event, the same one until `done`; None: there is none."""
         if self._in_hand is None:
             self._in_hand = self._backlog.take()
         return self._in_hand

@@ -1,7 +1,7 @@
-"""Tells one MQTT broker: events in order, states as retained messages of which the last counts.
+"""Publishes to one MQTT broker: events in order, and states as retained messages.
 
-The only importer of aiomqtt. While the broker is away events wait, and of states only the newest is
-kept; when it is back it is told all of them. Events may arrive twice, never out of order.
+The only importer of aiomqtt. While the broker is unreachable, events are queued and only the newest
+states are kept; on reconnection all are sent. Events may arrive twice, never out of order.
 """
 
 import asyncio
@@ -25,21 +25,21 @@ from edgebox.runtime.destinations import Destination
 
 _log = logging.getLogger(__name__)
 _client_log = logging.getLogger(f"{__name__}.client")
-_client_log.setLevel(logging.CRITICAL)  # it tells of every attempt; people are told of changes
+_client_log.setLevel(logging.CRITICAL)  # it logs every attempt; notices report changes only
 
 _WAIT_MAX_S = 30.0
 _STEADY_S = 30.0
-"""A connection that held so long was a good one: the next wait is short again."""
+"""A connection that lasted this long resets the backoff."""
 _ANSWER_S = 5.0
 _KEEPALIVE_S = 20
 _END_S = 1.0
 
 OnLeftover = Callable[[str], None]
-"""Told each topic under which an earlier run of this box has left a retained message."""
+"""Called with each topic that has a retained message of an earlier run."""
 
 
 class MqttBroker:
-    """One broker, with what it should know and the task that tells it."""
+    """One broker, its retained messages and the task that sends."""
 
     def __init__(self, parameters: MqttParameters, note: Note, on_leftover: OnLeftover) -> None:
         """Read the password; nothing is connected before `start`.
@@ -56,21 +56,21 @@ class MqttBroker:
         self._health = Health(self.destination, note)
         self._queue = EventQueue(self._health, parameters.queue_max, parameters.overflow)
         self._retained: dict[str, bytes] = {}
-        """What the broker should keep, by topic."""
+        """Retained messages by topic."""
         self._untold: dict[str, bytes] = {}
-        """Of that, what it was not told yet; empty payloads take messages back."""
+        """Retained messages that are not sent yet; empty payloads delete."""
         self._known: set[str] = set()
-        """Topics under which it may keep something."""
-        self._all_told = asyncio.Event()
-        """Set when there is nothing left to tell."""
+        """Topics under which the broker may have a retained message."""
+        self._all_sent = asyncio.Event()
+        """Set when everything is sent."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to connect and to tell."""
+        """Begin to connect and to send."""
         self._task = asyncio.create_task(self._run(), name="mqtt")
 
     def put(self, event: Event) -> None:
-        """Let an event go out; that the box comes and goes `availability` tells."""
+        """Queue an event; `availability` covers the start and stop of the box."""
         if event.notification.kind not in (
             NotificationType.BOX_ONLINE,
             NotificationType.BOX_OFFLINE,
@@ -78,22 +78,22 @@ class MqttBroker:
             self._queue.put(event)
 
     def retain(self, topic: str, payload: str | bytes) -> None:
-        """Have the broker keep this message, until it is replaced or released."""
+        """Retain this message at the broker until it is replaced or released."""
         payload = payload.encode() if isinstance(payload, str) else payload
         if self._retained.get(topic) != payload:
             self._retained[topic] = self._untold[topic] = payload
             self._queue.wake.set()
 
     def kept(self) -> list[str]:
-        """Return the topics under which the broker keeps something."""
+        """Return the topics with retained messages."""
         return list(self._retained)
 
     def may_keep(self, topic: str) -> None:
-        """Reckon with something that an earlier run has left under a topic."""
+        """Record that an earlier run has left a retained message under a topic."""
         self._known.add(topic)
 
     def release(self, topic: str) -> None:
-        """Have the broker forget what it keeps under a topic."""
+        """Delete the retained message of a topic."""
         self._retained.pop(topic, None)
         self._untold.pop(topic, None)
         if topic in self._known:
@@ -101,16 +101,16 @@ class MqttBroker:
             self._queue.wake.set()
 
     async def stop(self, patience_s: float) -> None:
-        """Say goodbye if the broker is there, and end."""
+        """Send the last messages if the broker is reachable, and end."""
         if self._task is None:
             return
         self.retain(self.topics.availability, OFFLINE)
-        self._all_told.clear()
+        self._all_sent.clear()
         if self.destination.connected:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_told.wait(), patience_s)
+                await asyncio.wait_for(self._all_sent.wait(), patience_s)
         self._task.cancel()
-        # Not for ever: the last words may be stuck in a socket that nobody reads.
+        # With a limit: the last messages may be stuck in a stalled socket.
         await asyncio.wait({self._task}, timeout=_END_S)
 
     # -- the task -----------------------------------------------------------------------------
@@ -124,34 +124,34 @@ class MqttBroker:
             except* aiomqtt.MqttError as group:
                 self._health.failed(str(_first(group)))
             except* Exception as group:
-                _log.error("telling the MQTT broker failed", exc_info=_first(group))
+                _log.error("publishing to the MQTT broker failed", exc_info=_first(group))
                 self._health.failed(type(_first(group)).__name__)
             if time.monotonic() - began_s > _STEADY_S:
                 backoff.reset()
             await asyncio.sleep(backoff.wait_s())
 
     async def _connection(self) -> None:
-        """Connect, and tell what there is to tell until the connection is lost."""
+        """Connect, and send until the connection is lost."""
         async with self._client() as client:
-            # Before the first word, whose echo then says that everything retained has come.
+            # Subscribe first: the echo of the first message marks the end of retained messages.
             await client.subscribe([(self.topics.cameras, 1), (self.topics.availability, 1)])
             self._untold = {**self._retained, **self._untold}
             self._retained.pop(self.topics.availability, None)
             self._untold.pop(self.topics.availability, None)
-            # Last: whoever sees the box come back finds states that are true.
+            # Last: subscribers that see the box online then find current states.
             self.retain(self.topics.availability, ONLINE)
             self._health.worked()
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._listen(client))
-                both.create_task(self._tell(client))
+                both.create_task(self._send(client))
 
     def _client(self) -> aiomqtt.Client:
         parameters = self._parameters
         return aiomqtt.Client(
             parameters.host,
             parameters.port,
-            # Always the same: where the broker still holds a dead connection of this box, it ends
-            # that first, and its last will does not come after the new connection's first word.
+            # Always the same id: a broker that still holds a dead connection of this box ends
+            # it first, so its last will precedes the new connection's first message.
             identifier=self.topics.client,
             username=parameters.username or None,
             password=self._password,
@@ -163,11 +163,10 @@ class MqttBroker:
         )
 
     async def _listen(self, client: aiomqtt.Client) -> None:
-        """Hear what earlier runs have left with the broker, and when the connection is lost.
+        """Read retained messages of earlier runs, and notice when the connection is lost.
 
-        A broker sends what it has retained before the box's own word comes back to it; then there
-        is nothing more to hear but the last will of a dead connection, should that come late. A
-        broker that lets the box read nothing is fine, too.
+        A broker sends retained messages before the echo of the box's own message. After that only
+        the last will of a dead connection may follow. A broker may also deny reading.
         """
         availability = self.topics.availability
         async for message in client.messages:
@@ -182,34 +181,34 @@ class MqttBroker:
                 self._untold[availability] = ONLINE.encode()
                 self._queue.wake.set()
 
-    async def _tell(self, client: aiomqtt.Client) -> None:
+    async def _send(self, client: aiomqtt.Client) -> None:
         while True:
             self._queue.wake.clear()
             while self._untold or self._queue.head() is not None:
-                await self._tell_states(client)
+                await self._send_states(client)
                 event = self._queue.head()
                 if event is not None:
                     camera = event.notification.camera
                     topic = self.topics.box_event if camera is None else self.topics.event(camera)
                     await client.publish(topic, event.body, qos=1)
                     self._queue.done(sent=True)
-            self._all_told.set()
+            self._all_sent.set()
             await self._queue.wake.wait()
 
-    async def _tell_states(self, client: aiomqtt.Client) -> None:
+    async def _send_states(self, client: aiomqtt.Client) -> None:
         while self._untold:
             topic, payload = next(iter(self._untold.items()))
             self._known.add(topic)
             await client.publish(topic, payload, qos=1, retain=True)
             if not payload:
                 self._known.discard(topic)
-            # Meanwhile there may be something newer to tell.
+            # Meanwhile a newer message may be queued.
             if self._untold.get(topic) == payload:
                 del self._untold[topic]
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return one of the errors that came together."""
+    """Return the first error of a group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -1,4 +1,4 @@
-"""Owns the JSON of an event, the same for MQTT and webhooks. docs/events.md specifies it. Pure."""
+"""Writes notifications as JSON, for MQTT and webhooks. docs/events.md specifies it. Pure."""
 
 from dataclasses import dataclass
 
@@ -9,21 +9,21 @@ from edgebox.domain.notifications import Notification
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A notification with its name, as destinations get it."""
+    """An encoded notification for destinations."""
 
     id: str
-    """Unique among all boxes and starts: an event that comes twice is told by it."""
+    """Globally unique id, by which receivers recognise duplicates."""
     notification: Notification
     body: bytes
 
 
 def written(notification: Notification, event_id: str, box: str, at_ms: int) -> Event:
-    """Write down a notification.
+    """Return a notification as JSON.
 
     Args:
-        notification: what happened.
+        notification: the notification.
         event_id: unique.
-        box: what people call this box.
+        box: name of this box.
         at_ms: when it happened, Unix milliseconds.
     """
     document: dict[str, object] = {

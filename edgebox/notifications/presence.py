@@ -1,8 +1,8 @@
-"""Decides whether a class is there, and how many of it, from what single frames show.
+"""Derives the presence and count of a class from the detections of single frames.
 
-A detector blinks: a person who stands still is missed in some frames, and two of them are one in
-others. So a class appears at once, and is gone only after it was not seen for a hold time; its
-count is the most that one frame of the hold time showed. Pure: time comes in.
+Detectors miss objects in some frames. So a class appears at once, and disappears only after a hold
+time without detections; its count is the largest of one frame in the hold time. Pure: instants are
+arguments.
 """
 
 from collections import deque
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One stay of a class in front of a camera."""
+    """One episode: a class is present at a camera."""
 
     since_ns: int
     seen_ns: int
-    """When it was seen last."""
+    """Instant of the last detection."""
     count_max: int
-    """The most that one frame showed."""
+    """Largest count in one frame."""
 
 
 class Presence:
-    """One class at one camera. Amortised O(1) a sighting.
+    """One class at one camera. Amortised O(1) per detection.
 
-    A stay lasts at least `interval_ns`: what comes again within it was never gone. That bounds the
-    events of a class without any of them being swallowed, so that begins and ends alternate.
+    An episode lasts at least `interval_ns`; a class that returns within it was never gone. That
+    bounds the events of a class, and beginnings and ends always alternate.
     """
 
     __slots__ = (
@@ -41,22 +41,22 @@ class Presence:
         """Start absent.
 
         Args:
-            hold_ns: unseen for so long, it is gone.
-            interval_ns: least time between two appearances.
+            hold_ns: time without detections after which it is gone.
+            interval_ns: shortest time between two appearances.
         """
         self._hold_ns = hold_ns
         self._interval_ns = interval_ns
         self.there = False
-        """Whether a stay goes on."""
-        # Of the stay, plain numbers: they change with every frame.
+        """Whether an episode is in progress."""
+        # Plain numbers of the episode, because they change with every frame.
         self._since_ns = self._seen_ns = self._count_max = 0
         self._most: deque[tuple[int, int]] = deque()
-        """(instant, count): counts fall, so the first is the most of the hold time."""
+        """(instant, count) with falling counts: the first is the largest of the hold time."""
 
     def seen(self, count: int, now_ns: int) -> bool:
-        """Take in a frame that shows the class; say whether it has just appeared.
+        """Process a frame that shows the class; return whether it has just appeared.
 
-        Ask `ended` first, with the same instant. Instants never go back.
+        Call `ended` first, with the same instant. Instants are monotonic.
         """
         most = self._most
         while most and most[-1][1] <= count:
@@ -74,7 +74,7 @@ class Presence:
         return True
 
     def ended(self, now_ns: int) -> Episode | None:
-        """Return the stay that is over by now, once; None: there is none."""
+        """Return the episode that is over by now, once; None: there is none."""
         if not self.there or now_ns < self._seen_ns + self._hold_ns:
             return None
         if now_ns < self._since_ns + self._interval_ns:
@@ -84,9 +84,9 @@ class Presence:
         return Episode(self._since_ns, self._seen_ns, self._count_max)
 
     def count(self, now_ns: int) -> int:
-        """Return how many are there: 0 exactly when there is no stay."""
+        """Return the count: 0 exactly when no episode is in progress."""
         if not self.there:
             return 0
-        # The last sighting stays: a stay that outlasts the hold time has that many.
+        # The last detection stays: its count applies to an episode that outlasts the hold time.
         held = (count for at_ns, count in self._most if at_ns > now_ns - self._hold_ns)
         return next(held, self._most[-1][1])

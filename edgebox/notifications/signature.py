@@ -1,8 +1,8 @@
-"""Decides how a webhook is signed, so that its receiver knows who sent it and when. Pure.
+"""Signs webhooks, so that receivers can verify sender and time. Pure.
 
 Follows the Standard Webhooks specification (standardwebhooks.com, version 1.0.0), so that its
 libraries check what edgebox sends: HMAC-SHA256 over id, timestamp and body. A key of theirs
-("whsec_" and Base64) is decoded; any other text is taken as it is.
+("whsec_" and Base64) is decoded; any other text is used as it is.
 """
 
 import base64
@@ -17,7 +17,7 @@ def key_bytes(secret: str) -> bytes:
     """Return the key that a secret stands for.
 
     Raises:
-        ValueError: it begins like a key in Base64, and is none.
+        ValueError: it has the prefix of a Base64 key but is not valid Base64.
     """
     if not secret.startswith(_PREFIX):
         return secret.encode()
@@ -31,10 +31,10 @@ def headers(key: bytes | None, event: str, at_s: int, body: bytes) -> dict[str, 
     """Return the headers of one attempt.
 
     Args:
-        key: that signs; None: nothing is signed.
-        event: its id, the same at every attempt.
-        at_s: of this attempt, Unix seconds: receivers refuse old ones, which may be replayed.
-        body: as it is sent.
+        key: the signing key; None: no signature.
+        event: id of the event, the same in every attempt.
+        at_s: Unix time of this attempt; receivers refuse old ones as replays.
+        body: the body as sent.
     """
     found = {"webhook-id": event, "webhook-timestamp": str(at_s)}
     if key is not None:

@@ -1,8 +1,8 @@
-"""Keeps an MQTT broker told of how every camera is: there, on time, what it sees, its figures.
+"""Publishes every camera's state to an MQTT broker: presence, deadlines, counts and figures.
 
-Retained messages, so that whoever subscribes knows at once. A camera that the box forgets is taken
-back, with Home Assistant's device; so is one that an earlier run of the box told of and that does
-not return.
+The messages are retained, so that new subscribers receive them at once. When the box forgets a
+camera, they are deleted together with Home Assistant's device; so are those of an earlier run's
+camera that does not return.
 """
 
 import asyncio
@@ -17,30 +17,30 @@ from edgebox.notifications.topics import OFF, ON, device
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 
-if TYPE_CHECKING:  # aiomqtt is an extra
+if TYPE_CHECKING:  # aiomqtt is optional
     from edgebox.notifications.mqtt import MqttBroker
 
 _QUANTILES = {"p50": 0.5, "p99": 0.99}
 _RETURN_NS = 600_000_000_000
-"""As long as the box remembers a camera that left."""
+"""How long a camera of an earlier run may take to return: as long as the box remembers one."""
 
 
 class CameraStates:
-    """What the broker keeps of all cameras."""
+    """The retained states of all cameras."""
 
     def __init__(self, broker: "MqttBroker", watch: EventDetector, discovery: str) -> None:
-        """Tell `broker`, and Home Assistant where it looks: `discovery`; empty: not."""
+        """Publish to `broker`; `discovery` is Home Assistant's topic prefix, empty: none."""
         self._broker = broker
         self._topics = broker.topics
         self._watch = watch
         self._discovery = discovery
         self._labels: dict[CameraId, tuple[str, ...]] = {}
-        """The classes that were told of, by camera."""
+        """The published classes, by camera."""
         self._left_over: dict[CameraId, int | None] = {}
-        """Cameras of an earlier run, with when they were first missed."""
+        """Cameras of an earlier run, with the instant they were first missed."""
 
     def update(self, box: Box, facts: Mapping[CameraId, CameraFacts], now_ns: int) -> None:
-        """Tell what has changed; forget who is gone."""
+        """Publish changes; delete the states of forgotten cameras."""
         for camera in self._labels.keys() - facts.keys():
             self._forget(camera)
         for camera, fact in facts.items():
@@ -74,7 +74,7 @@ class CameraStates:
     # -- what earlier runs have left ----------------------------------------------------------
 
     def left_over(self, topic: str) -> None:
-        """Correct what an earlier run has left with the broker and this one does not know of."""
+        """Delete or correct retained messages of an earlier run."""
         camera = self._topics.camera_of(topic)
         if camera is None:
             return
@@ -100,8 +100,8 @@ class CameraStates:
 
     # -- figures ------------------------------------------------------------------------------
 
-    async def tell_figures(self, box: Box) -> None:
-        """Tell every connected camera's figures, giving the loop back after each."""
+    async def publish_figures(self, box: Box) -> None:
+        """Publish every connected camera's figures, yielding to the loop after each."""
         for record in list(box.cameras.values()):
             if record.connected:
                 figures = orjson.dumps(_figures(box, record))

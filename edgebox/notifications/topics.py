@@ -1,7 +1,7 @@
-"""Decides under which MQTT topics things are told, and what Home Assistant is told of a camera.
+"""MQTT topics, and Home Assistant's discovery message of a camera.
 
-Pure. The form is Home Assistant's MQTT discovery of whole devices (from its version 2024.11 on):
-one retained message per camera, which an empty one takes back.
+Pure. Follows Home Assistant's MQTT device discovery (from version 2024.11 on): one retained message
+per camera, which an empty one deletes.
 """
 
 import re
@@ -21,55 +21,55 @@ class Topics:
     """The topics of one box."""
 
     def __init__(self, prefix: str) -> None:
-        """All begin with `prefix`."""
+        """Start all topics with `prefix`."""
         self.prefix = prefix
         self.availability = f"{prefix}/availability"
         self.cameras = f"{prefix}/camera/#"
-        """All that is told of cameras."""
+        """Filter for all cameras' topics."""
         self.box_event = f"{prefix}/event"
-        """Where events of the box itself go."""
+        """Topic of the box's own events."""
         self.client = f"edgebox-{_id_of(prefix)}"
-        """How the box introduces itself to the broker."""
+        """The box's client id."""
 
     def event(self, camera: str) -> str:
-        """Return where a camera's events go."""
+        """Return the topic of a camera's events."""
         return f"{self.prefix}/camera/{camera}/event"
 
     def connected(self, camera: str) -> str:
-        """Return where it is told whether a camera is there."""
+        """Return the topic of a camera's presence."""
         return f"{self.prefix}/camera/{camera}/connected"
 
     def on_time(self, camera: str) -> str:
-        """Return where it is told whether a camera's deadlines are kept."""
+        """Return the topic of a camera's deadline state."""
         return f"{self.prefix}/camera/{camera}/on_time"
 
     def metrics(self, camera: str) -> str:
-        """Return where a camera's figures go."""
+        """Return the topic of a camera's figures."""
         return f"{self.prefix}/camera/{camera}/metrics"
 
     def count(self, camera: str, label: str) -> str:
-        """Return where it is told how many of a class a camera sees."""
+        """Return the topic of a camera's count of a class."""
         return f"{self.prefix}/camera/{camera}/count/{_NOT_IN_TOPICS.sub('_', label)}"
 
     def camera_of(self, topic: str) -> str | None:
-        """Return the camera that a topic is about; None: it is about none."""
+        """Return the camera of a topic; None: it belongs to none."""
         head = f"{self.prefix}/camera/"
         return topic[len(head) :].split("/", maxsplit=1)[0] if topic.startswith(head) else None
 
     def discovery(self, where: str, camera: str) -> str:
-        """Return where Home Assistant, looking under `where`, finds a camera."""
+        """Return the discovery topic of a camera under Home Assistant's prefix `where`."""
         return f"{where}/device/{_id_of(self.prefix)}/{_id_of(camera)}/config"
 
 
 def device(topics: Topics, camera: str, labels: Iterable[str], box: str, version: str) -> bytes:
-    """Return what Home Assistant is told of a camera.
+    """Return Home Assistant's discovery message of a camera.
 
     Args:
-        topics: of the box.
-        camera: which.
+        topics: the box's topics.
+        camera: the camera.
         labels: classes that get a sensor.
-        box: what people call the box.
-        version: of edgebox.
+        box: name of the box.
+        version: edgebox's version.
     """
     uid = f"{_id_of(topics.prefix)}_{_id_of(camera)}"
     connected = {
@@ -122,7 +122,7 @@ def _figures() -> dict[str, dict[str, Any]]:
             "platform": "sensor",
             "name": name,
             "entity_category": "diagnostic",
-            # None shows as "unknown" where a figure is not known yet.
+            # None shows as "unknown" while a figure is unknown.
             "value_template": f"{{{{ value_json.{value} }}}}",
             **more,
         }
@@ -164,6 +164,6 @@ def _of_class(label: str, topic: str, own: dict[str, Any]) -> dict[str, dict[str
 
 
 def _id_of(name: str) -> str:
-    """Return a name in the letters that identifiers may have; different names stay different."""
+    """Return a name as a valid identifier; different names stay different."""
     plain = _NOT_IN_IDS.sub("_", name)
     return plain if plain == name else f"{plain}-{zlib.crc32(name.encode()):08x}"

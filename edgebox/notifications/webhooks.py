@@ -1,8 +1,8 @@
-"""Posts events to one address, in order, each until it is taken.
+"""Posts events to one address in order, and retries each until it is accepted.
 
-An event that the receiver will never take (400, 410, 413, 415, 422) is dropped and the next one
-goes out. After any other failure the same event is tried again, with doubling waits, until it is
-too old; so events arrive in order, some perhaps twice. What waits is lost when the box ends.
+An event that the receiver refuses for good (400, 410, 413, 415, 422) is dropped. After any other
+failure the same event is retried with doubling waits until it is too old. So events arrive in
+order, some perhaps twice. Queued events are lost when the box stops.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _NEVER_TAKEN = frozenset({400, 410, 413, 415, 422})
 
 
 class Webhook:
-    """One address, with its queue and the task that empties it."""
+    """One address, its queue and the task that posts."""
 
     def __init__(self, parameters: WebhookParameters, note: Note) -> None:
         """Read the secret; nothing is sent before `start`.
@@ -58,7 +58,7 @@ class Webhook:
         self._task = asyncio.create_task(self._run(), name="webhook")
 
     def put(self, event: Event) -> None:
-        """Let an event go out if this address wants its kind."""
+        """Queue an event if this address wants its type."""
         if self._wants(event.notification):
             self._queue.put(event)
 
@@ -73,7 +73,7 @@ class Webhook:
         )
 
     async def stop(self, patience_s: float) -> None:
-        """Send what waits if that works at once, and end."""
+        """Try to send queued events at once, then end."""
         if self._task is None:
             return
         if self.destination.connected is not False:
@@ -97,7 +97,7 @@ class Webhook:
                     await self._deliver(session, event)
 
     async def _deliver(self, session: aiohttp.ClientSession, event: Event) -> None:
-        """Try until the event is taken, refused or too old."""
+        """Retry until the event is accepted, refused or too old."""
         backoff = Backoff(random.Random(), _WAIT_MAX_S)
         while True:
             why, wait_s = await self._attempt(session, event)
@@ -124,7 +124,7 @@ class Webhook:
         """Post once.
 
         Returns:
-            What went wrong, None if nothing; how long to wait at least, None for ever.
+            The error, None on success; the shortest wait before a retry, None: no retry.
         """
         signed = headers(self._key, event.id, int(time.time()), event.body)
         try:
@@ -160,7 +160,7 @@ def _key(parameters: WebhookParameters) -> bytes | None:
 
 
 def _why(error: Exception) -> str:
-    """Say what went wrong without the URL, which may hold a token: some errors' texts have it."""
+    """Describe an error without the URL, which may contain a token."""
     if isinstance(error, aiohttp.ClientResponseError):
         return f"its answer is no HTTP: {error.message}"
     if isinstance(error, aiohttp.InvalidURL):
@@ -169,5 +169,5 @@ def _why(error: Exception) -> str:
 
 
 def _retry_after_s(value: str) -> float:
-    """Return what a receiver asks for; its other form, a date, is left to the doubling waits."""
+    """Return the seconds in Retry-After; a date is ignored in favour of the doubling waits."""
     return min(float(value), _RETRY_AFTER_MAX_S) if value.isdecimal() else 0.0

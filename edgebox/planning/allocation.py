@@ -103,11 +103,6 @@ def option_value(camera: CameraOptions, option: Option, stay_bonus: float) -> fl
     return option.variant.accuracy * option.rate_hz * (stay_bonus if stays else 1.0)
 
 
-def raises(camera: CameraOptions, option: Option) -> bool:
-    """Say whether an option is larger than what its camera has: then margins apply."""
-    return camera.current_px is not None and option.variant.pixels > camera.current_px
-
-
 def window_ns(cameras: Iterable[CameraOptions]) -> int:
     """Return the time in which batches gather: half of the tightest budget at the smallest size."""
     tightest = min((c.options[0].budget.compute_ns for c in cameras if c.served), default=2)
@@ -143,7 +138,7 @@ class SharedAllocation(Allocation):
             default=self.longest_ns,
         )
         """The longest batch that every served camera can wait for."""
-        self._raises = any(raises(c, o) for c, o in zip(cameras, chosen, strict=True))
+        self._raises = any(c.is_upgrade(o) for c, o in zip(cameras, chosen, strict=True))
 
     @property
     def utilisation(self) -> float:
@@ -166,7 +161,7 @@ class SharedAllocation(Allocation):
                 who = self._tightest
             return Violation(who=who, over_ns=over_ns)
         limit = parameters.utilisation_max
-        if self._raises or raises(self.cameras[camera], option):
+        if self._raises or self.cameras[camera].is_upgrade(option):
             limit = parameters.utilisation_upgrade
         missing = sum((self._shares | self._changed(camera, option)).values()) - limit
         return Violation(missing_share=missing) if missing > 0 else None
@@ -180,7 +175,7 @@ class SharedAllocation(Allocation):
             self._rates.get(option.variant.name, 0.0) + option.rate_hz
         )
         self.at[camera] = to
-        self._raises = self._raises or raises(self.cameras[camera], option)
+        self._raises = self._raises or self.cameras[camera].is_upgrade(option)
         self.longest_ns = max(self.longest_ns, option.single_ns)
         if self.cameras[camera].served:
             self.slack_ns = min(self.slack_ns, option.slack_ns)

@@ -42,6 +42,9 @@ class DeadlineMiss:
 
     variant: VariantName
     over_ns: int
+    overflow: float = 0.0
+    """By what share more requests arrive in a cycle than the largest batch holds: executors that
+    have so much more time would do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def solve_cycle(
                 grown = True
                 at[name] += 1
                 if at[name] == len(sizes):
-                    return DeadlineMiss(name, round(cycle_ns))
+                    return DeadlineMiss(name, round(cycle_ns), needed / sizes[-1][0] - 1)
         if not grown:
             return BatchCycle(wait_ns, {name: size for name, (size, _, _) in batches.items()})
 

@@ -10,7 +10,7 @@ frame is through no later than one frame of each of them together would be. So o
 other camera counts with a camera's own (`uplinks` decides how large those are).
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from edgebox.domain.model_family import Variant
 from edgebox.domain.picture_size import send_size
@@ -22,8 +22,7 @@ from edgebox.planning.planner_parameters import PlanningParameters
 BITS_PER_BYTE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """What one camera could do with one variant."""
 
     frame_bits: float
@@ -31,6 +30,84 @@ class Budget:
     """Left for batches; may be negative."""
     rate_hz: float
     """What the uplink carries of the frames the camera wants to send."""
+
+
+def deadline_left_ns(
+    camera: Camera, link: LinkState, fixed_ns: int, parameters: PlanningParameters
+) -> int:
+    """Return what a deadline leaves for transmission and batches together."""
+    return camera.slo_ns - (link.rtt_ns or 0) - fixed_ns - parameters.guard_ns
+
+
+def transmission_ns(frame_bits: float, bandwidth_bps: float, share: UplinkShare | None) -> float:
+    """Return how long a frame is on its uplink, with one frame of each camera that shares it."""
+    others_bits = share.others_bits if share else 0.0
+    return (frame_bits + others_bits) / bandwidth_bps * 1e9
+
+
+class CameraBudgets:
+    """The budgets of one camera for frames of any size."""
+
+    def __init__(
+        self,
+        camera: Camera,
+        link: LinkState,
+        fixed_ns: int,
+        parameters: PlanningParameters,
+        share: UplinkShare | None = None,
+    ) -> None:
+        """Gather what does not depend on the variant.
+
+        Args:
+            camera: what it asks for.
+            link: what its uplink carries, all of it.
+            fixed_ns: what a frame costs outside link and inference.
+            parameters: the tunables.
+            share: its part of an uplink that it shares; None: the uplink is its own.
+        """
+        self._camera = camera
+        self._bandwidth_bps = link.bandwidth_bps
+        self._share = share
+        self._left_ns = deadline_left_ns(camera, link, fixed_ns, parameters)
+        self._carried_bps = share_of(link, parameters) * (link.bandwidth_bps or 0.0)
+        self._bytes_per_pixel = link.bytes_per_pixel or parameters.bytes_per_pixel
+        unmeasured_ns = round(camera.slo_ns * parameters.unmeasured_slo_share)
+        self._unmeasured_ns = unmeasured_ns - fixed_ns - parameters.guard_ns
+        unmeasured_bytes = parameters.unmeasured_frame_bytes / (share.cameras if share else 1)
+        self._unmeasured_bits = BITS_PER_BYTE * unmeasured_bytes
+
+    def of_picture(self, pixels: int) -> Budget:
+        """Return the budget for pictures of so many pixels.
+
+        Without a bandwidth estimate nothing is known of the network time: a share of the SLO is
+        left for batches, and the uplink is taken to carry the rate with small frames only.
+        """
+        return self.of_frame(BITS_PER_BYTE * message_bytes(self._bytes_per_pixel, pixels))
+
+    def of_frame(self, frame_bits: float) -> Budget:
+        """Return the budget for frames of a size."""
+        wanted_hz, bandwidth_bps = self._camera.rate_hz, self._bandwidth_bps
+        if bandwidth_bps is None:
+            carried = min(1.0, self._unmeasured_bits / frame_bits)
+            return Budget(frame_bits, self._unmeasured_ns, wanted_hz * carried)
+        if bandwidth_bps <= 0:
+            return Budget(frame_bits, -self._camera.slo_ns, 0.0)
+        share = self._share
+        if share is None:
+            carried_hz = self._carried_bps / frame_bits
+        else:
+            carried_hz = share.rate_hz_max if frame_bits <= share.frame_bits_max else 0.0
+        return Budget(
+            frame_bits,
+            round(self._left_ns - transmission_ns(frame_bits, bandwidth_bps, share)),
+            min(wanted_hz, carried_hz),
+        )
+
+
+def picture_pixels(camera: Camera, variant: Variant) -> int:
+    """Return the pixels of the pictures that a camera sends to a variant."""
+    width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
+    return width_px * height_px
 
 
 def budget(
@@ -42,41 +119,9 @@ def budget(
     *,
     share: UplinkShare | None = None,
 ) -> Budget:
-    """Compute a camera's budget for a variant.
-
-    Without a bandwidth estimate nothing is known of the network time: a share of the SLO is
-    left for batches, and the uplink is taken to carry the rate with small frames only.
-
-    Args:
-        camera: what it asks for.
-        link: what its uplink carries, all of it.
-        variant: what it could send to.
-        fixed_ns: what a frame costs outside link and inference.
-        parameters: the tunables.
-        share: its part of an uplink that it shares; None: the uplink is its own.
-    """
-    width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
-    bytes_per_pixel = link.bytes_per_pixel or parameters.bytes_per_pixel
-    frame_bits = BITS_PER_BYTE * message_bytes(bytes_per_pixel, width_px * height_px)
-    fixed_ns += parameters.guard_ns
-    if link.bandwidth_bps is None:
-        left_ns = round(camera.slo_ns * parameters.unmeasured_slo_share)
-        unmeasured_bytes = parameters.unmeasured_frame_bytes / (share.cameras if share else 1)
-        carried = min(1.0, BITS_PER_BYTE * unmeasured_bytes / frame_bits)
-        return Budget(frame_bits, left_ns - fixed_ns, camera.rate_hz * carried)
-    if link.bandwidth_bps <= 0:
-        return Budget(frame_bits, -camera.slo_ns, 0.0)
-    others_bits = share.others_bits if share else 0.0
-    transmission_ns = (frame_bits + others_bits) / link.bandwidth_bps * 1e9
-    if share is None:
-        carried_hz = share_of(link, parameters) * link.bandwidth_bps / frame_bits
-    else:
-        carried_hz = share.rate_hz_max if frame_bits <= share.frame_bits_max else 0.0
-    return Budget(
-        frame_bits,
-        round(camera.slo_ns - transmission_ns) - (link.rtt_ns or 0) - fixed_ns,
-        min(camera.rate_hz, carried_hz),
-    )
+    """Compute a camera's budget for one variant; the arguments are those of `CameraBudgets`."""
+    budgets = CameraBudgets(camera, link, fixed_ns, parameters, share)
+    return budgets.of_picture(picture_pixels(camera, variant))
 
 
 def bandwidth_needed_bps(
@@ -93,12 +138,14 @@ def bandwidth_needed_bps(
 
     None: none would do, because round trip, fixed costs and batches alone exceed the SLO.
     """
-    rest_ns = camera.slo_ns - (link.rtt_ns or 0) - fixed_ns - parameters.guard_ns - compute_ns
+    rest_ns = deadline_left_ns(camera, link, fixed_ns, parameters) - compute_ns
     if rest_ns <= 0:
         return None
-    others_bits, others_bps = (share.others_bits, share.others_bps) if share else (0.0, 0.0)
+    others_bps = share.others_bps if share else 0.0
     sent_bps = camera.rate_hz * frame_bits + others_bps
-    return max((frame_bits + others_bits) / rest_ns * 1e9, sent_bps / share_of(link, parameters))
+    # Time on the link falls with the bandwidth: what takes T at 1 bit/s takes `rest_ns` at T / it.
+    in_time_bps = transmission_ns(frame_bits, 1.0, share) / rest_ns
+    return max(in_time_bps, sent_bps / share_of(link, parameters))
 
 
 def share_of(link: LinkState, parameters: PlanningParameters) -> float:

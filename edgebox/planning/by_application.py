@@ -52,15 +52,17 @@ class ByApplication:
 
     def groups(self, groups: Sequence[Group]) -> tuple[Group, ...] | None:
         """Return the groups by the variants that exist; None: one would be in two of them."""
-        told = tuple(
+        renamed = tuple(
             replace(g, variants=tuple(dict.fromkeys(self.name(v) for v in g.variants)))
             for g in groups
         )
-        names = [name for group in told for name in group.variants]
-        return told if len(names) == len(set(names)) else None
+        names = [name for group in renamed for name in group.variants]
+        return renamed if len(names) == len(set(names)) else None
 
     def plan(self, plan: Plan) -> Plan | None:
-        """Return a plan by the variants that exist; None: its groups cannot be told apart."""
+        """Return a plan by the variants that exist; None: one variant would be in two groups."""
+        if not self.real:
+            return plan
         groups = self.groups(plan.groups)
         if groups is None:
             return None
@@ -92,7 +94,7 @@ def by_application(snapshot: PlanningSnapshot) -> ByApplication:
     own_names: dict[VariantName, list[VariantName]] = {}
     for name, variant in real.items():
         own_names.setdefault(variant.name, []).append(name)
-    told = replace(
+    renamed = replace(
         snapshot,
         cameras=tuple(_own_camera(camera, numbers) for camera in snapshot.cameras),
         variants=tuple(variants),
@@ -102,7 +104,7 @@ def by_application(snapshot: PlanningSnapshot) -> ByApplication:
             for g in snapshot.groups
         ),
     )
-    return ByApplication(told, real)
+    return ByApplication(renamed, real)
 
 
 def _own(variant: VariantName, number: int) -> VariantName:

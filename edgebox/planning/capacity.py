@@ -5,10 +5,11 @@ batch runs. An executor is credited only with batches that fit half of the tight
 gathered in that same time: then a request waits for one batch at most and rides in the next.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import PlanningSnapshot
 
 _GAIN = 0.8
@@ -29,40 +30,68 @@ class BatchTimes:
     def share(self, rate_hz: float, window_ns: int) -> float:
         """Return the part of the executors' time that this many requests per second take."""
         gathered = max(1.0, rate_hz * window_ns / 1e9)
-        per_request_ns = min(
-            pooled_ns / min(size, gathered)
-            for at, (size, slowest_ns, pooled_ns) in enumerate(self.batches)
-            if at == 0 or slowest_ns <= window_ns
-        )
-        return rate_hz * per_request_ns / 1e9
+        return rate_hz * self.request_ns(gathered, window_ns) / 1e9
+
+    def request_ns(self, gathered: float | None, window_ns: int) -> float:
+        """Return the least time that one request takes in batches no longer than a window.
+
+        Args:
+            gathered: how many requests there are for a batch; None: enough for any.
+            window_ns: the longest batch that is credited.
+        """
+        least_ns = math.inf
+        for size, slowest_ns, pooled_ns in self.batches:
+            if slowest_ns > window_ns and least_ns < math.inf:
+                break  # larger batches take longer
+            least_ns = min(least_ns, pooled_ns / min(size, gathered or size))
+        return least_ns
+
+
+_Times = Mapping[VariantName, Mapping[int, float]]
+"""What batches take on one executor, by variant and size."""
 
 
 def batch_times(snapshot: PlanningSnapshot, quantile: float) -> dict[VariantName, BatchTimes]:
     """Gather what each loaded variant takes at this quantile of its profiles."""
-    where: dict[VariantName, list[tuple[ExecutorId, LatencyProfile]]] = {}
-    for executor, profiles in snapshot.profiles.items():
-        for name, profile in profiles.items():
-            if profile.quantiles_ns:
-                where.setdefault(name, []).append((executor, profile))
-    return {name: _timing(on, snapshot, quantile) for name, on in where.items()}
+    return _pooled(_times_on(snapshot, executor, quantile) for executor in snapshot.profiles)
 
 
-def _timing(
-    holders: Iterable[tuple[ExecutorId, LatencyProfile]],
-    snapshot: PlanningSnapshot,
-    quantile: float,
-) -> BatchTimes:
-    on = [
-        (profile, snapshot.slowdown.get(executor, 1.0) * profile.slowed(snapshot.others))
-        for executor, profile in holders
-    ]
-    largest = min(profile.batch_sizes[-1] for profile, _ in on)
-    sizes = sorted({size for profile, _ in on for size in profile.batch_sizes if size <= largest})
+def _times_on(snapshot: PlanningSnapshot, executor: ExecutorId, quantile: float) -> _Times:
+    """Return what batches of each variant take on an executor, slowdown included."""
+    slowdown = snapshot.slowdown.get(executor, 1.0)
+    found = {}
+    for name, profile in snapshot.profiles[executor].items():
+        factor = slowdown * profile.slowed(snapshot.others)
+        sizes = profile.batch_sizes
+        times = {size: max(1.0, profile.quantile_ns(size, quantile) * factor) for size in sizes}
+        if times:
+            found[name] = times
+    return found
+
+
+def _pooled(on: Iterable[_Times]) -> dict[VariantName, BatchTimes]:
+    """Return what batches take on executors together."""
+    where: dict[VariantName, list[Mapping[int, float]]] = {}
+    for times in on:
+        for name, of in times.items():
+            where.setdefault(name, []).append(of)
+    return {name: _timing(holders) for name, holders in where.items()}
+
+
+def _timing(on: Sequence[Mapping[int, float]]) -> BatchTimes:
+    """Return what batches of one variant take on the executors that have it."""
+    largest = min(max(of) for of in on)
+    sizes = sorted({size for of in on for size in of if size <= largest})
     batches = []
     for size in sizes:
-        times = [max(1.0, p.quantile_ns(size, quantile) * factor) for p, factor in on]
+        times = [_time_of(of, size) for of in on]
         batches.append((size, round(max(times)), 1 / sum(1 / time for time in times)))
     return BatchTimes(batches[0][1], tuple(batches))
+
+
+def _time_of(of: Mapping[int, float], size: int) -> float:
+    """Return the time of a batch of a size: that of the next larger one that was measured."""
+    return of[size] if size in of else of[min(each for each in of if each >= size)]
 
 
 def batching_pays(timing: Mapping[VariantName, BatchTimes]) -> bool:
@@ -80,13 +109,11 @@ class ExecutorPool:
     def __init__(
         self, snapshot: PlanningSnapshot, quantile: float, *, divisible: bool = True
     ) -> None:
-        self._snapshot = snapshot
-        self._quantile = quantile
-        self._timings: dict[tuple[ExecutorId, ...], dict[VariantName, BatchTimes]] = {}
-        everywhere = {
-            frozenset(name for name, of in profiles.items() if of.quantiles_ns)
-            for profiles in snapshot.profiles.values()
+        self._times = {
+            executor: _times_on(snapshot, executor, quantile) for executor in snapshot.profiles
         }
+        self._timings: dict[tuple[ExecutorId, ...], dict[VariantName, BatchTimes]] = {}
+        everywhere = {frozenset(times) for times in self._times.values()}
         self.executors = tuple(snapshot.profiles) if divisible and len(everywhere) == 1 else ()
         """None, where they differ in what they have: then they cannot work apart."""
         self.all_executors = tuple(snapshot.profiles)
@@ -96,13 +123,12 @@ class ExecutorPool:
     @property
     def together(self) -> Mapping[VariantName, BatchTimes]:
         """What batches take on all there are, where everybody shares them."""
-        return self.timing(tuple(self._snapshot.profiles))
+        return self.timing(self.all_executors)
 
     def timing(self, executors: tuple[ExecutorId, ...]) -> Mapping[VariantName, BatchTimes]:
         """Return what batches take on some of them."""
         known = self._timings.get(executors)
         if known is None:
-            profiles = {executor: self._snapshot.profiles[executor] for executor in executors}
-            part = replace(self._snapshot, profiles=profiles)
-            known = self._timings[executors] = batch_times(part, self._quantile)
+            known = _pooled(self._times[executor] for executor in executors)
+            self._timings[executors] = known
         return known

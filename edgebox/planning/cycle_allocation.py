@@ -6,11 +6,10 @@ The test is that of `batch_cycle`. Where batches gain much, as on a GPU, it admi
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from edgebox.domain.model_family import VariantName
-from edgebox.planning.allocation import Allocation, Violation, raises
+from edgebox.planning.allocation import Allocation, Violation
 from edgebox.planning.batch_cycle import (
     NEVER_NS,
     BatchCycle,
@@ -52,7 +51,7 @@ class CycleAllocation(Allocation):
             del there[bisect_left(there, (has.budget.compute_ns, camera))]
             entry = option.budget.compute_ns, camera
             insort(self._by_variant.setdefault(option.variant.name, []), entry)
-        self._raised += raises(of, option) - raises(of, has)
+        self._raised += of.is_upgrade(option) - of.is_upgrade(has)
         self.at[camera] = to
 
     @cached_property
@@ -83,7 +82,7 @@ class CycleAllocation(Allocation):
     @cached_property
     def _raised(self) -> int:
         """How many cameras get a larger variant than they have."""
-        return sum(raises(c, o) for c, o in zip(self.cameras, self.chosen, strict=True))
+        return sum(c.is_upgrade(o) for c, o in zip(self.cameras, self.chosen, strict=True))
 
     def infeasible(self, parameters: PlanningParameters) -> Violation | None:
         """Return the constraint that these options violate; None: they are feasible."""
@@ -106,22 +105,22 @@ class CycleAllocation(Allocation):
     ) -> tuple[dict[VariantName, VariantDemand], bool]:
         """Return what is demanded if a camera has an option, and whether anybody is raised then."""
         of, has = self.cameras[camera], self.chosen_of(camera)
-        raised = self._raised - raises(of, has) + raises(of, option)
+        raised = self._raised - of.is_upgrade(has) + of.is_upgrade(option)
         return self._demand_with(camera, option), raised > 0
 
     def _demand_with(self, camera: int, option: Option) -> dict[VariantName, VariantDemand]:
         """Return what the cameras demand if this one has that option."""
         of, has = self.cameras[camera], self.chosen_of(camera)
-        demand = {name: replace(each) for name, each in self.demand.items()}
+        demand = dict(self.demand)
         old, new = has.variant.name, option.variant.name
-        demand[old].rate_hz -= has.rate_hz
-        demand[old].tightest_ns = self._tightest(old, camera)[0]
-        if demand[old].rate_hz < 1e-9:
+        left_hz = demand[old].rate_hz - has.rate_hz
+        demand[old] = VariantDemand(left_hz, self._tightest(old, camera)[0])
+        if left_hz < 1e-9:
             del demand[old]
-        added = demand.setdefault(new, VariantDemand())
-        added.rate_hz += option.rate_hz
-        if of.served:
-            added.tightest_ns = min(added.tightest_ns, option.budget.compute_ns)
+        there = demand.get(new, VariantDemand())
+        own_ns = option.budget.compute_ns if of.served else NEVER_NS
+        rate_hz = there.rate_hz + option.rate_hz
+        demand[new] = VariantDemand(rate_hz, min(there.tightest_ns, own_ns))
         return demand
 
     def _tightest(self, variant: VariantName, without: int | None) -> tuple[int, int | None]:
@@ -150,7 +149,7 @@ class CycleAllocation(Allocation):
         ):
             who = camera
         if who is None:
-            return Violation(missing_share=1.0)
+            return Violation(missing_share=found.overflow)  # best effort only: nobody is late
         return Violation(who=who, over_ns=found.over_ns)
 
 
@@ -184,12 +183,11 @@ def cycle_violation(
 
     Args: those of `cycle_feasible`.
     """
-    if cycle_feasible(demand, timing, parameters, upgrade):
-        return None
     found = solve_cycle(demand, timing, parameters.latency_upgrade_ns if upgrade else 0)
     if isinstance(found, DeadlineMiss):
         return found
-    return cycle_utilisation(demand, timing) - _limit(parameters, upgrade)
+    missing = cycle_utilisation(demand, timing) - _limit(parameters, upgrade)
+    return missing if missing > 0 else None
 
 
 def _limit(parameters: PlanningParameters, upgrade: bool) -> float:

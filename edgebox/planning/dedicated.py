@@ -16,7 +16,7 @@ executor enough time. O(n V) for n cameras and V variants.
 
 from collections.abc import Sequence
 
-from edgebox.planning.allocation import Allocation, Violation, raises
+from edgebox.planning.allocation import Allocation, Violation
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
 
@@ -79,4 +79,4 @@ def _share(option: Option) -> float:
 
 
 def _limit(of: CameraOptions, option: Option, parameters: PlanningParameters) -> float:
-    return parameters.utilisation_upgrade if raises(of, option) else parameters.utilisation_max
+    return parameters.utilisation_upgrade if of.is_upgrade(option) else parameters.utilisation_max

@@ -13,10 +13,9 @@ from edgebox.domain.picture_size import send_size
 from edgebox.domain.plans import Limit, PlanningSnapshot
 from edgebox.domain.requests import CameraId
 from edgebox.planning.allocation import Allocation
-from edgebox.planning.by_application import ByApplication, by_application
-from edgebox.planning.capacity import batch_times
-from edgebox.planning.disjoint import part_of
-from edgebox.planning.optimisation import optimise
+from edgebox.planning.by_application import ByApplication
+from edgebox.planning.capacity import ExecutorPool
+from edgebox.planning.optimised_part import optimised_parts
 from edgebox.planning.options import (
     CameraOptions,
     Option,
@@ -25,7 +24,6 @@ from edgebox.planning.options import (
 )
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.reasons import Reason, Reasons, ms_up, size_text
-from edgebox.planning.uplinks import with_uplink_shares
 
 Verdict = Literal[
     "chosen",
@@ -81,37 +79,32 @@ def explanation(
     parameters: PlanningParameters,
     iterations_max: int,
 ) -> Explanation | None:
-    """Plan once more and say what that considers for a camera; None: nothing, it is not there.
+    """Plan the camera's part of the box and say what that considers; None: it is not there.
 
-    As long as `planner.plan` takes, and O(V (V + n)) for V sizes of its family and n cameras.
+    Takes as long as `planner.plan`, and O(V (V + n)) for V sizes of its family and n cameras.
     """
     family = next((s.camera.family for s in snapshot.cameras if s.camera.id == camera), None)
     if family is None:
         return None
-    snapshot = with_uplink_shares(snapshot, parameters)
-    told = by_application(part_of(snapshot, family))
-    snapshot = told.snapshot
-    allocation = optimise(told, iterations_max, parameters)
-    if allocation is None:
+    part = optimised_parts(snapshot, iterations_max, parameters, family)[0][1]
+    if part is None or camera not in part.numbers:
         return None
-    ids = [each.snapshot.camera.id for each in allocation.cameras]
-    if camera not in ids:
-        return None
-    at = ids.index(camera)
+    at, allocation, by_app = part.numbers[camera], part.allocation, part.by_app
     of = allocation.cameras[at].snapshot
-    timing = batch_times(snapshot, parameters.quantile)
+    snapshot = by_app.snapshot
+    pool = ExecutorPool(snapshot, parameters.quantile)
+    timing = pool.together
     dedicated = allocation.chosen_of(at).dedicated
 
-    def alone(*, dedicated: bool) -> CameraOptions:
+    def on_an_idle_box(*, dedicated: bool) -> CameraOptions:
         found = camera_options(of, snapshot, timing, parameters, dedicated=dedicated)
         assert found is not None
         return found
 
-    by_itself = alone(dedicated=dedicated)
-    enough = len(ids) <= len(snapshot.profiles)
-    hoped = alone(dedicated=True) if enough else by_itself
-    reasons = Reasons(allocation, tuple(snapshot.profiles), snapshot.fixed_ns, parameters)
-    weighed = _Weighed(by_itself, hoped, allocation, at, told, reasons)
+    idle = on_an_idle_box(dedicated=dedicated)
+    enough = len(part.numbers) <= len(pool.executors)
+    hoped = on_an_idle_box(dedicated=True) if enough else idle
+    weighed = _Weighed(idle, hoped, allocation, at, by_app, part.reasons)
     sizes = sorted(
         (v for v in snapshot.variants if v.family == of.camera.family and v.name in timing),
         key=lambda v: (v.pixels, v.name),
@@ -120,7 +113,7 @@ def explanation(
     for variant in sizes:
         option = option_of(of, variant, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
         explained = weighed.explained(option, sizes)
-        options.append(replace(explained, variant=told.variant(variant)))
+        options.append(replace(explained, variant=by_app.variant(variant)))
     return Explanation(of.link.bandwidth_bps, tuple(options))
 
 
@@ -128,18 +121,18 @@ def explanation(
 class _Weighed:
     """A finished allocation, asked about all sizes of one of its cameras."""
 
-    by_itself: CameraOptions
+    idle: CameraOptions
     """What the camera could have with the box to itself."""
     hoped: CameraOptions
     """The same, with an executor to itself where there are enough."""
     allocation: Allocation
     at: int
-    told: ByApplication
+    by_app: ByApplication
     reasons: Reasons
 
     def explained(self, option: Option, family: Sequence[Variant]) -> OptionExplanation:
         """Weigh one size."""
-        camera, variant = self.by_itself.snapshot.camera, option.variant
+        camera, variant = self.idle.snapshot.camera, option.variant
         width_px, height_px = send_size(camera.width_px, camera.height_px, variant)
         verdict, why = self._verdict(option, family)
         return OptionExplanation(
@@ -147,8 +140,8 @@ class _Weighed:
             width_px=width_px,
             height_px=height_px,
             frame_bytes=round(option.budget.frame_bits / 8),
-            needed_bps=self.reasons.needed_bps(self.by_itself, option),
-            needed_ns=option.needed_ns + self.reasons.margin_ns(self.by_itself, option),
+            needed_bps=self.reasons.needed_bps(self.idle, option),
+            needed_ns=option.needed_ns + self.reasons.margin_ns(self.idle, option),
             left_ns=option.budget.compute_ns,
             verdict=verdict,
             why=why.text,
@@ -159,10 +152,10 @@ class _Weighed:
         has = self.allocation.chosen_of(self.at).variant
         if option.variant.name == has.name:
             return "chosen", self.reasons.reason(self.at)
-        if not _named(option, self.by_itself.rungs):
+        if not _named(option, self.idle.ladder):
             return self._senseless(option.variant, family)
-        if not _named(option, self.by_itself.options):
-            return self._not_even_alone(option)
+        if not _named(option, self.idle.options):
+            return self._infeasible(option)
         if option.variant.pixels < has.pixels:
             return "smaller", Reason(f"it would do; {size_text(has)} is more accurate")
         if _named(option, self.allocation.cameras[self.at].options):
@@ -170,33 +163,33 @@ class _Weighed:
         # All were sent to their smallest size, or it to best effort.
         return "contended", Reason(f"{self.reasons.sharing(self.at)}, too many for this size")
 
-    def _not_even_alone(self, option: Option) -> tuple[Verdict, Reason]:
+    def _infeasible(self, option: Option) -> tuple[Verdict, Reason]:
         if _named(option, self.hoped.options):
             return "contended", Reason("its frames would need an executor to themselves")
-        of = self.by_itself
+        of = self.idle
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         needed_bps = self.reasons.needed_bps(of, option)
         if bandwidth_bps is not None and needed_bps is None:
             needed_ns = option.needed_ns + self.reasons.margin_ns(of, option)
             more_ms = ms_up(needed_ns - option.budget.compute_ns)
-            limit = self.reasons.alone(of, option).limit
+            limit = self.reasons.infeasible(of, option).limit
             return "infeasible", Reason(
                 f"no link would do: batches alone would need {more_ms} ms more", limit
             )
         waits = bandwidth_bps is None or (
             of.held and needed_bps is not None and needed_bps <= bandwidth_bps
         )
-        return "not_yet" if waits else "infeasible", self.reasons.alone(of, option)
+        return "not_yet" if waits else "infeasible", self.reasons.infeasible(of, option)
 
     def _senseless(self, variant: Variant, family: Sequence[Variant]) -> tuple[Verdict, Reason]:
-        camera = self.by_itself.snapshot.camera
+        camera = self.idle.snapshot.camera
         if variant.accuracy < camera.min_accuracy:
             least = f"less accurate than the {camera.min_accuracy:g} that is asked for"
             return "inaccurate", Reason(least)
         below = family[: next(n for n, each in enumerate(family) if each.name == variant.name)]
         as_good = next((v for v in below if v.accuracy >= variant.accuracy), None)
         if as_good is not None:
-            return "no_gain", Reason(f"no more accurate than {self.told.name(as_good.name)}")
+            return "no_gain", Reason(f"no more accurate than {self.by_app.name(as_good.name)}")
         own = f"{camera.width_px}x{camera.height_px} px"
         return "exceeds_source", Reason(f"a smaller size covers the camera's own picture of {own}")
 

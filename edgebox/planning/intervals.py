@@ -12,19 +12,22 @@ O(K^3 G P + K^2 V G P) in numpy for K cut positions, V variants, G grid points a
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgebox.domain.model_family import VariantName
 from edgebox.planning.capacity import BatchTimes
-from edgebox.planning.option_table import Floats, Ints, OptionTable
+from edgebox.planning.option_table import Bools, Floats, Ints, OptionTable
 
 RELAXATION = 1.2
 """By so much may a cycle be exceeded, and a wait, by a candidate."""
 _WAITS_MAX = 32
-_CYCLES = 4
+_CYCLES = 2
 _PRICES = np.array((0.0, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 3.0))
 """In units of the accuracy times rate of all largest options, for one whole cycle."""
 
@@ -47,27 +50,55 @@ class IntervalTable:
     """How many of the cameras in between have a smaller variant now."""
 
 
+def order_cuts(possible: Bools, most: int) -> Ints:
+    """Return where an order of cameras is cut, rising, from 0 to its length.
+
+    Between neighbours that have no variant in common, as no interval can serve both; and at even
+    steps from there on, so many at most if there are no such neighbours.
+
+    Args:
+        possible: (n, V) which variants each could have, in the order.
+        most: how many steps.
+    """
+    count = len(possible)
+    step = max(1, -(-count // most))
+    foreign = ~(possible[1:] & possible[:-1]).any(axis=1)
+    foreign &= possible[1:].any(axis=1) & possible[:-1].any(axis=1)
+    ends = [0, *(1 + np.flatnonzero(foreign)).tolist(), count]
+    inner = [at for start, end in pairwise(ends) for at in range(start, end, step)]
+    return np.array([*inner, count])
+
+
+def interval_sums(values: NDArray[Any], cuts: Ints) -> NDArray[Any]:
+    """Return (K, K, ...) the sums of what is between two cuts of an order. O(n + K^2)."""
+    sums = np.zeros((len(values) + 1, *values.shape[1:]), values.dtype)
+    np.cumsum(values, axis=0, out=sums[1:])
+    return np.asarray(sums[cuts][None] - sums[cuts][:, None])
+
+
+def interval_minima(values: NDArray[Any], cuts: Ints, missing: float) -> NDArray[Any]:
+    """Return (K, K, ...) the least of what is between two cuts; else what is missing."""
+    least = np.minimum.reduceat(values, cuts[:-1], axis=0)
+    out = np.full((len(cuts), len(cuts), *values.shape[1:]), missing, values.dtype)
+    for first in range(len(cuts) - 1):
+        out[first, first + 1 :] = np.minimum.accumulate(least[first:], axis=0)
+    return out
+
+
 def interval_table(of: OptionTable, order: Sequence[int], cuts: Sequence[int]) -> IntervalTable:
     """Add up what every interval of an order asks of every variant. O(n V + K^2 V)."""
-    rows = np.array(order, np.int64)
-    possible, starts = of.possible[rows], np.array(cuts)
-
-    def summed(values: Floats) -> Floats:
-        sums = np.zeros((len(rows) + 1, values.shape[1]))
-        np.cumsum(values, axis=0, out=sums[1:])
-        at_cuts = sums[starts]
-        return np.asarray(at_cuts[None, :, :] - at_cuts[:, None, :])
-
-    value = summed(np.where(possible, of.value[rows], 0.0))
-    value[summed((~possible).astype(np.float64)) > 0.5] = -np.inf
-    least = np.minimum.reduceat(
-        np.where(possible, of.compute_ns[rows], np.inf), starts[:-1], axis=0
+    rows, at = np.array(order, np.int64), np.array(cuts)
+    possible = of.possible[rows]
+    value = interval_sums(np.where(possible, of.value[rows], 0.0), at)
+    value[interval_sums((~possible).astype(np.int64), at) > 0] = -np.inf
+    compute_ns = np.where(possible, of.compute_ns[rows], np.inf)
+    return IntervalTable(
+        tuple(cuts),
+        interval_sums(of.rate_hz[rows], at),
+        value,
+        interval_minima(compute_ns, at, np.inf),
+        interval_sums(of.raises[rows].astype(np.float64), at),
     )
-    tightest = np.full(value.shape, np.inf)
-    for first in range(len(cuts) - 1):
-        tightest[first, first + 1 :] = np.minimum.accumulate(least[first:], axis=0)
-    raised = summed(of.raises[rows].astype(np.float64))
-    return IntervalTable(tuple(cuts), summed(of.rate_hz[rows]), value, tightest, raised)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +120,27 @@ class Divisions:
         near = np.isfinite(self.net) & (self.cost <= RELAXATION)
         return np.asarray(np.where(near, self.value, -np.inf).max(axis=(2, 3)))
 
-    def best(self, first: int, last: int, most: int) -> list[tuple[float, tuple[Interval, ...]]]:
-        """Return so many distinct divisions between two cuts, by falling value."""
-        near = np.isfinite(self.net[first, last]) & (self.cost[first, last] <= RELAXATION)
-        values = np.where(near, self.value[first, last], -np.inf)
-        found: dict[tuple[Interval, ...], float] = {}
-        costs, seen = self.cost[first, last], set[tuple[float, float]]()
-        for flat in np.argsort(-values, axis=None, kind="stable").tolist():
+    def best(
+        self, first: int, last: int, most: int
+    ) -> Iterator[tuple[float, tuple[Interval, ...]]]:
+        """Find so many distinct divisions between two cuts, by falling value."""
+        values, costs = self.value[first, last], self.cost[first, last]
+        near = np.flatnonzero(np.isfinite(self.net[first, last]) & (costs <= RELAXATION))
+        order = near[np.argsort(-values.ravel()[near], kind="stable")].tolist()
+        found, seen = set[tuple[Interval, ...]](), set[tuple[float, float]]()
+        for flat in order:
             point, price = divmod(flat, values.shape[1])
             value = float(values[point, price])
-            if not np.isfinite(value) or len(found) == most:
-                break
             # What is worth as much and costs as much is the same division, or no better.
-            if (key := (value, float(costs[point, price]))) not in seen:
-                seen.add(key)
-                found.setdefault(self._intervals(first, last, point, price), value)
-        return [(value, intervals) for intervals, value in found.items()]
+            if (key := (value, float(costs[point, price]))) in seen:
+                continue
+            seen.add(key)
+            intervals = self._intervals(first, last, point, price)
+            if intervals not in found:
+                found.add(intervals)
+                yield value, intervals
+                if len(found) == most:
+                    return
 
     def _intervals(self, first: int, last: int, point: int, price: int) -> tuple[Interval, ...]:
         out: list[Interval] = []
@@ -131,10 +167,8 @@ def divisions(
         executors: how many serve them, side by side.
         limits: the part of their time that may be used, and the prices of a cycle, (P,).
     """
-    utilisation_max, prices = limits
     grid = _grid(of, names, timing, executors)
-    cost = _costs(of, names, timing, grid, utilisation_max)
-    return _joined(_single_intervals(of, cost, prices))
+    return _joined(_single_intervals(of, names, timing, grid, limits))
 
 
 def prices_of(table: OptionTable) -> Floats:
@@ -159,66 +193,89 @@ def _grid(
     return wait_ns, wait_ns / per_wait
 
 
-def _costs(
+def _single_intervals(
     of: IntervalTable,
     names: Sequence[VariantName],
     timing: Mapping[VariantName, BatchTimes],
     grid: tuple[Floats, Floats],
+    limits: tuple[float, Floats],
+) -> Divisions:
+    """Return the best variant for each pair of cuts, all between them in one interval."""
+    prices = np.maximum(limits[1], 1e-15)
+    count = len(of.cuts)
+    pairs = firsts, lasts = np.triu_indices(count, 1)
+    shape = len(firsts), len(grid[0]), len(prices)
+    net, value, cost = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape)
+    variant = np.zeros(shape, np.int64)
+    for rows, columns in _families(np.isfinite(of.value[pairs])):
+        where = firsts[rows], lasts[rows]
+        own = np.full((len(rows), *shape[1:]), -np.inf), np.zeros((len(rows), *shape[1:]), np.int64)
+        costs = np.zeros((len(columns), len(rows), shape[1]))
+        for number, at in enumerate(columns):
+            each = *where, at
+            costs[number] = _costs(of, each, timing[names[at]], grid, limits[0])
+            own_net = of.value[each][:, None, None] - costs[number][..., None] * prices
+            better = own_net > own[0]
+            np.copyto(own[0], own_net, where=better)
+            np.copyto(own[1], number, where=better)
+        better = own[0] > net[rows]
+        row, point, _ = at_better = np.nonzero(better)
+        to = rows[row], *at_better[1:]
+        chosen = own[1][better]
+        net[to], variant[to] = own[0][better], columns[chosen]
+        cost[to] = costs[chosen, row, point]
+        value[to] = of.value[where[0][row], where[1][row], columns[chosen]]
+
+    def square(values: NDArray[Any], missing: float) -> NDArray[Any]:
+        out = np.full((count, count, *shape[1:]), missing, values.dtype)
+        out[pairs] = values
+        return out
+
+    last_cut = np.broadcast_to(firsts[:, None, None], shape)
+    return Divisions(
+        square(net, -np.inf), square(value, 0), square(cost, 0), square(last_cut, 0),
+        square(variant, 0),
+    )  # fmt: skip
+
+
+def _families(finite: Bools) -> list[tuple[Ints, Ints]]:
+    """Return which intervals, (N,), and which variants, (V,), may go together.
+
+    Neighbouring variants are of one family, with hardly an interval in common with another one.
+    """
+    starts = [0]
+    for at in range(1, finite.shape[1]):
+        if not (finite[:, starts[-1]] & finite[:, at]).any():
+            starts.append(at)
+    found = []
+    for first, last in pairwise((*starts, finite.shape[1])):
+        rows = np.flatnonzero(finite[:, first:last].any(axis=1))
+        if len(rows):
+            found.append((rows, np.arange(first, last)))
+    return found
+
+
+def _costs(
+    of: IntervalTable,
+    where: tuple[Ints, Ints, int],
+    timing: BatchTimes,
+    grid: tuple[Floats, Floats],
     utilisation_max: float,
 ) -> Floats:
-    """Return (K, K, V, G) parts of a cycle that intervals take; infinite: not in time."""
+    """Return (N, G) parts of a cycle that intervals take in a variant; infinite: not possible."""
     wait_ns, cycle_ns = grid
-    out = np.full((*of.value.shape, len(wait_ns)), np.inf)
-    for at, name in enumerate(names):
-        sizes, longest_ns, pooled_ns = (
-            np.array(x, float) for x in zip(*timing[name].batches, strict=True)
-        )
-        rate = of.rate_hz[:, :, at, None] / 1e9
-        tightest_ns = of.tightest_ns[:, :, at, None]
-        batch = np.searchsorted(sizes, rate * cycle_ns - 1e-9)
-        holds = np.isfinite(of.value[:, :, at, None]) & (batch < len(sizes))
-        batch = np.minimum(batch, len(sizes) - 1)
-        holds &= longest_ns[batch] <= wait_ns * RELAXATION
-        holds &= wait_ns / RELAXATION + longest_ns[batch] <= tightest_ns
-        least_ns = np.minimum.accumulate(pooled_ns / sizes)
-        largest = np.clip(np.searchsorted(longest_ns, tightest_ns, "right") - 1, 0, None)
-        utilisation = rate * least_ns[largest] / utilisation_max
-        out[:, :, at] = np.where(
-            holds, np.maximum(pooled_ns[batch] / cycle_ns, utilisation), np.inf
-        )
-    return out
-
-
-def _single_intervals(of: IntervalTable, cost: Floats, prices: Floats) -> Divisions:
-    """Return the best variant for each pair of cuts, all between them in one interval."""
-    count, points = len(of.cuts), cost.shape[3]
-    shape = count, count, points, len(prices)
-    single = Divisions(
-        np.full(shape, -np.inf),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros(shape, np.int64),
-        np.zeros(shape, np.int64),
-    )
-    at_point = np.arange(points)[:, None]
-    for first in range(count - 1):
-        for last in range(first + 1, count):
-            usable = np.flatnonzero(np.isfinite(cost[first, last]).any(axis=1))
-            if not len(usable):
-                continue
-            costs, values = cost[first, last, usable], of.value[first, last, usable]
-            finite = np.where(np.isfinite(costs), costs, 1e18)
-            net = values[:, None, None] - finite[:, :, None] * np.maximum(prices, 1e-15)
-            best = net.argmax(axis=0)
-            taken = costs[best, at_point]
-            single.net[first, last] = np.where(
-                np.isfinite(taken), np.take_along_axis(net, best[None], 0)[0], -np.inf
-            )
-            single.value[first, last] = values[best]
-            single.cost[first, last] = np.where(np.isfinite(taken), taken, 0.0)
-            single.last_cut[first, last] = first
-            single.variant[first, last] = usable[best]
-    return single
+    sizes, longest_ns, pooled_ns = (np.array(x, float) for x in zip(*timing.batches, strict=True))
+    rate, tightest_ns = of.rate_hz[where][:, None] / 1e9, of.tightest_ns[where][:, None]
+    batch = np.searchsorted(sizes, rate * cycle_ns - 1e-9)
+    holds = (batch < len(sizes)) & np.isfinite(of.value[where])[:, None]
+    batch = np.minimum(batch, len(sizes) - 1)
+    own_ns = longest_ns[batch]
+    holds &= own_ns <= wait_ns * RELAXATION
+    holds &= wait_ns / RELAXATION + own_ns <= tightest_ns
+    least_ns = np.minimum.accumulate(pooled_ns / sizes)
+    largest = np.maximum(np.searchsorted(longest_ns, tightest_ns, "right") - 1, 0)
+    utilisation = rate * least_ns[largest] / utilisation_max
+    return np.asarray(np.where(holds, np.maximum(pooled_ns[batch] / cycle_ns, utilisation), np.inf))
 
 
 def _joined(single: Divisions) -> Divisions:
@@ -226,23 +283,21 @@ def _joined(single: Divisions) -> Divisions:
     net, value, cost = single.net.copy(), single.value.copy(), single.cost.copy()
     last_cut = single.last_cut.copy()
     count = len(net)
-    point, price = np.indices(net.shape[2:])
     for length in range(2, count):
-        for first in range(count - length):
-            last = first + length
-            cuts = np.arange(first + 1, last)
-            both = net[first, cuts] + single.net[cuts, last]
-            best = both.argmax(axis=0)
-            joined = np.take_along_axis(both, best[None], 0)[0]
-            better = joined > net[first, last]
-            if not better.any():
-                continue
-            cut = cuts[best]
-            before, after = (first, cut, point, price), (cut, last, point, price)
-            net[first, last] = np.where(better, joined, net[first, last])
-            for total, part in ((value, single.value), (cost, single.cost)):
-                total[first, last] = np.where(
-                    better, total[before] + part[after], total[first, last]
-                )
-            last_cut[first, last] = np.where(better, cut, last_cut[first, last])
+        firsts = np.arange(count - length)[:, None]
+        lasts = firsts + length
+        cuts = firsts + np.arange(1, length)
+        both = net[firsts, cuts] + single.net[cuts, lasts]  # (firsts, cuts, G, P)
+        best = both.argmax(axis=1)
+        joined = np.take_along_axis(both, best[:, None], 1)[:, 0]
+        first, last = firsts[:, 0], lasts[:, 0]
+        better = joined > net[first, last]
+        row, *at = np.nonzero(better)
+        if not len(row):
+            continue
+        begin, end, cut = first[row], last[row], first[row] + 1 + best[better]
+        net[begin, end, *at] = joined[better]
+        value[begin, end, *at] = value[begin, cut, *at] + single.value[cut, end, *at]
+        cost[begin, end, *at] = cost[begin, cut, *at] + single.cost[cut, end, *at]
+        last_cut[begin, end, *at] = cut
     return Divisions(net, value, cost, last_cut, single.variant)

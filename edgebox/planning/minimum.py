@@ -46,7 +46,7 @@ class Load:
 Feasible = Callable[[Load], bool]
 
 
-def shared_feasible(
+def shared_feasibility(
     timing: Mapping[VariantName, BatchTimes], parameters: PlanningParameters, share: float = 1.0
 ) -> Feasible:
     """Return the test of `SharedAllocation`, with this part of the time that may be planned."""
@@ -54,7 +54,7 @@ def shared_feasible(
     return lambda load: load.longest_ns <= load.slack_ns and load.utilisation(timing) <= limit
 
 
-def cycle_feasible(
+def cycle_feasibility(
     timing: Mapping[VariantName, BatchTimes], parameters: PlanningParameters
 ) -> Feasible:
     """Return the test of `CycleAllocation`."""

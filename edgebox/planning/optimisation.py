@@ -14,38 +14,39 @@ from edgebox.planning.allocation import Allocation, SharedAllocation
 from edgebox.planning.by_application import ByApplication
 from edgebox.planning.capacity import ExecutorPool, batching_pays
 from edgebox.planning.dedicated import best_dedicated
-from edgebox.planning.minimum import Minimum, cycle_feasible, shared_feasible
+from edgebox.planning.minimum import Minimum, cycle_feasibility, shared_feasibility
+from edgebox.planning.option_table import OptionTable, option_table
 from edgebox.planning.options import CameraOptions, all_options, dedicated_options
 from edgebox.planning.partition import kept_partition
 from edgebox.planning.partition_search import best_partition
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.planning.price_search import shared_allocations
+from edgebox.planning.price_search import shared_allocations, shared_value_bound
 
 
 def optimise(
-    told: ByApplication, iterations_max: int, parameters: PlanningParameters
+    by_app: ByApplication, iterations_max: int, parameters: PlanningParameters
 ) -> Allocation | None:
     """Plan a part of a box; None: there is no camera with a loaded variant.
 
-    What planner, admission and explanation all call.
+    Called by `optimised_part`.
 
     Args:
-        told: the part, by application.
+        by_app: the part, by application.
         iterations_max: bound on the single steps of a search.
         parameters: the tunables.
     """
     found = None
     for divisible in (True, False):
-        pool = ExecutorPool(told.snapshot, parameters.quantile, divisible=divisible)
+        pool = ExecutorPool(by_app.snapshot, parameters.quantile, divisible=divisible)
         timing = pool.together
-        cameras = all_options(told.snapshot, timing, parameters)
+        cameras = all_options(by_app.snapshot, timing, parameters)
         if not cameras:
             return None
         dedicated = dedicated_options(
-            told.snapshot, timing, parameters, cameras=len(cameras), executors=len(pool.executors)
+            by_app.snapshot, timing, parameters, cameras=len(cameras), executors=len(pool.executors)
         )
         found = allocate(cameras, dedicated, pool, parameters, iterations_max)
-        if told.groups(found.groups) is not None:
+        if by_app.groups(found.groups) is not None:
             break  # else executors cannot work apart: they are known by their variants
     return found
 
@@ -67,22 +68,60 @@ def allocate(
         parameters: the tunables.
         iterations_max: bound on the single steps of a search.
     """
+    table = option_table(cameras, parameters.hysteresis_ratio)
     new: list[Allocation] = []
     in_force: list[Allocation] = []
     own = best_dedicated(dedicated, len(pool.executors), parameters)
     if own is not None:
         in_force.append(own)  # nobody's option depends on the others'
     if batching_pays(pool.together):
-        some, kept = _in_cycles(cameras, dedicated, pool, parameters)
+        some, kept = _in_cycles(cameras, dedicated, pool, parameters, table)
         new += some
         in_force += [kept] if kept is not None else []
-    found, kept = _side_by_side(cameras, pool, parameters, iterations_max)
-    new.append(found)
-    in_force += [kept] if kept is not None else []
     new += in_force
-    if all(of.snapshot.current is None for of in cameras):
-        in_force = []  # nobody has anything yet
+    anything_in_force = any(of.snapshot.current is not None for of in cameras)
+    if not anything_in_force:
+        in_force = []
+    bound = shared_value_bound(cameras, table, pool.together, parameters)
+    if not _outdone(bound, new, in_force, parameters, anything_in_force=anything_in_force):
+        found, kept = _side_by_side(cameras, pool, parameters, iterations_max, table)
+        kept_too = [kept] if kept is not None else []
+        new += [found, *kept_too]
+        in_force += kept_too if anything_in_force else []
     return _better(new, in_force, parameters)
+
+
+def _outdone(
+    bound: float,
+    new: Sequence[Allocation],
+    in_force: Sequence[Allocation],
+    parameters: PlanningParameters,
+    *,
+    anything_in_force: bool,
+) -> bool:
+    """Say whether an allocation that is worth so much at most would not be taken in any case.
+
+    Args:
+        bound: what it is worth at most.
+        new: those that were found already.
+        in_force: those among them that change nothing.
+        parameters: the tunables.
+        anything_in_force: what it is compared with may be in force itself.
+    """
+
+    def best_of(those: Sequence[Allocation]) -> Allocation | None:
+        full = (of for of in those if of.service > len(of.cameras) - 1e-10)
+        return max(full, key=lambda of: of.value(parameters.hysteresis_ratio), default=None)
+
+    best, kept = best_of(new), best_of(in_force)
+    if best is None or best.value(parameters.hysteresis_ratio) < bound:
+        return False
+    if (
+        not anything_in_force
+        or best.value(parameters.hysteresis_ratio) > parameters.hysteresis_ratio * bound
+    ):
+        return True
+    return kept is not None and kept.value(parameters.hysteresis_ratio) >= bound
 
 
 def _better(
@@ -96,7 +135,11 @@ def _better(
     best = max(new, key=worth)
     if in_force:
         kept = max(in_force, key=worth)
-        gain = best.accuracy_rate / max(kept.accuracy_rate, 1e-9)
+        # By value as well: what keeps more variants than the plan in force does is better.
+        gain = max(
+            best.accuracy_rate / max(kept.accuracy_rate, 1e-9),
+            worth(best)[1] / max(worth(kept)[1], 1e-9),
+        )
         if worth(best)[0] <= worth(kept)[0] and gain <= parameters.hysteresis_ratio:
             return kept
     return best
@@ -107,12 +150,13 @@ def _in_cycles(
     dedicated: Sequence[CameraOptions],
     pool: ExecutorPool,
     parameters: PlanningParameters,
+    table: OptionTable,
 ) -> tuple[list[Allocation], Allocation | None]:
     """Return the best new allocations, and that in force; None: it is infeasible."""
-    found = [best_partition(cameras, dedicated, pool, parameters)]
+    found = [best_partition(cameras, dedicated, pool, parameters, table)]
     if found[0] is None or found[0].groups:
         # What serves all only if the executors are divided may be worse than to give somebody up.
-        feasible = cycle_feasible(pool.together, parameters)
+        feasible = cycle_feasibility(pool.together, parameters)
         some = Minimum(cameras, parameters).best(feasible, feasible)
         if some is not None and some != list(cameras):
             found.append(best_partition(some, (), pool, parameters))
@@ -127,17 +171,19 @@ def _side_by_side(
     pool: ExecutorPool,
     parameters: PlanningParameters,
     iterations_max: int,
+    table: OptionTable,
 ) -> tuple[Allocation, Allocation | None]:
     """Return the best new allocation, and that in force, repaired; None: none is feasible."""
     timing = pool.together
-    feasible = shared_feasible(timing, parameters)
-    spare = shared_feasible(timing, parameters, parameters.upgrade_share)
+    feasible = shared_feasibility(timing, parameters)
+    spare = shared_feasibility(timing, parameters, parameters.upgrade_share)
     minimum = Minimum(cameras, parameters)
     some = minimum.best(feasible, spare)
     if some is None:  # overbooked even then
         some = minimum.least()
         return SharedAllocation(some, [0] * len(some), timing), None
-    found = shared_allocations(some, timing, parameters, iterations_max)
+    known = table if some == list(cameras) else None
+    found = shared_allocations(some, timing, parameters, iterations_max, known)
     if not found:
         return SharedAllocation(some, [0] * len(some), timing), None
     return found[0], found[-1]

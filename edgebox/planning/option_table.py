@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import Variant, VariantName
-from edgebox.planning.allocation import option_value, raises
 from edgebox.planning.options import CameraOptions
 
 Floats = NDArray[np.float64]
@@ -50,32 +50,52 @@ def option_table(cameras: Sequence[CameraOptions], stay_bonus: float) -> OptionT
     """
     served = _rising(o.variant for c in cameras if c.served for o in c.options)
     effort = _rising(o.variant for c in cameras if not c.served for o in c.options)
-    names = (*served, *effort)
-    column = {(True, name): at for at, name in enumerate(served)}
-    column |= {(False, name): len(served) + at for at, name in enumerate(effort)}
-    shape = len(cameras), len(names)
-    table = OptionTable(
-        names,
-        np.arange(len(names)) >= len(served),
-        np.full(shape, -1, np.int64),
-        np.zeros(shape),
-        np.full(shape, -np.inf),
-        np.full(shape, -np.inf),
-        np.zeros(shape, np.bool_),
-        sum(max(option_value(c, o, 1.0) for o in c.options) for c in cameras),
+    variants = (*served, *effort)
+    best_effort = np.arange(len(variants)) >= len(served)
+    column = {
+        True: {variant.name: at for at, variant in enumerate(served)},
+        False: {variant.name: len(served) + at for at, variant in enumerate(effort)},
+    }
+    # All options one after the other: whose each is, and what it is.
+    counts = np.array([len(c.options) for c in cameras])
+    starts = np.cumsum(counts) - counts
+    rows = np.repeat(np.arange(len(cameras)), counts)
+    flat = [
+        (column[c.served][o.variant.name], o.rate_hz, o.budget.compute_ns)
+        for c in cameras
+        for o in c.options
+    ]
+    columns = np.array([each[0] for each in flat])
+    rate_hz = np.array([each[1] for each in flat])
+    compute_ns = np.array([each[2] for each in flat], np.float64)
+    value = np.array([each.accuracy for each in variants])[columns] * rate_hz
+    current = [
+        -1 if (now := c.snapshot.current) is None else column[c.served].get(now.variant, -1)
+        for c in cameras
+    ]
+    current_px = [np.inf if c.current_px is None else c.current_px for c in cameras]
+    pixels = np.array([each.pixels for each in variants])
+
+    stays = columns == np.array(current)[rows]
+
+    def spread(values: NDArray[Any], missing: float) -> NDArray[Any]:
+        out = np.full((len(cameras), len(variants)), missing, values.dtype)
+        out[rows, columns] = values
+        return out
+
+    return OptionTable(
+        tuple(each.name for each in variants),
+        best_effort,
+        number=spread(np.arange(len(rows)) - starts[rows], -1),
+        rate_hz=spread(rate_hz, 0.0),
+        value=spread(value * np.where(stays, stay_bonus, 1.0), -np.inf),
+        compute_ns=spread(np.where(best_effort[columns], np.inf, compute_ns), -np.inf),
+        raises=spread(pixels[columns] > np.array(current_px)[rows], False),
+        accuracy_scale=float(np.maximum.reduceat(value, starts).sum()),
     )
-    for row, c in enumerate(cameras):
-        for at, option in enumerate(c.options):
-            where = row, column[c.served, option.variant.name]
-            table.number[where] = at
-            table.rate_hz[where] = option.rate_hz
-            table.value[where] = option_value(c, option, stay_bonus)
-            table.raises[where] = raises(c, option)
-            table.compute_ns[where] = option.budget.compute_ns if c.served else np.inf
-    return table
 
 
-def _rising(variants: Iterable[Variant]) -> tuple[VariantName, ...]:
-    """Return the names of variants by family and rising size."""
+def _rising(variants: Iterable[Variant]) -> list[Variant]:
+    """Return distinct variants by family and rising size."""
     found = {variant.name: variant for variant in variants}
-    return tuple(sorted(found, key=lambda n: (found[n].family, found[n].pixels, n)))
+    return sorted(found.values(), key=lambda each: (each.family, each.pixels, each.name))

@@ -9,17 +9,17 @@ now, all must hold with a margin, so that advice does not flap.
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
-from edgebox.domain.requests import Camera, LinkState
-from edgebox.planning.budgets import Budget, budget
+from edgebox.domain.requests import Camera
+from edgebox.planning.budgets import Budget, CameraBudgets, picture_pixels, transmission_ns
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.planner_parameters import PlanningParameters
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One variant for one camera."""
 
     variant: Variant
@@ -60,8 +60,8 @@ class CameraOptions:
     options: tuple[Option, ...]
     """From the smallest up, at least one."""
     served: bool
-    """False: nothing fits, the only level is best effort."""
-    rungs: tuple[Option, ...]
+    """False: nothing fits, the only option is best effort."""
+    ladder: tuple[Option, ...]
     """All of its family that make sense for it, fitting or not; for reasons."""
     smallest: Option
     """The family's smallest variant, whatever accuracy was asked for."""
@@ -76,11 +76,15 @@ class CameraOptions:
 
     @property
     def current(self) -> int:
-        """Index of the largest level that is no larger than what the camera has; 0: none is."""
+        """Index of the largest option that is no larger than what the camera has; 0: none is."""
         if self.current_px is None:
             return 0
-        sizes = [level.variant.pixels for level in self.options]
+        sizes = [option.variant.pixels for option in self.options]
         return max(0, bisect_right(sizes, self.current_px) - 1)
+
+    def is_upgrade(self, option: Option) -> bool:
+        """Say whether an option is larger than what the camera has: then margins apply."""
+        return is_upgrade(option.variant, self.current_px)
 
     def best_effort(self) -> "CameraOptions":
         """Return what remains when this camera cannot be served beside the others."""
@@ -88,17 +92,35 @@ class CameraOptions:
 
     def crowded_out(self, rate_hz: float) -> "CameraOptions":
         """Return what remains when the others need the time: best effort at this rate at most."""
-        least = replace(self.smallest, rate_hz=min(rate_hz, self.smallest.rate_hz))
+        least = self.smallest._replace(rate_hz=min(rate_hz, self.smallest.rate_hz))
         return replace(self, options=(least,), served=False, crowded=True)
 
     def slowed(self, ceiling_hz: float, rate_min_hz: float) -> "CameraOptions":
-        """Return this camera at its smallest level only, its rate lowered as far as it may be."""
-        level = self.options[0]
-        if level.rate_hz <= ceiling_hz:
-            return replace(self, options=(level,))
-        least_hz = self.least_hz if self.served else min(rate_min_hz, level.rate_hz)
+        """Return this camera at its smallest option only, its rate lowered as far as it may be."""
+        option = self.options[0]
+        if option.rate_hz <= ceiling_hz:
+            return replace(self, options=(option,))
+        least_hz = self.least_hz if self.served else min(rate_min_hz, option.rate_hz)
         rate_hz = max(least_hz, round_rate(ceiling_hz))
-        return replace(self, options=(replace(level, rate_hz=rate_hz),))
+        return replace(self, options=(option._replace(rate_hz=rate_hz),))
+
+
+class _Rung(NamedTuple):
+    """One variant, for all cameras with pictures of one size."""
+
+    variant: Variant
+    picture_px: int
+    """The pixels of the pictures that are sent to it."""
+    single_ns: int
+
+
+class _Ladder(NamedTuple):
+    """What is the same for all cameras of one family, picture size and least accuracy."""
+
+    family: Sequence[Variant]
+    smallest: _Rung
+    rungs: tuple[_Rung, ...]
+    """Those that make sense, from the smallest up."""
 
 
 def all_options(
@@ -109,13 +131,20 @@ def all_options(
     dedicated: bool = False,
 ) -> list[CameraOptions]:
     """Find what each camera could be given; those without a loaded variant are left out."""
-    families = {c.camera.family for c in snapshot.cameras}
-    rising = {family: rising_family(family, snapshot.variants, timing) for family in families}
-    return [
-        _options_of(c, rising[c.camera.family], snapshot, timing, parameters, dedicated=dedicated)
-        for c in snapshot.cameras
-        if rising[c.camera.family]
-    ]
+    rising: dict[FamilyName, list[Variant]] = {}
+    ladders: dict[tuple[FamilyName, int, int, float], _Ladder] = {}
+    out = []
+    for seen in snapshot.cameras:
+        camera = seen.camera
+        if camera.family not in rising:
+            rising[camera.family] = rising_family(camera.family, snapshot.variants, timing)
+        if not (family := rising[camera.family]):
+            continue
+        kind = camera.family, camera.width_px, camera.height_px, camera.min_accuracy
+        if kind not in ladders:
+            ladders[kind] = _ladder(seen, family, timing)
+        out.append(_options_of(seen, ladders[kind], snapshot, parameters, dedicated=dedicated))
+    return out
 
 
 def dedicated_options(
@@ -147,51 +176,65 @@ def camera_options(
     family = rising_family(camera.camera.family, snapshot.variants, timing)
     if not family:
         return None
-    return _options_of(camera, family, snapshot, timing, parameters, dedicated=dedicated)
+    ladder = _ladder(camera, family, timing)
+    return _options_of(camera, ladder, snapshot, parameters, dedicated=dedicated)
+
+
+def _ladder(
+    camera: CameraSnapshot, family: Sequence[Variant], timing: Mapping[VariantName, BatchTimes]
+) -> _Ladder:
+    rungs = tuple(_rung(camera, each, timing) for each in sensible_variants(camera, family))
+    return _Ladder(family, _rung(camera, family[0], timing), rungs)
+
+
+def _rung(
+    camera: CameraSnapshot, variant: Variant, timing: Mapping[VariantName, BatchTimes]
+) -> _Rung:
+    return _Rung(variant, picture_pixels(camera.camera, variant), timing[variant.name].single_ns)
 
 
 def _options_of(
     camera: CameraSnapshot,
-    family: Sequence[Variant],
+    of: _Ladder,
     snapshot: PlanningSnapshot,
-    timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
     *,
     dedicated: bool,
 ) -> CameraOptions:
     """Find what a camera could be given of its family's variants, from the smallest up."""
-    smallest = option_of(
-        camera, family[0], snapshot.fixed_ns, timing, parameters, dedicated=dedicated
-    )
+    asked, link, share = camera.camera, camera.link, camera.share
+    budgets = CameraBudgets(asked, link, snapshot.fixed_ns, parameters, share)
+    smallest = _option(camera, of.smallest, budgets, dedicated=dedicated)
     # Best effort is what is left when its least rate is out of reach: only the box's counts then.
-    box_least_hz = min(parameters.rate_min_hz, camera.camera.rate_hz)
-    smallest = replace(smallest, rate_hz=_reduced(camera, smallest, box_least_hz))
-    least_hz = least_rate(camera.camera, parameters)
-    rungs = tuple(
-        option_of(camera, variant, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
-        for variant in sensible_variants(camera, family)
-    )
-    current_px = current_pixels(camera, family)
+    box_least_hz = min(parameters.rate_min_hz, asked.rate_hz)
+    smallest = smallest._replace(rate_hz=_reduced(camera, smallest, box_least_hz))
+    least_hz = least_rate(asked, parameters)
+    ladder = tuple(_option(camera, rung, budgets, dedicated=dedicated) for rung in of.rungs)
+    current_px = current_pixels(camera, of.family)
     held = current_px is not None and is_held(camera, snapshot.taken_ns, parameters)
-    links = camera.link
-    if links.bandwidth_bps is not None:
-        links = replace(links, bandwidth_bps=links.bandwidth_bps / parameters.link_upgrade)
-    levels = []
-    for rung in rungs:
-        above = current_px is not None and rung.variant.pixels > current_px
-        if _carried(camera, rung) and (
-            not above or (not held and _holds(camera, links, rung, snapshot.fixed_ns, parameters))
-        ):
-            levels.append(rung)
-    if levels:
+    weaker = link
+    if link.bandwidth_bps is not None:
+        weaker = replace(link, bandwidth_bps=link.bandwidth_bps / parameters.link_upgrade)
+    upgrade_ns = snapshot.fixed_ns + parameters.latency_upgrade_ns
+    with_margins = CameraBudgets(asked, weaker, upgrade_ns, parameters, share)
+    options = []
+    for option in ladder:
+        if not _carried(option, option.budget, asked.rate_hz):
+            continue
+        if is_upgrade(option.variant, current_px):
+            left = with_margins.of_frame(option.budget.frame_bits)
+            if held or not _carried(option, left, asked.rate_hz):
+                continue
+        options.append(option)
+    if options:
         return CameraOptions(
-            camera, tuple(levels), True, rungs, smallest, current_px, least_hz, held
+            camera, tuple(options), True, ladder, smallest, current_px, least_hz, held
         )
-    for rung in rungs:
-        if rung.fits and rung.budget.rate_hz >= least_hz:
-            slower = replace(rung, rate_hz=_reduced(camera, rung, least_hz))
-            return CameraOptions(camera, (slower,), True, rungs, smallest, current_px, least_hz)
-    return CameraOptions(camera, (smallest,), False, rungs, smallest, current_px, least_hz)
+    for option in ladder:
+        if option.fits and option.budget.rate_hz >= least_hz:
+            slower = option._replace(rate_hz=_reduced(camera, option, least_hz))
+            return CameraOptions(camera, (slower,), True, ladder, smallest, current_px, least_hz)
+    return CameraOptions(camera, (smallest,), False, ladder, smallest, current_px, least_hz)
 
 
 def least_rate(camera: Camera, parameters: PlanningParameters) -> float:
@@ -238,42 +281,41 @@ def option_of(
     dedicated: bool = False,
 ) -> Option:
     """Return what one loaded variant would be for a camera, sensible or not."""
-    of = budget(camera.camera, camera.link, variant, fixed_ns, parameters, share=camera.share)
-    single_ns = timing[variant.name].single_ns
-    reserve_ns = _reserve_ns(camera, of, single_ns) if dedicated else None
-    return Option(variant, of, single_ns, camera.camera.rate_hz, reserve_ns)
+    budgets = CameraBudgets(camera.camera, camera.link, fixed_ns, parameters, camera.share)
+    return _option(camera, _rung(camera, variant, timing), budgets, dedicated=dedicated)
+
+
+def _option(
+    camera: CameraSnapshot, rung: _Rung, budgets: CameraBudgets, *, dedicated: bool
+) -> Option:
+    of = budgets.of_picture(rung.picture_px)
+    reserve_ns = _reserve_ns(camera, of, rung.single_ns) if dedicated else None
+    return Option(rung.variant, of, rung.single_ns, camera.camera.rate_hz, reserve_ns)
 
 
 def _reserve_ns(camera: CameraSnapshot, of: Budget, single_ns: int) -> int:
     """Return what bad luck costs a frame; no more than a batch in front would.
 
-    A bad second of its link, and what its frames take longer than planned otherwise. Who shares an
-    executor rarely waits for as long as it may have to, which makes up for such things; who is
-    alone has nothing of that kind.
+    A bad second of its link, and what its frames take longer than planned otherwise. A camera that
+    shares an executor rarely waits for as long as it may have to, which makes up for such things;
+    one with an executor to itself has nothing of that kind.
     """
     link = camera.link
     if not link.bandwidth_bps or not link.throughput_stability or camera.overrun_ns is None:
         return single_ns
-    others_bits = camera.share.others_bits if camera.share else 0.0
-    transmission_ns = (of.frame_bits + others_bits) / link.bandwidth_bps * 1e9
-    bad_second_ns = round(transmission_ns * (1 / link.throughput_stability - 1))
+    on_link_ns = transmission_ns(of.frame_bits, link.bandwidth_bps, camera.share)
+    bad_second_ns = round(on_link_ns * (1 / link.throughput_stability - 1))
     return min(single_ns, bad_second_ns + camera.overrun_ns)
 
 
-def _carried(camera: CameraSnapshot, level: Option) -> bool:
-    return level.fits and level.budget.rate_hz >= camera.camera.rate_hz
+def _carried(option: Option, within: Budget, rate_hz: float) -> bool:
+    """Say whether an option meets the deadline, and its uplink carries the rate, in a budget."""
+    return option.needed_ns <= within.compute_ns and within.rate_hz >= rate_hz
 
 
-def _holds(
-    camera: CameraSnapshot,
-    weaker: LinkState,
-    level: Option,
-    fixed_ns: int,
-    parameters: PlanningParameters,
-) -> bool:
-    fixed_ns += parameters.latency_upgrade_ns
-    left = budget(camera.camera, weaker, level.variant, fixed_ns, parameters, share=camera.share)
-    return _carried(camera, replace(level, budget=left))
+def is_upgrade(variant: Variant, current_px: int | None) -> bool:
+    """Say whether a variant is larger than what its camera has; None: it has nothing yet."""
+    return current_px is not None and variant.pixels > current_px
 
 
 def current_pixels(camera: CameraSnapshot, family: Sequence[Variant]) -> int | None:
@@ -281,11 +323,11 @@ def current_pixels(camera: CameraSnapshot, family: Sequence[Variant]) -> int | N
     return next((v.pixels for v in family if now is not None and v.name == now.variant), None)
 
 
-def _reduced(camera: CameraSnapshot, level: Option, least_hz: float) -> float:
-    """Return the rate that the uplink carries at this level, a round figure."""
-    if level.budget.rate_hz >= camera.camera.rate_hz:
+def _reduced(camera: CameraSnapshot, option: Option, least_hz: float) -> float:
+    """Return the rate that the uplink carries with this option, a round figure."""
+    if option.budget.rate_hz >= camera.camera.rate_hz:
         return camera.camera.rate_hz
-    return max(least_hz, round_rate(level.budget.rate_hz))
+    return max(least_hz, round_rate(option.budget.rate_hz))
 
 
 def round_rate(rate_hz: float) -> float:

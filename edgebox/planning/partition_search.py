@@ -4,13 +4,12 @@ Cameras are put in order, by how tight they are or by how much they could have a
 order is cut. `intervals` bounds what every interval of cuts is worth on every number of executors;
 dynamic programming over cuts and executors finds the division with the largest bound. Its groups
 are tested exactly, their bounds replaced by what they really are worth, and the search goes on
-until the best division consists of tested groups alone (best first). Cuts are then moved nearer to
-where the best ones are.
+until the best division consists of tested groups alone (best first).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations
 
 import numpy as np
 
@@ -25,17 +24,17 @@ from edgebox.planning.intervals import (
     IntervalTable,
     divisions,
     interval_table,
+    order_cuts,
     prices_of,
 )
-from edgebox.planning.option_table import Floats, option_table
+from edgebox.planning.option_table import Floats, OptionTable, option_table
 from edgebox.planning.options import CameraOptions
 from edgebox.planning.partition import Part, PartitionedAllocation, dedicated_part
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.planning.uniform_parts import uniform_parts
 
 _CUTS_MAX = 13
-_NEAR_MAX = 24
-"""Cuts are moved nearer to the best ones as long as that makes no more of them than this."""
+"""So many even steps are made of an order at most."""
 _TESTED_MAX = 40
 """So many candidates of one group are tested exactly."""
 _FILL_TESTS_MAX = 80
@@ -53,8 +52,6 @@ GroupKey = tuple[int, int, int, int]
 class _Found:
     value: float
     parts: tuple[Part, ...]
-    cuts: tuple[int, ...]
-    """Positions in the order at which variants or groups change."""
 
 
 def best_partition(
@@ -62,6 +59,7 @@ def best_partition(
     dedicated: Sequence[CameraOptions],
     pool: ExecutorPool,
     parameters: PlanningParameters,
+    table: OptionTable | None = None,
 ) -> Allocation | None:
     """Return the best way found to serve cameras in full batches; None: none is feasible.
 
@@ -70,8 +68,10 @@ def best_partition(
         dedicated: what each could be given with an executor to itself; empty: none can have one.
         pool: the executors.
         parameters: the tunables.
+        table: the options of `cameras` as arrays; None: not made yet.
     """
-    search = _Search(cameras, dedicated, pool, parameters)
+    table = table or option_table(cameras, parameters.hysteresis_ratio)
+    search = _Search(cameras, dedicated, pool, parameters, table)
     orders = _orders(cameras)
     found = [each for order in orders if (each := search.in_order(order)) is not None]
     divisions = [max(found, key=lambda each: each.value).parts] if found else []
@@ -138,8 +138,12 @@ def _orders(cameras: Sequence[CameraOptions]) -> list[tuple[int, ...]]:
     def tightness(at: int) -> tuple[bool, str, int, int]:
         of = cameras[at]
         smallest, largest = of.options[0], of.options[-1]
-        family = smallest.variant.family
-        return of.served, family, smallest.budget.compute_ns, largest.variant.pixels
+        return (
+            of.served,
+            smallest.variant.family,
+            smallest.budget.compute_ns,
+            largest.variant.pixels,
+        )
 
     def ambition(at: int) -> tuple[bool, str, int, int]:
         served, family, compute_ns, pixels = tightness(at)
@@ -158,10 +162,11 @@ class _Search:
         dedicated: Sequence[CameraOptions],
         pool: ExecutorPool,
         parameters: PlanningParameters,
+        table: OptionTable,
     ) -> None:
         self.cameras, self.dedicated = cameras, dedicated
         self.pool, self.parameters = pool, parameters
-        self.table = option_table(cameras, parameters.hysteresis_ratio)
+        self.table = table
         self.prices = prices_of(self.table)
         self.executors = pool.executors or pool.all_executors
         self.divisible = bool(pool.executors)
@@ -183,20 +188,9 @@ class _Search:
         return value + _SERVICE_VALUE * gained * self.table.accuracy_scale
 
     def in_order(self, order: tuple[int, ...]) -> _Found | None:
-        """Return the best division of an order, its cuts refined."""
-        step = max(1, -(-len(order) // _CUTS_MAX))
-        cuts = (*range(0, len(order), step), len(order))
-        best = _InOrder(self, order, cuts).best()
-        while best is not None and step > 1:
-            step = -(-step // 2) if step > 2 else 1
-            near = {cut + k * step for cut in best.cuts for k in (-1, 0, 1)}
-            cuts = tuple(sorted({0, len(order)} | {c for c in near if 0 < c < len(order)}))
-            if len(cuts) > _NEAR_MAX:
-                break
-            again = _InOrder(self, order, cuts).best()
-            if again is not None and again.value > best.value:
-                best = again
-        return best
+        """Return the best division of an order."""
+        cuts = order_cuts(self.table.possible[[*order]], _CUTS_MAX)
+        return _InOrder(self, order, tuple(cuts.tolist())).best()
 
 
 @dataclass(slots=True)
@@ -209,11 +203,13 @@ class _InOrder:
     bounds: dict[tuple[int, int], Floats] = field(default_factory=dict)
     """By first executor and number of executors: (K, K) what a group is worth at most."""
     candidates: dict[tuple[int, int], Divisions] = field(default_factory=dict)
-    tested: dict[GroupKey, tuple[float, Part, tuple[int, ...]] | None] = field(default_factory=dict)
+    tested: dict[GroupKey, tuple[float, Part] | None] = field(default_factory=dict)
     sums: IntervalTable = field(init=False)
+    dedicated: dict[tuple[int, int], float] = field(init=False)
 
     def __post_init__(self) -> None:
         """Add up what all intervals ask."""
+        self.dedicated = self._dedicated_values()
         self.sums = interval_table(self.of.table, self.order, self.cuts)
 
     def best(self) -> _Found | None:
@@ -231,7 +227,7 @@ class _InOrder:
                 self._set(key, -np.inf if found is None else found[0])
             if untested:
                 continue
-            found_now, clash = self._apart(hoped[1])
+            found_now, clash = self._joined(hoped[1])
             if found_now is not None and (best is None or found_now.value > best.value):
                 best = found_now
             if clash is None:
@@ -256,17 +252,22 @@ class _InOrder:
 
     def _bound_dedicated(self, first: int, count: int) -> None:
         """Raise the bounds of groups that have an executor for each camera."""
-        if not self.of.dedicated:
-            return
         bound = self.bounds[first, count]
-        for start in range(len(self.cuts) - 1):
-            for end in range(start + 1, len(self.cuts)):
-                if self.cuts[end] - self.cuts[start] > count:
-                    break
-                part = self._dedicated((first, count, start, end), frozenset())
-                if part is not None:
-                    value = self.of.value_of(part)
-                    bound[start, end] = max(bound[start, end], value)
+        for (start, end), value in self.dedicated.items():
+            if self.cuts[end] - self.cuts[start] <= count:
+                bound[start, end] = max(bound[start, end], value)
+
+    def _dedicated_values(self) -> dict[tuple[int, int], float]:
+        """Return what groups are worth that have an executor for each camera, by their cuts."""
+        found: dict[tuple[int, int], float] = {}
+        if self.of.dedicated:
+            for start, end in combinations(range(len(self.cuts)), 2):
+                count = self.cuts[end] - self.cuts[start]
+                if count <= len(self.of.executors):
+                    part = self._dedicated((0, count, start, end), frozenset())
+                    if part is not None:
+                        found[start, end] = self.of.value_of(part)
+        return found
 
     def _timing(self, first: int, count: int) -> Mapping[VariantName, BatchTimes]:
         return self.of.pool.timing(self._on(first, count))
@@ -284,23 +285,25 @@ class _InOrder:
         if not self.of.divisible:
             bound = float(self.bounds[0, total][0, last])
             return (bound, ((0, total, 0, last),)) if np.isfinite(bound) else None
-        best: dict[tuple[int, int], tuple[float, tuple[GroupKey, ...]]] = {(0, 0): (0.0, ())}
+        best = np.full((total + 1, last + 1), -np.inf)  # by executors used, and cut
+        best[0, 0] = 0.0
+        before = np.zeros((total + 1, last + 1), np.int64)
         for used in range(1, total + 1):
-            for count in range(1, used + 1):
-                first = used - count
-                bounds = self.bounds[first, count]
-                for start in range(last):
-                    before = best.get((start, first))
-                    if before is None:
-                        continue
-                    for end in np.flatnonzero(np.isfinite(bounds[start])).tolist():
-                        value = before[0] + float(bounds[start, end])
-                        if (end, used) not in best or value > best[end, used][0]:
-                            key = first, count, start, end
-                            best[end, used] = value, (*before[1], key)
-        return best.get((last, total))
+            ways = np.stack([
+                best[first, :, None] + self.bounds[first, used - first] for first in range(used)
+            ]).reshape(-1, last + 1)  # fmt: skip
+            before[used], best[used] = ways.argmax(axis=0), ways.max(axis=0)
+        if not np.isfinite(best[total, last]):
+            return None
+        keys: list[GroupKey] = []
+        used, end = total, last
+        while used > 0:
+            first, start = divmod(int(before[used, end]), last + 1)
+            keys.append((first, used - first, start, end))
+            used, end = first, start
+        return float(best[total, last]), tuple(reversed(keys))
 
-    def _apart(
+    def _joined(
         self, keys: Sequence[GroupKey]
     ) -> tuple[_Found | None, tuple[GroupKey, float] | None]:
         """Join tested groups; a later one does without the variants of those before it.
@@ -308,7 +311,7 @@ class _InOrder:
         Returns what was found, and the group that was worth less for it, with what it is worth.
         """
         parts: list[Part] = []
-        value, cuts, clash = 0.0, set[int](), None
+        value, clash = 0.0, None
         for key in keys:
             found = self.tested[key]
             excluded = frozenset(v for part in parts for v in part.variants)
@@ -319,27 +322,22 @@ class _InOrder:
                 return None, clash
             value += found[0]
             parts.append(found[1])
-            cuts |= {*found[2], self.cuts[key[2]], self.cuts[key[3]]}
-        return _Found(value, tuple(parts), tuple(sorted(cuts))), clash
+        return _Found(value, tuple(parts)), clash
 
-    def _tested(
-        self, key: GroupKey, excluded: frozenset[VariantName]
-    ) -> tuple[float, Part, tuple[int, ...]] | None:
+    def _tested(self, key: GroupKey, excluded: frozenset[VariantName]) -> tuple[float, Part] | None:
         """Return the best of a group's candidates that passes the exact test."""
         first, count, start, end = key
         of = self.of
-        found: tuple[float, Part, tuple[int, ...]] | None = None
+        found: tuple[float, Part] | None = None
         part = self._dedicated(key, excluded)
         if part is not None:
-            found = of.value_of(part), part, ()
+            found = of.value_of(part), part
         for value, intervals in self.candidates[first, count].best(start, end, _TESTED_MAX):
             if found is not None and value <= found[0]:
                 break
             names = {of.table.names[variant] for _, _, variant in intervals}
             if excluded.isdisjoint(names) and self._feasible(intervals, first, count):
-                changes = pairwise(intervals)
-                cuts = tuple(self.cuts[b[0]] for a, b in changes if a[2] != b[2])
-                return value, self._part(key, intervals), cuts
+                return value, self._part(key, intervals)
         return found
 
     def _dedicated(self, key: GroupKey, excluded: frozenset[VariantName]) -> Part | None:

@@ -1,20 +1,16 @@
 """Decides what every camera shall send and run on: a pure function of a snapshot.
 
-Each camera gets one variant, such that all of them together are worth most (`optimisation.py`) of
-what their links, their deadlines and the shared executors allow. Cameras of a site divide their
-uplink first (`uplinks.py`).
+Each camera gets one variant, such that all of them together are worth most of what their links,
+their deadlines and the shared executors allow (`optimised_part`).
 """
 
 import random
 from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
-from edgebox.planning.by_application import by_application
-from edgebox.planning.disjoint import parts, together
-from edgebox.planning.optimisation import optimise
+from edgebox.planning.disjoint import together
+from edgebox.planning.optimised_part import OptimisedPart, optimised_parts
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.planning.reasons import Reasons
-from edgebox.planning.uplinks import with_uplink_shares
 
 DEFAULTS = PlanningParameters()
 
@@ -32,7 +28,7 @@ def plan(
     iterations_max: int,
     parameters: PlanningParameters = DEFAULTS,
 ) -> Plan:
-    """Compute a plan; see `optimisation` for how. Parts of a box are planned apart (`disjoint`).
+    """Compute a plan; see `optimised_part` for how.
 
     Args:
         snapshot: all there is to know.
@@ -44,19 +40,15 @@ def plan(
     Returns:
         An assignment for each camera whose family has a loaded variant.
     """
-    snapshot = with_uplink_shares(snapshot, parameters)
-    separate = [(part, _plan_part(part, iterations_max, parameters)) for part in parts(snapshot)]
-    return separate[0][1] if len(separate) == 1 else together(snapshot, separate)
+    planned = [
+        (part, Plan(snapshot.taken_ns) if found is None else _plan_of(found))
+        for part, found in optimised_parts(snapshot, iterations_max, parameters)
+    ]
+    return planned[0][1] if len(planned) == 1 else together(snapshot, planned)
 
 
-def _plan_part(
-    snapshot: PlanningSnapshot, iterations_max: int, parameters: PlanningParameters
-) -> Plan:
-    told = by_application(snapshot)
-    found = optimise(told, iterations_max, parameters)
-    if found is None:
-        return Plan(snapshot.taken_ns)
-    reasons = Reasons(found, tuple(snapshot.profiles), snapshot.fixed_ns, parameters)
+def _plan_of(part: OptimisedPart) -> Plan:
+    found, reasons, taken_ns = part.allocation, part.reasons, part.snapshot.taken_ns
     assignments, limits = {}, {}
     for at, (of, option) in enumerate(zip(found.cameras, found.chosen, strict=True)):
         camera = of.snapshot.camera
@@ -67,13 +59,13 @@ def _plan_part(
             camera=camera.id,
             variant=option.variant.name,
             rate_hz=option.rate_hz,
-            quality=parameters.quality,
+            quality=part.parameters.quality,
             served=of.served,
             reason=why.text,
             limit=why.limit,
         )
     prices = reasons.prices(limits)
-    plain = Plan(snapshot.taken_ns, assignments, found.utilisation, found.groups, prices)
-    answer = told.plan(plain)
+    by_app = Plan(taken_ns, assignments, found.utilisation, found.groups, prices)
+    answer = part.by_app.plan(by_app)
     assert answer is not None
     return answer

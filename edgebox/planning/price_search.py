@@ -12,13 +12,44 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from edgebox.domain.model_family import VariantName
-from edgebox.planning.allocation import SharedAllocation, raises
+from edgebox.planning.allocation import SharedAllocation, window_ns
 from edgebox.planning.capacity import BatchTimes
 from edgebox.planning.option_table import Floats, Ints, OptionTable, option_table
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
 
 _HALVINGS = 16
+_BOUND_PRICES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
+"""In units of the accuracy times rate of all largest options, for all of the executors' time."""
+
+
+def shared_value_bound(
+    cameras: Sequence[CameraOptions],
+    table: OptionTable,
+    timing: Mapping[VariantName, BatchTimes],
+    parameters: PlanningParameters,
+) -> float:
+    """Return more than any `SharedAllocation` of these options is worth: the Lagrangian bound.
+
+    At any price, what is best for each camera by itself, with batches as full as they can be, is no
+    less than what all can have together. O(n V).
+
+    Args:
+        cameras: what each could be given.
+        table: the same as arrays.
+        timing: what batches take.
+        parameters: the tunables.
+    """
+    gathers_ns = window_ns(cameras)
+    least_ns = [timing[name].request_ns(None, gathers_ns) for name in table.names]
+    cost = table.rate_hz * np.array(least_ns) / 1e9
+    prices = np.array(_BOUND_PRICES) * table.accuracy_scale
+    bound = min(
+        float((table.value - price * cost).max(axis=1).sum() + price * parameters.utilisation_max)
+        for price in prices.tolist()
+    )
+    smallest = np.where(table.number == 0, table.value, 0.0).sum()  # may take more of the time
+    return max(bound, float(smallest))
 
 
 def shared_allocations(
@@ -26,6 +57,7 @@ def shared_allocations(
     timing: Mapping[VariantName, BatchTimes],
     parameters: PlanningParameters,
     iterations_max: int,
+    table: OptionTable | None = None,
 ) -> list[SharedAllocation]:
     """Return the best new plan and, where cameras may rise, that in force, repaired.
 
@@ -39,15 +71,16 @@ def shared_allocations(
         timing: what batches take.
         parameters: the tunables.
         iterations_max: bound on the single steps that fill what is left over.
+        table: the options as arrays; None: not made yet.
     """
     smallest = SharedAllocation(cameras, [0] * len(cameras), timing)
     if smallest.longest_ns > smallest.slack_ns:
         return []
     if smallest.utilisation > parameters.utilisation_slow + 1e-9:
         return []
-    table = option_table(cameras, parameters.hysteresis_ratio)
+    table = table or option_table(cameras, parameters.hysteresis_ratio)
     search = _Search(cameras, timing, smallest, table)
-    rising = any(raises(c, c.options[-1]) for c in cameras)
+    rising = any(c.is_upgrade(c.options[-1]) for c in cameras)
     limit = parameters.utilisation_upgrade if rising else parameters.utilisation_max
     found = [search.best(limit, table.value)]
     if rising:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from edgebox.domain.model_family import ExecutorId, Variant
 from edgebox.domain.plans import Limit, Resource, ResourcePrice
-from edgebox.planning.allocation import Allocation, option_value, raises
+from edgebox.planning.allocation import Allocation, option_value
 from edgebox.planning.budgets import bandwidth_needed_bps
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -74,7 +74,7 @@ class Reasons:
         size = size_text(option.variant)
         wanted_hz = of.snapshot.camera.rate_hz
         if of.crowded:
-            least = replace(of.rungs[0], rate_hz=of.least_hz)
+            least = of.ladder[0]._replace(rate_hz=of.least_hz)
             missing = f"{of.least_hz:g} Hz of {size_text(least.variant)}"
             return Reason(
                 f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz, best effort: "
@@ -89,7 +89,7 @@ class Reasons:
             return Reason(
                 f"{size} at {option.rate_hz:g} of {wanted_hz:g} Hz: {why.text}", why.limit
             )
-        above = next((r for r in of.rungs if r.variant.pixels > option.variant.pixels), None)
+        above = next((r for r in of.ladder if r.variant.pixels > option.variant.pixels), None)
         if above is None:
             return Reason(f"{size}: {_top(of, option)}")
         if above in of.options:
@@ -98,14 +98,14 @@ class Reasons:
             text = f"{self.sharing(camera)}, too many for {size_text(above.variant)}"
             why = Reason(text, self._time_for(camera, above))
         else:
-            why = self.alone(of, above)
+            why = self.infeasible(of, above)
         return Reason(f"{size}: {why.text}", why.limit)
 
     def _slowed(self, camera: int, option: Option) -> Reason:
         """Say why a camera is told to send less often than it would like."""
         of = self._allocation.cameras[camera]
         wanted_hz = of.snapshot.camera.rate_hz
-        full = replace(option, rate_hz=wanted_hz)
+        full = option._replace(rate_hz=wanted_hz)
         if option.budget.rate_hz >= wanted_hz:
             text = f"{self.sharing(camera)}, too many for {wanted_hz:g} Hz"
             return Reason(text, self._time_for(camera, full))
@@ -118,7 +118,7 @@ class Reasons:
             limit = self._uplink_limit(of, bandwidth_bps, needed_bps, _gain(of, option, full))
         return Reason(_carries_text(of), limit)
 
-    def alone(self, of: CameraOptions, above: Option) -> Reason:
+    def infeasible(self, of: CameraOptions, above: Option) -> Reason:
         """Say why a camera could not have an option even with the box to itself."""
         camera, link = of.snapshot.camera, of.snapshot.link
         size = size_text(above.variant)
@@ -205,7 +205,7 @@ class Reasons:
 
     def margin_ns(self, of: CameraOptions, option: Option) -> int:
         """Return the time that must be left over at an option: an upgrade asks for some."""
-        return self._parameters.latency_upgrade_ns if raises(of, option) else 0
+        return self._parameters.latency_upgrade_ns if of.is_upgrade(option) else 0
 
     def prices(self, limits: Mapping[int, Limit]) -> tuple[ResourcePrice, ...]:
         """Return what more of the resources would bring that several cameras share.
@@ -229,11 +229,11 @@ class Reasons:
     def _unserved(self, of: CameraOptions) -> Reason:
         """Say why not even the smallest option would do."""
         camera, link = of.snapshot.camera, of.snapshot.link
-        if not of.rungs:
+        if not of.ladder:
             return Reason(
                 f"no loaded size of {camera.family} is as accurate as {camera.min_accuracy:g}"
             )
-        least = of.rungs[0]
+        least = of.ladder[0]
         size = size_text(least.variant)
         if least.variant.name != of.smallest.variant.name:
             size += f" (for an accuracy of {camera.min_accuracy:g})"

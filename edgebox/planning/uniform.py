@@ -19,6 +19,7 @@ from itertools import product
 import numpy as np
 
 from edgebox.planning.filling import column_units, fullest
+from edgebox.planning.intervals import interval_minima, interval_sums, order_cuts
 from edgebox.planning.option_table import Floats, Ints
 
 _CUTS_MAX = 48
@@ -204,24 +205,21 @@ def first_columns(of: UniformProblem, order: Sequence[int]) -> Columns | None:
 
 def _on_executors(of: UniformProblem, order: Sequence[int]) -> tuple[Floats, Ints]:
     """Return (M + 1, K, K) what intervals are worth on at most so many executors, and with what."""
-    rows = np.array(order, np.int64)
-    count, total = len(rows), of.executors
-    step = max(1, -(-count // _CUTS_MAX))
-    cuts = np.array([*range(0, count, step), count])
+    rows, total = np.array(order, np.int64), of.executors
+    limits = of.limits[rows]
+    cuts = order_cuts(limits > 0, _CUTS_MAX)
     starts, ends = np.triu_indices(len(cuts), 1)
-    sums = np.zeros(count + 1, np.int64)
-    np.cumsum(of.units[rows], out=sums[1:])
-    load = sums[cuts[ends]] - sums[cuts[starts]]
+    load = interval_sums(of.units[rows], cuts)[starts, ends]
+    least = interval_minima(limits, cuts, 0)
+    worth = interval_sums(np.where(limits > 0, of.value[rows], 0.0), cuts)
     common = int(np.gcd.reduce(of.units, initial=0)) or 1
     values = np.full((total + 2, len(cuts), len(cuts)), -np.inf)
     columns = np.zeros(values.shape, np.int64)
-    for column in range(of.limits.shape[1]):
-        limit, value = _of_intervals(of.limits[rows, column], of.value[rows, column], cuts)
-        limit, value = limit[starts, ends], value[starts, ends]
-        if of.pooled:
-            needed = -(-load // np.maximum(limit, 1))
-        else:
-            needed = -(-load // np.maximum(limit // common * common, 1))
+    for column in range(limits.shape[1]):
+        limit, value = least[starts, ends, column], worth[starts, ends, column]
+        if not of.pooled:
+            limit = limit // common * common
+        needed = -(-load // np.maximum(limit, 1))
         needed = np.where(limit > 0, np.minimum(needed, total + 1), total + 1)
         better = value > values[needed, starts, ends]
         at = needed[better], starts[better], ends[better]
@@ -231,14 +229,3 @@ def _on_executors(of: UniformProblem, order: Sequence[int]) -> tuple[Floats, Int
         values[more] = np.where(as_few, values[more - 1], values[more])
         columns[more] = np.where(as_few, columns[more - 1], columns[more])
     return values, columns
-
-
-def _of_intervals(limits: Ints, value: Floats, cuts: Ints) -> tuple[Ints, Floats]:
-    """Return (K, K) least limits and total values of what is between two cuts."""
-    least = np.minimum.reduceat(limits, cuts[:-1])
-    out = np.zeros((len(cuts), len(cuts)), np.int64)
-    for first in range(len(cuts) - 1):
-        out[first, first + 1 :] = np.minimum.accumulate(least[first:])
-    sums = np.zeros(len(value) + 1)
-    np.cumsum(np.where(limits > 0, value, 0.0), out=sums[1:])
-    return out, sums[cuts][None, :] - sums[cuts][:, None]

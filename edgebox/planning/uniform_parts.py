@@ -97,7 +97,7 @@ def _problem(
     value = np.stack([table.value[:, of].max(axis=1) for of in columns], axis=1)
     compute_ns = np.stack([table.compute_ns[:, of].max(axis=1) for of in columns], axis=1)
     margin_ns, share = 0, parameters.cycle_utilisation_max
-    if table.raises.any():  # it may be less: not everybody rises
+    if table.raises.any():  # it may be less: not every camera gets more
         margin_ns = parameters.latency_upgrade_ns
         share *= parameters.upgrade_share
     limits = np.zeros(value.shape, np.int64)
@@ -119,5 +119,5 @@ def _capacity(of: BatchTimes, compute_ns: Floats, margin_ns: int, share: float) 
     )
     best = np.concatenate([[0.0], np.maximum.accumulate(sizes / pooled_ns)])
     waits = best[np.searchsorted(2 * longest_ns + margin_ns, compute_ns, side="right")]
-    alone = best[np.searchsorted(longest_ns, compute_ns, side="right")]
-    return np.asarray(np.minimum(waits, share * alone))
+    at_once = best[np.searchsorted(longest_ns, compute_ns, side="right")]
+    return np.asarray(np.minimum(waits, share * at_once))

@@ -20,13 +20,14 @@ from heapq import heapify, heappop, heappush
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot, UplinkShare
 from edgebox.domain.requests import SiteId
-from edgebox.planning.budgets import share_of
-from edgebox.planning.capacity import BatchTimes, batch_times
+from edgebox.planning.budgets import deadline_left_ns, share_of, transmission_ns
+from edgebox.planning.capacity import BatchTimes, ExecutorPool, batch_times
 from edgebox.planning.disjoint import parts
 from edgebox.planning.options import (
     Option,
     current_pixels,
     is_held,
+    is_upgrade,
     least_rate,
     option_of,
     rising_family,
@@ -56,7 +57,7 @@ def with_uplink_shares(
     roomy = {
         seen.camera.family
         for part in parts(snapshot)
-        if len(part.cameras) <= len(part.profiles)
+        if len(part.cameras) <= len(ExecutorPool(part, parameters.quantile).executors)
         for seen in part.cameras
     }
     cameras = list(snapshot.cameras)
@@ -94,10 +95,15 @@ class _Member:
     """From the smallest up; the frames' bits rise with them."""
     current: int
     """The largest that is no larger than what it has; the last one: it has nothing yet."""
-    new: bool
-    rises: bool
-    """Whether it may be given more than it has."""
+    current_px: int | None
+    """Input pixels of what it has; None: it has nothing yet."""
+    held: bool
+    """It may not be given more than it has, because it was lowered so lately."""
     least_hz: float
+
+    def is_upgrade(self, number: int) -> bool:
+        """Say whether an option is larger than what it has; it has the smallest at least."""
+        return number > 0 and is_upgrade(self.options[number].variant, self.current_px)
 
 
 def _member(
@@ -123,8 +129,8 @@ def _member(
         camera,
         options,
         kept[-1] if kept else 0,
-        has_px is None,
-        not held,
+        has_px,
+        held,
         least_rate(camera.camera, parameters),
     )
 
@@ -140,23 +146,23 @@ class _Site:
     ) -> None:
         self._members = members
         self._parameters = parameters
-        self._fixed_ns = snapshot.fixed_ns + parameters.guard_ns
         known = [m.snapshot.link for m in members if m.snapshot.link.bandwidth_bps is not None]
         self._bandwidth_bps = min((of.bandwidth_bps or 0.0 for of in known), default=0.0)
         self._fill = min((share_of(link, parameters) for link in known), default=0.0)
         self._rates_hz = [m.snapshot.camera.rate_hz for m in members]
+        self._left_ns = [
+            deadline_left_ns(m.snapshot.camera, m.snapshot.link, snapshot.fixed_ns, parameters)
+            for m in members
+        ]
+        """What each deadline leaves for the link and the batches."""
         smallest_bits = sum(m.options[0].budget.frame_bits for m in members)
         self._hopeless = [
             not self._bandwidth_bps
-            or m.options[0].needed_ns + smallest_bits / self._bandwidth_bps * 1e9 > self._left_ns(m)
-            for m in members
+            or m.options[0].needed_ns + transmission_ns(smallest_bits, self._bandwidth_bps, None)
+            > left_ns
+            for m, left_ns in zip(members, self._left_ns, strict=True)
         ]
         """Whose frames are late even at everybody's smallest sizes: best effort, and small."""
-
-    def _left_ns(self, member: _Member) -> int:
-        """Return what the deadline leaves for the link and the batches."""
-        of = member.snapshot
-        return of.camera.slo_ns - (of.link.rtt_ns or 0) - self._fixed_ns
 
     def shares(self) -> list[UplinkShare]:
         """Return what each camera has of the uplink."""
@@ -247,9 +253,9 @@ class _Site:
         raised = False
         bits = bps = 0.0
         for of, n, hz in zip(self._members, at, self._rates_hz, strict=True):
-            if n > of.current and not of.new:
+            if of.is_upgrade(n):
                 raised = True
-                if not of.rises:
+                if of.held:
                     return False
             bits += of.options[n].budget.frame_bits
             bps += of.options[n].budget.frame_bits * hz
@@ -257,11 +263,13 @@ class _Site:
         bandwidth_bps = self._bandwidth_bps / weaker
         if bps > self._fill * bandwidth_bps:
             return False
-        network_ns = bits / bandwidth_bps * 1e9
-        for of, n, hopeless in zip(self._members, at, self._hopeless, strict=True):
-            margin_ns = parameters.latency_upgrade_ns if n > of.current and not of.new else 0
+        network_ns = transmission_ns(bits, bandwidth_bps, None)
+        for of, n, hopeless, left_ns in zip(
+            self._members, at, self._hopeless, self._left_ns, strict=True
+        ):
+            margin_ns = parameters.latency_upgrade_ns if of.is_upgrade(n) else 0
             needed_ns = network_ns + of.options[n].needed_ns + margin_ns
-            if not hopeless and needed_ns > self._left_ns(of):
+            if not hopeless and needed_ns > left_ns:
                 return False
         return True
 

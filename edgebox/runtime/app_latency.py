@@ -1,8 +1,8 @@
-"""Measures how long each application's requests really take, to be held against the profiles.
+"""Measures the execution times of each application's requests, for comparison with the profiles.
 
-An application is what cameras name in their hello: what they look at, so requests of one resemble
-each other. Times are those of the batches that requests were in, brought to a batch of one, and
-of the samples that were run alone (`scheduling.sampling`), as they are.
+Cameras name their application in the hello; requests of one application resemble each other. A
+time is either that of a request's batch, scaled to a batch of one, or that of a sample that was run
+alone (`scheduling.sampling`).
 """
 
 from collections.abc import Mapping
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 
 SAMPLES = 1_024
-"""Recent requests that are remembered of each application, variant and executor."""
+"""Recent requests kept for each application, variant and executor."""
 _KEYS_MAX = 64
-"""Beyond it the one that was idle longest is forgotten: the names come from cameras."""
+"""Most keys kept, since cameras choose the names; the key that was idle longest is dropped."""
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationTimes:
+class AppLatency:
     """One application on one variant and executor, measured and as profiled."""
 
     app: str
     variant: VariantName
     executor: ExecutorId
     count: int
-    """Recent requests that the measured quantiles are of."""
+    """Number of recent requests behind the measured quantiles."""
     measured_ns: tuple[int, int]
     """P50 and P99."""
     profile_ns: tuple[int, int]
@@ -53,7 +53,7 @@ class _Samples:
         return self._ring[: min(self._next, SAMPLES)]
 
 
-class Applications:
+class AppLatencies:
     """Recent execution times by application, variant and executor."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Applications:
     def ran(
         self, app: str, variant: VariantName, executor: ExecutorId, batch_size: int, took_ns: int
     ) -> None:
-        """Take in one request of a batch, or a sample; `batch_size` includes padding."""
+        """Add one request of a batch, or a sample; `batch_size` includes padding."""
         key = (app, variant, executor)
         # The order of the keys is the order of their last use.
         samples = self._ran.pop(key, None)
@@ -74,8 +74,8 @@ class Applications:
         self._ran[key] = samples
         samples.add(batch_size, took_ns)
 
-    def times(self, profiles: Profiles) -> list[ApplicationTimes]:
-        """Return what was measured of what has a profile, in order of the names.
+    def times(self, profiles: Profiles) -> list[AppLatency]:
+        """Return the measured times of everything that has a profile, ordered by name.
 
         A batch of k that took t counts for each of its requests as t x P50(1) / P50(k) of the
         profile: exact where batching changes the scale of the distribution and not its shape.
@@ -93,7 +93,7 @@ class Applications:
                 equivalent_ns[table[:, 0] == size] *= scale
             p50, p99 = np.quantile(equivalent_ns, (0.5, 0.99))
             rows.append(
-                ApplicationTimes(
+                AppLatency(
                     app,
                     variant,
                     executor,

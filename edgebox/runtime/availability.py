@@ -1,6 +1,6 @@
-"""Says why nothing that somebody wants can run now, and when that may change.
+"""Explains why a request cannot run now, and when that may change.
 
-Pure: looks at what supervision knows, and makes sentences of it.
+Pure: turns the state of supervision into sentences.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,7 +14,7 @@ Executors = Mapping[ExecutorId, Supervised]
 
 
 def executor_state(executor: ExecutorId, of: Supervised, now_ns: int) -> str:
-    """Return how an executor is: its state, and what follows from it."""
+    """Return an executor's state and what follows from it, as a sentence."""
     said = f"{executor} is {of.state.value}"
     if of.state is ExecutorState.WAITING and of.retry_ns is not None:
         return f"{said}, and is opened anew in {max(0, of.retry_ns - now_ns) / 1e9:.0f} s"
@@ -29,9 +29,9 @@ def unserved_because(
     """Say why nothing can run now; empty: something can.
 
     Args:
-        executors: all that were ever started, but for those stopped in order.
-        now_ns: for how long somebody has to wait.
-        variants: any of these will do; None: any at all.
+        executors: all that were started, except those that were stopped on purpose.
+        now_ns: the present, to compute the remaining wait.
+        variants: one of these is needed; None: any variant will do.
     """
     holding = holders(executors, variants)
     if any(of.state is ExecutorState.UP for of in holding.values()):
@@ -55,7 +55,7 @@ def dropped_because(
     Args:
         frame: it has ended.
         reason: as the core says.
-        lost: the executor that still had it; None: none had.
+        lost: the lost executor that had the frame; None: no executor had it.
         executors: as above.
         offered: all variants of the box.
         now_ns: as above.

@@ -1,6 +1,6 @@
-"""Measures what batches really take, by variant, batch size and executor.
+"""Measures the execution times of batches by variant, batch size and executor.
 
-To be held against the profiles by people; what decides is in `scheduling.drift`.
+People compare them with the profiles; `scheduling.drift` decides.
 """
 
 from collections.abc import Iterator
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from edgebox.domain.model_family import ExecutorId, VariantName
 
 SAMPLES = 256
-"""Recent batches that are remembered of each."""
+"""Recent batches kept of each kind."""
 
 SHOWN = (0.5, 0.9, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedTimes:
+class BatchLatency:
     """Recent batches of one kind."""
 
     executor: ExecutorId
     variant: VariantName
     batch_size: int
     count: int
-    """Batches that the quantiles are of."""
+    """Number of batches behind the quantiles."""
     quantiles_ns: tuple[int, ...]
     """One per entry of `SHOWN`."""
 
@@ -38,8 +38,8 @@ class _Ring:
         self.count = 0
 
 
-class Observed:
-    """Recent execution times. Bounded by what there is: executors, variants and batch sizes."""
+class BatchLatencies:
+    """Recent execution times, by executor, variant and batch size."""
 
     def __init__(self) -> None:
         """Start with nothing measured."""
@@ -48,15 +48,15 @@ class Observed:
     def ran(
         self, variant: VariantName, executor: ExecutorId, batch_size: int, took_ns: int
     ) -> None:
-        """Take in a batch; `batch_size` includes padding."""
+        """Add a batch; `batch_size` includes padding."""
         ring = self._rings.setdefault((executor, variant, batch_size), _Ring())
         ring.took_ns[ring.count % SAMPLES] = took_ns
         ring.count += 1
 
-    def times(self) -> Iterator[ObservedTimes]:
-        """Yield what was measured, in order of the names."""
+    def times(self) -> Iterator[BatchLatency]:
+        """Yield the measured times, ordered by name."""
         for (executor, variant, size), ring in sorted(self._rings.items(), key=lambda kv: kv[0]):
             count = min(ring.count, SAMPLES)
             found = np.quantile(ring.took_ns[:count], SHOWN)
             quantiles_ns = tuple(round(float(each)) for each in found)
-            yield ObservedTimes(executor, variant, size, count, quantiles_ns)
+            yield BatchLatency(executor, variant, size, count, quantiles_ns)

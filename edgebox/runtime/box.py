@@ -1,7 +1,7 @@
-"""The running box: its cameras, their frames on the way through the driver, what it tells viewers.
+"""The running box: its cameras, their pending frames and what viewers see.
 
-Lives on the event loop. Sessions (web/) hand in what cameras send; the core's orders come back
-through the driver.
+Runs on the event loop. Sessions (web/) submit what cameras send; the driver delivers the core's
+orders.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from edgebox.runtime.refusals import (
     Refusals,
     UnavailableError,
 )
-from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, Repeats
+from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, RepeatLimiter
 from edgebox.runtime.viewer_data import LOG_LEVELS, BoxEvent, ShownFrame
 from edgebox.scheduling.events import (
     Advise,
@@ -55,21 +55,21 @@ _FORGET_NS = 600_000_000_000
 _EVENTS_KEPT = 200
 
 ONE_SHOT_APP = "http"
-"""The application of a picture whose program names none."""
+"""The application of a picture whose sender names none."""
 
 ONE_SHOT_CAMERA = CameraId("(one-shot)")
-"""The camera of all such pictures. No real one can have this name: names have no parentheses
-(`NAME_PATTERN`), so none that leaves takes their requests with it."""
+"""The camera id of pictures that programs send singly. Names of cameras have no parentheses
+(`NAME_PATTERN`), so no camera that disconnects can drop these requests."""
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[PendingFrame, FrameResult], None]
 Observer = Callable[[CameraRecord, PendingFrame, FrameResult], None]
 Admission = Callable[[PlanningSnapshot, Camera], str | None]
-"""Says whom a new camera would take its service; None: nobody. Pure, runs in a thread."""
+"""Returns why a new camera would degrade others; None: it would not. Pure, runs in a thread."""
 
 
 class Box:
-    """What the web side talks to."""
+    """The state that web/ and notifications/ share."""
 
     def __init__(
         self,
@@ -86,13 +86,13 @@ class Box:
 
         Args:
             name: what the page calls this box.
-            version: of edgebox.
-            cameras_max: connected at once.
-            bandwidth: how throughputs of frames become a link's bandwidth.
+            version: edgebox's version.
+            cameras_max: cameras that may be connected at the same time.
+            bandwidth: how the bandwidth of a link is estimated from frames' throughputs.
             on_event: called with each event, to be stored.
-            on_camera: called with each camera that says hello, to be stored.
-            admission: who would suffer from a new camera, which is then refused; None: no
-                camera is refused for that.
+            on_camera: called with each camera that connects, to be stored.
+            admission: checks whether a new camera would degrade others and is refused; None: no
+                such check.
         """
         self.name = name
         self.version = version
@@ -101,24 +101,24 @@ class Box:
         self.default_family = FamilyName("")
         self.cameras: dict[CameraId, CameraRecord] = {}
         self.overrides: dict[CameraId, Overrides] = {}
-        """What was set on the box, for cameras that are here or not."""
+        """Settings made on the box, also for cameras that are not connected."""
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
         self.observers: list[Observer] = []
-        """Told how each frame of a camera ended, after its camera is."""
+        """Called with each frame of a camera that has ended, after its camera was informed."""
         self.destinations: list[Destination] = []
-        """Where events are sent to."""
+        """The receivers of notifications."""
         self.metrics = Metrics()
-        self._repeats = Repeats(NOTICES_PER_MINUTE)
+        self._repeats = RepeatLimiter(NOTICES_PER_MINUTE)
         self._peers = Peers(cameras_max, time.monotonic_ns)
         self.events: deque[BoxEvent] = deque(maxlen=_EVENTS_KEPT)
-        self.not_ready_because = "starting"
+        self._not_ready_because = "starting"
         self.started_ns = time.monotonic_ns()
         self.plan_ns = 0
         self.plan_at_ns: int | None = None
         self.plan: Plan | None = None
         self.plans = 0
-        self.profiles: Profiles = {}
+        self._profiles: Profiles = {}
         self._cameras_max = cameras_max
         self._on_event = on_event
         self._on_camera = on_camera
@@ -134,15 +134,45 @@ class Box:
     # -- life -------------------------------------------------------------------------------
 
     def offer(self, families: Sequence[Family], default: str) -> None:
-        """Say what can be served; `default` is for cameras that name no family."""
+        """Set the families that are served; `default` is for cameras that name none."""
         self.families = {family.name: family for family in families}
         self.default_family = FamilyName(default)
 
     def attach(self, driver: Driver, profiles: Profiles) -> None:
-        """Take the driver and its executors' profiles; from now on cameras are welcome."""
+        """Take the driver and its executors' profiles; from now on cameras may connect."""
         self._driver = driver
-        self.profiles = profiles
-        self.not_ready_because = ""
+        self._profiles = profiles
+        self._not_ready_because = ""
+
+    def set_not_ready(self, because: str) -> None:
+        """Refuse cameras and pictures from now on, for this reason."""
+        self._not_ready_because = because
+
+    @property
+    def not_ready_because(self) -> str:
+        """Why cameras are refused; empty: they may connect."""
+        return self._not_ready_because
+
+    @property
+    def profiles(self) -> Profiles:
+        """Each executor's profiles."""
+        return self._profiles
+
+    def set_profiles(
+        self, executor: ExecutorId, profiles: Mapping[VariantName, LatencyProfile]
+    ) -> None:
+        """Replace the profiles of an executor."""
+        self._profiles = {**self._profiles, executor: profiles}
+
+    def add_viewer(self) -> None:
+        """Keep the latest answered frame of each camera while there are viewers."""
+        self.viewers += 1
+
+    def remove_viewer(self) -> None:
+        """Forget the latest answered frames with the last viewer."""
+        self.viewers -= 1
+        if not self.viewers:
+            self.shown.clear()
 
     @property
     def driver(self) -> Driver:
@@ -153,11 +183,11 @@ class Box:
 
     @property
     def ready(self) -> bool:
-        """Say whether cameras are welcome."""
+        """Return whether cameras may connect."""
         return not self.not_ready_because
 
     def unserved_because(self, variants: Iterable[Variant] | None = None) -> str:
-        """Say why no frame can be answered now, or by none of these variants; empty: one can."""
+        """Return why no frame can be answered now, by these variants; empty: frames can be."""
         if self._driver is None or not self.ready:
             return self.not_ready_because
         names = None if variants is None else [variant.name for variant in variants]
@@ -165,20 +195,20 @@ class Box:
         return unserved_because(driver.scheduler.supervised, driver.clock_ns(), names)
 
     def note(self, level: Level, text: str, camera: str | None = None) -> None:
-        """Tell people of something: on the page, in the log and in the database."""
+        """Publish a notice: on the page, in the log and in the database."""
         event = BoxEvent(round(time.time() * 1000), level, camera, text)
         _log.log(LOG_LEVELS[level], "%s", text)
         self.events.append(event)
         self._on_event(event)
 
     def note_from(self, address: str, level: Level, text: str, camera: str | None) -> None:
-        """Tell people what a camera, or an address, has brought about: a minute's first few."""
-        # Names cost an address nothing, so its own bound comes first.
+        """Publish a notice about a camera or an address, unless the minute's limit is reached."""
+        # An address can use any number of names, so its own limit comes first.
         if self._peers.passes(address) and self._repeats.passes(camera or address):
             self.note(level, text, camera)
 
     def end_minute(self) -> None:
-        """Say how much was not told in the minute that ends, and let cameras go that are gone."""
+        """Publish how many notices were held back in this minute; forget cameras that left."""
         for source, count in [
             *self._repeats.end_period().items(),
             *self._peers.end_minute().items(),
@@ -186,7 +216,7 @@ class Box:
             text = f"{source}: {count} more notices within a minute"
             self.note("warning", text, source if source in self.cameras else None)
         if self._driver is not None:
-            self._driver.failed_batches.end_minute()
+            self._driver.end_minute()
         self.forget_old_cameras()
 
     # -- cameras ----------------------------------------------------------------------------
@@ -194,14 +224,14 @@ class Box:
     async def open_camera(
         self, camera: Camera, agent: str, instance: str | None, session: Session
     ) -> CameraRecord:
-        """Take a camera on; its first advice is in the record.
+        """Connect a camera; its first advice is in the record.
 
-        One at a time: of cameras that come together, each is judged beside those before it.
+        Cameras that arrive together are admitted one after the other.
 
         Raises:
             CameraInUseError: another one with this name is connected.
             BoxFullError: no more cameras fit.
-            NoCapacityError: others would lose their service.
+            NoCapacityError: other cameras would be degraded.
             UnavailableError: no executor that runs its family is up.
         """
         async with self._opening:
@@ -220,7 +250,7 @@ class Box:
         try:
             self._peers.named(address, camera)
         except BoxFullError as error:
-            # Nothing is kept under a name that there may be any number of.
+            # The number of names is unbounded, so nothing is stored per name.
             self.refusals.counts[error.code] += 1
             self.note_from(address, "warning", f"a camera was refused: {error}", None)
             raise
@@ -232,12 +262,12 @@ class Box:
             if instance is None or instance != old.instance:
                 raise CameraInUseError(
                     f"a camera named {camera.id} is connected from {old.session.address}; give "
-                    "this one another name, or wait until the other has gone"
+                    "this one another name, or wait until the other has disconnected"
                 )
             others -= 1
         if others >= self._cameras_max:
             raise BoxFullError(
-                f"{self._cameras_max} cameras are connected, the most this box is configured for "
+                f"{self._cameras_max} cameras are connected, which is the configured maximum "
                 "(limits.cameras_max)"
             )
 
@@ -249,10 +279,10 @@ class Box:
         why = await asyncio.to_thread(self._admission, snapshot, camera)
         if why is not None:
             raise NoCapacityError(
-                f"this box takes no camera on that takes the service of others "
-                f'(planner.admission = "refuse"): with {camera.id}, {why}. Ask for a lower '
+                f"this box refuses cameras that would degrade others "
+                f'(planner.admission = "refuse"): with {camera.id}, {why}. Request a lower '
                 f"rate_hz or min_rate_hz, or a longer slo_ms; or try again in {RETRY_S} s or "
-                "when another camera has left"
+                "when another camera has disconnected"
             )
 
     def _check_executors(self, family: FamilyName) -> None:
@@ -287,9 +317,9 @@ class Box:
         return record
 
     def override(self, camera: CameraId, overrides: Overrides) -> None:
-        """Put settings over a camera's hello, at once and for as long as the box knows it.
+        """Override a camera's hello, at once and for as long as the box knows the camera.
 
-        Frames on their way, and those that are here, keep the deadlines they have.
+        Frames that were captured before keep their deadlines.
         """
         if overrides == self.overrides.get(camera, NOTHING_SET):
             return
@@ -324,7 +354,7 @@ class Box:
         return sum(record.connected for record in self.cameras.values())
 
     def uplinks(self) -> dict[CameraId, float | None]:
-        """Return what each connected camera's uplink is believed to carry, in bit/s."""
+        """Return the estimated uplink bandwidth of each connected camera, in bit/s."""
         now_ns = self.driver.clock_ns()
         return {
             camera: record.link.bandwidth.bps(now_ns)
@@ -333,7 +363,7 @@ class Box:
         }
 
     def close_camera(self, record: CameraRecord, why: str) -> None:
-        """Let a camera go; harmless when it has gone before."""
+        """Disconnect a camera; does nothing if it is not connected."""
         if record.session is None:
             return
         address, record.session = record.session.address, None
@@ -344,7 +374,7 @@ class Box:
         self.note_from(address, "info", f"{record.camera.id} left: {why}", record.camera.id)
 
     def forget_old_cameras(self) -> None:
-        """Take cameras off the page, and out of memory, that left ten minutes ago."""
+        """Forget cameras that left ten minutes ago."""
         horizon_ns = self.driver.clock_ns() - _FORGET_NS
         for camera, record in list(self.cameras.items()):
             if record.left_ns is not None and record.left_ns < horizon_ns:
@@ -358,15 +388,15 @@ class Box:
         arrived: ArrivedFrame,
         on_end: OnEnd,
     ) -> bool:
-        """Take in a frame that has arrived whole.
+        """Submit a frame that has arrived completely.
 
         Args:
             record: its camera.
-            arrived: what came in.
-            on_end: called exactly once with how it ended, possibly before this returns.
+            arrived: the frame.
+            on_end: called exactly once with the result, possibly before this returns.
 
         Returns:
-            Whether the camera's clock should be asked for again.
+            Whether the camera's clock should be measured again.
         """
         driver = self.driver
         now_ns = driver.clock_ns()
@@ -378,7 +408,7 @@ class Box:
         metrics.captured(1 + news.skipped, news.skipped, now_ns)
         metrics.received(arrived.size_bytes, transit.carried)
         self._note_sites()
-        link = record.link.take_news(now_ns)
+        link = record.link.take_updates(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
         request = record.request(driver.next_request_id(), arrived, news, now_ns)
@@ -412,8 +442,8 @@ class Box:
         return transit.suspicious
 
     def _note_sites(self) -> None:
-        """Take in whose uplink cameras were found to share, or no more."""
-        for camera, site, uplink in self._sites.take_news():
+        """Apply what was inferred about shared uplinks."""
+        for camera, site, uplink in self._sites.take_updates():
             record = self.cameras[camera]
             record.inferred, record.link.bandwidth = site, uplink
             record.override(record.overrides)
@@ -433,7 +463,7 @@ class Box:
         app: str,
         on_end: OnEnd,
     ) -> None:
-        """Take in a JPEG, or (h, w, 3) RGB, of a program that asks once; `on_end` as above."""
+        """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above."""
         driver = self.driver
         now_ns = driver.clock_ns()
         width_px, height_px = picture_px
@@ -455,7 +485,7 @@ class Box:
     # -- what the driver tells --------------------------------------------------------------
 
     def advised(self, order: Advise) -> None:
-        """Put new advice into force."""
+        """Apply new advice."""
         record = self.cameras.get(order.camera)
         if record is None:
             return
@@ -470,16 +500,8 @@ class Box:
             session.advised(after)
 
     def planned(self, plan: Plan, took_ns: int) -> None:
-        """Remember the planner's last run."""
+        """Record the planner's last run."""
         self.plan = plan
         self.plans += 1
         self.plan_ns = took_ns
         self.plan_at_ns = self.driver.clock_ns()
-
-    def decision_us(self) -> dict[str, float] | None:
-        """Return quantiles of the core's recent decision times; None before the first."""
-        taken = self.driver.decisions_ns
-        if not taken:
-            return None
-        p50, p99 = np.quantile(np.array(taken), (0.5, 0.99)) / 1e3
-        return {"p50": round(float(p50), 1), "p99": round(float(p99), 1)}

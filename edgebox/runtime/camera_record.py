@@ -1,6 +1,6 @@
-"""What the box knows of one camera: its link, its clock, its advice, and what it has sent so far.
+"""State of one camera: its link, its clock, its advice and what it has sent so far.
 
-Lives on the event loop; knows nothing of sockets: a session (web/) feeds it what came in.
+Lives on the event loop. A session (web/) feeds it; it knows no sockets.
 """
 
 from collections import deque
@@ -19,10 +19,10 @@ from edgebox.runtime.frames import ArrivedFrame
 HISTORY_S = 60
 _SECOND_NS = 1_000_000_000
 _CAPTURED_PER_S_MAX = RATE_MAX_HZ
-"""Frames that a camera is believed to have captured: what it captures is more than what it would
-like to send, so the rate of its hello is no bound."""
-_TOLD_KEPT = 16
-"""More changes than this never happen while a frame is on its way: plans take longer."""
+"""Upper bound on the frames that a camera reports as captured. It captures more than it sends, so
+the rate of its hello is no bound."""
+_ADVICE_KEPT = 16
+"""Changes of advice kept: more never happen while one frame is in transit."""
 
 
 class Session(Protocol):
@@ -31,7 +31,7 @@ class Session(Protocol):
     address: str
 
     def advised(self, advice: Advice) -> None:
-        """Tell the camera of new advice, and of the deadline in force."""
+        """Send new advice, and the deadline in force, to the camera."""
         ...
 
     def replaced(self) -> None:
@@ -40,82 +40,84 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FrameNews:
-    """What a frame's arrival says: its journey, and what its camera had done until then."""
+class FrameUpdate:
+    """What a frame's arrival revealed: its transit, and what its camera had done until then."""
 
     transit: FrameTransit
     skipped: int
     """Frames captured before this one that were never sent."""
     advised: VariantName | None
-    """The variant that the camera had been told of when it sent the frame, by these estimates."""
+    """The variant that the camera was advised to use when it sent the frame, as estimated."""
 
 
 @dataclass(slots=True)
 class CameraRecord:
-    """One camera; replaced by a new record when it says hello again."""
+    """One camera; a new record replaces it when the camera connects again."""
 
-    asked: Camera
-    """What it asked for in its hello."""
+    requested: Camera
+    """The settings of its hello."""
     agent: str
     instance: str | None
     session: Session | None
     overrides: Overrides = NOTHING_SET
     opened_ns: int = 0
     inferred: SiteId | None = None
-    """The site that it was found to be of; it counts if none is declared."""
+    """The inferred site; used if the camera declares none."""
     first_frame_ns: int | None = None
-    """When its first frame had arrived."""
+    """When its first frame arrived."""
     advice: Advice | None = None
     left_ns: int | None = None
     left_because: str = ""
     link: TransitEstimator = field(default_factory=TransitEstimator)
-    """Its clock, its round trip, its uplink, and what its pictures weigh."""
+    """Estimates of its clock, round trip, uplink and picture sizes."""
     link_history: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
     width_history: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
     """(instant, advised width px), at each change."""
-    _told: deque[tuple[int, VariantName]] = field(default_factory=lambda: deque(maxlen=_TOLD_KEPT))
+    _advice_history: deque[tuple[int, VariantName]] = field(
+        default_factory=lambda: deque(maxlen=_ADVICE_KEPT)
+    )
     """(instant, advised variant), at each change."""
     _received: int = 0
     _skipped: int = 0
     camera: Camera = field(init=False)
-    """What is in force: what it asked for, and what was set on the box over that."""
+    """The settings in force: those of its hello, with the box's overrides."""
 
     def __post_init__(self) -> None:
         self.override(self.overrides)
 
     def override(self, overrides: Overrides) -> None:
-        """Put settings of the box into force, from the next frame on."""
+        """Apply the box's settings from the next frame on."""
         self.overrides = overrides
-        camera = overrides.applied_to(self.asked)
+        camera = overrides.applied_to(self.requested)
         self.camera = replace(camera, site=camera.site or self.inferred)
 
     @property
     def slo_ms(self) -> float | None:
-        """The deadline that was set on the box; None: the hello's."""
+        """The deadline set on the box; None: that of the hello is in force."""
         return None if self.overrides.slo_ns is None else self.overrides.slo_ns / 1e6
 
     @property
     def connected(self) -> bool:
-        """Say whether the camera is there now."""
+        """Return whether the camera is connected."""
         return self.session is not None
 
     def advised(self, advice: Advice, now_ns: int) -> None:
-        """Take on new advice."""
+        """Record new advice."""
         if self.advice is None or self.advice.width_px != advice.width_px:
             self.width_history.append((now_ns, advice.width_px))
         if self.advice is None or self.advice.variant != advice.variant:
-            self._told.append((now_ns, advice.variant))
+            self._advice_history.append((now_ns, advice.variant))
         self.advice = advice
 
     def frame_arrived(
         self, header: FrameHeader, arrival: FrameArrival, pixels: int | None
-    ) -> FrameNews:
-        """Place a frame on the box's clock and learn from its journey.
+    ) -> FrameUpdate:
+        """Place a frame on the box's clock and update the estimates with its transit.
 
         Args:
             header: as the camera sent it.
-            arrival: of the whole message.
-            pixels: of the picture as sent; None when it is not a picture.
+            arrival: when the whole message arrived.
+            pixels: size of the picture as sent; None when it is not a picture.
         """
         if self.first_frame_ns is None:
             self.first_frame_ns = arrival.arrival_ns
@@ -125,12 +127,12 @@ class CameraRecord:
         self._note_bandwidth(arrival.arrival_ns)
         self._received += 1
         skipped = self.skipped_news(header.captured_total - self._received, arrival.arrival_ns)
-        return FrameNews(transit, skipped, self._advised_at(transit.sent_ns - transit.return_ns))
+        return FrameUpdate(transit, skipped, self._advised_at(transit.sent_ns - transit.return_ns))
 
     def request(
-        self, request_id: RequestId, arrived: ArrivedFrame, news: FrameNews, now_ns: int
+        self, request_id: RequestId, arrived: ArrivedFrame, news: FrameUpdate, now_ns: int
     ) -> Request:
-        """Return what the box is asked for by a frame that has arrived now."""
+        """Return the request of a frame that has just arrived."""
         header, transit, camera = arrived.header, news.transit, self.camera
         width_px, height_px = arrived.picture_px or (header.width_px, header.height_px)
         return Request(
@@ -149,18 +151,20 @@ class CameraRecord:
         )
 
     def _advised_at(self, at_ns: int) -> VariantName | None:
-        """Return what had left for the camera by this instant; before the welcome: the first."""
-        if not self._told:
+        """Return the last advice sent to the camera by this instant; or the first."""
+        if not self._advice_history:
             return None
-        earlier = (variant for told_ns, variant in reversed(self._told) if told_ns <= at_ns)
-        return next(earlier, self._told[0][1])
+        earlier = (
+            variant for since_ns, variant in reversed(self._advice_history) if since_ns <= at_ns
+        )
+        return next(earlier, self._advice_history[0][1])
 
     def skipped_news(self, skipped_total: int, now_ns: int) -> int:
         """Return how many of the frames skipped since hello were not counted yet; count them.
 
-        Frames arrive in the order of their capture, so what a header says was captured before
-        and what has arrived differ by exactly what was skipped. What no camera can have captured
-        since its hello, and a second before, is not believed.
+        Frames arrive in the order of their capture. So the captured frames that a header reports
+        and those that arrived differ by exactly the skipped ones. The number is limited to what a
+        camera can have captured since its hello, and a second before.
         """
         since_ns = now_ns - self.opened_ns + _SECOND_NS
         captured_max = since_ns * _CAPTURED_PER_S_MAX // _SECOND_NS

@@ -1,9 +1,9 @@
-"""Decides whose picture is decoded next.
+"""Schedules the decoding of pictures fairly among their senders.
 
-Decoding is shared by all who send pictures, and one picture can take a second. So senders share
-the threads by time, not by pictures, and all but those who are known to be quick always leave one
-thread to these. Whoever is not known yet may be slow: else those who come under ever new names
-would have all threads. The process ends without waiting for the threads.
+One picture can take a second to decode. So senders share the threads by time, not by number of
+pictures, and one thread is always reserved for senders whose pictures are known to be quick. A new
+sender counts as slow; otherwise a sender that changes its name could occupy all threads. The
+process ends without waiting for the threads.
 """
 
 import time
@@ -15,31 +15,31 @@ from edgebox.inference.executor import RUN_LIMIT_S
 from edgebox.runtime.threads import DaemonPool, Patience, Work
 
 DECODE_LIMIT_NS = round(RUN_LIMIT_S * 1e9)
-"""A thread whose picture takes longer hangs: what a picture can take is bounded to seconds."""
+"""A thread whose picture takes longer is considered hung: decoding time is bounded to seconds."""
 THREADS_MIN = 2
-"""With one there is none to leave to others."""
+"""With a single thread none can be reserved."""
 SLOW_NS = 50_000_000
-"""Pictures that take longer are not quick. One of 1920 x 1080 px takes about 15 ms."""
+"""Longest decoding time of a quick picture. One of 1920 x 1080 px takes about 15 ms."""
 _GUESS_NS = 5_000_000
-"""What a picture of 1280 x 720 px takes: charged to a sender of which nothing is known."""
+"""Time charged for a sender's first picture: that of 1280 x 720 px."""
 _SENDERS_KEPT = 1_024
-"""Senders that are remembered while they send nothing."""
+"""Idle senders that are kept."""
 
 
 @dataclass(slots=True)
 class _Sender:
     used_ns: float = 0.0
-    """Decoding time it has had, as fair queueing counts it: not below what the others had."""
+    """Virtual decoding time of fair queueing: at least that of the other senders."""
     lately_ns: float | None = None
-    """What its pictures take: the last one, or half of what it was if that is more; None: it is
-    not known."""
+    """Expected decoding time: that of the last picture, or half of the previous value if that is
+    more; None: unknown."""
     waiting: deque[Work] = field(default_factory=deque)
     running: int = 0
 
     def at_risk(self, more: int = 0) -> int:
-        """Return how many threads it may hold for long, if it is given so many more.
+        """Return how many threads it may hold for long, with `more` further pictures.
 
-        One picture of a sender whose pictures were quick is no risk.
+        One picture of a quick sender is no risk.
         """
         running = self.running + more
         quick = self.lately_ns is not None and self.lately_ns <= SLOW_NS
@@ -47,22 +47,22 @@ class _Sender:
 
 
 class FairQueue:
-    """Pictures that wait for a thread; the next is of the sender that had least time so far.
+    """Pictures that wait for a thread; the next is that of the sender that used the least time.
 
     Start-time fair queueing (Goyal et al., SIGCOMM 1996) with equal weights, charged with measured
-    time, for what a picture takes is not known before. Where there are several threads, all but
-    one may be at risk. Pure: no clock, no threads.
+    time, because decoding times are unknown in advance. All threads but one may be at risk.
+    Pure: no clock, no threads.
     """
 
     def __init__(self, threads: int) -> None:
         """Queue for so many threads."""
         self._at_risk_max = max(1, threads - 1)
         self._now_ns = 0.0
-        """What the sender had that was served last: where a new one begins."""
+        """Virtual time of the sender served last; new senders begin with it."""
         self._senders: dict[Hashable, _Sender] = {}
 
     def put(self, sender: Hashable, work: Work) -> None:
-        """Let a picture wait."""
+        """Queue a picture."""
         if sender not in self._senders:
             self._forget_idle()
         found = self._senders.setdefault(sender, _Sender())
@@ -71,7 +71,7 @@ class FairQueue:
         found.waiting.append(work)
 
     def take(self) -> "Taken | None":
-        """Return the picture that is next; None: none, or only ones that must wait for a thread.
+        """Return the next picture; None: none waits, or all must wait for a thread.
 
         Time is O(senders).
         """
@@ -93,14 +93,14 @@ class FairQueue:
         return taken
 
     def done(self, taken: "Taken", took_ns: int) -> None:
-        """Charge a picture that was taken with what it took."""
+        """Charge a picture with its decoding time."""
         sender = taken.sender
         sender.running -= 1
         sender.used_ns += took_ns - taken.charged_ns
         sender.lately_ns = max(float(took_ns), (sender.lately_ns or 0.0) / 2)
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Discard everything that waits."""
         for sender in self._senders.values():
             sender.waiting.clear()
 
@@ -115,16 +115,16 @@ class FairQueue:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A picture on its way through a thread."""
+    """A picture that a thread decodes."""
 
     sender: _Sender
     work: Work
     charged_ns: float
-    """What it was expected to take."""
+    """Its expected decoding time."""
 
 
 def decode_pool(
     threads: int, patience: Patience | None = None, clock_ns: Callable[[], int] = time.monotonic_ns
 ) -> DaemonPool:
-    """Return threads that decode, fairly among senders."""
+    """Return the threads that decode, fair among senders."""
     return DaemonPool(threads, "jpeg", FairQueue(threads), patience=patience, clock_ns=clock_ns)

@@ -1,4 +1,4 @@
-"""What is known of one place that events are sent to, for the page and for Prometheus."""
+"""State of one receiver of notifications, for the page and for Prometheus."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ class Destination:
     kind: Literal["mqtt", "webhook"]
     name: str
     connected: bool | None = None
-    """Of a webhook: whether its last answer was good. None: it was never tried."""
+    """Whether it accepted the last delivery (webhook). None: not tried yet."""
     queued: int = 0
-    """Events that wait, the one that is being sent included."""
+    """Waiting events, including the one being sent."""
     sent: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     """Events that were lost, by reason: overflow, refused, expired."""
     error: str = ""
-    """What went wrong last; empty: nothing ever."""
+    """The last error; empty: none so far."""
     error_at_ms: int = 0
 
     def to_json(self) -> dict[str, object]:

@@ -1,11 +1,11 @@
-"""Decides how people are told that an executor has left its profiles."""
+"""Formats the notice that an executor's times differ from its profiles."""
 
 from edgebox.scheduling.events import ReportDrift
 from edgebox.storage.rows import Level
 
 
 def drift_text(drift: ReportDrift, since: str) -> tuple[Level, str]:
-    """Return the level and the sentence; `since`: when it began, as people write it."""
+    """Return the level and the sentence; `since`: the time of day at which it began."""
     what = f"{drift.variant} on {drift.executor}"
     if drift.factor == 1:
         return "info", f"{what} runs as it was profiled again, since about {since}"
@@ -13,9 +13,9 @@ def drift_text(drift: ReportDrift, since: str) -> tuple[Level, str]:
     worse = drift.ratio > 1
     why = " (a hot chip, another power mode, other work on this machine?)" if worse else ""
     if worse and len(drift.apps) == 1:
-        # With a single application nothing tells a slower machine from requests with more in them.
+        # With a single application a slower machine and larger requests look the same.
         why = f"{why[:-2]}, or more in what {drift.apps[0]!r} sends?)"
     return "warning" if worse else "info", (
-        f"{what} runs {times:.1f} times {how} than profiled since about {since}{why}; it is "
-        "reckoned with from now on"
+        f"{what} has run {times:.1f} times {how} than profiled since about {since}{why}; "
+        "plans take this into account from now on"
     )

@@ -1,8 +1,8 @@
-"""Owns how one call of the core is written as a line of JSON, and how it is read back.
+"""Writes one call of the core as a line of JSON, and reads it back.
 
 Writing is one call into orjson, cheap enough for every decision. Reading follows the annotations
-of the dataclasses in `scheduling.events`, so a new event or field needs no line here; what does
-not fit them is refused with the place where. docs/journal.md specifies the lines.
+of the dataclasses in `scheduling.events`, so a new event or field needs no code here; an error
+names the place that does not fit. docs/journal.md specifies the lines.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,24 +23,24 @@ EVENTS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Event)}
 ACTIONS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Action)}
 
 Read = Callable[[Any, str], Any]
-"""Turns a JSON value into what an annotation says; the text is its place, for errors."""
+"""Converts a JSON value to an annotation's type; the text is its place, for errors."""
 
 
 class JournalError(EdgeboxError):
-    """A file that is no journal, or not one that this edgebox can read."""
+    """An unreadable journal file."""
 
     code = "journal"
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One call of `Scheduler.handle`. `event` None: a wake-up."""
+    """One call of `Scheduler.handle`. A wake-up has no event."""
 
     now_ns: int
     event: Event | None
     actions: tuple[Action, ...]
     raised: str = ""
-    """What the call raised instead of giving orders, in words: a defect of edgebox."""
+    """The exception that the call raised instead of returning orders: a defect of edgebox."""
 
 
 def write_entry(
@@ -59,10 +59,10 @@ def write_raised(now_ns: int, event: Event | None, raised: str) -> bytes:
 
 
 def read_entry(line: bytes) -> JournalEntry:
-    """Return the call that a line tells of.
+    """Return the call that a line records.
 
     Raises:
-        JournalError: the line is cut off, or is no such line.
+        JournalError: the line is cut off or malformed.
     """
     try:
         written = orjson.loads(line)
@@ -92,10 +92,10 @@ def _named(written: Any, kinds: Mapping[str, Any], what: str) -> Any:
 
 @cache
 def reader(kind: Any) -> Read:
-    """Return what reads values of this annotation.
+    """Return the reader of an annotation's values.
 
     Raises:
-        TypeError: an annotation of a kind that no event uses yet.
+        TypeError: no event uses this kind of annotation yet.
     """
     if isinstance(kind, NewType):
         return reader(kind.__supertype__)
@@ -135,7 +135,7 @@ def _scalar(kinds: tuple[type, ...], wanted: str) -> Read:
 _text = _scalar((str,), "a text")
 _SCALARS: dict[Any, Read] = {
     int: _scalar((int,), "a whole number"),
-    # As it was written: 10 and 10.0 are equal, but not the same to everybody.
+    # The number keeps its type: 10 and 10.0 are equal, but print differently.
     float: _scalar((float, int), "a number"),
     str: _text,
     bool: _scalar((bool,), "true or false"),

@@ -1,8 +1,8 @@
-"""Counts how every frame of every camera ended, and where its time went over the last minute.
+"""Counts the results of all frames, and their latencies over the last minute.
 
 One identity holds at every moment: captured = on_time + late + dropped (by reason) + pending.
-Beside it `worth` sums what the answers were worth: `on_time`, and of `late` the part that a later
-deadline of the camera still gave them.
+`utility` adds 1 for each answer on time, and for late answers the utility that a later deadline of
+the camera gives them.
 """
 
 from collections import Counter, deque
@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebox.domain.latency_buckets import PARTS
+from edgebox.domain.latency_histogram import METRIC_BUCKETS, PARTS, Histogram
 from edgebox.domain.requests import CameraId, DropReason, Outcome
-from edgebox.runtime.duration_histogram import Histogram
 from edgebox.runtime.frames import Answer, FrameResult, Timing
 from edgebox.storage.periods import Period, latency_counts
 
@@ -31,15 +30,15 @@ class Counts:
     on_time: int = 0
     late: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
-    worth_late: float = 0.0
-    """Of the late answers; exact counts and a sum of shares are not mixed."""
+    utility_late: float = 0.0
+    """Utility of the late answers, apart from the exact counts."""
     mismatches: int = 0
-    """Answers from another variant than their camera had been advised of when it sent them."""
+    """Answers from another variant than the one their camera was advised to use."""
 
     @property
-    def worth(self) -> float:
-        """What all answers were worth."""
-        return self.on_time + self.worth_late
+    def utility(self) -> float:
+        """Total utility of the answers."""
+        return self.on_time + self.utility_late
 
     @property
     def pending(self) -> int:
@@ -53,23 +52,23 @@ class Counts:
         self.on_time += other.on_time
         self.late += other.late
         self.dropped.update(other.dropped)
-        self.worth_late += other.worth_late
+        self.utility_late += other.utility_late
         self.mismatches += other.mismatches
 
     def minus(self, earlier: "Counts") -> "Counts":
-        """Return what has come since an earlier copy."""
+        """Return the difference to an earlier copy."""
         return Counts(
             self.captured - earlier.captured,
             self.accepted - earlier.accepted,
             self.on_time - earlier.on_time,
             self.late - earlier.late,
             self.dropped - earlier.dropped,
-            self.worth_late - earlier.worth_late,
+            self.utility_late - earlier.utility_late,
             self.mismatches - earlier.mismatches,
         )
 
     def copy(self) -> "Counts":
-        """Return counts that do not change any more."""
+        """Return a copy that does not change."""
         copied = Counts()
         copied.add(self)
         return copied
@@ -83,7 +82,7 @@ class Counts:
             "late": self.late,
             "pending": self.pending,
             "dropped": dict(self.dropped),
-            "worth": round(self.worth, 3),
+            "utility": round(self.utility, 3),
             "mismatches": self.mismatches,
         }
 
@@ -92,27 +91,27 @@ class CameraMetrics:
     """The counts and the last minute of one camera."""
 
     def __init__(self) -> None:
-        """Start at nothing."""
+        """Start with zero."""
         self.counts = Counts()
         self._samples: NDArray[np.int64] = np.zeros((_RING, 1 + len(PARTS)), np.int64)
         #: (ring, 6): instant of the ending, then the parts, all ns
         self._next = 0
         self._seconds: deque[tuple[int, Counts]] = deque()
         self._news = Period()
-        """What this second has brought beside counts and latencies."""
+        """Figures of the current second, without counts and latencies."""
         self._ended_news: list[tuple[int, Period]] = []
-        """The news of seconds that have ended, for `take_news`."""
+        """Figures of past seconds, for `take_updates`."""
         self.has_news = False
-        """Something was counted since the last `take_news`."""
+        """Whether anything was counted since the last `take_updates`."""
         self._counted = False
-        """Something was counted since a second's news ended."""
+        """Whether anything was counted in the current second."""
         self._taken: tuple[Counts, int] = Counts(), 0
-        """The counts, and how many samples there had been, when a second's news last ended."""
-        self.latencies = {part: Histogram() for part in PARTS}
-        """Of all answers since the box started."""
+        """The counts and the number of samples at the end of the last second."""
+        self.latencies = {part: Histogram(METRIC_BUCKETS) for part in PARTS}
+        """Latencies of all answers since the box started."""
 
     def captured(self, frames: int, skipped: int, now_ns: int) -> None:
-        """Count frames a camera has captured, of which it never sent `skipped`."""
+        """Count captured frames; the camera did not send `skipped` of them."""
         for counts in (self.counts, self._second(now_ns)):
             counts.captured += frames
             if skipped:
@@ -124,11 +123,11 @@ class CameraMetrics:
         self._second(now_ns).accepted += 1
 
     def received(self, size_bytes: int, carried: tuple[int, int] | None) -> None:
-        """Count what came over the uplink.
+        """Count what arrived over the uplink.
 
         Args:
-            size_bytes: of a frame's message.
-            carried: its bits, and for how many ns they were on their way; None: not known.
+            size_bytes: size of a frame's message.
+            carried: its bits and their transit time in ns; None: unknown.
         """
         self._news.received_bytes += size_bytes
         if carried is not None:
@@ -146,7 +145,7 @@ class CameraMetrics:
                 counts.on_time += 1
             else:
                 counts.late += 1
-                counts.worth_late += ending.worth
+                counts.utility_late += ending.utility
         if isinstance(ending, Answer):
             self._news.variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)
@@ -213,11 +212,11 @@ class CameraMetrics:
             for name, row in zip(quantiles, table, strict=True)
         }
 
-    def take_news(self) -> list[tuple[int, Period]]:
-        """Return what has happened since the last call, by second of the clock of `now_ns`.
+    def take_updates(self) -> list[tuple[int, Period]]:
+        """Return the figures since the last call, by second of the clock of `now_ns`.
 
-        Times covered are for the caller to fill in. The counts are exact; of latencies those of
-        the last 4096 answers are counted.
+        The caller fills in the covered times. The counts are exact; latencies are those of the
+        last 4096 answers.
         """
         self._end_news()
         self.has_news = False
@@ -225,7 +224,7 @@ class CameraMetrics:
         return ended
 
     def _end_news(self) -> None:
-        """Put down what this second has brought."""
+        """End the current second."""
         if not self._counted:
             return
         self._counted = False
@@ -251,7 +250,7 @@ class CameraMetrics:
 
 
 class Metrics:
-    """The metrics of all cameras; a camera's numbers outlive its connections."""
+    """The metrics of all cameras; a camera keeps its metrics when it reconnects."""
 
     def __init__(self) -> None:
         """Start without cameras."""
@@ -266,13 +265,13 @@ class Metrics:
         return metrics
 
     def forget(self, camera: CameraId) -> None:
-        """Let a camera's numbers go, but for their share of the total: names may be endless."""
+        """Forget a camera's metrics, except for its part of the total."""
         gone = self.cameras.pop(camera, None)
         if gone is not None:
             self._forgotten.add(gone.counts)
 
     def total(self) -> Counts:
-        """Return the counts of all cameras there ever were, together."""
+        """Return the total over all cameras, past and present."""
         total = self._forgotten.copy()
         for camera in self.cameras.values():
             total.add(camera.counts)

@@ -1,4 +1,4 @@
-"""What the runtime keeps of a frame while the core decides about its number, and how it ends."""
+"""Frames in the runtime, from arrival to result. The core knows them by number only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,30 +8,32 @@ from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.requests import DropReason, Outcome, Request
+from edgebox.inference.executor import BatchResult
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
 from edgebox.link.transit import FrameArrival
+from edgebox.scheduling.events import Infer
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivedFrame:
-    """A frame as it came in from a camera, whole."""
+    """A frame as it arrived from a camera, complete."""
 
     header: FrameHeader
     jpeg: bytes | memoryview
     size_bytes: int
-    """Of the whole message."""
+    """Size of the whole message."""
     picture_px: tuple[int, int] | None
     """(width, height) in the JPEG's header, None when it is no JPEG."""
     invalid_because: str = ""
-    """What is wrong with it: such a frame ends at once. Empty: nothing is."""
+    """Why it is invalid; an invalid frame is dropped at once. Empty: it is valid."""
     receipt: MessageReceipt | None = None
-    """When its bytes were here; None: not known."""
+    """When its bytes arrived; None: unknown."""
 
     def arrival(self, now_ns: int) -> FrameArrival:
-        """Return its arrival, which is now."""
+        """Return its arrival at this instant."""
         receipt = self.receipt
         if receipt is None:
             return FrameArrival.at_once(self.size_bytes, now_ns)
@@ -42,7 +44,7 @@ class ArrivedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Where the time of one answered frame went. `total_ns` includes the estimated way back."""
+    """Latency of one answered frame by part. `total_ns` includes the estimated return."""
 
     network_ns: int
     queue_ns: int
@@ -50,6 +52,21 @@ class Timing:
     return_ns: int
     total_ns: int
     batch_size: int
+
+    @classmethod
+    def of(
+        cls, frame: "PendingFrame", result: BatchResult, batch_size: int, now_ns: int
+    ) -> "Timing":
+        """Return the timing of a frame whose answer is sent now."""
+        request = frame.request
+        return cls(
+            network_ns=max(0, request.arrival_ns - request.captured_ns),
+            queue_ns=max(0, result.started_ns - request.arrival_ns),
+            inference_ns=result.took_ns,
+            return_ns=frame.return_ns,
+            total_ns=max(0, now_ns - request.captured_ns) + frame.return_ns,
+            batch_size=batch_size,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +77,15 @@ class Answer:
     variant: VariantName
     detections: Detections
     timing: Timing
-    worth: float
-    """1 on time, less by a later deadline of the camera, else 0."""
+    utility: float
+    """Utility: 1 on time, less by a later deadline of the camera, else 0."""
     mismatched: bool = False
-    """It ran on another variant than its camera had been advised of when it sent it."""
+    """Whether it ran on another variant than the one its camera was advised to use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A frame that was dropped; `message` says why to its camera."""
+    """A dropped frame; `message` tells its camera the reason."""
 
     reason: DropReason
     message: str
@@ -79,10 +96,10 @@ FrameResult = Answer | Refusal
 
 @dataclass(slots=True)
 class PendingFrame:
-    """A frame from its arrival to its ending. Lives on the event loop.
+    """A frame from its arrival to its result. Lives on the event loop.
 
-    The preparing thread writes `canvas` and `placement` before it reports back, and reads
-    `ended` to spare itself the decoding of what was dropped meanwhile.
+    The decoding thread writes `canvas` and `placement` before it reports back. It reads `ended` to
+    skip frames that were dropped meanwhile.
     """
 
     request: Request
@@ -90,12 +107,12 @@ class PendingFrame:
     source_width_px: int
     source_height_px: int
     return_ns: int
-    """Estimated way back: half the least round trip, 0 when not known."""
+    """Estimated return time: half the least round trip, 0 when unknown."""
     on_end: Callable[["PendingFrame", FrameResult], None]
     number: int = 0
-    """Its camera's own number for it."""
+    """Number that the camera gave it."""
     family: FamilyName | None = None
-    """What its camera asked for; None: its request names the variant."""
+    """Family that its camera requested; None: the request names a variant."""
     rgb: NDArray[np.uint8] | None = None  #: (h, w, 3); in place of a JPEG
     canvas: NDArray[np.uint8] | None = None  #: (h, w, 3) RGB, the variant's input
     canvas_of: VariantName | None = None
@@ -103,8 +120,25 @@ class PendingFrame:
     invalid_because: str = ""
     preparing: bool = False
     batched: bool = False
-    """It has been given to an executor."""
+    """Whether an executor has received it."""
     ended: bool = False
+
+    def answer(self, order: Infer, result: BatchResult, outcome: Outcome, now_ns: int) -> Answer:
+        """Return the answer from its batch's result."""
+        request = self.request
+        detections = result.detections[order.requests.index(request.id)]
+        if self.placement is not None:
+            detections = self.placement.to_source(
+                detections, self.source_width_px, self.source_height_px
+            )
+        return Answer(
+            outcome,
+            order.variant,
+            detections,
+            Timing.of(self, result, len(order.requests), now_ns),
+            request.utility_at(now_ns),
+            mismatched=request.advised is not None and request.advised != order.variant,
+        )
 
 
 BATCH_FAILED = "the model failed on this batch; the box's log says why"

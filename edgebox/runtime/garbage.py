@@ -1,7 +1,7 @@
-"""Owns when Python's cyclic garbage collector may look at everything: never beside live cameras.
+"""Controls full collections of Python's cyclic garbage collector: none while cameras are live.
 
-A full collection stalls the event loop by tens of milliseconds. What is young is still collected as
-it comes; full collections are asked for, by whoever knows that nobody waits.
+A full collection stalls the event loop by tens of milliseconds. Young objects are still
+collected automatically; full collections are requested when nothing is waiting.
 """
 
 import gc
@@ -10,7 +10,7 @@ _NEVER = 1_000_000
 
 
 def collect_on_request_only() -> None:
-    """Take what lives now for long-lived, and do not look at all of it again unasked."""
+    """Treat the present objects as long-lived, and disable automatic full collections."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(700, 10, _NEVER)

@@ -1,6 +1,6 @@
-"""Keeps the box's history: once a second it takes what has happened and hands it to storage.
+"""Records the box's history: once a second it passes the latest figures to storage.
 
-Lives on the event loop, where it only adds up; storage writes in threads of its own.
+Runs on the event loop and only adds up; storage writes in its own threads.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from edgebox.storage.history import History
 _SECOND_MS = 1_000
 
 
-class Chronicle:
-    """The one who writes things down, from the start to the end of a box."""
+class HistoryRecorder:
+    """The recorder of a box, from start to stop."""
 
     def __init__(
         self,
@@ -26,15 +26,15 @@ class Chronicle:
         wall_ms: Callable[[], int],
         clock_ns: Callable[[], int],
     ) -> None:
-        """Begin to count now.
+        """Begin now.
 
         Args:
-            rollup: of the box's metrics.
-            history: where periods are kept.
-            links: returns the connected cameras, and what is believed of their uplinks, bit/s.
-            on_minute: called after each minute's periods were handed over.
+            rollup: adds up the box's metrics.
+            history: stores the periods.
+            links: returns the estimated uplink bandwidths of the connected cameras, bit/s.
+            on_minute: called after each minute's periods were passed to storage.
             wall_ms: the wall clock, Unix milliseconds; it may be set at any time.
-            clock_ns: a clock that never is.
+            clock_ns: a monotonic clock.
         """
         self._rollup = rollup
         self._history = history
@@ -47,17 +47,17 @@ class Chronicle:
         self._uncounted_ns = 0
 
     async def run(self) -> None:
-        """Write down every second until cancelled."""
+        """Record every second until cancelled."""
         while True:
             await asyncio.sleep((_SECOND_MS - self._wall_ms() % _SECOND_MS) / 1e3)
             self.tick()
 
     def tick(self) -> None:
-        """Write down what has happened since the last call.
+        """Record the time since the last call.
 
-        It belongs to the second in which it began, by the wall clock of that moment: whether the
-        timer was early or late, or the clock was set, each frame is counted once. If a busy box
-        comes so late that it has missed a second, each frame belongs to when it was counted.
+        It belongs to the second in which it began, by the wall clock of that moment. So each frame
+        is counted once, whether the timer was early or late and even if the clock was set. If a
+        busy box missed a whole second, each frame belongs to the second in which it was counted.
         """
         now_ms, now_ns = self._wall_ms(), self._clock_ns()
         began_ms, began_ns = self._began_ms, self._began_ns
@@ -74,6 +74,6 @@ class Chronicle:
             self._on_minute()
 
     def close(self) -> None:
-        """Write down the last of it, the minute that has not ended included."""
+        """Record the rest, including the minute that has not ended."""
         self.tick()
         self._history.record_minutes(self._rollup.rest())

@@ -1,4 +1,4 @@
-"""Owns long work that people start on a running box: one job at a time, each with its progress.
+"""Runs long jobs that people start on a running box, one at a time, and reports their progress.
 
 Lives on the event loop. Limits: the last jobs are kept in memory, for as long as the box runs.
 """
@@ -23,7 +23,7 @@ JobKind = Literal["profile", "import"]
 
 
 class BusyError(EdgeboxError):
-    """A job runs; another one would spoil it, or the box's service."""
+    """Another job is running; two at once would disturb each other."""
 
     http_status = 409
     code = "busy"
@@ -32,7 +32,7 @@ class BusyError(EdgeboxError):
 
 @dataclass(slots=True)
 class Job:
-    """One piece of work and how far it is."""
+    """A job and its progress."""
 
     id: int
     kind: JobKind
@@ -41,23 +41,23 @@ class Job:
     """Unix milliseconds, as all instants here."""
     state: Literal["running", "done", "failed"] = "running"
     text: str = "starting"
-    """What it is at; once it is done, what came of it."""
+    """Present step; after the end, the result."""
     share: float = 0.0
-    """How much of it is done, 0 to 1."""
+    """Share that is done, 0 to 1."""
     ended_ms: int | None = None
     remarks: tuple[str, ...] = ()
-    """What to know about the result, a sentence each."""
+    """Remarks about the result, one sentence each."""
     error: EdgeboxError | None = None
     """Why it failed."""
 
     def progress(self, text: str, share: float) -> None:
-        """Take note of how far it is; may be called in any thread."""
+        """Report progress; may be called in any thread."""
         self.text, self.share = text, share
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What came of a job that did not fail."""
+    """The result of a successful job."""
 
     text: str
     remarks: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ Work = Callable[[Job], Awaitable[Finished]]
 
 
 class Jobs:
-    """The job that runs, and those before it."""
+    """The running job and earlier ones."""
 
     def __init__(self) -> None:
         """Start with none."""
@@ -77,11 +77,11 @@ class Jobs:
 
     @property
     def all(self) -> list[Job]:
-        """Every job that is remembered, the newest first."""
+        """All jobs that are kept, the newest first."""
         return list(reversed(self._jobs))
 
     def check_free(self) -> None:
-        """Refuse what would start beside a running job.
+        """Raise an error if a job is running.
 
         Raises:
             BusyError: naming the job.
@@ -90,16 +90,16 @@ class Jobs:
         if running is not None:
             what = "measured" if running.kind == "profile" else "imported"
             raise BusyError(
-                f"{running.family} is being {what} (job {running.id}); wait for its end"
+                f"{running.family} is being {what} (job {running.id}); wait until that job ends"
             )
 
     def start(self, kind: JobKind, family: str, work: Work) -> Job:
         """Begin a job in the background.
 
         Args:
-            kind: what it does.
-            family: what it does it to.
-            work: given the job, to tell its progress; an EdgeboxError is its failure.
+            kind: the kind of work.
+            family: the family concerned.
+            work: receives the job to report progress; fails with an EdgeboxError.
 
         Raises:
             BusyError: another one runs.
@@ -115,7 +115,7 @@ class Jobs:
             finished = await work(job)
         except EdgeboxError as error:
             job.state, job.error = "failed", error
-        except Exception:  # a defect of ours: told as such, and the box goes on
+        except Exception:  # a defect of edgebox: the job reports it, and the box goes on
             _log.exception("job %d (%s of %s) failed", job.id, job.kind, job.family)
             job.state, job.error = "failed", EdgeboxError("the box's log says why")
         else:
@@ -125,7 +125,7 @@ class Jobs:
             job.ended_ms = _now_ms()
 
     async def stop(self) -> None:
-        """End the job that runs, and wait until it has cleared away."""
+        """Cancel the running job and wait until it has cleaned up."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

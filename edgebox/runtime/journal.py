@@ -1,9 +1,9 @@
-"""Owns the flight recorder: the last minute of what the Scheduler was told and what it ordered.
+"""The flight recorder: the Scheduler's events and orders of the last minute.
 
 A ring of segments. Each begins with the Scheduler's whole state and holds the calls that followed
-as lines of JSON, so the ring can be replayed from where it begins. Lines are written at once and
-kept as bytes: nothing that was recorded is left for the garbage collector. A recorder that fails
-stops recording and says so; it never harms the box.
+as lines of JSON, so the ring can be replayed from its beginning. Lines are encoded at once and kept
+as bytes, so recorded objects do not burden the garbage collector. A recorder that fails logs the
+error and stops; it never affects the box.
 """
 
 import logging
@@ -27,13 +27,13 @@ FORMAT_VERSION = 1
 _WINDOW_NS = 60_000_000_000
 _BYTES_MAX = 256 << 20
 _SEGMENTS = 4
-"""Segments that make up the window (or the bytes): a state is written this often in it."""
+"""Segments in the window (or in the byte limit); each begins with a state."""
 _BLOCK_BYTES = 1 << 16
 _NEVER = 1 << 63
 
 
 class NoJournalError(JournalError):
-    """Nothing is recorded: not yet, or not any more."""
+    """No journal is being recorded."""
 
     http_status = 503
     code = "no_journal"
@@ -51,7 +51,7 @@ class _Segment:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What a journal held at one moment; it changes no more, so any thread may write it out."""
+    """An immutable copy of a journal; any thread may write it to a file."""
 
     header: bytes
     state: bytes
@@ -69,21 +69,21 @@ class Journal:
     """A ring of segments, bounded in time and in bytes."""
 
     def __init__(self, window_ns: int = _WINDOW_NS, bytes_max: int = _BYTES_MAX) -> None:
-        """Keep at least the last `window_ns`, at most a segment more, in about `bytes_max`."""
+        """Keep the last `window_ns` (up to one segment more) in about `bytes_max`."""
         self.failure = ""
-        """Why nothing is recorded any more; empty: it is."""
+        """Why recording stopped; empty: it goes on."""
         self._window_ns = window_ns
         self._segment_ns = window_ns // _SEGMENTS
         self._segment_bytes = bytes_max // (_SEGMENTS + 1)
         self._segments: deque[_Segment] = deque()
         self._block = bytearray()
         self.due_ns = 0
-        """When the next `checkpoint` is wanted."""
+        """When the next `checkpoint` is due."""
         self._scheduler: Scheduler | None = None
         self._clock_ns: Callable[[], int] = time.monotonic_ns
 
     def attach(self, scheduler: Scheduler, clock_ns: Callable[[], int]) -> None:
-        """Record this Scheduler from now on; `clock_ns` gives the instants that it is told."""
+        """Record this Scheduler from now on; `clock_ns` is the clock of its events."""
         self._scheduler, self._clock_ns = scheduler, clock_ns
         self._segments.clear()
         self.checkpoint(clock_ns())
@@ -94,11 +94,11 @@ class Journal:
             return
         try:
             self._append(write_entry(now_ns, event, actions))
-        except Exception as error:  # the box is worth more than its record
+        except Exception as error:  # the recorder must not stop the box
             self._fail(error)
 
     def record_raised(self, now_ns: int, event: Event | None, raised: str) -> None:
-        """Append a call that raised instead of giving orders."""
+        """Append a call that raised an exception."""
         if self.failure:
             return
         try:
@@ -153,7 +153,7 @@ class Journal:
         _log.error("the flight recorder has stopped: %s", self.failure)
 
     def recording(self) -> Recording:
-        """Return what is kept, from the oldest state on. Cheap: nothing is copied but the end.
+        """Return what is kept, from the oldest state on. Cheap: only the latest block is copied.
 
         Raises:
             NoJournalError: nothing is recorded.

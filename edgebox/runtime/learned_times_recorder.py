@@ -1,6 +1,6 @@
-"""Hands what the Scheduler has learned of execution times to storage, so that restarts keep it.
+"""Stores the execution times that the Scheduler has learned, so that they survive restarts.
 
-Lives on the event loop, where it only copies what has changed; storage writes in threads.
+Lives on the event loop, where it only copies changes; storage writes in threads.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.learned_times import LearnedRows
 
 
-class Remembering:
-    """What was kept last, and what has changed since."""
+class LearnedTimesRecorder:
+    """The learned times as last stored."""
 
     def __init__(
         self,
@@ -22,12 +22,12 @@ class Remembering:
         models: Mapping[VariantName, str],
         executors: Mapping[tuple[ExecutorId, VariantName], str],
     ) -> None:
-        """Keep what is learned under fingerprints.
+        """Store learned times under fingerprints.
 
         Args:
-            rows: where.
+            rows: the database's table.
             models: the fingerprint of each variant's model.
-            executors: that of each variant's profile on an executor.
+            executors: the fingerprint of each variant's profile on an executor.
         """
         self._rows = rows
         self._models = models
@@ -48,16 +48,16 @@ class Remembering:
         return Learned(tuple(work), tuple(drifts))
 
     def began(self, scheduler: Scheduler, now_ns: int) -> None:
-        """Take what a scheduler knows at first as kept: it would only look younger."""
+        """Consider a scheduler's initial knowledge as stored, so that its age is kept."""
         for each in work_of(scheduler.learning, now_ns):
             self._kept_ns[each.variant, each.app] = now_ns - each.age_ns
-        # Factors have faded since they were kept. Of one that has become 1, the row can go.
+        # Stored factors have decayed since. The row of a factor that is 1 again is deleted.
         for on in self._executors:
             if (factor := _factor(scheduler, on)) != 1:
                 self._factors[on] = factor
 
     def keep(self, scheduler: Scheduler, now_ns: int) -> None:
-        """Have written down what has been learned since the last call."""
+        """Store what has been learned since the last call."""
         before, self._kept_ns = self._kept_ns, {}
         for each in work_of(scheduler.learning, now_ns):
             newest_ns = now_ns - each.age_ns
@@ -77,16 +77,16 @@ class Remembering:
         scheduler: Scheduler,
         now_ns: int,
     ) -> None:
-        """Have a factor written down if it has changed, or if batches have confirmed it since.
+        """Store a factor if it has changed, or if batches have confirmed it since.
 
-        One that nothing has confirmed keeps its row, and so its age: it goes on fading.
+        Without confirmation its row keeps its age, and the factor goes on decaying.
         """
         factor, before = _factor(scheduler, on), self._factors.get(on, 1.0)
         confirmed_ns = scheduler.times.corrections.confirmed_ns(*on)
         since_ns = self._confirmed_ns.get(on)
         confirmed = confirmed_ns is not None and (since_ns is None or confirmed_ns > since_ns)
         if factor != before or (factor != 1 and confirmed):
-            # What changes a factor is batches since the last call.
+            # A factor changes by batches since the last call.
             age_ns = 0 if factor != before or confirmed_ns is None else now_ns - confirmed_ns
             self._rows.record_drift(fingerprint, LearnedDrift(*on, factor, max(0, age_ns)))
         self._factors[on] = factor
@@ -95,5 +95,5 @@ class Remembering:
 
 
 def _factor(scheduler: Scheduler, on: tuple[ExecutorId, VariantName]) -> float:
-    """Return what a profile is multiplied by now."""
+    """Return the present factor of a profile."""
     return scheduler.corrections.get(on[0], {}).get(on[1], 1.0)

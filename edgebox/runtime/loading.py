@@ -1,7 +1,7 @@
-"""Carries out loads and unloads of weights: a thread beside each executor's, in order.
+"""Loads and unloads weights in order, in one extra thread per executor.
 
-The loop never waits for them, nor does an executor, nor the end of the process. What a load takes
-is measured here.
+Neither the event loop nor an executor waits for loads, nor does the end of the process. Load times
+are measured here.
 """
 
 import logging
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.latency_histogram import METRIC_BUCKETS, Histogram
 from edgebox.domain.model_family import ExecutorId, WeightsId
-from edgebox.runtime.duration_histogram import Histogram
 from edgebox.runtime.threads import DaemonPool, InOrder
 from edgebox.scheduling.events import Load, LoadFailed, LoadReturned, Unload, WeightsLoaded
 
@@ -18,17 +18,17 @@ _log = logging.getLogger(__name__)
 
 
 class Loader(Protocol):
-    """Brings weights into one executor's memory and takes them out. Both calls block."""
+    """Loads weights into one executor's memory and unloads them. Both calls block."""
 
     def load(self, weights: WeightsId) -> None:
-        """Bring weights in and warm them; raises a ModelError where that fails."""
+        """Load and warm weights; raises a ModelError on failure."""
 
     def unload(self, weights: WeightsId) -> None:
-        """Take weights out."""
+        """Unload weights."""
 
 
 class Loads:
-    """The threads that load, and how long that took."""
+    """The threads that load, and their load times."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class Loads:
         on_end: Callable[[WeightsLoaded | LoadFailed | LoadReturned], None],
         clock_ns: Callable[[], int],
     ) -> None:
-        """Start without anything to load.
+        """Start the threads.
 
         Args:
-            loaders: of the executors whose memory is limited.
-            from_thread: has something called on the loop; may be used in any thread.
+            loaders: the loader of each executor with limited memory.
+            from_thread: calls a function on the loop; may be used in any thread.
             on_end: called on the loop when a load has ended.
             clock_ns: the box's clock.
         """
@@ -49,19 +49,19 @@ class Loads:
         self._from_thread = from_thread
         self._on_end = on_end
         self._clock_ns = clock_ns
-        self.took = Histogram()
-        """Of the loads that ended well."""
+        self.took = Histogram(METRIC_BUCKETS)
+        """Durations of the loads that succeeded."""
         for executor, loader in loaders.items():
             self.use(executor, loader)
 
     def use(self, executor: ExecutorId, loader: Loader) -> None:
-        """Load with this for an executor from now on; what another one does is not waited for."""
+        """Use this loader for an executor from now on, without waiting for the previous one."""
         if executor in self._loaders:
             self._loaders[executor][1].stop()
         self._loaders[executor] = loader, DaemonPool(1, f"load-{executor}", InOrder())
 
     def carry_out(self, order: Load | Unload) -> None:
-        """Load or unload, behind what was ordered before."""
+        """Load or unload after earlier orders."""
         loader, thread = self._loaders[order.executor]
         if isinstance(order, Load):
             thread.submit(lambda: self._load(loader, order))

@@ -1,4 +1,4 @@
-"""Measures how long the event loop keeps others waiting: how late a short timer fires."""
+"""Measures the event loop's lag: how late a short timer fires."""
 
 import asyncio
 import time

@@ -22,12 +22,12 @@ class ExecutorMeter:
         self._born_ns = started_ns
         self._ran: deque[_Ran] = deque()
         self.busy_ns = 0
-        """Since the box started, samples included."""
+        """Busy time since the box started, including samples."""
         self.batches: Counter[int] = Counter()
-        """By the number of requests in them, since the box started."""
+        """Batches by number of requests, since the box started."""
 
     def ran(self, started_ns: int, ended_ns: int, requests: int) -> None:
-        """Take in a batch that has come back."""
+        """Add a completed batch."""
         self.batches[requests] += 1
         self._took(started_ns, ended_ns, requests)
 
@@ -38,7 +38,7 @@ class ExecutorMeter:
             self._ran.popleft()
 
     def sampled(self, started_ns: int, ended_ns: int) -> None:
-        """Take in a sample: time that the executor was busy, and no batch."""
+        """Add a sample: it counts as busy time but not as a batch."""
         self._took(started_ns, ended_ns, 0)
 
     def utilisation(self, now_ns: int) -> float:

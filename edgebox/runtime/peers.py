@@ -1,7 +1,7 @@
-"""Bounds what one network address can bring about, under however many names.
+"""Limits notices and camera names per network address.
 
-Cameras name themselves, so what is bounded for each camera is not bounded for who sends. Cameras
-behind one address have room for all that may be connected. Lives on the event loop.
+Cameras choose their names, so a limit per camera does not limit a sender. The limits leave room for
+all permitted cameras to be behind one address. Lives on the event loop.
 """
 
 import ipaddress
@@ -9,30 +9,30 @@ from collections.abc import Callable
 
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.refusals import BoxFullError
-from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, Repeats
+from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, RepeatLimiter
 
 NAMES_PER_CAMERA = 2
-"""Names that may appear in an hour, to each camera that may be connected."""
+"""Names per hour from one address, for each permitted camera."""
 _NOTICES_PER_CAMERA = 2
-"""Notices in a minute, to each camera that may be connected: it came, and left."""
+"""Notices per minute from one address, for each permitted camera: it connected and it left."""
 _HOUR_NS = 3_600_000_000_000
 _NETWORK_BITS = 64
-"""What one subscriber has of IPv6: every address in it is theirs."""
+"""Size of the IPv6 network of one subscriber."""
 
 
 class Peers:
-    """What came from each address lately."""
+    """Recent names and notices of each address."""
 
     def __init__(self, cameras_max: int, clock_ns: Callable[[], int]) -> None:
-        """Know of nobody; `cameras_max` may be connected, from anywhere."""
+        """Start empty; `cameras_max` cameras may be connected at the same time."""
         self._names_max = NAMES_PER_CAMERA * cameras_max
         self._clock_ns = clock_ns
         self._seen_ns: dict[str, dict[CameraId, int]] = {}
-        """When each name came last, the oldest first."""
-        self._notices = Repeats(NOTICES_PER_MINUTE + _NOTICES_PER_CAMERA * cameras_max)
+        """Latest connection of each name, the oldest first."""
+        self._notices = RepeatLimiter(NOTICES_PER_MINUTE + _NOTICES_PER_CAMERA * cameras_max)
 
     def named(self, address: str, camera: CameraId) -> None:
-        """Take in that a camera says hello.
+        """Record that a camera connects.
 
         Raises:
             BoxFullError: too many names came from this address within an hour.
@@ -43,17 +43,17 @@ class Peers:
         _forget(names, now_ns - _HOUR_NS)
         if names.pop(camera, None) is None and len(names) >= self._names_max:
             raise BoxFullError(
-                f"cameras of {self._names_max} names came from {peer} within an hour, the most "
-                "this box takes from one address: give cameras names that stay the same"
+                f"{self._names_max} camera names connected from {peer} within an hour, the most "
+                "that this box accepts from one address: give cameras names that stay the same"
             )
         names[camera] = now_ns
 
     def passes(self, address: str) -> bool:
-        """Count a notice about what came from an address; say whether it is to be told."""
+        """Count a notice about an address; return whether to publish it."""
         return self._notices.passes(_peer(address))
 
     def end_minute(self) -> dict[str, int]:
-        """Return how many notices of each address were not told in the minute that ends."""
+        """Return how many notices of each address were held back in this minute."""
         horizon_ns = self._clock_ns() - _HOUR_NS
         for peer, names in list(self._seen_ns.items()):
             _forget(names, horizon_ns)
@@ -68,7 +68,7 @@ def _forget(names: dict[CameraId, int], horizon_ns: int) -> None:
 
 
 def _peer(address: str) -> str:
-    """Return whom an address belongs to: itself, or its network where one has many."""
+    """Return the address, or its network if one subscriber has many addresses."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 Planner = Callable[[PlanningSnapshot, random.Random, int], Plan]
 PLANNER_ITERATIONS_MAX = 1_000
-"""Bound on the planner's search, each time."""
+"""Most iterations of a planner's search."""
 
 
 class PlanningThread:
@@ -30,7 +30,7 @@ class PlanningThread:
         Args:
             planner: the pure planning function.
             seed: seeds its randomness.
-            from_thread: has something called on the loop; may be used in any thread.
+            from_thread: calls a function on the loop; may be used in any thread.
             clock_ns: the box's clock.
             on_end: called on the loop with each plan, None where planning failed, and the
                 nanoseconds that it took.
@@ -43,7 +43,7 @@ class PlanningThread:
         self._thread = DaemonPool(1, "plan", InOrder())
 
     def compute(self, snapshot: PlanningSnapshot) -> None:
-        """Compute a plan, behind those that were asked for before."""
+        """Compute a plan, after those ordered before."""
         # The seed is drawn on the loop so that it does not depend on threads' timing.
         rng = random.Random(self._rng.getrandbits(64))
 

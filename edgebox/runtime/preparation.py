@@ -1,4 +1,4 @@
-"""Turns a frame's picture into a variant's input, in canvases that are used again and again."""
+"""Decodes a frame's picture to a variant's input, in reused canvases."""
 
 import threading
 from collections import defaultdict
@@ -14,21 +14,21 @@ from edgebox.runtime.frames import PendingFrame
 from edgebox.vision.letterbox import Placement
 
 _SPARE_MAX = 32
-"""Canvases kept per variant; a burst may make more, which are then let go."""
+"""Canvases kept per variant; a burst may allocate more, which are freed."""
 
 
 class CanvasPool:
     """Input canvases by variant. Taken in decoding threads, given back on the loop."""
 
     def __init__(self, inputs: dict[FamilyName, InputSpec], needs_pixels: bool = True) -> None:
-        """Serve the families in `inputs`; `needs_pixels` False decodes nothing at all."""
+        """Serve the families in `inputs`; without `needs_pixels` nothing is decoded."""
         self.needs_pixels = needs_pixels
         self._inputs = inputs
         self._spare: dict[VariantName, list[NDArray[np.uint8]]] = defaultdict(list)
         self._lock = threading.Lock()
 
     def input_of(self, variant: Variant) -> InputSpec:
-        """Return how pictures are laid into this variant's input."""
+        """Return the layout of this variant's input."""
         return self._inputs[variant.family]
 
     def take(self, variant: Variant) -> NDArray[np.uint8]:
@@ -40,14 +40,14 @@ class CanvasPool:
         return np.empty((variant.height_px, variant.width_px, 3), np.uint8)
 
     def give_back(self, frame: PendingFrame) -> None:
-        """Take a frame's canvas back, if it has one."""
+        """Return a frame's canvas to the pool, if it has one."""
         canvas, name = frame.canvas, frame.canvas_of
         frame.canvas = frame.canvas_of = None
         if canvas is not None and name is not None:
             self.put(canvas, name)
 
     def put(self, canvas: NDArray[np.uint8], name: VariantName) -> None:
-        """Take back a canvas of a variant that nobody reads or writes any more."""
+        """Return a canvas that nobody reads or writes any more."""
         with self._lock:
             spare = self._spare[name]
             if len(spare) < _SPARE_MAX:
@@ -55,7 +55,7 @@ class CanvasPool:
 
 
 def prepare(frame: PendingFrame, variant: Variant, canvases: CanvasPool) -> None:
-    """Decode a frame into a canvas; what is wrong with it goes to `frame.invalid_because`."""
+    """Decode a frame into a canvas; an error is stored in `frame.invalid_because`."""
     canvas = canvases.take(variant)
     frame.canvas, frame.canvas_of = canvas, variant.name
     spec = canvases.input_of(variant)
@@ -69,5 +69,5 @@ def prepare(frame: PendingFrame, variant: Variant, canvases: CanvasPool) -> None
         )
     except EdgeboxError as error:
         frame.invalid_because = str(error)
-    except Exception as error:  # a decoder's defect must not cost the thread or the frame's count
+    except Exception as error:  # a decoder's defect must stop neither the thread nor the count
         frame.invalid_because = f"the picture could not be decoded ({type(error).__name__})"

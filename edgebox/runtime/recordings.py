@@ -1,7 +1,7 @@
-"""Owns the files that journals are kept in: gzip JSON lines, named after the moment.
+"""Reads and writes journal files: gzip JSON lines, named after the time.
 
-Reading is careful: such files come from other people. They are read line by line within bounds,
-nothing in them is executed, and what is wrong is said with the line's number.
+The files may come from untrusted people. They are read line by line within bounds, nothing in them
+is executed, and errors name the line.
 """
 
 import asyncio
@@ -25,19 +25,19 @@ from edgebox.scheduling.scheduler import Scheduler
 from edgebox.storage.rows import Level
 
 KEPT = 10
-"""Files kept in a folder; writing one more deletes the oldest."""
+"""Files kept in a folder; a further one replaces the oldest."""
 _LEVEL = 1
 _LINE_BYTES_MAX = 64 << 20
 _GZIP = b"\x1f\x8b"
 
 
 def file_name() -> str:
-    """Return a name after the present moment, UTC."""
+    """Return a name with the present time, UTC."""
     return time.strftime("edgebox-journal-%Y%m%dT%H%M%SZ.jsonl.gz", time.gmtime())
 
 
 def compressed(recording: Recording) -> Iterator[bytes]:
-    """Yield the gzip file of a recording in pieces; takes a while, so not on the event loop."""
+    """Yield the gzip file of a recording in pieces. Slow: not for the event loop."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     for piece in recording.lines():
         if packed := packer.compress(piece):
@@ -46,7 +46,7 @@ def compressed(recording: Recording) -> Iterator[bytes]:
 
 
 def write_file(recording: Recording, folder: Path) -> Path:
-    """Write a recording into a folder, whole or not at all, and delete all but the newest.
+    """Write a recording atomically into a folder, and delete the oldest files.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -67,7 +67,7 @@ def write_file(recording: Recording, folder: Path) -> Path:
 
 
 async def keep(journal: Journal, folder: Path, note: Callable[[Level, str], None]) -> Path | None:
-    """Write what a journal holds now into a folder and tell people; None: it could not be."""
+    """Write a journal into a folder and publish a notice; None: writing failed."""
     try:
         path = await asyncio.to_thread(write_file, journal.recording(), folder)
     except (JournalError, OSError) as error:
@@ -94,13 +94,13 @@ class Header:
 
 
 class RecordingFile:
-    """A journal's file, open for reading once from the beginning to the end."""
+    """A journal's file, open for one pass from beginning to end."""
 
     def __init__(self, path: Path) -> None:
         """Read header and state.
 
         Raises:
-            JournalError: it is no journal, or one of another version.
+            JournalError: it is not a journal, or has another version.
         """
         self._path = path
         self._number = 0
@@ -119,13 +119,13 @@ class RecordingFile:
             raise
 
     def close(self) -> None:
-        """Close the file; harmless when it is closed."""
+        """Close the file. Idempotent."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def entries(self) -> Iterator[JournalEntry]:
-        """Yield the calls in order, as many as the header promises.
+        """Yield the calls in order, as many as the header says.
 
         Raises:
             JournalError: a line is damaged, or lines are missing.
@@ -160,7 +160,7 @@ class RecordingFile:
         except (orjson.JSONDecodeError, JournalError):
             header = None
         if type(header) is not dict or header.get("format") != FORMAT:
-            raise JournalError(f"{self._path}: is no journal of edgebox")
+            raise JournalError(f"{self._path}: is not a journal of edgebox")
         version, edgebox = header.get("format_version"), header.get("edgebox")
         if version != FORMAT_VERSION or edgebox != __version__:
             raise JournalError(

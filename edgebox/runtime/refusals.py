@@ -1,4 +1,4 @@
-"""Owns why a camera can be turned away, how often it was, and which of it people are told.
+"""Refusals of cameras: their reasons, counts and notices.
 
 Lives on the event loop.
 """
@@ -10,9 +10,9 @@ from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.requests import CameraId
 
 RETRY_S = 15
-"""When a camera that was refused may try again; the longest wait of `edgebox camera`."""
+"""Retry delay of a refused camera: the longest backoff of `edgebox camera`."""
 _QUIET_NS = 60_000_000_000
-"""A camera that keeps asking is spoken of again only after so long a pause."""
+"""Pause after which another refusal of the same camera is published."""
 
 
 class CameraInUseError(EdgeboxError):
@@ -23,21 +23,21 @@ class CameraInUseError(EdgeboxError):
 
 
 class BoxFullError(EdgeboxError):
-    """As many cameras are connected as the box is configured for."""
+    """The configured number of cameras is connected."""
 
     http_status = 503
     code = "box_full"
 
 
 class NoCapacityError(EdgeboxError):
-    """To serve this camera would take the service of others, and the box shall not do that."""
+    """Serving this camera would degrade others."""
 
     http_status = 503
     code = "no_capacity"
 
 
 class UnavailableError(EdgeboxError):
-    """No executor that runs this camera's model family is up just now."""
+    """No executor that runs this camera's model family is up."""
 
     http_status = 503
     code = "unavailable"
@@ -47,24 +47,24 @@ REFUSALS = (CameraInUseError, BoxFullError, NoCapacityError, UnavailableError)
 
 
 class Refusals:
-    """Counts who was turned away since the start, by code."""
+    """Counts refused connections since the start, by code."""
 
     def __init__(
         self, note: Callable[[str, CameraId, str], None], clock_ns: Callable[[], int]
     ) -> None:
-        """Count from nothing; `note` is told of each camera, but not of each of its attempts."""
+        """Start with zero; `note` publishes each refused camera once, not each attempt."""
         self.counts: Counter[str] = Counter()
         self._note = note
         self._clock_ns = clock_ns
-        self._told_ns: dict[tuple[CameraId, str], int] = {}
+        self._noted_ns: dict[tuple[CameraId, str], int] = {}
 
     def add(self, camera: CameraId, address: str, error: EdgeboxError) -> None:
-        """Count one, from an address."""
+        """Count the refusal of a camera at an address."""
         self.counts[error.code] += 1
         now_ns, key = self._clock_ns(), (camera, error.code)
-        told_ns = self._told_ns.pop(key, None)
-        if told_ns is None or told_ns <= now_ns - _QUIET_NS:
+        noted_ns = self._noted_ns.pop(key, None)
+        if noted_ns is None or noted_ns <= now_ns - _QUIET_NS:
             self._note(f"{camera} was refused: {error}", camera, address)
-        self._told_ns[key] = now_ns
-        while next(iter(self._told_ns.values())) <= now_ns - _QUIET_NS:
-            del self._told_ns[next(iter(self._told_ns))]
+        self._noted_ns[key] = now_ns
+        while next(iter(self._noted_ns.values())) <= now_ns - _QUIET_NS:
+            del self._noted_ns[next(iter(self._noted_ns))]

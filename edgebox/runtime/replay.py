@@ -1,4 +1,4 @@
-"""Decides whether a Scheduler that is told the same again orders the same again."""
+"""Replays a journal: does a Scheduler give the same orders for the same events?"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ from edgebox.scheduling.events import Drop, Finish, RequestArrived
 from edgebox.scheduling.scheduler import Scheduler
 
 DIFFERENCES_KEPT = 100
-"""Differences told in words; after the first, most are its consequences."""
+"""Differences that are described; most are consequences of the first."""
 
 
 @dataclass(slots=True)
 class Replay:
-    """What a journal holds, and where the replay departs from it."""
+    """The contents of a journal, and the differences of the replay."""
 
     scheduler: Scheduler
-    """In the state the journal begins with; it is told every entry."""
+    """Begins in the journal's first state and receives every entry."""
     began_ns: int = 0
     ended_ns: int = 0
     entries: int = 0
@@ -31,15 +31,15 @@ class Replay:
     endings: Counter[str] = field(default_factory=Counter)
     """Requests by outcome, or by the reason of their drop."""
     requests: list[RequestId] = field(default_factory=list)
-    """Those that arrived, in order."""
+    """Requests that arrived, in order."""
     cameras: dict[CameraId, None] = field(default_factory=dict)
-    """Those they came from."""
+    """Cameras of the requests."""
     differing: int = 0
-    """Entries whose orders came out differently."""
+    """Entries whose orders differ."""
     differences: list[str] = field(default_factory=list)
 
     def step(self, entry: JournalEntry) -> None:
-        """Tell the Scheduler one fact, and compare its orders with the recorded ones."""
+        """Feed the Scheduler one event, and compare its orders with the recorded ones."""
         if not self.entries:
             self.began_ns = entry.now_ns
         self.ended_ns = entry.now_ns
@@ -68,7 +68,7 @@ class Replay:
                 self.endings[action.reason.value] += 1
 
     def contents(self) -> str:
-        """Say which requests there are."""
+        """Describe which requests the journal has."""
         if not self.requests:
             return "no request arrived while it was recorded"
         first, last = min(self.requests), max(self.requests)
@@ -76,23 +76,23 @@ class Replay:
 
     def _difference(self, entry: JournalEntry, actions: tuple[object, ...], raised: str) -> str:
         at_s = (entry.now_ns - self.began_ns) / 1e9
-        told = "a wake-up" if entry.event is None else repr(entry.event)
+        event = "a wake-up" if entry.event is None else repr(entry.event)
         gave = f"raised {raised}" if raised else f"gave {list(actions)!r}"
         recorded = f"raising {entry.raised}" if entry.raised else repr(list(entry.actions))
-        return f"entry {self.entries} at +{at_s:.6f} s: {told} {gave}; the journal has {recorded}"
+        return f"entry {self.entries} at +{at_s:.6f} s: {event} {gave}; the journal has {recorded}"
 
 
 def replay(entries: Iterable[JournalEntry], scheduler: Scheduler) -> Replay:
-    """Tell a Scheduler everything again.
+    """Feed a Scheduler all entries.
 
     Args:
         entries: the calls.
         scheduler: in the state that it was in before the first.
     """
-    told = Replay(scheduler)
+    replayed = Replay(scheduler)
     for entry in entries:
-        told.step(entry)
-    return told
+        replayed.step(entry)
+    return replayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,14 @@ class ReplayedFile:
     header: Header
     replay: Replay
     stories: list[list[str]]
-    """What was asked for, each a list of sentences."""
+    """The requested stories, each a list of sentences."""
 
 
 def replay_file(path: Path, request: int | None = None, camera: str | None = None) -> ReplayedFile:
-    """Replay a file and watch a request, a camera, or both, go by.
+    """Replay a file and tell the story of a request, a camera, or both.
 
     Raises:
-        JournalError: it is no journal, it is damaged, or it knows nothing of what was asked for.
+        JournalError: it is not a journal, it is damaged, or it lacks the request or camera.
     """
     file = RecordingFile(path)
     replayed, living = Replay(file.scheduler), list(file.scheduler.requests)
@@ -128,9 +128,9 @@ def replay_file(path: Path, request: int | None = None, camera: str | None = Non
     return ReplayedFile(file.header, replayed, [story.lines() for story in watched.values()])
 
 
-def to_json(told: ReplayedFile) -> dict[str, Any]:
+def to_json(file: ReplayedFile) -> dict[str, Any]:
     """Return what `edgebox replay --json` prints."""
-    header, replayed = told.header, told.replay
+    header, replayed = file.header, file.replay
     return {
         "edgebox": header.edgebox,
         "policy": header.policy,
@@ -144,5 +144,5 @@ def to_json(told: ReplayedFile) -> dict[str, Any]:
         "endings": dict(replayed.endings),
         "differing": replayed.differing,
         "differences": replayed.differences,
-        "stories": told.stories,
+        "stories": file.stories,
     }

@@ -1,8 +1,8 @@
-"""Turns what was counted into periods: a second at a time, and minutes of them.
+"""Turns counts into periods of seconds and minutes.
 
-Knows no clock: instants come in as arguments. Nothing is lost between two seconds, whenever they
-are taken: each takes what has come since the one before. Seconds that a busy box was too late for
-are told apart afterwards, by when each frame was counted.
+Without a clock: instants are arguments. Nothing is lost between two seconds, whenever they are
+taken: each contains everything since the previous one. Seconds that a busy box missed are
+separated afterwards by when each frame was counted.
 """
 
 from bisect import bisect_right
@@ -17,25 +17,24 @@ from edgebox.storage.periods import BOX, Period, Periods
 
 _SECONDS_A_MINUTE = MINUTE.step_ms // SECOND.step_ms
 _SECONDS_AN_HOUR = HOUR.step_ms // SECOND.step_ms
-_TOLD_APART_MAX = 60
-"""Seconds. A box that did nothing for longer was stopped, which is as good as down."""
+_SEPARATE_SECONDS_MAX = 60
+"""Most seconds separated afterwards. A box that was idle for longer counts as down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The time from one taking to the next."""
+    """The time between two calls of `take`."""
 
     began_ms: int
-    """By the wall clock of that moment, since 1970."""
+    """Wall clock at the beginning, Unix time."""
     began_ns: int
-    """By the clock of the metrics."""
+    """Clock of the metrics at the beginning."""
     elapsed_ms: int
 
     def covered_ms(self) -> dict[int, int]:
-        """Return by second since 1970 how much of it belongs there.
+        """Return how much of it belongs to each Unix second.
 
-        All to the second in which it began, a little of the next one included, unless it has gone
-        on beyond that.
+        All of it belongs to the second in which it began, unless it extends beyond the next second.
         """
         end_ms = self.began_ms + self.elapsed_ms
         first, after = self.began_ms // SECOND.step_ms, end_ms // SECOND.step_ms
@@ -43,7 +42,7 @@ class Interval:
             return {first: self.elapsed_ms}
         # Up to the end, and no empty second after it.
         seconds = range(first, -(-end_ms // SECOND.step_ms))
-        if len(seconds) > _TOLD_APART_MAX:
+        if len(seconds) > _SEPARATE_SECONDS_MAX:
             seconds = seconds[:: len(seconds) - 1]
         return {
             second: min(end_ms, (second + 1) * SECOND.step_ms)
@@ -57,7 +56,7 @@ class Interval:
 
 
 class Rollup:
-    """Takes each second's periods from the metrics, and adds them up to minutes."""
+    """Collects each second's periods from the metrics, and adds them up to minutes."""
 
     def __init__(
         self,
@@ -69,11 +68,11 @@ class Rollup:
         """Roll up `metrics`.
 
         Args:
-            metrics: of all cameras.
-            variants: tell the width behind a variant's name.
-            names_max: cameras that get periods of their own in any one hour. Names may be
-                endless, rows may not: the frames of further ones are the box's alone.
-            on_full: called when there is a further one, once an hour.
+            metrics: the metrics of all cameras.
+            variants: give the width of each variant.
+            names_max: cameras that get periods of their own in any one hour. It bounds the rows;
+                frames of further cameras count for the whole box only.
+            on_full: called once an hour if there is a further camera.
         """
         self._metrics = metrics
         self._widths_px = {str(name): variant.width_px for name, variant in variants.items()}
@@ -87,14 +86,14 @@ class Rollup:
     def take(
         self, stretch: Interval, links: Mapping[CameraId, float | None]
     ) -> dict[int, dict[CameraId, Period]]:
-        """Return what has happened since the last call, by second since 1970.
+        """Return the periods since the last call, by Unix second.
 
         Args:
-            stretch: from then until now.
-            links: of each camera that is connected, what its uplink is believed to carry, bit/s.
+            stretch: the time since the last call.
+            links: estimated uplink bandwidth of each connected camera, bit/s.
 
         Returns:
-            Of each second periods of the box and of all cameras that were connected or had frames.
+            For each second, periods of the box and of cameras that were connected or had frames.
         """
         covered_ms = stretch.covered_ms()
         self._begin_hour(min(covered_ms) // _SECONDS_AN_HOUR)
@@ -121,14 +120,14 @@ class Rollup:
         return found
 
     def finished(self, second: int) -> dict[int, Periods]:
-        """Return the minutes that have ended before a second, each once."""
+        """Return the minutes that ended before a second, each once."""
         current = second // _SECONDS_A_MINUTE
         # A clock that was set back ends the minute it came from as well.
         ended = [minute for minute in self._minutes if minute != current]
         return {minute: self._minutes.pop(minute) for minute in ended}
 
     def rest(self) -> dict[int, Periods]:
-        """Return the minutes that have not ended yet: the last word before the end."""
+        """Return the minutes that have not ended yet, when the box stops."""
         rest: dict[int, Periods] = dict(self._minutes)
         self._minutes.clear()
         return rest
@@ -151,9 +150,9 @@ class Rollup:
 
 
 def _news(metrics: CameraMetrics, stretch: Interval, seconds: list[int]) -> dict[int, Period]:
-    """Return what a camera's frames did, by one of these seconds since 1970, ascending."""
+    """Return a camera's periods by Unix second, ascending."""
     periods: dict[int, Period] = {}
-    for clock_s, news in metrics.take_news():
+    for clock_s, news in metrics.take_updates():
         # The clocks' seconds do not begin together, nor are all told apart.
         at = bisect_right(seconds, stretch.wall_second(clock_s)) - 1
         periods.setdefault(seconds[max(at, 0)], Period()).add(news)
@@ -163,7 +162,7 @@ def _news(metrics: CameraMetrics, stretch: Interval, seconds: list[int]) -> dict
 def _connect(
     periods: dict[int, Period], covered_ms: Mapping[int, int], bandwidth_bps: float | None
 ) -> None:
-    """Note that a camera was there in all these seconds, and what its uplink carries."""
+    """Record that a camera was connected in these seconds, and its uplink's bandwidth."""
     for second, ms in covered_ms.items():
         period = periods.setdefault(second, Period())
         period.connected_ms = ms

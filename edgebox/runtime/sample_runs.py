@@ -1,8 +1,8 @@
-"""Carries out samples: keeps the inputs of finished requests and runs them once more when told.
+"""Runs samples: keeps the inputs of finished requests and runs them again when ordered.
 
-It keeps exactly what the core's `Retain` named and neither `Release` nor `Sample` took away, so
-how many there are, and how large, is bounded there. Lives on the event loop; the executor's thread
-reads a canvas while its sample runs, so only then does it go back to the pool.
+It keeps exactly the inputs that the core retained and has neither released nor sampled, so the core
+bounds their number and size. Lives on the event loop. The executor's thread reads a canvas while
+its sample runs; afterwards the canvas returns to the pool.
 """
 
 import logging
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """What a request ran on; no canvas where nothing is decoded."""
+    """The input of a request; no canvas where nothing is decoded."""
 
     app: str
     canvas: Canvas | None
@@ -31,11 +31,11 @@ class _Input:
 
 
 OnDone = Callable[[Sample, str, BatchResult | None], None]
-"""Told the order, the application and the result; None: the model raised."""
+"""Called with the order, the application and the result; None: the model failed."""
 
 
 class Samples:
-    """The inputs that are kept, by request; their canvases are the pool's."""
+    """The retained inputs, by request; their canvases belong to the pool."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class Samples:
 
         Args:
             executors: where samples run.
-            canvases: takes back what is no longer wanted.
-            from_thread: has something called on the loop; may be used in any thread.
-            on_done: called on the loop when a sample has come back.
+            canvases: the pool of canvases.
+            from_thread: calls a function on the loop; may be used in any thread.
+            on_done: called on the loop when a sample has ended.
         """
         self._executors = executors
         self._canvases = canvases
@@ -64,11 +64,11 @@ class Samples:
         frame.canvas = frame.canvas_of = None
 
     def release(self, request: RequestId) -> None:
-        """Let an input go."""
+        """Release an input."""
         self._let_go(self._kept.pop(request))
 
     def run(self, order: Sample) -> None:
-        """Run an input on its executor, and let it go."""
+        """Run an input on its executor and release it."""
         kept = self._kept.pop(order.request)
         canvases = [] if kept.canvas is None else [kept.canvas]
         executor = self._executors[order.executor]

@@ -1,7 +1,7 @@
-"""Tells what became of one request, or of one camera, in sentences.
+"""Tells the story of one request or camera in sentences.
 
-A story watches the entries of a journal go by. Times of a request count from its capture, those
-of a camera from where the journal begins.
+A story reads the entries of a journal in order. Times of a request count from its capture, times of
+a camera from the beginning of the journal.
 """
 
 from collections.abc import Iterable
@@ -45,20 +45,20 @@ from edgebox.scheduling.events import (
 
 
 class Story(Protocol):
-    """What watches entries and can tell of them afterwards."""
+    """Reads entries, then describes them."""
 
     def see(self, entry: JournalEntry) -> None:
-        """Take in the next entry."""
+        """Read the next entry."""
 
     def lines(self) -> list[str]:
-        """Return the sentences, in order; empty when the journal knows nothing of it."""
+        """Return the sentences in order; empty when the journal has nothing about it."""
 
 
 class RequestStory:
     """One request from its capture to its end."""
 
     def __init__(self, request: Id, living: Iterable[Request] = ()) -> None:
-        """Watch a request; `living`: those that had arrived before the first entry."""
+        """Follow a request; `living`: requests that arrived before the first entry."""
         self._id = request
         self._request: Request | None = None
         self._batch: BatchId | None = None
@@ -69,7 +69,7 @@ class RequestStory:
                 self._introduce(each)
 
     def see(self, entry: JournalEntry) -> None:
-        """Take in the next entry."""
+        """Read the next entry."""
         if entry.event is not None:
             self._hear(entry.event, entry.now_ns)
         for action in entry.actions:
@@ -110,7 +110,9 @@ class RequestStory:
             case BatchFailed(_, batch) if batch == self._batch:
                 self._say(now_ns, "its batch failed")
             case SampleCompleted(_, batch, took_ns) if batch == self._sample:
-                self._say(now_ns, f"alone it took {took_ns / 1e6:.1f} ms, which is learnt from")
+                self._say(
+                    now_ns, f"alone it took {took_ns / 1e6:.1f} ms, from which the scheduler learns"
+                )
             case SampleFailed(_, batch) if batch == self._sample:
                 self._say(now_ns, "running it again failed")
             case CameraDisconnected(camera) if self._request and camera == self._request.camera:
@@ -134,15 +136,15 @@ class RequestStory:
             case Retain(request) if request == self._id:
                 self._say(now_ns, "its input was kept, to be run again when the box is idle")
             case Release(request) if request == self._id:
-                self._say(now_ns, "its input was let go without having been run again")
+                self._say(now_ns, "its input was released without having been run again")
             case Sample(executor, batch, variant, request) if request == self._id:
                 self._sample = batch
                 self._say(now_ns, f"run again, alone, on {executor} as {variant}")
-            case Finish(request, outcome) if request == self._id:
-                worth = self._request.worth_at(now_ns)
+            case Finish(request, _, outcome) if request == self._id:
+                utility = self._request.utility_at(now_ns)
                 how = "" if outcome is Outcome.ON_TIME else " late"
-                if 0 < worth < 1:
-                    how += f", still worth {worth:g}"
+                if 0 < utility < 1:
+                    how += f", still worth {utility:g}"
                 self._say(now_ns, f"answered{how}, {_margin(self._request, now_ns)}")
                 self._batch = None
             case Drop(request, reason) if request == self._id:
@@ -156,10 +158,10 @@ def _margin(request: Request, now_ns: int) -> str:
 
 
 class CameraStory:
-    """What one camera was told and what became of its frames; equal endings in a row are one."""
+    """One camera's advice and results; equal results in a row are merged."""
 
     def __init__(self, camera: CameraId, living: Iterable[Request] = ()) -> None:
-        """Watch a camera; `living`: requests that had arrived before the first entry."""
+        """Follow a camera; `living`: requests that arrived before the first entry."""
         self._camera = camera
         self._requests = {each.id: each for each in living if each.camera == camera}
         self._began_ns: int | None = None
@@ -171,16 +173,16 @@ class CameraStory:
         self._row_ms: list[float] = []
 
     def see(self, entry: JournalEntry) -> None:
-        """Take in the next entry."""
+        """Read the next entry."""
         if self._began_ns is None:
             self._began_ns = entry.now_ns
         match entry.event:
             case RequestArrived(request) if request.camera == self._camera:
                 self._requests[request.id] = request
             case CameraConnected(camera) if camera.id == self._camera:
-                self._say(entry.now_ns, f"said hello: {_wishes(camera)}")
+                self._say(entry.now_ns, f"said hello: {_settings(camera)}")
             case CameraChanged(camera) if camera.id == self._camera:
-                self._say(entry.now_ns, f"was changed on the box: {_wishes(camera)}")
+                self._say(entry.now_ns, f"was changed on the box: {_settings(camera)}")
             case CameraDisconnected(camera) if camera == self._camera:
                 self._say(entry.now_ns, "left")
         for action in entry.actions:
@@ -204,7 +206,7 @@ class CameraStory:
         match action:
             case Advise(camera, advice) if camera == self._camera:
                 self._advised(advice, now_ns)
-            case Finish(request, outcome) if request in self._requests:
+            case Finish(request, _, outcome) if request in self._requests:
                 late = "" if outcome is Outcome.ON_TIME else " late"
                 self._ended(request, f"answered{late}", now_ns)
             case Drop(request, reason) if request in self._requests:
@@ -246,7 +248,7 @@ class CameraStory:
         self._row_ms.clear()
 
 
-def _wishes(camera: Camera) -> str:
+def _settings(camera: Camera) -> str:
     return (
         f"application {camera.app}, family {camera.family}, {camera.width_px} x "
         f"{camera.height_px} px, {camera.rate_hz:g} a second, answers within "
@@ -256,7 +258,8 @@ def _wishes(camera: Camera) -> str:
 
 def _still_worth(steps: Iterable[UtilityStep], from_ns: int) -> str:
     return "".join(
-        f", still worth {step.worth:g} within {(step.by_ns - from_ns) / 1e6:g} ms" for step in steps
+        f", still worth {step.utility:g} within {(step.by_ns - from_ns) / 1e6:g} ms"
+        for step in steps
     )
 
 

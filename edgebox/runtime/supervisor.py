@@ -1,31 +1,30 @@
-"""Carries out what the core decides about executors: leaves lost ones behind, opens them anew.
+"""Carries out the core's orders about executors: abandons lost ones and opens them anew.
 
-What is lost and when it is opened is `scheduling.supervision`'s; here are the threads that may
-hang, and what people are told. Lives on the event loop.
+`scheduling.supervision` decides. Here are the threads that may hang, and the notices to people.
+Lives on the event loop.
 """
 
 import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile
 from edgebox.inference.executor import THREADS, Executor
+from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.scheduling.events import (
     Abandon,
     Event,
     ExecutorStarted,
-    GiveUp,
+    ExitProcess,
     LossCause,
     MemoryLimited,
     Open,
     OpenFailed,
 )
 from edgebox.scheduling.supervision import FAILURES_MAX
-from edgebox.storage.rows import Level
 
 _log = logging.getLogger(__name__)
 
@@ -34,40 +33,34 @@ FromThread = Callable[[Callable[[], None]], None]
 
 @dataclass(frozen=True, slots=True)
 class Reopened:
-    """An executor in place of one that was lost: warm, and idle."""
+    """A warm, idle executor that replaces a lost one."""
 
     executor: Executor
     profiles: tuple[LatencyProfile, ...]
     limited: MemoryLimited | None = None
-    """Where its memory is limited: what it holds now."""
+    """Its resident weights, if its memory is limited."""
     loader: Loader | None = None
     problems: tuple[str, ...] = ()
-    """What it ran before and does not run any more, and why."""
+    """Models that it can no longer run, and why."""
     on_use: Callable[[], None] = lambda: None
-    """Called on the loop once it has the place."""
+    """Called on the loop once it is in use."""
 
 
 Opener = Callable[[ExecutorId], Reopened]
-"""Opens an executor anew and warms it. Blocks, in a thread of its own; raises where it cannot."""
+"""Opens an executor anew and warms it. Blocks, in a thread of its own; raises on failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastError:
-    """What went wrong with an executor."""
+    """The last error of an executor."""
 
     at_ns: int
-    """On the box's clock."""
+    """Instant on the box's clock."""
     text: str
 
 
-class Told(Protocol):
-    """Is told what people should know."""
-
-    def __call__(self, level: Level, text: str) -> None: ...
-
-
 class Supervisor:
-    """The executors by name, and what became of those before them."""
+    """The executors by name, and the errors of lost ones."""
 
     def __init__(
         self,
@@ -77,24 +70,20 @@ class Supervisor:
         *,
         opener: Opener | None,
         feed: Callable[[Event], None],
-        left_behind: Callable[[ExecutorId], object],
-        give_up: Callable[[], None],
-        not_opened: Callable[[ExecutorId], None],
-        told: Told,
+        on_abandon: Callable[[ExecutorId], object],
+        callbacks: Callbacks,
         clock_ns: Callable[[], int],
     ) -> None:
         """Supervise from now on.
 
         Args:
-            executors: by name; those that are opened anew replace the lost ones in it.
-            loads: loads weights, where memory is limited.
-            from_thread: has something called on the loop; may be used in any thread.
-            opener: opens one anew; None: nobody can.
-            feed: tells the core a fact.
-            left_behind: told that nobody waits for what an executor runs.
-            give_up: called when no executor is left and none can be opened in this process.
-            not_opened: called with each executor that could not be opened, or is not opened anew.
-            told: told what people should know.
+            executors: by name; executors that are opened anew replace lost ones.
+            loads: loads weights where memory is limited.
+            from_thread: calls a function on the loop; may be used in any thread.
+            opener: opens an executor anew; None: lost executors stay lost.
+            feed: informs the core.
+            on_abandon: called with each executor that is lost.
+            callbacks: informed of executors that are lost, opened anew or given up.
             clock_ns: the box's clock.
         """
         self._executors = executors
@@ -102,29 +91,27 @@ class Supervisor:
         self._from_thread = from_thread
         self._opener = opener
         self._feed = feed
-        self._left_behind = left_behind
-        self._give_up = give_up
-        self._not_opened = not_opened
-        self._told = told
+        self._on_abandon = on_abandon
+        self._callbacks = callbacks
         self._clock_ns = clock_ns
         self.last_errors: dict[ExecutorId, LastError] = {}
-        """Of batches, losses and attempts to open one anew."""
+        """Errors of batches, losses and attempts to open an executor anew."""
         self.last_losses: dict[ExecutorId, str] = {}
-        """Why each was lost the last time."""
+        """Why each executor was last lost."""
 
-    def carry_out(self, order: Abandon | Open | GiveUp) -> None:
-        """Do what the core orders."""
+    def carry_out(self, order: Abandon | Open | ExitProcess) -> None:
+        """Carry out an order."""
         match order:
             case Abandon(executor):
-                self._left_behind(executor)
+                self._on_abandon(executor)
                 self._abandon(order)
             case Open(executor):
                 self._begin_to_open(executor)
-            case GiveUp():
-                self._give_up()
+            case ExitProcess():
+                self._callbacks.on_give_up()
 
     def failed(self, executor: ExecutorId, text: str) -> None:
-        """Remember what went wrong."""
+        """Record an error."""
         self.last_errors[executor] = LastError(self._clock_ns(), text)
 
     def _abandon(self, order: Abandon) -> None:
@@ -134,15 +121,15 @@ class Supervisor:
         if order.cause is not LossCause.OPENING:
             self._executors[order.executor].abandon()
         wedged = "; it is wedged and is not opened anew" if order.wedged else ""
-        self._told("error", f"{order.executor} is lost: {text}{wedged}")
+        self._callbacks.notify("error", f"{order.executor} is lost: {text}{wedged}")
         if order.wedged:
-            self._not_opened(order.executor)
+            self._callbacks.on_not_opened(order.executor)
 
     def _why(self, order: Abandon) -> str:
         waited_s = order.waited_ns / 1e9
         if order.cause is LossCause.OPENING:
             return (
-                f"opening it anew did not come back within {waited_s:.0f} s; its device needs "
+                f"opening it anew did not end within {waited_s:.0f} s; its device needs "
                 "another process"
             )
         if order.cause is LossCause.FAILING:
@@ -150,13 +137,13 @@ class Supervisor:
             why = "" if last is None else f" ({last.text})"
             return f"{FAILURES_MAX} batches in a row failed, the last of {order.variant}{why}"
         if order.cause is LossCause.LOADING:
-            return f"weights that it was to load did not come within {waited_s:.0f} s"
+            return f"weights did not load within {waited_s:.0f} s"
         if order.variant is None:
-            return "what it did beside batches does not come back"
-        return f"a batch of {order.variant} did not come back within {waited_s:.1f} s"
+            return "an operation other than a batch did not return"
+        return f"a batch of {order.variant} did not end within {waited_s:.1f} s"
 
     def _begin_to_open(self, executor: ExecutorId) -> None:
-        """Open an executor anew, in a thread that nobody waits for."""
+        """Open an executor anew in a daemon thread."""
         threading.Thread(
             target=self._open, args=(executor,), name=f"{THREADS}open-{executor}", daemon=True
         ).start()
@@ -165,9 +152,9 @@ class Supervisor:
         began_ns = self._clock_ns()
         try:
             if self._opener is None:
-                raise EdgeboxError("there is nobody to open it anew")
+                raise EdgeboxError("it cannot be opened anew")
             reopened = self._opener(executor)
-        except Exception as error:  # whatever it is, the core must be told
+        except Exception as error:  # the core must be informed of any error
             if not isinstance(error, EdgeboxError):
                 _log.critical("opening %s failed", executor, exc_info=error)
             text = str(error)
@@ -178,18 +165,18 @@ class Supervisor:
 
     def _open_failed(self, executor: ExecutorId, text: str) -> None:
         self.failed(executor, text)
-        self._told("warning", f"{executor} cannot be opened anew: {text}")
+        self._callbacks.notify("warning", f"{executor} cannot be opened anew: {text}")
         self._feed(OpenFailed(executor))
-        self._not_opened(executor)
+        self._callbacks.on_not_opened(executor)
 
     def _opened(self, executor: ExecutorId, reopened: Reopened, took_ns: int) -> None:
         self._executors[executor] = reopened.executor
         if reopened.loader is not None:
             self._loads.use(executor, reopened.loader)
         reopened.on_use()
-        self._told("info", f"{executor} is back: {reopened.executor.device}")
+        self._callbacks.notify("info", f"{executor} is back: {reopened.executor.device}")
         for problem in reopened.problems:
-            self._told("error", problem)
+            self._callbacks.notify("error", problem)
         self._feed(ExecutorStarted(executor, reopened.profiles, took_ns))
         if reopened.limited is not None:
             self._feed(reopened.limited)

@@ -1,8 +1,8 @@
-"""Owns threads for work in C libraries that may hang, and the end of a process in which one does.
+"""Threads for work in C libraries that may hang, and the end of a process in which one hangs.
 
 A `ThreadPoolExecutor` is joined when the interpreter ends, so one picture or model that hangs keeps
-the process alive for ever. These threads are daemons: nobody waits for them. Ending the interpreter
-while a thread is inside a library may crash it, so where one still is, the process ends at once.
+the process alive for ever. These threads are daemons: nothing joins them. Ending the interpreter
+while a thread is inside a library may crash, so in that case the process exits immediately.
 """
 
 import contextlib
@@ -28,38 +28,38 @@ _Result = TypeVar("_Result")
 _JobT = TypeVar("_JobT", bound="Job")
 
 LEFT_BEHIND_MAX = ABANDONED_MAX
-"""As many as of an executor: what made so many threads hang makes the next one hang as well."""
+"""Most hung threads that are replaced: the cause would make the next one hang as well."""
 
 
 Work = Callable[[], None]
 
 
 class Job(Protocol):
-    """Work on its way through a thread."""
+    """Work in a thread."""
 
     @property
     def work(self) -> Work:
-        """What is run."""
+        """The function to run."""
         ...
 
 
 class WorkQueue(Protocol[_JobT]):
-    """Decides which work is next. It is called by one thread at a time."""
+    """Decides which work is next. One thread at a time calls it."""
 
     def put(self, sender: Hashable, work: Work) -> None:
-        """Let work wait; `sender` is whose it is."""
+        """Queue work of a sender."""
         ...
 
     def take(self) -> _JobT | None:
-        """Return what is to be run now; None: nothing, or nothing before something else ends."""
+        """Return the next work; None: nothing waits, or other work must end first."""
         ...
 
     def done(self, job: _JobT, took_ns: int) -> None:
-        """Take in that a job has ended, or that nobody waits for it any more."""
+        """Record that a job has ended or was abandoned."""
         ...
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Discard everything that waits."""
         ...
 
 
@@ -69,30 +69,30 @@ class _Plain:
 
 
 class InOrder:
-    """Work in the order in which it comes."""
+    """A first-in-first-out queue."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Plain] = deque()
 
     def put(self, sender: Hashable, work: Work) -> None:
-        """Let work wait."""
+        """Queue work."""
         self._waiting.append(_Plain(work))
 
     def take(self) -> _Plain | None:
-        """Return what came first."""
+        """Return the oldest work."""
         return self._waiting.popleft() if self._waiting else None
 
     def done(self, job: _Plain, took_ns: int) -> None:
-        """Nothing depends on it."""
+        """Do nothing."""
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Discard everything that waits."""
         self._waiting.clear()
 
 
 @dataclass(eq=False, slots=True)
 class _Running:
-    """What a thread does."""
+    """The job of a thread."""
 
     job: Job
     began_ns: int
@@ -100,21 +100,20 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a pool waits for a thread, and who is told when it does not come back."""
+    """How long a pool waits for a thread, and whom it informs when the thread hangs."""
 
     limit_ns: int
     on_hang: Callable[[str], None]
-    """Told of each thread that is left behind, and what follows."""
+    """Called with a sentence about each abandoned thread."""
     on_wedged: Callable[[], None]
-    """Called once when all threads hang and no more are started in their place."""
+    """Called once when all threads hang and are no longer replaced."""
 
 
 class DaemonPool:
-    """Threads that do work in an order that a queue decides.
+    """Threads that run work in an order that a queue decides.
 
-    A thread that does not come back within a limit is left behind and another one takes its place,
-    until `LEFT_BEHIND_MAX` have not come back: more would hang as well. That is looked after
-    whenever work comes; without work nobody needs the thread.
+    A thread that does not return within a limit is abandoned and replaced, until `LEFT_BEHIND_MAX`
+    threads hang: more would hang as well. The pool checks this whenever work is submitted.
     """
 
     def __init__(
@@ -129,9 +128,9 @@ class DaemonPool:
         """Start the threads.
 
         Args:
-            threads: how many.
-            name: follows what all names of edgebox's threads begin with.
-            queue: decides what is next; the pool's own from here on.
+            threads: number of threads.
+            name: suffix of the threads' names.
+            queue: decides what is next; the pool owns it from now on.
             patience: None: threads are waited for, however long they take.
             clock_ns: a monotonic clock.
         """
@@ -145,13 +144,13 @@ class DaemonPool:
         self._threads = threads
         self._running: list[_Running] = []
         self._left_behind = 0
-        """Threads that were replaced and have not come back."""
+        """Threads that were replaced and still hang."""
         self._wedged = False
         for _ in range(threads):
             self._start_thread()
 
     def submit(self, work: Work, sender: Hashable = None) -> None:
-        """Have something done; it may not raise. Nothing happens once the pool was stopped."""
+        """Queue work, which must not raise. Does nothing after `stop`."""
         with self._changed:
             if self._stopped:
                 return
@@ -162,19 +161,19 @@ class DaemonPool:
             each()
 
     def stop(self) -> None:
-        """Begin nothing more. Does not wait for what is being done."""
+        """Start no more work. Does not wait for running work."""
         with self._changed:
             self._stopped = True
             self._queue.clear()
             self._changed.notify_all()
 
     def _start_thread(self) -> None:
-        # A daemon: what it does must not keep the process from ending.
+        # A daemon thread does not keep the process alive.
         name = f"{THREADS}{self._name}-{next(self._numbers)}"
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def _replace_hanging(self) -> list[Callable[[], None]]:
-        """Leave threads behind that do not come back; return what is to be told of it."""
+        """Abandon threads that hang; return the notifications to call."""
         patience = self._patience
         if patience is None:
             return []
@@ -187,8 +186,8 @@ class DaemonPool:
             self._left_behind += 1
             self._start_thread()
             text = (
-                f"a thread ({self._name}) did not come back within {patience.limit_ns / 1e9:.0f} s "
-                "and is left behind; another one takes its place"
+                f"a thread ({self._name}) did not return within {patience.limit_ns / 1e9:.0f} s "
+                "and is abandoned; another one takes its place"
             )
             tell.append(functools.partial(patience.on_hang, text))
         wedged = len(hanging) == self._threads and not tell
@@ -210,7 +209,7 @@ class DaemonPool:
                 self._running.remove(running)
                 self._queue.done(running.job, self._clock_ns() - running.began_ns)
                 self._changed.notify()  # another may have been waiting for a thread to be free
-            # Frees what it holds now, not when the next work comes.
+            # Free its memory now, not when the next work arrives.
             del running
 
     def _next(self) -> _Running | None:
@@ -228,13 +227,13 @@ class DaemonPool:
 def within(
     limit_s: float, work: Callable[[], _Result], name: str, too_late: Callable[[_Result], None]
 ) -> _Result:
-    """Do something that may hang, in a thread that nobody waits for longer than a limit. Blocks.
+    """Run a function that may hang in a thread, and wait for at most a limit. Blocks.
 
     Args:
-        limit_s: how long it may take.
-        work: what is done; what it raises is raised here.
-        name: of the thread; follows what all names of edgebox's threads begin with.
-        too_late: called in that thread with what it returns after the limit.
+        limit_s: how long to wait.
+        work: the function; its exceptions are raised here.
+        name: suffix of the thread's name.
+        too_late: called in that thread with a result that arrives after the limit.
 
     Raises:
         TimeoutError: it did not end within the limit.
@@ -244,7 +243,7 @@ def within(
     def run() -> None:
         try:
             done.set_result(work())
-        except BaseException as error:  # whatever it is, it belongs to the caller
+        except BaseException as error:  # every exception belongs to the caller
             done.set_exception(error)
 
     def ended(late: Future[_Result]) -> None:
@@ -287,7 +286,7 @@ def _status(end: SystemExit) -> int:
 def _end_if_hanging(status: int) -> None:
     names = hanging()
     if names:
-        _log.warning("threads that hang are left behind: %s", ", ".join(names))
+        _log.warning("hung threads are abandoned: %s", ", ".join(names))
         leave(status)
 
 

@@ -1,10 +1,9 @@
-"""Keeps the last minute as a person looks at it: what ran when, what waited, what changed.
+"""Records the last minute for people: batches, queues and changes of plan.
 
-It is shown every call of the core and keeps references and numbers, which costs the loop about a
-microsecond a call; nothing is written out before somebody asks (web/timeline_documents.py). Limits:
-a minute (changes of plan: the last `CHANGES_KEPT`), at most `KEPT_MAX` of each kind; it decides
-nothing, and the journal stays the full record. One that fails stops and says so; it never harms the
-box. Lives on the event loop.
+It sees every call of the core and keeps references and numbers, which costs the loop about a
+microsecond a call; documents are made on request (web/timeline_documents.py). Limits: a minute
+(changes of plan: the last `CHANGES_KEPT`), at most `KEPT_MAX` of each kind. It decides nothing; the
+journal is the full record. If it fails, it logs the error and stops. Lives on the event loop.
 """
 
 import logging
@@ -24,28 +23,28 @@ _log = logging.getLogger(__name__)
 
 WINDOW_NS = 60_000_000_000
 KEPT_MAX = 12_000
-"""Of each kind: a minute at 200 batches a second, less above that."""
+"""Most entries of each kind: a minute at 200 batches a second."""
 CHANGES_KEPT = 200
 CHANGES_WINDOW_NS = 24 * 3600 * 1_000_000_000
-"""Plans change rarely: a minute would mostly show none."""
+"""Changes are kept longer than a minute, because plans change rarely."""
 SLOT_NS = 100_000_000
-"""Queue lengths are kept as the longest within each slot."""
+"""Length of a slot; the longest queue within each slot is kept."""
 
 T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """The last of one kind of thing, numbered, so that a reader can go on where it was."""
+    """The latest entries of one kind, numbered so that a reader can continue."""
 
     def __init__(self, kept_max: int = KEPT_MAX, window_ns: int = WINDOW_NS) -> None:
-        """Start with none; keep at most so many, for so long."""
+        """Start empty, with limits on number and age."""
         self.total = 0
-        """How many there ever were; the newest has this number."""
+        """Number of entries so far; also the number of the newest."""
         self._kept: deque[tuple[int, T]] = deque(maxlen=kept_max)
         self._window_ns = window_ns
 
     def add(self, at_ns: int, item: T) -> None:
-        """Append one; forget what is too old."""
+        """Append an entry; discard old ones."""
         kept = self._kept
         kept.append((at_ns, item))
         self.total += 1
@@ -54,7 +53,7 @@ class Recent(Generic[T]):
             kept.popleft()
 
     def after(self, number: int, limit: int = KEPT_MAX) -> tuple[int, list[T]]:
-        """Return the first `limit` that are newer than `number`, and the last one's number."""
+        """Return the first `limit` entries after `number`, and the number of the last."""
         first = max(number, self.total - len(self._kept))
         skipped = first - (self.total - len(self._kept))
         found = [item for _, item in islice(self._kept, skipped, skipped + limit)]
@@ -69,23 +68,23 @@ class RanBatch:
     executor: ExecutorId
     variant: VariantName
     batch_size: int
-    """What it was padded to."""
+    """Padded size."""
     requests: tuple[Request, ...]
     ordered_ns: int
     expected_ns: int | None
-    """What the core expected it to take, as it was ordered: the median; None: it had no profile."""
+    """Median execution time that the core expected; None: it had no profile."""
     sample: bool = False
-    """A finished request run once more, alone: nobody waits for it."""
+    """Whether it is a sample: a finished request that runs again, alone."""
     started_ns: int = 0
     """When the executor began; 0: not known, or never."""
     ended_ns: int = 0
     """When the executor was done; 0: not known, or never."""
     closed_ns: int = 0
-    """When the core heard of it and its requests ended; 0: it runs."""
+    """When the core received its result and its requests ended; 0: it is running."""
     endings: dict[RequestId, str] = field(default_factory=dict)
-    """Of its requests: an outcome, or the reason of the drop."""
+    """Results of its requests: an outcome or a drop reason."""
     written: bytes = b""
-    """Its document, once somebody has asked for it and nothing changes any more."""
+    """Its cached document; empty until requested and final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +94,13 @@ class Dropped:
     at_ns: int
     request: Request
     variant: VariantName | None
-    """What it waited for; None: it was not admitted."""
+    """Variant it waited for; None: it was not admitted."""
     reason: DropReason
 
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """What a camera was told, where variant, size or rate are others than before."""
+    """A change of a camera's advised variant, size or rate."""
 
     at_ns: int
     camera: CameraId
@@ -111,7 +110,7 @@ class PlanChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanRun:
-    """One answer of the planner."""
+    """One result of the planner."""
 
     asked_ns: int
     answered_ns: int
@@ -120,36 +119,36 @@ class PlanRun:
 
 @dataclass(frozen=True, slots=True)
 class QueueSlot:
-    """How long each queue was at most, from this instant to that of the next slot."""
+    """Longest queue lengths from this instant to the next slot."""
 
     at_ns: int
     longest: Mapping[VariantName, int]
 
 
 Expected = Callable[[ExecutorId, VariantName, Sequence[str], int], int | None]
-"""By executor, variant, each member's application and the padded size."""
+"""Returns expected times by executor, variant, applications of the members and padded size."""
 
 
 class Timeline:
-    """What the calls of one core, in order, come to."""
+    """The timeline of one core."""
 
     def __init__(self, expected_ns: Expected) -> None:
-        """Watch a fresh core.
+        """Record a new core.
 
         Args:
-            expected_ns: what the core expects a batch to take that it has just ordered.
+            expected_ns: returns the execution time that the core expects of a batch.
         """
         self.failure = ""
-        """Why it sees nothing any more; empty: it does."""
+        """Why recording stopped; empty: it goes on."""
         self.batches: Recent[RanBatch] = Recent()
-        """Those that are over, in the order of their end."""
+        """Finished batches, in the order of their end."""
         self.drops: Recent[Dropped] = Recent()
         self.changes: Recent[PlanChange] = Recent(CHANGES_KEPT, CHANGES_WINDOW_NS)
         self.plans: Recent[PlanRun] = Recent()
         self.queues: Recent[QueueSlot] = Recent()
         self.running: dict[ExecutorId, RanBatch] = {}
         self.variants: tuple[VariantName, ...] = ()
-        """All that are offered."""
+        """All available variants."""
         self.waiting: dict[VariantName, int] = {}
         """Requests being prepared or waiting for a batch."""
         self._expected_ns = expected_ns
@@ -168,7 +167,7 @@ class Timeline:
         return tuple(self._executors)
 
     def see(self, now_ns: int, event: Event | None, actions: Iterable[Action]) -> None:
-        """Take in one call of the core."""
+        """Record one call of the core."""
         if self.failure:
             return
         try:
@@ -181,12 +180,12 @@ class Timeline:
                 note = _ACTIONS.get(type(action))
                 if note is not None:
                     note(self, action, now_ns)
-        except Exception as error:  # the box is worth more than a picture of it
+        except Exception as error:  # the recorder must not stop the box
             self.failure = f"{type(error).__name__}: {error}"
             _log.exception("the timeline has stopped")
 
     def ran(self, executor: ExecutorId, batch: BatchId, started_ns: int, ended_ns: int) -> None:
-        """Learn when an executor really began and was done, before the core hears of it."""
+        """Record when an executor began and ended a batch; called before the core is informed."""
         running = self.running.get(executor)
         if running is not None and running.id == batch:
             running.started_ns, running.ended_ns = started_ns, ended_ns
@@ -194,7 +193,7 @@ class Timeline:
     # -- queues -----------------------------------------------------------------------------
 
     def pass_time(self, now_ns: int) -> None:
-        """Keep the slot that is over; until something happens, lengths stay as they are."""
+        """Store the finished slot; without events the lengths stay the same."""
         end_ns = self._slot_end_ns
         if now_ns < end_ns:
             return
@@ -316,7 +315,7 @@ class Timeline:
         self._executors.pop(event.executor, None)
 
     def _end_sample_of(self, executor: ExecutorId, now_ns: int) -> None:
-        """A sample goes with its executor; a batch's requests are dropped, which ends it."""
+        """End the sample of a lost executor; a batch ends when its requests are dropped."""
         running = self.running.get(executor)
         if running is not None and running.sample:
             self._close(running, now_ns)

@@ -1,4 +1,4 @@
-"""What the running box shows to people: events and live frames. Pure data."""
+"""Data that the running box shows to people: events and live frames. Pure."""
 
 import logging
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LOG_LEVELS: dict[Level, int] = {
 
 @dataclass(frozen=True, slots=True)
 class BoxEvent:
-    """Something a person would want to know."""
+    """A notice for people."""
 
     at_ms: int
     level: Level

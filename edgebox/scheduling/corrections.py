@@ -1,18 +1,22 @@
-"""Owns the profiles as corrected by what batches take: measured times a factor per variant.
+"""Owns the corrected profiles: the measured times multiplied by one factor per variant.
 
-Pure. Batches are held against what is *learnt* of their applications (`learning`), as it was when
-they were last found to agree with it. When those of a variant have left it (`drift`), or else every
-`CHECKED_EVERY` batches, it is asked what explains them: another speed of the executor, or other
-requests (`attribution`). Other requests are none of its business: what was learnt since is believed
-from then on. For another speed the profile is multiplied by the ratio, and so are all learnt times,
-because they are relative to it; what was learnt meanwhile of the applications that only seemed to
-have changed is undone. So are multiplied the executor's other variants: a hot chip slows all of
-them, and one that is left as it was would look like a bargain to the planner; but a variant that
-has run enough meanwhile gets its own ratio, and where one contradicts, those that have not run stay
-as they are. Of each that is multiplied is undone what was learnt since, or it would count twice.
-Near 1 a factor becomes 1: the profile as it was measured holds again.
+Pure. Batches are compared with what was *learned* of their applications (`learning`) when they last
+agreed with it. When the batches of a variant have drifted from that (`drift`), and otherwise every
+`CHECKED_EVERY` batches, `attribution` says what explains them: another speed of the executor, or
+other requests.
 
-Why profiles are multiplied and not measured anew: docs/decisions/0010-residency-and-drift.md.
+If the requests changed, nothing is corrected; what was learned since is used from then on. If the
+speed changed, the profile is multiplied by the ratio. Learned times are relative to the profile, so
+they change with it. What was learned meanwhile of applications that only seemed to have changed is
+undone.
+
+The executor's other variants are multiplied too: a hot chip slows all of them, and an uncorrected
+one would look too cheap to the planner. A variant with enough batches of its own in that time gets
+its own ratio; if one of these contradicts the drift, variants without batches stay unchanged. For
+each corrected variant, what was learned since is undone, or it would count twice. A factor near 1
+becomes 1: the profile as measured applies again.
+
+docs/decisions/0010-residency-and-drift.md says why profiles are multiplied and not measured again.
 """
 
 from collections import deque
@@ -21,9 +25,15 @@ from dataclasses import dataclass, field, replace
 
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute, attribute_together
+from edgebox.scheduling.attribution import (
+    Attribution,
+    ObservedBatch,
+    VariantBatches,
+    attribute,
+    attribute_together,
+)
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.calibration import Calibration, Spell
+from edgebox.scheduling.calibration import Calibration, SlowPeriod
 from edgebox.scheduling.drift import FAST, SLOW, WINDOW, DriftDetector, Drifted
 from edgebox.scheduling.events import Infer, ReportDrift
 from edgebox.scheduling.expected_latencies import Latencies
@@ -32,46 +42,48 @@ from edgebox.scheduling.ledger import RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 NEAR = 0.1
-"""A factor that is within this of 1 is 1."""
+"""A factor within this distance of 1 is set to 1."""
 
 CHECKED_EVERY = 2 * WINDOW
-"""Batches between two looks at what the sign test cannot see: a slower machine whose requests have
-become quicker at the same time.
+"""Batches between two checks for what the sign test cannot see: a slower machine whose requests
+have become shorter at the same time.
 
 Ablation, requests of a known application that are lost beside an unknown long one, four seeds
-(`python -m benchmarks.learning`, that scene): `adaptive` loses 118, 180, 96 and 7 of about 1,790 at
-64, 128 and 256 alike; `edf`, which reckons with the slowdown only, 935, 882, 990 and 1,145 at 64,
-and 603, 510, 704 and 557 at 256, where informed it loses 511, 449, 456 and 567."""
+(`python -m benchmarks.learning`, that scene): `adaptive` loses 118, 180, 96 and 7 of about 1,790
+with 64, 128 and 256 alike. `edf`, which uses the slowdown only, loses 935, 882, 990 and 1,145 with
+64, and 603, 510, 704 and 557 with 256; if it knows the application it loses 511, 449, 456 and 567.
+"""
 
 NEWEST = WINDOW // 4
-"""Of the batches that agree with what is known, so many must do so by themselves."""
+"""This many of the newest batches must also agree when they are checked on their own."""
 
 RATIO_TOLERANCE = 1.1
-"""The median ratio is finer than the bins of `attribution`; it counts where it is so near."""
+"""The median ratio has a finer resolution than the bins of `attribution`; it is used if it is this
+close."""
 
 
 @dataclass(slots=True)
 class _Watched:
-    """A variant on an executor."""
+    """The drift detection of one variant on one executor."""
 
     watch: DriftDetector
     reference: Reference | None = None
-    """What was learnt when its batches were last found to agree with it."""
+    """What was learned when its batches last agreed with it."""
     own: Reference | None = None
-    """The same, but of applications of which nothing was known then what was known of them first:
-    how long they are is not the executor's speed."""
+    """The reference, but for applications that were unknown then, the first measurements since: the
+    length of their requests says nothing about the executor's speed."""
     known_ns: int = 0
     """When the reference was made."""
-    seen: deque[tuple[Seen, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    seen: deque[tuple[ObservedBatch, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
     """The last batches, and when they ended."""
     unchecked: int = 0
     suspected: Drifted | None = None
-    """What the last look found, before it has lasted."""
+    """What the last check found, before it has lasted long enough."""
     confirmed_ns: int | None = None
-    """When batches were last found to agree with the profile as it is corrected."""
+    """When batches last agreed with the corrected profile."""
 
     def begin_anew(self) -> None:
-        """Hold batches against what is known from now on."""
+        """Reset: compare batches with what is known from now on."""
         self.watch.clear()
         self.seen.clear()
         self.reference = self.own = self.suspected = None
@@ -79,7 +91,7 @@ class _Watched:
 
 
 class Corrections:
-    """What each executor's profiles are multiplied by, and the watches that decide it."""
+    """The factor of every profile, and the detectors that decide it."""
 
     def __init__(
         self,
@@ -96,15 +108,15 @@ class Corrections:
         self._measured: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
         self._watched: dict[ExecutorId, dict[VariantName, _Watched]] = {}
         self._ratios: dict[ExecutorId, dict[str, float]] = {}
-        """By application, the last batch's time by that of the reference."""
+        """By application, the last batch's time relative to the reference."""
         self.factors: dict[ExecutorId, dict[VariantName, float]] = {}
-        """By executor and variant; 1 where not named."""
+        """By executor and variant; 1 if not listed."""
 
     def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
-        """Take in an executor and believe its profiles.
+        """Add an executor with its profiles.
 
-        Of one that was there before, what its profiles were multiplied by holds on, unless they
-        were measured anew: then they are those of the executor as it is now.
+        If it was there before, its factors still apply, except for profiles that were measured
+        again: those describe the executor as it is now.
         """
         before, factors = self._measured.get(executor), self.factors.get(executor, {})
         self._measured[executor] = {p.variant: p for p in profiles if p.quantiles_ns}
@@ -122,16 +134,16 @@ class Corrections:
             self._correct(executor, held)
 
     def executor_stopped(self, executor: ExecutorId) -> None:
-        """Stop watching an executor; what its profiles are multiplied by holds when it is back."""
+        """Stop watching an executor; its factors apply again when it comes back."""
         del self._watched[executor], self._ratios[executor]
 
     def batch_completed(
         self, batch: RunningBatch, apps: Sequence[str], took_ns: int, now_ns: int
     ) -> list[ReportDrift]:
-        """Learn from a batch; where it shows a drift, correct profiles and say so.
+        """Learn from a batch; if it shows a drift, correct the profiles and report it.
 
-        Called before `Learning.completed`: the batch is held against what was known before it.
-        `took_ns` is its execution, as if the other executors had rested.
+        Called before `Learning.completed`, because the batch is compared with what was known before
+        it. `took_ns` is its execution time with the interference of other executors removed.
         """
         infer = batch.infer
         executor, variant, size = infer.executor, infer.variant, infer.batch_size
@@ -153,7 +165,7 @@ class Corrections:
             reference = watched.reference = watched.own = self._learning.reference(variant)
             watched.known_ns = now_ns
         seen = reference.seen(indices, times.sizes.index(size), took_ns)
-        # No executor is slow because of requests that are known to be long.
+        # Requests that are known to be long do not make an executor slow.
         expected_ns = round(self._expected_ns(times, infer, seen, indices))
         self._calibration.batch_completed(executor, expected_ns, took_ns, now_ns)
         watched.seen.append((seen, now_ns))
@@ -162,17 +174,18 @@ class Corrections:
         watched.unchecked += 1
         if drifted is None and watched.unchecked < CHECKED_EVERY:
             return []
-        return self._look(executor, variant, drifted, now_ns)
+        return self._explain(executor, variant, drifted, now_ns)
 
     def _expected_ns(
-        self, times: BatchTimes, batch: Infer, seen: Seen, apps: Sequence[int]
+        self, times: BatchTimes, batch: Infer, seen: ObservedBatch, apps: Sequence[int]
     ) -> float:
-        """Return the time to hold a batch against: that of `slowdown_quantile`.
+        """Return the expected time of a batch at `slowdown_quantile`.
 
-        It is that of the reference. Of an application of which nothing was known then, only how
-        others fare tells a long one from a slow executor: where one of them took less of its own
-        time, the difference is no slowdown, for an executor is slow with all of them. Then it is
-        held against what was known of it first, and until then against its own samples.
+        Normally that of the reference. An application that was unknown at the time of the reference
+        may have long requests, or the executor may be slow; only other applications tell which. An
+        executor is slow with all applications, so if another application takes a smaller multiple
+        of its own time, the difference is no slowdown. Then the batch is compared with the first
+        measurements of the unknown application, and before these exist with its own samples.
         """
         executor, variant, size = batch.executor, batch.variant, batch.batch_size
         watched, q = self._watched[executor][variant], self._slowdown_quantile
@@ -183,36 +196,36 @@ class Corrections:
         owner, ratios = self._learning.name(variant, seen.app), self._ratios[executor]
         ratios[owner] = ratio = seen.took_ns / max(1.0, usual_ns)
         common = min((of for name, of in ratios.items() if name != owner), default=ratio)
-        if reference.believed[seen.app] or common >= ratio:
+        if reference.measured[seen.app] or common >= ratio:
             return usual_ns
         distributions = self._learning.distributions(variant)
-        if any(distributions[app].known and not own.believed[app] for app in apps):
+        if any(distributions[app].known and not own.measured[app] for app in apps):
             own = watched.own = self._learning.reference(variant, own)
-        hardly_known = (distributions[app] for app in frozenset(apps) if not own.believed[app])
+        hardly_known = (distributions[app] for app in frozenset(apps) if not own.measured[app])
         samples = (of.sampled_quantile(q) for of in hardly_known if of.samples)
         own_ns = times.profiled_ns(size, max(own.table.longest(apps).quantile(q), *samples, 0.0))
         return max(usual_ns, min(own_ns, seen.took_ns / max(1.0, common)))
 
     def confirmed_ns(self, executor: ExecutorId, variant: VariantName) -> int | None:
-        """Return when batches last agreed with a variant's corrected profile; None: none did."""
+        """Return when batches last agreed with a variant's corrected profile; None: never."""
         watched = self._watched.get(executor, {}).get(variant)
         return watched.confirmed_ns if watched else None
 
-    def _look(
+    def _explain(
         self, executor: ExecutorId, variant: VariantName, drifted: Drifted | None, now_ns: int
     ) -> list[ReportDrift]:
-        """Find out what explains a variant's last batches."""
+        """Find the explanation of a variant's last batches and act on it."""
         watched = self._watched[executor][variant]
         times = self._learning.times(executor, variant)
         assert times is not None
         watched.unchecked = 0
         seen = [each for each, _ in watched.seen]
         of = times.profile_fixed_ns, times.profile_slope_ns
-        found = attribute(Ran(seen, *of))
+        found = attribute(VariantBatches(seen, *of))
         if found.factor == 1:
             watched.suspected, watched.confirmed_ns = None, now_ns
-            # What has only just begun to change must not be believed before it is understood.
-            if not found.shifted and not attribute(Ran(seen[-NEWEST:], *of)).shifted:
+            # A change that has only just begun must not become part of the reference.
+            if not found.shifted and not attribute(VariantBatches(seen[-NEWEST:], *of)).shifted:
                 watched.begin_anew()
             elif drifted is not None:
                 watched.watch.clear()
@@ -231,7 +244,7 @@ class Corrections:
     def _drifted(
         self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
     ) -> ReportDrift:
-        """Multiply profiles by what was found."""
+        """Multiply the profiles by the factor that was found."""
         near = 1 / RATIO_TOLERANCE < drifted.ratio / found.factor < RATIO_TOLERANCE
         ratio = drifted.ratio if near else found.factor
         every = self._watched[executor]
@@ -248,7 +261,7 @@ class Corrections:
         self._undo(executor, variant, others - {variant}, found, drifted.since_ns)
         changed = {seen.app for seen, _ in every[variant].seen} - found.agreeing
         longer = after[variant] / before.get(variant, 1.0)
-        for app in changed:  # what was learned of it since is relative to the profile of before
+        for app in changed:  # measurements since then are relative to the previous profile
             since_ns = self._of_unknown_speed_ns(executor, variant, app, drifted.since_ns)
             self._learning.rescale(executor, variant, app, since_ns, 1 / longer)
         self._correct(executor, after)
@@ -263,11 +276,11 @@ class Corrections:
         found: Attribution,
         since_ns: int,
     ) -> None:
-        """Forget what looked like long requests on an executor while it was slow.
+        """Forget what an executor's slowness made look like long requests.
 
-        Of the variant that showed it, and of the others that are multiplied with it: in what was
-        learnt of them since, the slowness is, too. An application that has really changed keeps
-        what was learnt.
+        This concerns the variant that showed it and the others that are corrected with it, because
+        what was learned of them since includes the slowness. An application that has really changed
+        keeps what was learned.
         """
         every, learning = self._watched[executor], self._learning
         for app in sorted(found.agreeing):
@@ -277,7 +290,7 @@ class Corrections:
         changed = learning.names(variant, seen - found.agreeing)
         for other in sorted(others):
             of = every[other]
-            # One that is newer may have been slow already.
+            # A newer reference may already include the slowness.
             before = of.reference if of.known_ns <= since_ns else None
             apps = learning.apps(other, without=changed)
             learning.undo(executor, other, apps, since_ns, before)
@@ -285,20 +298,20 @@ class Corrections:
     def _of_unknown_speed_ns(
         self, executor: ExecutorId, variant: VariantName, app: int, since_ns: int
     ) -> int:
-        """Return from when on what an executor told of an application may be due to its drift.
+        """Return the instant from which measurements of an application may include the drift.
 
-        Of one of which nothing was known when the reference was made, all that it told.
+        For an application that was unknown at the time of the reference, that is all of them.
         """
         reference = self._watched[executor][variant].reference
-        return since_ns if reference is not None and reference.believed[app] else 0
+        return since_ns if reference is not None and reference.measured[app] else 0
 
-    def spell_over(self, executor: ExecutorId, spell: Spell) -> None:
-        """Forget what was learnt while an executor was slow for moments, if it was the executor.
+    def slow_period_ended(self, executor: ExecutorId, slow_period: SlowPeriod) -> None:
+        """Forget what was learned in a slow period, if the executor was the cause.
 
-        What it had learnt looks like long requests as soon as its slowdown is gone. If other
-        requests explain the batches, what was learnt holds; so does what was learnt of
-        applications of which nothing was known before: they may always have been long, unless
-        their batches outside the spell say otherwise.
+        What was learned then looks like long requests as soon as the slowdown is gone. If other
+        requests explain the batches, what was learned stays. So does what was learned of previously
+        unknown applications: their requests may always have been long, unless batches outside the
+        period say otherwise.
         """
         ran = {}
         for variant, watched in self._watched[executor].items():
@@ -306,9 +319,9 @@ class Corrections:
             if times is None or not watched.seen:
                 continue
             seen = [each for each, _ in watched.seen]
-            every = Ran(seen, times.profile_fixed_ns, times.profile_slope_ns)
-            if telling := _telling(watched, every, spell):
-                ran[variant] = replace(every, batches=telling)
+            every = VariantBatches(seen, times.profile_fixed_ns, times.profile_slope_ns)
+            if informative := _informative(watched, every, slow_period):
+                ran[variant] = replace(every, batches=informative)
         if not ran:
             return
         slow: set[str] = set()
@@ -322,14 +335,14 @@ class Corrections:
         for variant, watched in self._watched[executor].items():
             others = self._learning.apps(variant, without=changed)
             of = [app for app in others if self._learning.name(variant, app) in slow]
-            # One that is newer may have been slow already.
-            before = watched.reference if watched.known_ns <= spell.since_ns else None
-            self._learning.undo(executor, variant, of, spell.since_ns, before)
+            # A newer reference may already include the slowness.
+            before = watched.reference if watched.known_ns <= slow_period.since_ns else None
+            self._learning.undo(executor, variant, of, slow_period.since_ns, before)
             if before is None:
-                watched.begin_anew()  # a reference of what is forgotten now
+                watched.begin_anew()  # the reference contains what was just forgotten
 
     def restore(self, factors: Mapping[tuple[ExecutorId, VariantName], float]) -> None:
-        """Believe factors that held before a restart, of those not there when they come."""
+        """Restore factors from before a restart, also for executors that have not started yet."""
         given: dict[ExecutorId, dict[VariantName, float]] = {}
         for (executor, variant), factor in factors.items():
             if (bounded := _bounded(factor)) != 1:
@@ -358,35 +371,39 @@ class Corrections:
             watched.begin_anew()
 
 
-def _telling(watched: _Watched, ran: Ran, spell: Spell) -> list[Seen]:
-    """Return a variant's batches of a spell that tell whether the executor was slow.
+def _informative(
+    watched: _Watched, ran: VariantBatches, slow_period: SlowPeriod
+) -> list[ObservedBatch]:
+    """Return a variant's batches in a slow period that say whether the executor was slow.
 
-    They were held against what was learnt before it. Of an application of which nothing was learnt
-    that is the profile, and it may always have been long: whether the profile holds for it, its
-    batches outside the spell tell.
+    They were compared with what was learned before the period. For an application of which nothing
+    was learned, that is the profile, and its requests may always have been longer. Its batches
+    outside the period say whether the profile holds for it.
     """
-    reference, earlier = watched.reference, watched.known_ns <= spell.since_ns
+    reference, earlier = watched.reference, watched.known_ns <= slow_period.since_ns
     assert reference is not None
-    within = [spell.since_ns <= ended_ns <= spell.until_ns for _, ended_ns in watched.seen]
+    within = [
+        slow_period.since_ns <= ended_ns <= slow_period.until_ns for _, ended_ns in watched.seen
+    ]
     inside, outside = (
         [seen for seen, is_within in zip(ran.batches, within, strict=True) if is_within is side]
         for side in (True, False)
     )
     profiled: frozenset[int] = frozenset()
-    if inside and outside and not all(reference.believed):
+    if inside and outside and not all(reference.measured):
         found = attribute(replace(ran, batches=outside))
         profiled = frozenset() if found.shifted else found.agreeing
 
-    def tells(app: int) -> bool:
-        if reference.believed[app]:
+    def is_informative(app: int) -> bool:
+        if reference.measured[app]:
             return earlier
         return app in profiled and (earlier or reference.samples[app] == 0)
 
-    return [seen for seen in inside if tells(seen.app)]
+    return [seen for seen in inside if is_informative(seen.app)]
 
 
 def _ratio(watch: DriftDetector, of_another: Drifted) -> float | None:
-    """Return what a variant's profile is multiplied by when another one's has drifted.
+    """Return the factor for a variant's profile after another variant's profile has drifted.
 
     None: too few of its batches have run since.
     """

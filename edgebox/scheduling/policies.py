@@ -1,6 +1,5 @@
 """Owns the names of the batching policies, as configuration and simulator know them. Pure."""
 
-import random
 from collections.abc import Callable
 
 from edgebox.scheduling.adaptive import DistributionAware
@@ -13,23 +12,18 @@ from edgebox.scheduling.baselines.orloj import Orloj
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.policy import BatchingPolicy
 
-POLICIES: dict[str, Callable[[random.Random], BatchingPolicy]] = {
+POLICIES: dict[str, Callable[[], BatchingPolicy]] = {
     "adaptive": DistributionAware,
-    "orloj": lambda rng: Orloj(),
-    "edf": lambda rng: EarliestDeadlineFirst(),
-    "fifo": lambda rng: FirstInFirstOut(),
-    "clockwork": lambda rng: Clockwork(),
-    "nexus": lambda rng: Nexus(),
-    "clipper": lambda rng: Clipper(),
-    "bentoml": lambda rng: BentoMl(),
+    "orloj": Orloj,
+    "edf": EarliestDeadlineFirst,
+    "fifo": FirstInFirstOut,
+    "clockwork": Clockwork,
+    "nexus": Nexus,
+    "clipper": Clipper,
+    "bentoml": BentoMl,
 }
 
 
-def make_policy(name: str, rng: random.Random) -> BatchingPolicy:
-    """Return a fresh policy.
-
-    Args:
-        name: one of `POLICIES`.
-        rng: all chance in it.
-    """
-    return POLICIES[name](rng)
+def make_policy(name: str) -> BatchingPolicy:
+    """Return a new policy; `name` is one of `POLICIES`."""
+    return POLICIES[name]()

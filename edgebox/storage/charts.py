@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from edgebox.domain.latency_buckets import HISTORY_BUCKETS, PARTS
+from edgebox.domain.latency_histogram import HISTORY_BUCKETS, PARTS, buckets_at
 from edgebox.storage.levels import COLUMNS, DROPPED, HOUR, MINUTE, SECOND, Level
 from edgebox.storage.packing import Ints, unpacked
 from edgebox.storage.periods import CODES
@@ -123,7 +123,7 @@ def _first_step(since_ms: int | None, coarser: Level, otherwise_ms: int) -> int:
 
 
 @dataclass(slots=True)
-class Drawn:
+class ChartColumns:
     """The steps of one segment, added up."""
 
     at_ms: Ints
@@ -137,7 +137,7 @@ class Drawn:
 
 def drawn(
     segment: Segment, summed: Sequence[Sequence[Any]], counted: Sequence[Sequence[Any]]
-) -> Drawn:
+) -> ChartColumns:
     """Return the steps of a segment from the rows of `levels.summing` and `levels.counting`."""
     points, first = segment.points, segment.rows[0]
     per_step = segment.step_ms // segment.level.step_ms
@@ -153,10 +153,10 @@ def drawn(
             variants[step].update(orjson.loads(counts))
     latencies = unpacked([row[2] for row in counted], steps, (points, CODES))
     at_ms = segment.begin_ms + segment.step_ms * np.arange(points)
-    return Drawn(at_ms, sums, variants, latencies)
+    return ChartColumns(at_ms, sums, variants, latencies)
 
 
-def columns(parts: Sequence[Drawn]) -> dict[str, Any]:
+def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
     """Return the series of docs/http-api.md, `at_ms` included."""
     sums = {name: [v for part in parts for v in part.sums[name]] for name in COLUMNS[:-2]}
     variants = [counts for part in parts for counts in part.variants]
@@ -213,14 +213,12 @@ def _ratio(
 def _quantiles(latencies: Ints) -> dict[str, dict[str, list[float | None]]]:
     """Return each quantile of each part of each step, (steps, CODES), by nearest rank."""
     counts = latencies.reshape(len(latencies), len(PARTS), HISTORY_BUCKETS.count)
-    up_to = np.cumsum(counts, axis=2)
-    answers = up_to[:, :, -1]
-    values_ms = HISTORY_BUCKETS.values_ms()
+    answers = counts.sum(axis=2)
+    values_ms = np.array(HISTORY_BUCKETS.values_ms)
     found: dict[str, dict[str, list[float | None]]] = {}
     for name, q in _QUANTILES.items():
-        ranks = np.maximum(1, np.ceil(q * answers - 1e-9))
-        buckets = np.argmax(up_to >= ranks[:, :, None], axis=2)
-        ms = np.round(values_ms[buckets], 2)
+        ranks = np.maximum(1, np.ceil(q * answers - 1e-9)).astype(np.int64)
+        ms = np.round(values_ms[buckets_at(counts, ranks)], 2)
         found[name] = {
             part: [
                 value if there else None

@@ -52,8 +52,8 @@ _BATCH_NS_MAX = 3_600_000_000_000
 """An hour: no batch that takes as long is of use to a camera."""
 _INTERFERENCE_MAX = 1e3
 
-_LOOK_EVERY_S = 60.0
-_FORGET_EVERY_LOOKS = 60
+_TIDY_PERIOD_S = 60.0
+_FORGET_EVERY_TIDIES = 60
 
 
 def _wall_clock_ms() -> int:
@@ -71,7 +71,7 @@ class Storage:
         self._seconds = seconds
         self._retention = Retention(writer, limits)
         self._now_ms = now_ms
-        self._not_kept = ""
+        self._storage_error = ""
         """Why it is in memory although a file was named."""
         self._tidying: asyncio.Task[None] | None = None
         self._events_recorded = 0
@@ -120,7 +120,7 @@ class Storage:
             for each, of in ((connection, file), (await connect_seconds(), None))
         )
         storage = cls(writer, seconds, limits or Limits(), now_ms)
-        storage._not_kept = not_kept
+        storage._storage_error = not_kept
         writer.start()
         seconds.start()
         if limits is not None:
@@ -144,7 +144,7 @@ class Storage:
     @property
     def last_error(self) -> str:
         """Why what is recorded is not kept at the moment; empty: it is."""
-        return self._not_kept or self._writer.last_error
+        return self._storage_error or self._writer.last_error
 
     @property
     def lost_rows(self) -> int:
@@ -360,9 +360,9 @@ class Storage:
         while True:
             # What cannot be written is counted by the writer, and tried again next time.
             with contextlib.suppress(StorageError):
-                await self.tidy(by_age=looks % _FORGET_EVERY_LOOKS == 0)
+                await self.tidy(by_age=looks % _FORGET_EVERY_TIDIES == 0)
             looks += 1
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_TIDY_PERIOD_S)
 
     async def _rows(self, statement: str, *parameters: Any) -> list[Any]:
         (rows,) = await self._writer.read((statement, parameters))

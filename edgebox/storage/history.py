@@ -130,7 +130,7 @@ class History:
             StorageError: the database cannot be read.
         """
         if camera != BOX:
-            await self._check_known(camera)
+            await self._check_camera(camera)
         found = segments(from_ms, to_ms, points, await self._kept())
         rows = [await self._rows(segment, camera) for segment in found]
         try:
@@ -150,7 +150,7 @@ class History:
         )
         return {at: dict(zip(COLUMNS, row, strict=True)) for at, *row in rows}
 
-    async def _check_known(self, camera: CameraId) -> None:
+    async def _check_camera(self, camera: CameraId) -> None:
         query = ("SELECT 1 FROM history_names WHERE camera = ?", (camera,))
         for writer in (self._seconds, self._writer):
             (rows,) = await writer.read(query)

@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 import orjson
 
-from edgebox.domain.latency_buckets import HISTORY_BUCKETS, PARTS
+from edgebox.domain.latency_histogram import HISTORY_BUCKETS, PARTS
 from edgebox.storage.packing import packed
 from edgebox.storage.periods import CODES
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from edgebox.domain.latency_buckets import HISTORY_BUCKETS, PARTS
+from edgebox.domain.latency_histogram import HISTORY_BUCKETS, PARTS
 from edgebox.domain.requests import CameraId
 
 Ints = npt.NDArray[np.int64]

@@ -12,7 +12,7 @@ from edgebox.storage.schema import APPLICATION_ID, MIGRATIONS
 _MAGIC = b"SQLite format 3\x00"
 
 
-def glance(path: Path) -> str:
+def probe(path: Path) -> str:
     """Say why the database in an existing file cannot be used; empty: nothing is against it."""
     with suppress(OSError), path.open("rb") as file:
         if file.read(len(_MAGIC)) not in (b"", _MAGIC):

@@ -1,4 +1,4 @@
-"""Owns the question under which addresses and names other machines reach this one.
+"""Finds the addresses and names under which other machines reach this one.
 
 IPv4 only: what people type into a phone. Inside a container these are the container's.
 """
@@ -16,16 +16,16 @@ _RESOLVER = Path("/etc/resolv.conf")
 _HOSTS = Path("/etc/hosts")
 _SIOCGIFADDR = 0x8915
 _ELSEWHERE = ("192.0.2.1", 9)
-"""An address reserved for documentation: choosing a way there sends nothing."""
+"""An address reserved for documentation: choosing a route to it sends nothing."""
 _VIRTUAL = ("docker", "br-", "veth", "virbr", "cni", "flannel")
 """Interfaces to this machine's own containers and virtual machines."""
 
 
 def own_names(listens_on: str) -> list[str]:
-    """Return the names of this machine, without asking anybody, for what listens on a host.
+    """Return the local names of this machine for a server that listens on a host.
 
-    Its host name, alone and as mDNS has it; where others are let in, also in the domains in which
-    names of one part are looked up here, and as its file of hosts has it.
+    The host name, alone and with mDNS's suffix. If other machines can connect, also with the search
+    domains and as in the hosts file.
     """
     full = socket.gethostname().lower().removesuffix(".")
     short = full.split(".", 1)[0]
@@ -33,7 +33,7 @@ def own_names(listens_on: str) -> list[str]:
     if not is_loopback(listens_on):
         names += [f"{short}.{domain}" for domain in _words_after("search", _RESOLVER)]
         names += [f"{short}.{domain}" for domain in _words_after("domain", _RESOLVER)]
-        names += [name for name in _names_beside(short) if name.startswith(f"{short}.")]
+        names += [name for name in _names_of_same_host(short) if name.startswith(f"{short}.")]
     return list(dict.fromkeys(names))
 
 
@@ -47,8 +47,8 @@ def _words_after(key: str, file: Path) -> list[str]:
     ]
 
 
-def _names_beside(name: str) -> list[str]:
-    """Return all names of the addresses that have a name in the file of hosts."""
+def _names_of_same_host(name: str) -> list[str]:
+    """Return all names that the hosts file gives to this name's addresses."""
     entries = ([word.lower() for word in line.split("#")[0].split()[1:]] for line in _lines(_HOSTS))
     return [word for words in entries if name in words for word in words]
 
@@ -67,7 +67,7 @@ def reachable_at(host: str) -> list[str]:
     """
     try:
         listening = IPv4Address("0.0.0.0" if host in ("", "::") else host)
-    except ValueError:  # a name, or a single IPv6 address: it says itself what it is
+    except ValueError:  # a name or a single IPv6 address
         return [] if host in ("localhost", "::1") else [host]
     if not listening.is_unspecified:
         return [] if listening.is_loopback else [str(listening)]
@@ -79,13 +79,13 @@ def _default_route() -> list[str]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_ELSEWHERE)
-        except OSError:  # no way out of here: a network of its own, or none
+        except OSError:  # no route to other networks
             return []
         return [str(probe.getsockname()[0])]
 
 
 def _interfaces() -> list[str]:
-    """Return each interface's address; elsewhere than on Linux nothing more is known."""
+    """Return each interface's address; empty on systems other than Linux."""
     if sys.platform != "linux":
         return []
     import fcntl  # noqa: PLC0415 - Windows has none
@@ -96,6 +96,6 @@ def _interfaces() -> list[str]:
             if name.startswith(_VIRTUAL):
                 continue
             with contextlib.suppress(OSError):  # an interface without an address
-                asked = struct.pack("256s", name.encode())
-                found.append(socket.inet_ntoa(fcntl.ioctl(probe, _SIOCGIFADDR, asked)[20:24]))
+                query = struct.pack("256s", name.encode())
+                found.append(socket.inet_ntoa(fcntl.ioctl(probe, _SIOCGIFADDR, query)[20:24]))
     return found

@@ -1,4 +1,4 @@
-"""Owns what the server tells of its own routes: the OpenAPI document, every kind of problem."""
+"""Routes that describe the API: the OpenAPI document and every kind of problem."""
 
 from collections.abc import Iterable
 
@@ -18,11 +18,11 @@ _CODE = InPath("code", "The `code` of a problem document")
 
 
 def kinds_of(routes: Iterable[Route]) -> tuple[ProblemKind, ...]:
-    """Return every kind of problem that some routes may answer with or tell of, by code."""
+    """Return every kind of problem that some routes may return or report, by code."""
     found = {
         kind.code: kind
         for route in routes
-        for kind in (*route.kinds(), *map(ProblemKind.of, route.told))
+        for kind in (*route.kinds(), *map(ProblemKind.of, route.reported))
     }
     found[INTERNAL.code] = INTERNAL
     return tuple(found[code] for code in sorted(found))
@@ -37,16 +37,16 @@ def routes_about(routes: tuple[Route, ...]) -> tuple[Route, ...]:
             "type": kind.reference, "code": kind.code, "status": kind.status, "title": kind.title,
         }  # fmt: skip
 
-    async def all_kinds(site: WebContext, request: web.Request) -> web.Response:
+    async def all_kinds(context: WebContext, request: web.Request) -> web.Response:
         return json_response([shown(kind) for kind in kinds.values()])
 
-    async def one_kind(site: WebContext, request: web.Request) -> web.Response:
+    async def one_kind(context: WebContext, request: web.Request) -> web.Response:
         code = _CODE.read(request)
         if code not in kinds:
             raise UnknownNameError(f"there is no problem {code!r}; there are {', '.join(kinds)}")
         return json_response(shown(kinds[code]))
 
-    async def openapi(site: WebContext, request: web.Request) -> web.Response:
+    async def openapi(context: WebContext, request: web.Request) -> web.Response:
         return json_response(written)
 
     about = (

@@ -1,4 +1,4 @@
-"""Owns how a request's body is read: bounded, and unpacked beside the event loop."""
+"""Reads a request's body: bounded, and decompressed outside the event loop."""
 
 import asyncio
 import zlib
@@ -12,15 +12,14 @@ _EITHER_FORMAT = 32 + zlib.MAX_WBITS
 
 
 async def read_body(request: web.Request, bytes_max: int, *, setting: str = "") -> bytes:
-    """Return a request's body, unpacked if it came compressed.
+    """Return a request's body, decompressed if necessary.
 
-    The server must not unpack by itself: it would do so on the event loop, and to the end of a
-    bomb that is refused here.
+    aiohttp must not decompress: it would do so on the event loop, and decompress a whole bomb.
 
     Args:
-        request: whose body.
-        bytes_max: the most that is taken.
-        setting: which one bounds it, for those who send more.
+        request: the request.
+        bytes_max: the largest accepted size.
+        setting: name of the limit in the configuration, for the error message.
 
     Raises:
         TooLargeError: more than `bytes_max`, packed or unpacked.
@@ -44,10 +43,10 @@ async def read_body(request: web.Request, bytes_max: int, *, setting: str = "") 
 
 
 def unpacked(packed: bytes | bytearray, bytes_max: int, *, setting: str = "") -> bytes:
-    """Unpack gzip or zlib's format; blocks.
+    """Decompress gzip or zlib's format; blocks.
 
     Raises:
-        TooLargeError: it unpacks to more than `bytes_max`.
+        TooLargeError: it decompresses to more than `bytes_max`.
         InvalidInputError: it is neither, or broken.
     """
     unpacker = zlib.decompressobj(_EITHER_FORMAT)

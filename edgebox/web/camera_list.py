@@ -49,95 +49,97 @@ _ID = InPath("id", "The camera's name, as in its hello")
 
 
 class CameraConnectedError(EdgeboxError):
-    """What was asked for is not possible while the camera, or a frame of it, is here."""
+    """The operation is not possible while the camera is connected or has pending frames."""
 
     http_status = 409
     code = "camera_connected"
     title = "The camera is connected, or was a moment ago"
 
 
-async def _list(site: WebContext, request: web.Request) -> web.Response:
-    stored = await _stored(site)
+async def _list(context: WebContext, request: web.Request) -> web.Response:
+    stored = await _stored(context)
     cameras = []
-    for number, name in enumerate(dict.fromkeys([*site.box.cameras, *stored])):
+    for number, name in enumerate(dict.fromkeys([*context.box.cameras, *stored])):
         if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
             await asyncio.sleep(0)  # frames come first
-        cameras.append(_shown(site, name, stored.get(name)))
+        cameras.append(_shown(context, name, stored.get(name)))
     return json_response({"cameras": cameras})
 
 
-async def _one(site: WebContext, request: web.Request) -> web.Response:
-    camera, stored = await _known(site, request)
-    return json_response(_shown(site, camera, stored))
+async def _one(context: WebContext, request: web.Request) -> web.Response:
+    camera, stored = await _find_camera(context, request)
+    return json_response(_shown(context, camera, stored))
 
 
-async def _change(site: WebContext, request: web.Request) -> web.Response:
-    camera, _ = await _known(site, request)
+async def _change(context: WebContext, request: web.Request) -> web.Response:
+    camera, _ = await _find_camera(context, request)
     body = await read_body(request, _BODY_MAX_BYTES)
     if not body:
         raise InvalidInputError("the body is empty; it must be a JSON object")
     fields = parse_object(body)
-    before = site.box.overrides.get(camera, NOTHING_SET)
+    before = context.box.overrides.get(camera, NOTHING_SET)
     after = changed(before, fields)
     if after != before:
-        site.box.override(camera, after)
-        site.storage.record_overrides(camera, written(after))
-        site.box.note("info", f"{camera} was set on the box: {_in_words(after)}", camera)
-    return json_response(_shown(site, camera, (await _stored(site)).get(camera)))
+        context.box.override(camera, after)
+        context.storage.record_overrides(camera, written(after))
+        context.box.note("info", f"{camera} was set on the box: {_in_words(after)}", camera)
+    return json_response(_shown(context, camera, (await _stored(context)).get(camera)))
 
 
-async def _forget(site: WebContext, request: web.Request) -> web.Response:
-    camera, _ = await _known(site, request)
-    live = site.box.cameras.get(camera)
+async def _forget(context: WebContext, request: web.Request) -> web.Response:
+    camera, _ = await _find_camera(context, request)
+    live = context.box.cameras.get(camera)
     if live is not None and live.connected:
         raise CameraConnectedError(
             f"{camera} is connected: it would come back at once; stop it first"
         )
-    if live is not None and site.box.metrics.of(camera).counts.pending:
-        # Forgotten now, they would count as pending for ever in what the box has counted.
+    if live is not None and context.box.metrics.of(camera).counts.pending:
+        # Their frames would count as pending for ever.
         raise CameraConnectedError(f"frames of {camera} are still running; try again in a second")
-    site.box.forget(camera)
-    site.storage.forget_camera(camera)
-    site.box.note("info", f"{camera} was forgotten")
+    context.box.forget(camera)
+    context.storage.forget_camera(camera)
+    context.box.note("info", f"{camera} was forgotten")
     return web.Response(status=204)
 
 
-async def _stored(site: WebContext) -> dict[CameraId, StoredCamera]:
-    await site.storage.flush()  # a camera that has just said hello is still on its way there
-    return {known.camera: known for known in await site.storage.cameras()}
+async def _stored(context: WebContext) -> dict[CameraId, StoredCamera]:
+    await context.storage.flush()  # includes a camera that has just connected
+    return {known.camera: known for known in await context.storage.cameras()}
 
 
-async def _known(site: WebContext, request: web.Request) -> tuple[CameraId, StoredCamera | None]:
+async def _find_camera(
+    context: WebContext, request: web.Request
+) -> tuple[CameraId, StoredCamera | None]:
     """Return the camera that a request names.
 
     Raises:
-        UnknownNameError: the box has never met it.
+        UnknownNameError: the box does not know it.
     """
     camera = CameraId(_ID.read(request))
-    stored = (await _stored(site)).get(camera)
-    if stored is None and camera not in site.box.cameras:
+    stored = (await _stored(context)).get(camera)
+    if stored is None and camera not in context.box.cameras:
         raise UnknownNameError(f"this box knows no camera {camera!r}; GET /v1/cameras lists them")
     return camera, stored
 
 
-def _shown(site: WebContext, camera: CameraId, stored: StoredCamera | None) -> dict[str, Any]:
-    live = site.box.cameras.get(camera)
-    overrides = site.box.overrides.get(camera, NOTHING_SET)
+def _shown(context: WebContext, camera: CameraId, stored: StoredCamera | None) -> dict[str, Any]:
+    live = context.box.cameras.get(camera)
+    overrides = context.box.overrides.get(camera, NOTHING_SET)
     return {
         "id": camera,
         "connected": live is not None and live.connected,
         "first_seen_ms": stored and stored.first_seen_ms,
         "last_seen_ms": stored and stored.last_seen_ms,
-        "asked": _asked(live, stored),
+        "requested": _requested_settings(live, stored),
         "overrides": written(overrides),
-        "in_force": None if live is None else _wishes(live.camera),
-        "state": None if live is None else camera_state(site.box, live),
+        "in_force": None if live is None else _settings(live.camera),
+        "state": None if live is None else camera_state(context.box, live),
     }
 
 
-def _asked(live: CameraRecord | None, stored: StoredCamera | None) -> dict[str, Any]:
+def _requested_settings(live: CameraRecord | None, stored: StoredCamera | None) -> dict[str, Any]:
     if live is not None:
-        return _wishes(live.asked)
+        return _settings(live.requested)
     hello: Mapping[str, Any] = {} if stored is None else stored.hello
     slo_ms, later = hello.get("slo_ms"), []
     if isinstance(slo_ms, list):  # several deadlines, as `written_steps` writes them
@@ -155,7 +157,7 @@ def _asked(live: CameraRecord | None, stored: StoredCamera | None) -> dict[str, 
     return {**{name: hello.get(name) for name in names}, "slo_ms": slo_ms, "later": later}
 
 
-def _wishes(camera: Camera) -> dict[str, Any]:
+def _settings(camera: Camera) -> dict[str, Any]:
     return {
         "app": camera.app,
         "family": camera.family,
@@ -179,7 +181,7 @@ def _in_words(overrides: Overrides) -> str:
 _FIELDS: dict[str, JsonSchema] = {
     "slo_ms": described(
         nullable({"type": "number", "minimum": SLO_MIN_MS, "maximum": SLO_MAX_MS}),
-        "The deadline of each frame; later ones of the hello do not count then",
+        "The deadline of each frame; it replaces all deadlines of the hello",
     ),
     "rate_hz": described(
         nullable({"type": "number", "minimum": RATE_MIN_HZ, "maximum": RATE_MAX_HZ}),
@@ -200,7 +202,7 @@ _FIELDS: dict[str, JsonSchema] = {
 }
 _OVERRIDES = Schema("Overrides", record(**_FIELDS))
 _CHANGE = Schema("CameraChange", some_of(**_FIELDS))
-_WISHES: dict[str, JsonSchema] = {
+_SETTINGS: dict[str, JsonSchema] = {
     "app": TEXT,
     "slo_ms": NUMBER,
     "later": LATER,
@@ -217,17 +219,17 @@ _CAMERA = Schema(
         connected=BOOLEAN,
         first_seen_ms=nullable(COUNT),
         last_seen_ms=nullable(COUNT),
-        asked=Schema(
-            "Asked",
+        requested=Schema(
+            "RequestedSettings",
             record(
                 family=nullable(TEXT),
-                **{name: nullable(of) for name, of in _WISHES.items() if name != "later"},
+                **{name: nullable(of) for name, of in _SETTINGS.items() if name != "later"},
                 later=LATER,
                 site=nullable(TEXT),
             ),
         ),
         overrides=_OVERRIDES,
-        in_force=nullable(Schema("InForce", record(family=TEXT, **_WISHES, site=nullable(TEXT)))),
+        in_force=nullable(Schema("InForce", record(family=TEXT, **_SETTINGS, site=nullable(TEXT)))),
         state=nullable(CAMERA_STATE),
     ),
 )
@@ -255,10 +257,10 @@ ROUTES = (
         method="PATCH",
         path="/v1/cameras/{id}",
         answer=_change,
-        summary="Set a camera on the box, over what its hello asks for",
+        summary="Override a camera's hello",
         doc=(
-            "At once, and for as long as the box knows the camera: over reconnecting and restarts. "
-            "What is not named stays; null goes back to what the hello asks for."
+            "Takes effect at once, and lasts for as long as the box knows the camera. Settings "
+            "that are not named stay; null restores the value of the hello."
         ),
         parameters=(_ID,),
         body=Body({JSON: _CHANGE, "application/merge-patch+json": _CHANGE}, "What to change"),

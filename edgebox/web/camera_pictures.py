@@ -1,6 +1,6 @@
-"""Owns how pictures are answered that programs ask about: on which variant, and by when.
+"""Runs single pictures of programs: chooses the variant and waits for the answer.
 
-Each is a request among the cameras' frames, with a deadline counted from its arrival.
+Each picture is a request among the cameras' frames; its deadline counts from its arrival.
 """
 
 import asyncio
@@ -42,24 +42,24 @@ async def answered(
     *,
     app: str,
 ) -> Answer:
-    """Have one picture answered, among the cameras' frames.
+    """Return the answer to one picture, which runs among the cameras' frames.
 
     Args:
         box: ready.
         picture: a JPEG, or (h, w, 3) RGB.
         picture_px: its (width, height).
-        variant: what it runs on.
+        variant: the variant that runs.
         deadline_ms: counted from now.
-        app: the application that asks.
+        app: the application that the picture belongs to.
 
     Raises:
         InvalidInputError: it cannot be decoded.
-        NotServedError: not by its deadline.
+        NotServedError: the deadline has passed.
     """
     done: asyncio.Future[FrameResult] = asyncio.get_running_loop().create_future()
 
     def ended(frame: PendingFrame, ending: FrameResult) -> None:
-        if not done.done():  # the client may have gone
+        if not done.done():  # the client may have disconnected
             done.set_result(ending)
 
     box.submit_picture(picture, picture_px, variant, deadline_ms, app=app, on_end=ended)
@@ -80,9 +80,9 @@ def largest_in_time(
     *,
     app: str = ONE_SHOT_APP,
 ) -> VariantName:
-    """Choose the largest variant on which so many pictures are likely to meet the deadline.
+    """Return the largest variant on which so many pictures are likely to meet the deadline.
 
-    Upscaling buys nothing.
+    Variants larger than the picture are not considered: upscaling does not improve accuracy.
     """
     best = variants[0]
     for variant in variants:
@@ -100,9 +100,10 @@ def largest_in_time(
 def worst_latency_ns(
     box: Box, variant: VariantName, pictures: int = 1, *, app: str = ONE_SHOT_APP
 ) -> int | None:
-    """Return how long so many pictures of an application may take on the fastest executor.
+    """Return an upper estimate of the time of so many pictures on the fastest executor.
 
-    By what was learned of the application, with the profile as prior. None: it runs nowhere.
+    The estimate is what was learned of the application, with the profile as prior. None: no
+    executor runs the variant.
     """
     core = box.driver.scheduler
     worst = [
@@ -112,7 +113,7 @@ def worst_latency_ns(
         )
         for executor, profiles in box.profiles.items()
         if variant in profiles
-        and executor in core.slowdown  # else it has stopped
+        and executor in core.slowdown  # otherwise it has stopped
         and (executor not in core.memories or variant in core.memories[executor].variants)
     ]
     return min(worst, default=None)

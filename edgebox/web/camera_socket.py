@@ -1,8 +1,7 @@
-"""Owns a camera's WebSocket: what one message may weigh, and when its bytes were here.
+"""A camera's WebSocket: limits message sizes, and measures transmission times and round trips.
 
-aiohttp tells of a message when it is whole; `rationed_socket` sees what its transmission took. The
-round trip of pings is noted here, too: every WebSocket answers them,
-whatever it knows of our protocol.
+aiohttp reports complete messages only; `rationed_socket` observes each read. Round trips are
+measured with pings, which every WebSocket client answers.
 """
 
 import asyncio
@@ -17,14 +16,14 @@ from edgebox.link.receipts import MessageReceipt, MessageReceipts
 from edgebox.web.rationed_socket import RationedSocket
 
 _HARD_LIMIT_FACTOR = 2
-"""A message this many times above the limit is not even read to its end."""
+"""A message this many times above the limit is not read to its end."""
 _PINGS_KEPT = 8
 _PING_BYTES = 8
-"""Of chance, so that no camera can answer a ping that it has not read."""
+"""Random bytes of a ping, so that no camera can answer a ping that it has not read."""
 
 
 class CameraSocket(RationedSocket):
-    """A WebSocket that says what was too large: aiohttp closes on such a message by itself."""
+    """A WebSocket that reports messages that are too large; aiohttp alone would only close."""
 
     def __init__(
         self,
@@ -33,13 +32,13 @@ class CameraSocket(RationedSocket):
         on_echo: Callable[[int, int], None],
         on_flood: Callable[[], None],
     ) -> None:
-        """Take frames of up to `frame_bytes_max` bytes, and more for a polite refusal.
+        """Accept frames of up to `frame_bytes_max` bytes; read more to refuse them with a message.
 
         Args:
             frame_bytes_max: see above.
             clock_ns: the box's clock.
-            on_echo: told when a ping was sent and when it had come back.
-            on_flood: told, once, that more small frames came than may; no more messages come.
+            on_echo: called with the instants of a ping and its echo.
+            on_flood: called once when too many small frames arrived; no more messages come.
         """
         super().__init__(
             MessageReceipts(),
@@ -51,7 +50,7 @@ class CameraSocket(RationedSocket):
             autoping=False,
         )
         self.receipt: MessageReceipt | None = None
-        """Of the message received last; None: not known."""
+        """Receipt of the last message; None: unknown."""
         self._clock_ns = clock_ns
         self._on_echo = on_echo
         self._pings_sent_ns: dict[bytes, int] = {}
@@ -62,7 +61,7 @@ class CameraSocket(RationedSocket):
         )
 
     async def next_message(self) -> WSMessage:
-        """Return the next message; pings are answered, and pongs taken in, on the way."""
+        """Return the next message; handle pings and pongs before it."""
         while True:
             message = await self.receive()
             match message.type:
@@ -77,7 +76,7 @@ class CameraSocket(RationedSocket):
                     return message
 
     def next_ping(self) -> bytes:
-        """Return what a ping shall carry that is sent now."""
+        """Return the payload of a ping that is sent now."""
         payload = os.urandom(_PING_BYTES)
         self._pings_sent_ns[payload] = self._clock_ns()
         if len(self._pings_sent_ns) > _PINGS_KEPT:
@@ -92,7 +91,7 @@ class CameraSocket(RationedSocket):
     async def close(
         self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
     ) -> bool:
-        """Close; a message that was too large is answered first, in the protocol's words."""
+        """Close; answer a message that was too large first."""
         if code == WSCloseCode.MESSAGE_TOO_BIG:
             code = ERROR_CODES["too_large"].close_code or code
             with contextlib.suppress(ConnectionError, RuntimeError, TimeoutError):

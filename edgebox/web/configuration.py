@@ -13,13 +13,13 @@ from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, one_of,
 from edgebox.web.web_context import WebContext
 
 MASK = "********"
-"""What is shown of a secret that is set, or of a URL in place of what follows its host."""
+"""Shown in place of a secret, and of everything after a URL's host."""
 
 
 def shown(config: Config) -> list[dict[str, Any]]:
     """Return every key with its value, its default and where the value is from.
 
-    The keys of a section that may come several times are there once for each that there is.
+    A section that may occur several times has its keys once for each occurrence.
     """
     sections: dict[str, list[KeyInfo]] = {}
     for info in keys():
@@ -55,7 +55,7 @@ def _key(config: Config, path: str, table: object, info: KeyInfo) -> dict[str, A
 
 
 def _value(table: object, name: str) -> object:
-    """Return a value, with what is left empty filled in."""
+    """Return a value; an empty one is replaced by its effective value."""
     match table, name:
         case StorageParameters(), "path":
             return table.file
@@ -76,8 +76,8 @@ def _masked(info: KeyInfo, value: object) -> object:
     return host if value == host else f"{host}/{MASK}"
 
 
-async def _config(site: WebContext, request: web.Request) -> web.Response:
-    return json_response({"keys": shown(site.config)})
+async def _config(context: WebContext, request: web.Request) -> web.Response:
+    return json_response({"keys": shown(context.config)})
 
 
 _VALUE = {"type": ["string", "number", "boolean", "array"]}

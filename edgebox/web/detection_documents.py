@@ -11,15 +11,15 @@ from edgebox.vision.detections import Detections
 BoxForm = Literal["xyxy", "xywh"]
 
 SCORE_MIN = 0.3
-"""Detections below it are not shown or sent unless somebody asks for them."""
+"""Default lower limit of the scores that are shown or sent."""
 
 
 def wire_detections(found: Detections, labels: tuple[str, ...]) -> tuple[WireDetection, ...]:
-    """Return what a result message says was found, best first."""
+    """Return the detections of a result message, best first."""
     if not len(found):
         return ()
     found = best_first(found.above(SCORE_MIN))
-    # Rounding in float64: a float32 would be written with all its false digits.
+    # Round in float64: a rounded float32 would be written with spurious digits.
     boxes = np.round(found.boxes.astype(np.float64), 1).tolist()
     scores = np.round(found.scores.astype(np.float64), 3).tolist()
     return tuple(
@@ -31,7 +31,7 @@ def wire_detections(found: Detections, labels: tuple[str, ...]) -> tuple[WireDet
 def answer_detections(
     found: Detections, labels: tuple[str, ...], form: BoxForm, score_min: float
 ) -> list[dict[str, object]]:
-    """Return what the answer to one picture says was found, best first."""
+    """Return the detections in the answer to one picture, best first."""
     found = best_first(found.above(score_min))
     boxes = found.xywh() if form == "xywh" else found.boxes
     rows = np.round(boxes.astype(np.float64), 1).tolist()
@@ -48,7 +48,7 @@ def best_first(found: Detections) -> Detections:
 
 
 def timing_ms(timing: Timing) -> dict[str, float]:
-    """Return where the time of an answered frame went."""
+    """Return the latency of an answered frame by part."""
     return {
         "network": round(timing.network_ns / 1e6, 2),
         "queue": round(timing.queue_ns / 1e6, 2),

@@ -18,18 +18,18 @@ from edgebox.web.web_context import WebContext
 _ID = InPath("id", "The camera's name, as in its hello")
 
 
-async def _considered(site: WebContext, request: web.Request) -> web.Response:
+async def _considered(context: WebContext, request: web.Request) -> web.Response:
     camera = CameraId(_ID.read(request))
-    if camera not in site.box.cameras:
+    if camera not in context.box.cameras:
         raise UnknownNameError(f"no camera {camera!r} was here in the last ten minutes")
-    driver = site.box.driver
+    driver = context.box.driver
     snapshot = driver.scheduler.snapshot(driver.clock_ns())
     # Off the loop, like planning itself.
     found = await asyncio.to_thread(
         explanation,
         snapshot,
         camera,
-        site.config.planning_parameters(),
+        context.config.planning_parameters(),
         PLANNER_ITERATIONS_MAX,
     )
     bandwidth_bps = None if found is None else found.bandwidth_bps

@@ -1,6 +1,6 @@
-"""Decides what each frame's end is to those who follow results, and writes it once for all alike.
+"""Publishes frames' results to subscriptions; encodes each result once per format and filter.
 
-No sockets here. A box that nobody follows spends nothing on it.
+Contains no sockets. Without subscriptions it costs nothing.
 """
 
 import time
@@ -23,27 +23,27 @@ SUBSCRIBERS_MAX = 64
 
 
 class TooManySubscribersError(EdgeboxError):
-    """As many programs as the box serves are subscribed."""
+    """The maximum number of programs is subscribed."""
 
     http_status = 503
     code = "too_many_subscribers"
-    title = "As many programs as the box serves are subscribed to results"
+    title = "Too many programs are subscribed to results"
 
 
 class Feed:
     """All subscriptions to one box."""
 
     def __init__(self, box: Box) -> None:
-        """Tell nobody yet."""
+        """Start without subscriptions."""
         self._box = box
         self._subscriptions: set[Subscription] = set()
 
     def join(self, wanted: Filter) -> Subscription:
-        """Return a new subscription, told first what it is about.
+        """Return a new subscription; its first message describes its filter.
 
         Raises:
-            InvalidInputError: nothing would ever come.
-            TooManySubscribersError: there is no place for it.
+            InvalidInputError: no result can match the filter.
+            TooManySubscribersError: the maximum is reached.
         """
         subscription = Subscription(self.known(wanted))
         if len(self._subscriptions) >= SUBSCRIBERS_MAX:
@@ -57,16 +57,16 @@ class Feed:
         return subscription
 
     def leave(self, subscription: Subscription) -> None:
-        """Tell a subscription nothing more."""
+        """Remove a subscription."""
         self._subscriptions.discard(subscription)
         if not self._subscriptions:
             self._box.observers.remove(self._publish)
 
     def known(self, wanted: Filter) -> Filter:
-        """Return a filter whose classes some family has.
+        """Return a filter whose classes were checked.
 
         Raises:
-            InvalidInputError: none has; nothing would ever come.
+            InvalidInputError: no family finds one of the classes.
         """
         labels = {label for family in self._box.families.values() for label in family.labels}
         unknown = [name for name in wanted.classes if name not in labels]
@@ -77,7 +77,7 @@ class Feed:
         return wanted
 
     def subscribed(self, wanted: Filter) -> bytes:
-        """Return the message that says what a subscription is about."""
+        """Return the message that describes a subscription."""
         families = {
             family.name: {"labels": family.labels, "categories": coco_categories(family.labels)}
             for family in self._box.families.values()
@@ -86,25 +86,25 @@ class Feed:
         return orjson.dumps(document)
 
     def _publish(self, record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
-        """Tell everybody who wants to know; what several ask for alike is written once."""
+        """Publish a result to the subscriptions that want it, encoded once for equal filters."""
         camera, now_ns = record.camera, self._box.driver.clock_ns()
         outcome = ending.outcome if isinstance(ending, Answer) else Outcome.DROPPED
         written: dict[tuple[object, ...], bytes | None] = {}
         for subscription in self._subscriptions:
             if not subscription.wants(camera.id, outcome, now_ns):
                 continue
-            asked = subscription.filter
-            key = (asked.format, asked.classes, asked.score_min, asked.empty)
+            wanted = subscription.filter
+            key = (wanted.format, wanted.classes, wanted.score_min, wanted.empty)
             if key not in written:
-                written[key] = self._written(camera, frame, ending, asked, now_ns)
+                written[key] = self._written(camera, frame, ending, wanted, now_ns)
             message = written[key]
             if message is not None:
                 subscription.put(camera.id, message, now_ns)
 
     def _written(
-        self, camera: Camera, frame: PendingFrame, ending: FrameResult, asked: Filter, now_ns: int
+        self, camera: Camera, frame: PendingFrame, ending: FrameResult, wanted: Filter, now_ns: int
     ) -> bytes | None:
-        """Return the message about a frame; None: nothing is left that was asked for."""
+        """Return the message about a frame; None: the filter leaves nothing."""
         ago_ns = now_ns - frame.request.captured_ns
         document: dict[str, Any] = {
             "type": "result",
@@ -121,21 +121,21 @@ class Feed:
             document["message"] = ending.message
             return orjson.dumps(document)
         labels = self._box.families[camera.family].labels
-        found = _left(ending.detections, labels, asked)
-        if not len(found) and not asked.empty:
+        found = _left(ending.detections, labels, wanted)
+        if not len(found) and not wanted.empty:
             return None
         document["outcome"] = ending.outcome
         document["variant"] = ending.variant
         document["timing_ms"] = timing_ms(ending.timing)
         size_px = (frame.source_width_px, frame.source_height_px)
-        document |= in_format(asked.format, found, labels, size_px, image_id=frame.number)
+        document |= in_format(wanted.format, found, labels, size_px, image_id=frame.number)
         return orjson.dumps(document)
 
 
-def _left(found: Detections, labels: tuple[str, ...], asked: Filter) -> Detections:
+def _left(found: Detections, labels: tuple[str, ...], wanted: Filter) -> Detections:
     """Return the detections that pass a filter."""
-    found = found.above(asked.score_min)
-    if not asked.classes:
+    found = found.above(wanted.score_min)
+    if not wanted.classes:
         return found
-    wanted = [labels[label] in asked.classes for label in found.labels.tolist()]
-    return found.select(np.array(wanted, np.bool_))
+    passes = [labels[label] in wanted.classes for label in found.labels.tolist()]
+    return found.select(np.array(passes, np.bool_))

@@ -1,4 +1,4 @@
-"""Owns what those ask who watch over the process: is it alive, is it ready."""
+"""Health checks for process supervisors: liveness and readiness."""
 
 from aiohttp import web
 
@@ -10,12 +10,12 @@ _ALIVE = Schema("Alive", record(status=constant("ok")))
 _READINESS = Schema("Readiness", record(ready=BOOLEAN, reason=TEXT))
 
 
-async def _health(site: WebContext, request: web.Request) -> web.Response:
+async def _health(context: WebContext, request: web.Request) -> web.Response:
     return json_response({"status": "ok"})
 
 
-async def _ready(site: WebContext, request: web.Request) -> web.Response:
-    reason = site.box.unserved_because()
+async def _ready(context: WebContext, request: web.Request) -> web.Response:
+    reason = context.box.unserved_because()
     return json_response({"ready": not reason, "reason": reason}, 503 if reason else 200)
 
 
@@ -35,7 +35,7 @@ ROUTES = (
         summary="Whether frames can be answered",
         answers=(
             Answer("Models are warm, and an executor is up.", _READINESS),
-            Answer("Not yet, or not any more; `reason` says why.", _READINESS, status=503),
+            Answer("The box is not ready; `reason` says why.", _READINESS, status=503),
         ),
         any_origin=True,
     ),

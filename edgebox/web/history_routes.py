@@ -1,6 +1,6 @@
-"""GET /v1/history: what a chart may ask for, of the box or of a camera. docs/http-api.md.
+"""GET /v1/history: series for charts, of the box or of a camera. docs/http-api.md.
 
-Everything is read and put together off the event loop.
+Everything is read and assembled outside the event loop.
 """
 
 import time
@@ -44,25 +44,25 @@ _POINTS = Integer("points", POINTS_MIN, POINTS_MAX, 300, "At most so many steps"
 _ID = InPath("id", "The camera's name, as in its hello")
 
 
-async def _of_box(site: WebContext, request: web.Request) -> web.Response:
-    return await _chart(site, BOX, request)
+async def _of_box(context: WebContext, request: web.Request) -> web.Response:
+    return await _chart(context, BOX, request)
 
 
-async def _of_camera(site: WebContext, request: web.Request) -> web.Response:
-    return await _chart(site, CameraId(_ID.read(request)), request)
+async def _of_camera(context: WebContext, request: web.Request) -> web.Response:
+    return await _chart(context, CameraId(_ID.read(request)), request)
 
 
-async def _chart(site: WebContext, camera: CameraId, request: web.Request) -> web.Response:
+async def _chart(context: WebContext, camera: CameraId, request: web.Request) -> web.Response:
     from_ms, to_ms = _span(request)
-    body = await site.storage.history.chart(camera, from_ms, to_ms, _POINTS.read(request))
+    body = await context.storage.history.chart(camera, from_ms, to_ms, _POINTS.read(request))
     return web.Response(body=body, content_type="application/json")
 
 
 def _span(request: web.Request) -> tuple[int, int]:
-    """Return from when to when, Unix milliseconds.
+    """Return the requested span, Unix milliseconds.
 
     Raises:
-        InvalidInputError: the query says something else, or too much.
+        InvalidInputError: the query is malformed, or the span too long.
     """
     to_ms = _TO.read(request)
     if to_ms is None:
@@ -110,7 +110,7 @@ ROUTES = (
         method="GET",
         path="/v1/history",
         answer=_of_box,
-        summary="What happened over a minute to a year, all cameras together",
+        summary="History of all cameras together, over a minute to a year",
         doc="A value per step in every series; null where nothing was kept.",
         parameters=(_RANGE, _FROM, _TO, _POINTS),
         answers=(Answer("The steps.", _HISTORY),),
@@ -120,7 +120,7 @@ ROUTES = (
         method="GET",
         path="/v1/cameras/{id}/history",
         answer=_of_camera,
-        summary="What happened to a camera's frames over a minute to a year",
+        summary="History of a camera's frames, over a minute to a year",
         doc="A value per step in every series; null where nothing was kept.",
         parameters=(_ID, _RANGE, _FROM, _TO, _POINTS),
         answers=(Answer("The steps.", _HISTORY),),

@@ -1,4 +1,4 @@
-"""Owns the check of the `Host` header, before anything else is looked at: DNS rebinding."""
+"""Checks the `Host` header before everything else, against DNS rebinding."""
 
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_network
@@ -17,7 +17,7 @@ Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class HostError(EdgeboxError):
-    """The request is for a host that this box does not know to be itself."""
+    """The request names a host that is not this box."""
 
     http_status = 421
     code = "unknown_host"
@@ -37,11 +37,11 @@ def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.St
 
     @web.middleware
     async def answer(request: web.Request, handler: Answerer) -> web.StreamResponse:
-        said = _asked_for(request, forwarded=bool(proxies) and is_trusted(request.remote))
+        said = _requested_host(request, forwarded=bool(proxies) and is_trusted(request.remote))
         if said is not None:
             host = host_of(said)
             if host is None or not known.has(host):
-                raise HostError(_told(said, host))
+                raise HostError(_message(said, host))
             if said != request.host:
                 request = request.clone(host=said)
         return await handler(request)
@@ -50,28 +50,28 @@ def known_hosts_only(server: ServerParameters) -> Callable[..., Awaitable[web.St
 
 
 def authority_of(request: web.Request) -> str | None:
-    """Return the host and port that a request is for, as its sender wrote them; None: not said."""
+    """Return the host and port that a request names; None: it names none."""
     return request.host if hdrs.HOST in request.headers else None
 
 
-def _asked_for(request: web.Request, *, forwarded: bool) -> str | None:
-    """Return what a request is for, as its sender or a trusted proxy says; None: it does not say.
+def _requested_host(request: web.Request, *, forwarded: bool) -> str | None:
+    """Return the host in a request, from its sender or a trusted proxy; None: there is none.
 
-    Browsers always say it; what does not is a health check of HTTP/1.0. The HTTP library refuses
-    what says it twice, and HTTP/1.1 that does not.
+    Browsers always send it; only health checks in HTTP/1.0 do not. The HTTP library refuses
+    requests with two, and HTTP/1.1 requests without.
     """
     if forwarded and (named := request.headers.getall(_FORWARDED, [])):
-        # The last one is the proxy's own; the ones before it are what it was sent.
+        # The last one is the proxy's own; the ones before it came from its client.
         return named[-1].rsplit(",", 1)[-1].strip()
     return request.headers.get(hdrs.HOST)
 
 
-def _told(said: str, host: str | None) -> str:
+def _message(said: str, host: str | None) -> str:
     shown = said if len(said) <= _SHOWN_MAX else f"{said[:_SHOWN_MAX]}..."
     if host is None:
         return f"{shown!r} in the request's Host header is no host name"
     return (
         f"this box does not know that it is {shown!r}. If it is, add the name to its "
         f'configuration: allowed_hosts = ["{host[:_SHOWN_MAX]}"] under [server], or start it '
-        f"with --allowed-host {host[:_SHOWN_MAX]}; its IP address is always taken"
+        f"with --allowed-host {host[:_SHOWN_MAX]}; its IP address is always accepted"
     )

@@ -36,13 +36,13 @@ _DEADLINE = Number(
     DEADLINE_MIN_MS,
     DEADLINE_MAX_MS,
     DEADLINE_MS,
-    "Answer within this time, or not at all",
+    "Deadline of the answer, counted from arrival",
 )
 _FAMILY = Text("family", "The model family; the box's default if not given")
 _VARIANT = Text("variant", "Run exactly this variant; the largest in time if not given")
 _APP = Text(
     "app",
-    f"The application that asks: execution times are learned for each; {ONE_SHOT_APP} if not given",
+    f"The picture's application, for learning execution times; {ONE_SHOT_APP} if not given",
     pattern=NAME_PATTERN,
     expected=NAME_WANTED,
 )
@@ -54,20 +54,23 @@ _BOXES = Choice(
     "Two corners, the default, or the first and width and height; only for format=native",
 )
 _FORM = Choice(
-    "format", RESULT_FORMATS, RESULT_FORMATS[0], "In whose words: ours, COCO's, or supervision's"
+    "format",
+    RESULT_FORMATS,
+    RESULT_FORMATS[0],
+    "Format of the results: native, COCO or supervision",
 )
-_IMAGE_ID = Integer("image_id", 0, 2**53 - 1, 0, "What COCO's form calls the picture")
+_IMAGE_ID = Integer("image_id", 0, 2**53 - 1, 0, "The image_id of the COCO format")
 
 
-async def _infer(site: WebContext, request: web.Request) -> web.Response:
-    box = site.box
+async def _infer(context: WebContext, request: web.Request) -> web.Response:
+    box = context.box
     deadline_ms = _DEADLINE.read(request)
     score_min = _SCORE_MIN.read(request)
     result_format, boxes = _forms(request)
     image_id = _IMAGE_ID.read(request)
     family = _family(box, request)
     app = _APP.read(request) or ONE_SHOT_APP
-    bytes_max = site.config.limits.frame_bytes_max
+    bytes_max = context.config.limits.frame_bytes_max
     jpeg = await read_body(request, bytes_max, setting=FRAME_BYTES_SETTING)
     if not jpeg:
         raise InvalidInputError("the body is empty; send a JPEG as it is, without a form")
@@ -79,22 +82,22 @@ async def _infer(site: WebContext, request: web.Request) -> web.Response:
         "outcome": found.outcome.value,
         "timing_ms": timing_ms(found.timing),
     }
-    told = found.detections.above(score_min)
-    document = in_format(result_format, told, family.labels, picture_px, image_id=image_id)
+    shown = found.detections.above(score_min)
+    document = in_format(result_format, shown, family.labels, picture_px, image_id=image_id)
     if result_format == "coco":
         document |= {"categories": coco_categories(family.labels), "info": about}
     else:
         document |= about
     if result_format == "native" and boxes == "xywh":
-        document["detections"] = answer_detections(told, family.labels, boxes, score_min)
+        document["detections"] = answer_detections(shown, family.labels, boxes, score_min)
     return json_response(document)
 
 
 def _forms(request: web.Request) -> tuple[ResultFormat, BoxForm]:
-    """Return whose words the answer is in, and how its boxes are written.
+    """Return the result format and the box format.
 
     Raises:
-        InvalidInputError: no such result_format, or boxes for one that has its own.
+        InvalidInputError: unknown format, or `boxes` with a format that defines its own.
     """
     result_format = cast(ResultFormat, _FORM.read(request))
     boxes = cast(BoxForm | None, _BOXES.read(request))

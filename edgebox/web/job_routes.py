@@ -1,4 +1,4 @@
-"""Long work that people start: a family measured or imported, and how far it is. docs/models.md."""
+"""Jobs that people start: measuring or importing a family. docs/models.md."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -39,41 +39,39 @@ _LICENCE_LENGTH_MAX = 200
 
 _ID = InPath("id", "The job's number")
 _FAMILY = InPath("family", "A model family")
-_NAME = Text(
-    "name", "What the family is to be called: small letters, digits and . _ -", required=True
-)
+_NAME = Text("name", "Name of the new family: small letters, digits and . _ -", required=True)
 _LAYOUT = Choice(
     "layout",
     tuple(layout.name for layout in LAYOUTS),
     None,
-    "How the model is fed and read, where that cannot be found out; docs/models.md",
+    "Input and output layout, where it cannot be detected; docs/models.md",
 )
-_LICENCE = Text("licence", "Its licence; what the file says of it if not given")
+_LICENCE = Text("licence", "Its licence; by default that in the file")
 
 
-async def _jobs(site: WebContext, request: web.Request) -> web.Response:
-    return json_response({"jobs": [_document(job) for job in site.model_jobs.jobs.all]})
+async def _jobs(context: WebContext, request: web.Request) -> web.Response:
+    return json_response({"jobs": [_document(job) for job in context.model_jobs.jobs.all]})
 
 
-async def _job(site: WebContext, request: web.Request) -> web.Response:
+async def _job(context: WebContext, request: web.Request) -> web.Response:
     number = _ID.read(request)
-    for job in site.model_jobs.jobs.all:
+    for job in context.model_jobs.jobs.all:
         if str(job.id) == number:
             return json_response(_document(job))
     raise UnknownNameError(f"there is no job {number!r}; GET /v1/jobs lists those there are")
 
 
-async def _measure(site: WebContext, request: web.Request) -> web.Response:
+async def _measure(context: WebContext, request: web.Request) -> web.Response:
     name = _FAMILY.read(request)
-    family = site.box.families.get(FamilyName(name))
+    family = context.box.families.get(FamilyName(name))
     if family is None:
         raise UnknownNameError(
-            f"no model family {name!r}; there are {', '.join(site.box.families)}"
+            f"no model family {name!r}; there are {', '.join(context.box.families)}"
         )
-    return json_response(_document(site.model_jobs.measure(family)), 202)
+    return json_response(_document(context.model_jobs.measure(family)), 202)
 
 
-async def _import(site: WebContext, request: web.Request) -> web.Response:
+async def _import(context: WebContext, request: web.Request) -> web.Response:
     try:
         name = family_name(_NAME.read(request), Path())
     except ModelError as error:
@@ -81,19 +79,19 @@ async def _import(site: WebContext, request: web.Request) -> web.Response:
     licence = " ".join((_LICENCE.read(request) or "").split())[:_LICENCE_LENGTH_MAX] or None
     upload = Upload(
         name=name,
-        chunks=_chunks(request, site.config.limits.model_bytes_max),
+        chunks=_chunks(request, context.config.limits.model_bytes_max),
         layout=_LAYOUT.read(request),
         licence=licence,
     )
-    return json_response(_document(await site.model_jobs.import_model(upload)), 202)
+    return json_response(_document(await context.model_jobs.import_model(upload)), 202)
 
 
 async def _chunks(request: web.Request, most: int) -> AsyncIterator[bytes]:
-    """Yield a body as it comes.
+    """Yield a body in pieces as it arrives.
 
     Raises:
-        TooLargeError: as soon as it is known to be.
-        InvalidInputError: there is none.
+        TooLargeError: raised as soon as the limit is exceeded.
+        InvalidInputError: the body is empty.
     """
     if (request.content_length or 0) > most:
         raise TooLargeError(
@@ -135,11 +133,11 @@ _JOB = Schema(
         kind=one_of("profile", "import"),
         family=TEXT,
         state=one_of("running", "done", "failed"),
-        text=described(TEXT, "What it is at; once it is done, what came of it"),
+        text=described(TEXT, "Present step; after the end, the result"),
         share=described(SHARE, "How much of it is done"),
         started_ms=COUNT,
         ended_ms=nullable(COUNT),
-        remarks=described(array(TEXT), "What to know about the result"),
+        remarks=described(array(TEXT), "Remarks about the result"),
         problem=described(nullable(PROBLEM_SCHEMA), "Why it failed"),
     ),
 )
@@ -151,7 +149,7 @@ ROUTES = (
         method="GET",
         path="/v1/jobs",
         answer=_jobs,
-        summary="What is being measured or imported, and what was",
+        summary="Jobs that measure or import families",
         answers=(
             Answer("The last 20 since the start, the newest first.", record(jobs=array(_JOB))),
         ),
@@ -160,18 +158,18 @@ ROUTES = (
         method="GET",
         path="/v1/jobs/{id}",
         answer=_job,
-        summary="How far a job is, and how it ended",
+        summary="Progress and result of a job",
         parameters=(_ID,),
         answers=(Answer("The job.", _JOB),),
         problems=(UnknownNameError,),
-        told=(ImportRefusedError, CamerasConnectedError),
+        reported=(ImportRefusedError, CamerasConnectedError),
     ),
     Route(
         method="POST",
         path="/v1/models/{family}/profile",
         answer=_measure,
         summary="Measure a family anew on every executor",
-        doc="Only while no camera is connected; the first one that comes ends it.",
+        doc="Only while no camera is connected; a camera that connects ends the job.",
         parameters=(_FAMILY,),
         answers=_STARTED,
         problems=(UnknownNameError, BusyError, CamerasConnectedError, MemoryLimitedError),

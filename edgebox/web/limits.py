@@ -1,4 +1,4 @@
-"""Owns how binding constraints and prices are written as JSON. docs/http-api.md."""
+"""Writes binding constraints and prices as JSON. docs/http-api.md."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _UNITS = {
     Resource.WAITING: ("ms", 1e6),
     Resource.EXECUTORS: ("% of time", 0.01),
 }
-"""What a resource is counted in, and how many of the core's units that is."""
+"""Unit of each resource in documents, and its size in the core's units."""
 
 LIMIT = Schema(
     "Limit",
@@ -27,7 +27,7 @@ RESOURCE_PRICE = Schema(
 
 
 def limit_document(limit: Limit | None) -> dict[str, Any] | None:
-    """Write a constraint; None where there is none."""
+    """Return a constraint as JSON; None where there is none."""
     if limit is None:
         return None
     unit, factor = _UNITS[limit.resource]
@@ -42,7 +42,7 @@ def limit_document(limit: Limit | None) -> dict[str, Any] | None:
 
 
 def price_document(price: ResourcePrice) -> dict[str, Any]:
-    """Write what more of a resource would bring."""
+    """Return the price of a resource as JSON: the gain of having more of it."""
     unit, factor = _UNITS[price.resource]
     return {
         "resource": price.resource.value,

@@ -1,7 +1,8 @@
-"""Owns the listening socket, and the answer to whoever does not speak HTTP on it.
+"""The listening socket, and the answer to requests that are not HTTP.
 
-What cannot be parsed never reaches a route, so the middleware cannot make a problem document of it;
-and the HTTP library would log a stack trace each time, which lets anybody fill a log.
+A request that cannot be parsed never reaches a route, so the middleware cannot answer it with a
+problem document. The HTTP library would log a stack trace each time, with which anybody could fill
+the log.
 """
 
 import asyncio
@@ -14,15 +15,15 @@ from aiohttp.http_exceptions import HttpProcessingError
 from edgebox.web.problems import bad_request
 
 _log = logging.getLogger(__name__)
-_SAID_MAX = 200
-"""Characters of a parser's complaint, which quotes what came."""
+_MESSAGE_MAX = 200
+"""Longest error message of the parser, which quotes the input."""
 
 _NONE: Any = None
-"""No log of requests: the library takes it, but its annotation does not say so."""
+"""Disables the log of requests: the library accepts None, but its annotation does not."""
 
 
 class Protocol(web.RequestHandler):
-    """One connection, which answers what is no HTTP with a problem document."""
+    """One connection, which answers malformed requests with a problem document."""
 
     def handle_error(
         self,
@@ -31,10 +32,10 @@ class Protocol(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer and close; only what the box itself did wrong has a stack trace."""
+        """Answer and close; log a stack trace only for errors of the box."""
         if not isinstance(exc, HttpProcessingError) or request.writer.output_size > 0:
             return super().handle_error(request, status, exc, message)
-        said = " ".join(exc.message.split())[:_SAID_MAX]
+        said = " ".join(exc.message.split())[:_MESSAGE_MAX]
         _log.info("%s sent what is no HTTP: %s", request.remote, said)
         answer = bad_request(f"this is no HTTP request that the box understands: {said}")
         answer.force_close()
@@ -42,7 +43,7 @@ class Protocol(web.RequestHandler):
 
 
 async def listen(runner: web.AppRunner, host: str, port: int, backlog: int) -> asyncio.Server:
-    """Listen for an application that was set up.
+    """Listen for an application.
 
     Raises:
         OSError: the address cannot be listened on.
@@ -51,7 +52,7 @@ async def listen(runner: web.AppRunner, host: str, port: int, backlog: int) -> a
     assert server is not None
     loop = asyncio.get_running_loop()
     return await loop.create_server(
-        # Bodies are unpacked beside the event loop (`bodies.py`).
+        # Bodies are decompressed outside the event loop (`bodies.py`).
         lambda: Protocol(server, loop=loop, access_log=_NONE, auto_decompress=False),
         host,
         port,

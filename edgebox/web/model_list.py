@@ -1,4 +1,4 @@
-"""GET /v1/models: the families a box can run, and what each variant takes. docs/models.md."""
+"""GET /v1/models: the families of a box and the latencies of each variant. docs/models.md."""
 
 from collections import Counter
 from typing import Any
@@ -27,8 +27,8 @@ from edgebox.web.schemas import (
 from edgebox.web.web_context import WebContext
 
 
-async def _models(site: WebContext, request: web.Request) -> web.Response:
-    box = site.box
+async def _models(context: WebContext, request: web.Request) -> web.Response:
+    box = context.box
     cameras = Counter(
         each.advice.variant for each in box.cameras.values() if each.connected and each.advice
     )
@@ -119,8 +119,10 @@ _VARIANT = Schema(
         name=TEXT,
         width_px=COUNT,
         height_px=COUNT,
-        accuracy=described(SHARE, "mAP@0.5:0.95, or what `accuracy_report` says"),
-        accuracy_assumed=described(BOOLEAN, "Never measured: only its order means something"),
+        accuracy=described(SHARE, "mAP@0.5:0.95, or the measure named in `accuracy_report`"),
+        accuracy_assumed=described(
+            BOOLEAN, "The accuracy was not measured: only the order of variants is meaningful"
+        ),
         accuracy_report=described(
             nullable(_ACCURACY_REPORT), "How its accuracy was measured on this box"
         ),
@@ -152,7 +154,7 @@ ROUTES = (
         method="GET",
         path="/v1/models",
         answer=_models,
-        summary="Model families, their variants, and what these take on this machine",
+        summary="Model families, their variants and their latencies on this machine",
         answers=(
             Answer(
                 "The families; none before the box is ready.",

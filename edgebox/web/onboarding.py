@@ -1,4 +1,4 @@
-"""Owns what a new camera needs before its first frame: the browser camera, the box's addresses."""
+"""Routes for adding a camera: the browser camera's page and the box's addresses."""
 
 from aiohttp import web
 
@@ -16,18 +16,18 @@ _ADDRESSES = Schema(
     record(
         only_here=described(BOOLEAN, "The box listens for its own machine only"),
         addresses=described(
-            array(TEXT), "host:port at which others reach the box, the likeliest first"
+            array(TEXT), "host:port under which other machines reach the box, the most likely first"
         ),
     ),
 )
 
 
-async def _browser_camera(site: WebContext, request: web.Request) -> web.StreamResponse:
+async def _browser_camera(context: WebContext, request: web.Request) -> web.StreamResponse:
     return page_file("camera.html", _MAY_USE_CAMERA)
 
 
-async def _addresses(site: WebContext, request: web.Request) -> web.Response:
-    hosts = reachable_at(site.config.server.host)
+async def _addresses(context: WebContext, request: web.Request) -> web.Response:
+    hosts = reachable_at(context.config.server.host)
     port = request.transport.get_extra_info("sockname")[1] if request.transport else 0
     return json_response(
         {"only_here": not hosts, "addresses": [f"{_in_url(host)}:{port}" for host in hosts]}

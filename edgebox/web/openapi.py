@@ -1,6 +1,6 @@
-"""Decides how declared routes are described: the OpenAPI 3.1 document. Pure.
+"""Describes declared routes as an OpenAPI 3.1 document. Pure.
 
-Everything comes from the declarations the server routes by, so document and server agree.
+Everything comes from the declarations that the server uses, so document and server agree.
 """
 
 from collections import defaultdict
@@ -42,7 +42,7 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
 
 
 class _Schemas:
-    """Turns each named schema into a reference, and keeps what it refers to."""
+    """Replaces each named schema by a reference, and collects the definitions."""
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
@@ -120,17 +120,17 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
             if answer.schema is not None:
                 content[answer.content_type] = {"schema": schemas.written(answer.schema)}
         if status in kinds:
-            docs.append(_told(kinds[status]))
+            docs.append(_description(kinds[status]))
             content[CONTENT_TYPE] = {"schema": schemas.written(PROBLEM_SCHEMA)}
         found[str(status)] = {"description": " Or: ".join(docs)}
         if content:
             found[str(status)]["content"] = content
     found["default"] = {
-        "description": "What any request may meet: 405, 500.",
+        "description": "Problems that any request may meet: 405, 500.",
         "content": {CONTENT_TYPE: {"schema": schemas.written(PROBLEM_SCHEMA)}},
     }
     return found
 
 
-def _told(kinds: Iterable[ProblemKind]) -> str:
+def _description(kinds: Iterable[ProblemKind]) -> str:
     return "; ".join(f"`{kind.code}`: {kind.title}" for kind in kinds)

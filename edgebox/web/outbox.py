@@ -1,4 +1,4 @@
-"""Owns what waits to be sent on one WebSocket: having something to say never blocks."""
+"""The send queue of one WebSocket: queueing a message never blocks."""
 
 import asyncio
 from collections import deque
@@ -7,10 +7,10 @@ from aiohttp import WSMsgType, web
 
 
 class Outbox:
-    """A bounded queue in front of a WebSocket, emptied by a task of its own."""
+    """A bounded queue that a task sends over a WebSocket."""
 
     def __init__(self, socket: web.WebSocketResponse, messages_max: int, stall_s: float) -> None:
-        """Queue up to `messages_max`; a single send may take `stall_s`."""
+        """Queue up to `messages_max` messages; a single send may take `stall_s`."""
         self.overrun = False
         self._socket = socket
         self._messages_max = messages_max
@@ -20,7 +20,7 @@ class Outbox:
         self._closing = False
 
     def put(self, message: bytes, kind: WSMsgType = WSMsgType.TEXT) -> None:
-        """Queue one message; past the bound the peer counts as one that does not read."""
+        """Queue a message; if the queue is full, the peer counts as stalled."""
         if len(self._waiting) >= self._messages_max:
             self.overrun = True
         else:
@@ -28,7 +28,7 @@ class Outbox:
         self._news.set()
 
     async def run(self) -> None:
-        """Send until closed; returns early when the peer does not read or is gone."""
+        """Send until closed; returns early when the peer stalls or disconnects."""
         while not self._closing or self._waiting:
             if not self._waiting:
                 self._news.clear()

@@ -32,12 +32,12 @@ _CAMERA = Text("camera", "Only those of this camera")
 _LEVEL = Choice("level", ("info", "warning", "error"), None, "Only those of this level")
 
 
-async def _state(site: WebContext, request: web.Request) -> web.Response:
-    return web.Response(body=await site.states.document(), content_type=JSON)
+async def _state(context: WebContext, request: web.Request) -> web.Response:
+    return web.Response(body=await context.states.document(), content_type=JSON)
 
 
-async def _plan(site: WebContext, request: web.Request) -> web.Response:
-    return json_response(_plan_document(site.box))
+async def _plan(context: WebContext, request: web.Request) -> web.Response:
+    return json_response(_plan_document(context.box))
 
 
 def _plan_document(box: Box) -> dict[str, Any]:
@@ -72,11 +72,11 @@ def _plan_document(box: Box) -> dict[str, Any]:
     }
 
 
-async def _events(site: WebContext, request: web.Request) -> web.Response:
+async def _events(context: WebContext, request: web.Request) -> web.Response:
     limit, camera = _LIMIT.read(request), _CAMERA.read(request)
     before, level = _BEFORE.read(request), cast(Level | None, _LEVEL.read(request))
-    await site.storage.flush()  # what has just happened is still on its way there
-    found = await site.storage.events(
+    await context.storage.flush()  # includes the latest events
+    found = await context.storage.events(
         limit + 1,
         before=before,
         camera=None if camera is None else CameraId(camera),
@@ -117,21 +117,21 @@ ROUTES = (
         method="GET",
         path="/v1/state",
         answer=_state,
-        summary="What the page shows, as one document",
+        summary="The state of the box, as the page shows it",
         answers=(Answer("The box and its cameras now.", STATE),),
     ),
     Route(
         method="GET",
         path="/v1/plan",
         answer=_plan,
-        summary="What each camera is to send, and why",
+        summary="The plan: what each camera should send, and why",
         answers=(Answer("The plan in force.", _PLAN),),
     ),
     Route(
         method="GET",
         path="/v1/events",
         answer=_events,
-        summary="What has happened, newest first",
+        summary="Events, newest first",
         doc="A page of it: `next_before`, given as `before`, fetches the next; null: no more.",
         parameters=(_LIMIT, _BEFORE, _CAMERA, _LEVEL),
         problems=(StorageError,),

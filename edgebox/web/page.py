@@ -1,4 +1,4 @@
-"""Owns the page's files: `GET /` and what it loads."""
+"""Serves the page's files: `GET /` and the files it loads."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ ASSETS = "/assets"
 
 
 class PageMissingError(EdgeboxError):
-    """The page's files are not there: a source tree whose page was never built."""
+    """The page's files are missing: this source tree's page was never built."""
 
     http_status = 404
     code = "page_missing"
@@ -39,7 +39,7 @@ def page_file(name: str, headers: Mapping[str, str] | None = None) -> web.FileRe
     return web.FileResponse(file, headers={"Cache-Control": "no-cache", **(headers or {})})
 
 
-async def _page(site: WebContext, request: web.Request) -> web.StreamResponse:
+async def _page(context: WebContext, request: web.Request) -> web.StreamResponse:
     return page_file("index.html")
 
 

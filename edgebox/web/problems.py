@@ -1,7 +1,7 @@
-"""Owns what errors look like over HTTP: problem documents after RFC 9457.
+"""Errors over HTTP: problem documents after RFC 9457.
 
-`type` is `/v1/problems/CODE`, which this box explains (`ROUTES` below), or `about:blank` where
-the status says it all; `code` is the same word for programs that rather compare words.
+`type` is `/v1/problems/CODE`, which this box describes (`ROUTES` below), or `about:blank` where
+the status suffices. `code` is the same word for programs that compare words.
 """
 
 import logging
@@ -26,7 +26,7 @@ Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """One kind of problem, whatever the occasion."""
+    """One kind of problem."""
 
     code: str
     status: int
@@ -34,12 +34,12 @@ class ProblemKind:
 
     @property
     def reference(self) -> str:
-        """What names it as `type` in every problem document."""
+        """The `type` in its problem documents."""
         return TYPES_PATH + self.code
 
     @classmethod
     def of(cls, error: "type[EdgeboxError] | ProblemKind") -> "ProblemKind":
-        """Return what an error of this class is over HTTP."""
+        """Return the kind of problem of an error class."""
         if isinstance(error, ProblemKind):
             return error
         return cls(error.code, error.http_status, error.title)
@@ -53,13 +53,13 @@ PROBLEM_SCHEMA = Schema(
         "properties": {
             "type": described(
                 {**TEXT, "format": "uri-reference"},
-                "Names the kind of problem and leads to what it means; about:blank: the status",
+                "URI of the kind of problem; about:blank: the status suffices",
             ),
             "title": described(TEXT, "The kind of problem in words"),
             "status": described({**COUNT, "minimum": 400, "maximum": 599}, "The HTTP status"),
-            "detail": described(TEXT, "What is wrong this time, and what to do about it"),
+            "detail": described(TEXT, "What is wrong in this case, and what to do about it"),
             "code": described(TEXT, "The kind of problem as one word, for programs"),
-            "instance": described(TEXT, "Only where the box failed: what its log names it by"),
+            "instance": described(TEXT, "Only if the box failed: the reference in its log"),
         },
         "required": ["type", "title", "status", "detail", "code"],
     },
@@ -71,7 +71,7 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
     """Return the middleware that turns every error into a problem document.
 
     Args:
-        kinds: those that `type` may name, as they are explained on this box.
+        kinds: kinds of problem that this box describes, for `type`.
     """
     known = {kind.code: kind for kind in kinds}
 
@@ -95,7 +95,7 @@ def problem_documents(kinds: Iterable[ProblemKind]) -> Callable[..., Awaitable[w
 
 
 def problem_document(error: EdgeboxError) -> dict[str, object]:
-    """Return the problem document of an error whose kind this box explains."""
+    """Return the problem document of an error whose kind this box describes."""
     kind = ProblemKind.of(type(error))
     return {
         "type": kind.reference,
@@ -107,12 +107,12 @@ def problem_document(error: EdgeboxError) -> dict[str, object]:
 
 
 def bad_request(detail: str) -> web.Response:
-    """Return the problem of a request that is nothing any route could have been asked."""
+    """Return the problem document of a malformed request."""
     return _problem(None, 400, "bad_request", detail)
 
 
 def _of_status(request: web.Request, error: web.HTTPException) -> web.Response:
-    """Return the problem of an error that the HTTP library found."""
+    """Return the problem document of an error of the HTTP library."""
     code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")
     detail = f"{request.method} {request.path}"
     headers: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""Owns what Prometheus is told: `GET /metrics`. The only importer of its client library.
+"""`GET /metrics` for Prometheus. The only importer of its client library.
 
-The loop's numbers are copied on the loop, a few cameras at a time; the text is written by a
-thread. Nothing is counted twice: everything comes from the counts that the page shows.
+Numbers are copied on the loop, a few cameras at a time; a thread writes the text. All figures come
+from the counts that the page shows.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from edgebox.domain.latency_histogram import METRIC_BUCKETS
 from edgebox.domain.plans import Advice
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
-from edgebox.runtime.duration_histogram import BOUNDS_NS
 from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.looplag import LoopLag
 from edgebox.scheduling.events import LossCause
@@ -49,7 +49,7 @@ class _Durations:
 
 @dataclass(frozen=True, slots=True)
 class _CameraNumbers:
-    """A copy of what is known of one camera."""
+    """A copy of one camera's figures."""
 
     name: str
     counts: Counts
@@ -62,7 +62,7 @@ class _CameraNumbers:
 
 @dataclass(frozen=True, slots=True)
 class _ExecutorNumbers:
-    """A copy of what one executor has done."""
+    """A copy of one executor's figures."""
 
     name: str
     busy_ns: int
@@ -75,7 +75,7 @@ class _ExecutorNumbers:
 
 @dataclass(frozen=True, slots=True)
 class _MemoryNumbers:
-    """A copy of what one executor with limited memory holds, and how well that was foreseen."""
+    """A copy of the memory figures of one executor with limited memory."""
 
     executor: str
     limit_bytes: int
@@ -104,12 +104,12 @@ class _BoxNumbers:
     destinations: Sequence[Destination]
     memories: Sequence[_MemoryNumbers]
     factors: Mapping[tuple[str, str], float]
-    """By executor and variant: what profiles are multiplied by."""
+    """Factors of profiles, by executor and variant."""
     loaded: _Durations
 
 
-async def _metrics(site: WebContext, request: web.Request) -> web.Response:
-    text = await metrics_text(site.box, site.lag)
+async def _metrics(context: WebContext, request: web.Request) -> web.Response:
+    text = await metrics_text(context.box, context.lag)
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
 
@@ -165,7 +165,7 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
             for variant in profiles
         }
         for executor in box.driver.executors:
-            meter = box.driver.meters[executor.id]
+            meter = box.driver.measurements.meters[executor.id]
             of = box.driver.scheduler.supervised[executor.id]
             executors.append(
                 _ExecutorNumbers(
@@ -233,14 +233,12 @@ def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
             float(box.ready),
         ),
         ("uptime_seconds", "Since the process started.", box.uptime_s),
-        ("queue_length", "Frames at the box that wait or are decoded.", box.queue_length),
-        ("planner_last_seconds", "What the last plan took.", box.plan_ns / 1e9),
+        ("queue_length", "Frames at the box that wait or are being decoded.", box.queue_length),
+        ("planner_last_seconds", "Computing time of the last plan.", box.plan_ns / 1e9),
     ):
         yield GaugeMetricFamily(f"edgebox_{name}", what, value=value)
     yield CounterMetricFamily("edgebox_plans", "Plans made.", value=box.plans)
-    refused = CounterMetricFamily(
-        "edgebox_refusals", "Hellos that were turned away.", labels=["code"]
-    )
+    refused = CounterMetricFamily("edgebox_refusals", "Refused hellos.", labels=["code"])
     for code, count in box.refused.items():
         refused.add_metric([code], count)
     yield refused
@@ -252,7 +250,7 @@ def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
     yield lag
     frames = CounterMetricFamily(
         "edgebox_box_frames",
-        "How the frames of all cameras ended, also of those long gone.",
+        "Results of all cameras' frames, including cameras that left.",
         labels=["outcome", "reason"],
     )
     _add_outcomes(frames, [], box.total)
@@ -286,12 +284,12 @@ def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Met
     )
     losses = CounterMetricFamily(
         "edgebox_executor_losses",
-        "How often it was taken out: it hung, kept failing, or could not be opened anew.",
+        "Losses: it hung, kept failing, or could not be opened anew.",
         labels=["executor", "cause"],
     )
     abandoned = GaugeMetricFamily(
         "edgebox_executor_abandoned_threads",
-        "Threads that were given up as hanging and have not come back.",
+        "Abandoned threads that still hang.",
         labels=["executor"],
     )
     for executor in executors:
@@ -306,7 +304,7 @@ def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Met
 def _event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
     labels = ["destination", "kind"]
     connected = GaugeMetricFamily(
-        "edgebox_events_connected", "Whether the destination takes events.", labels=labels
+        "edgebox_events_connected", "Whether the destination accepts events.", labels=labels
     )
     queued = GaugeMetricFamily("edgebox_events_queued", "Events that wait.", labels=labels)
     sent = CounterMetricFamily("edgebox_events_sent", "Events taken.", labels=labels)
@@ -327,7 +325,7 @@ def _event_families(destinations: Iterable[Destination]) -> Iterator[Metric]:
 def _memory_families(box: _BoxNumbers) -> Iterator[Metric]:
     factor = GaugeMetricFamily(
         "edgebox_profile_factor",
-        "What a variant lately takes by its profile, where it has drifted; else 1.",
+        "Recent execution time divided by the profile's, where it has drifted; else 1.",
         labels=["executor", "variant"],
     )
     for labels, value in box.factors.items():
@@ -335,23 +333,23 @@ def _memory_families(box: _BoxNumbers) -> Iterator[Metric]:
     yield factor
     limit, used = (
         GaugeMetricFamily(f"edgebox_model_memory_{name}_bytes", what, labels=["executor"])
-        for name, what in (("limit", "What models may take."), ("used", "What models take."))
+        for name, what in (("limit", "Memory limit of models."), ("used", "Memory used by models."))
     )
-    asked = CounterMetricFamily(
+    accesses = CounterMetricFamily(
         "edgebox_variant_switches",
-        "Variants that a plan newly named: in memory (hit) or not (miss).",
+        "Variants newly named by a plan: in memory (hit) or not (miss).",
         labels=["executor", "result"],
     )
     for memory in box.memories:
         limit.add_metric([memory.executor], memory.limit_bytes)
         used.add_metric([memory.executor], memory.used_bytes)
-        asked.add_metric([memory.executor, "hit"], memory.hits)
-        asked.add_metric([memory.executor, "miss"], memory.misses)
-    yield from (limit, used, asked)
+        accesses.add_metric([memory.executor, "hit"], memory.hits)
+        accesses.add_metric([memory.executor, "miss"], memory.misses)
+    yield from (limit, used, accesses)
     if box.memories:
         waited = SummaryMetricFamily(
             "edgebox_variant_switch_seconds",
-            "From a plan that names what is not in memory until it is.",
+            "Time from a plan that names a variant outside memory until it is loaded.",
             labels=["executor"],
         )
         for memory in box.memories:
@@ -359,7 +357,7 @@ def _memory_families(box: _BoxNumbers) -> Iterator[Metric]:
         yield waited
         yield HistogramMetricFamily(
             "edgebox_model_load_seconds",
-            "What loading took, warming included.",
+            "Load times, including warm-up.",
             _cumulative(box.loaded.counts),
             box.loaded.sum_ns / 1e9,
         )
@@ -368,7 +366,7 @@ def _memory_families(box: _BoxNumbers) -> Iterator[Metric]:
 def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
     frames = CounterMetricFamily(
         "edgebox_frames",
-        "How frames ended: on_time, late, or dropped for a reason.",
+        "Results of frames: on_time, late, or dropped for a reason.",
         labels=["camera", "outcome", "reason"],
     )
     captured = CounterMetricFamily(
@@ -377,46 +375,50 @@ def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
     pending = GaugeMetricFamily(
         "edgebox_frames_pending", "Captured and not ended yet.", labels=["camera"]
     )
-    worth = CounterMetricFamily(
-        "edgebox_frames_worth", "What the answers were worth.", labels=["camera"]
+    utility = CounterMetricFamily(
+        "edgebox_frames_utility", "Total utility of the answers.", labels=["camera"]
     )
     mismatches = CounterMetricFamily(
         "edgebox_frames_mismatched",
-        "Answers from another variant than the camera had been advised of.",
+        "Answers from another variant than the one the camera was advised to use.",
         labels=["camera"],
     )
     latency = HistogramMetricFamily(
         "edgebox_frame_latency_seconds",
-        "Where the time of answered frames went; total is from the capture.",
+        "Latencies of answered frames by stage; total is counted from the capture.",
         labels=["camera", "stage"],
     )
     for camera in cameras:
         _add_outcomes(frames, [camera.name], camera.counts)
         captured.add_metric([camera.name], camera.counts.captured)
         pending.add_metric([camera.name], camera.counts.pending)
-        worth.add_metric([camera.name], camera.counts.worth)
+        utility.add_metric([camera.name], camera.counts.utility)
         mismatches.add_metric([camera.name], camera.counts.mismatches)
         for stage, durations in camera.latencies.items():
             latency.add_metric(
                 [camera.name, stage], _cumulative(durations.counts), durations.sum_ns / 1e9
             )
-    yield from (frames, captured, pending, worth, mismatches, latency)
+    yield from (frames, captured, pending, utility, mismatches, latency)
 
 
 def _link_families(cameras: Iterable[_CameraNumbers]) -> Iterator[Metric]:
     connected = GaugeMetricFamily(
-        "edgebox_camera_connected", "Whether the camera is there.", labels=["camera"]
+        "edgebox_camera_connected", "Whether the camera is connected.", labels=["camera"]
     )
     bandwidth = GaugeMetricFamily(
-        "edgebox_link_bandwidth_bits_per_second", "What its link carries.", labels=["camera"]
+        "edgebox_link_bandwidth_bits_per_second",
+        "Estimated bandwidth of its uplink.",
+        labels=["camera"],
     )
-    rtt = GaugeMetricFamily("edgebox_link_round_trip_seconds", "Least of late.", labels=["camera"])
+    rtt = GaugeMetricFamily(
+        "edgebox_link_round_trip_seconds", "Least recent round trip.", labels=["camera"]
+    )
     width = GaugeMetricFamily(
-        "edgebox_advised_width_pixels", "What it is asked to send.", labels=["camera", "variant"]
+        "edgebox_advised_width_pixels",
+        "Advised width of its pictures.",
+        labels=["camera", "variant"],
     )
-    rate = GaugeMetricFamily(
-        "edgebox_advised_rate_hertz", "Frames per second it is asked for.", labels=["camera"]
-    )
+    rate = GaugeMetricFamily("edgebox_advised_rate_hertz", "Advised frame rate.", labels=["camera"])
     for camera in cameras:
         connected.add_metric([camera.name], float(camera.connected))
         if camera.bandwidth_bps is not None:
@@ -430,7 +432,7 @@ def _link_families(cameras: Iterable[_CameraNumbers]) -> Iterator[Metric]:
 
 
 def _add_outcomes(family: CounterMetricFamily, labels: list[str], counts: Counts) -> None:
-    """Add how frames ended; a reason that never came up is not there."""
+    """Add the results of frames; reasons that never occurred are left out."""
     family.add_metric([*labels, "on_time", ""], counts.on_time)
     family.add_metric([*labels, "late", ""], counts.late)
     dropped: Counter[str] = counts.dropped
@@ -440,7 +442,7 @@ def _add_outcomes(family: CounterMetricFamily, labels: list[str], counts: Counts
 
 def _cumulative(counts: Sequence[int]) -> list[tuple[str, float]]:
     """Return Prometheus's buckets: (upper bound in seconds, how many are at most that)."""
-    bounds = [str(bound_ns / 1e9) for bound_ns in BOUNDS_NS] + ["+Inf"]
+    bounds = [str(bound_ns / 1e9) for bound_ns in METRIC_BUCKETS.edges_ns] + ["+Inf"]
     so_far, buckets = 0, []
     for bound, count in zip(bounds, counts, strict=True):
         so_far += count

@@ -1,7 +1,7 @@
-"""Owns how a parameter of a route is declared: one line that reads it and that describes it.
+"""Declares parameters of routes: one declaration reads and describes a parameter.
 
-Reading is strict: a value that is out of range, twice there or of another form is refused with
-what was expected, and so does a query that names a parameter nobody declared.
+Reading is strict: a value that is out of range, repeated or malformed is refused with a message
+that names what was expected. So is an undeclared parameter.
 """
 
 import re
@@ -33,10 +33,10 @@ class Number(Generic[Default]):
     location: Location = "query"
 
     def read(self, request: web.Request) -> float | Default:
-        """Return the value that a request gives, or the default.
+        """Return a request's value, or the default.
 
         Raises:
-            InvalidInputError: it is no such number.
+            InvalidInputError: it is not a number in the range.
         """
         text = _only(request, self.name)
         if text is None:
@@ -66,10 +66,10 @@ class Integer(Generic[Default]):
     location: Location = "query"
 
     def read(self, request: web.Request) -> int | Default:
-        """Return the value that a request gives, or the default.
+        """Return a request's value, or the default.
 
         Raises:
-            InvalidInputError: it is no such number.
+            InvalidInputError: it is not a number in the range.
         """
         text = _only(request, self.name)
         if text is None:
@@ -88,7 +88,7 @@ class Integer(Generic[Default]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[Default]):
-    """One of some words in the query."""
+    """A choice of words in the query."""
 
     name: str
     choices: tuple[str, ...]
@@ -97,10 +97,10 @@ class Choice(Generic[Default]):
     location: Location = "query"
 
     def read(self, request: web.Request) -> str | Default:
-        """Return the value that a request gives, or the default.
+        """Return a request's value, or the default.
 
         Raises:
-            InvalidInputError: it is none of the words.
+            InvalidInputError: it is not one of the words.
         """
         text = _only(request, self.name)
         if text is None:
@@ -123,16 +123,15 @@ class Text:
     location: Location = "query"
     required: bool = False
     pattern: re.Pattern[str] | None = None
-    """All of a text must match it; None: any will do."""
+    """The whole text must match it; None: any text will do."""
     expected: str = "another text"
-    """What the pattern matches, in words."""
+    """Description of the pattern."""
 
     def read(self, request: web.Request) -> str | None:
-        """Return the value that a request gives.
+        """Return a request's value.
 
         Raises:
-            InvalidInputError: it is there twice, is no such text, or is missing although it is
-                required.
+            InvalidInputError: it is repeated, does not match, or is missing although required.
         """
         text = _only(request, self.name)
         if text is None and self.required:
@@ -155,14 +154,14 @@ class Texts:
     name: str
     doc: str
     choices: tuple[str, ...] = ()
-    """What each must be one of; none: any text will do."""
+    """The permitted texts; empty: any text will do."""
     location: Location = "query"
 
     def read(self, request: web.Request) -> tuple[str, ...]:
-        """Return the values that a request gives, in its order.
+        """Return a request's values, in its order.
 
         Raises:
-            InvalidInputError: one is none of the choices.
+            InvalidInputError: a value is not one of the choices.
         """
         texts = tuple(request.query.getall(self.name, ()))
         for text in texts:
@@ -180,14 +179,14 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class InPath:
-    """A part of the path: `{name}` in it. What it names is looked up, so any text will do."""
+    """A part of the path, `{name}` in it. Any text will do; the route looks it up."""
 
     name: str
     doc: str
     location: Location = field(default="path", init=False)
 
     def read(self, request: web.Request) -> str:
-        """Return the part that a request gives."""
+        """Return the part in a request's path."""
         return request.match_info[self.name]
 
     def schema(self) -> Mapping[str, Any]:
@@ -199,15 +198,15 @@ Parameter = Number[Any] | Integer[Any] | Choice[Any] | Text | Texts | InPath
 
 
 def check_names(request: web.Request, parameters: tuple[Parameter, ...]) -> None:
-    """Refuse a query that names what is not there: it would be ignored, and its sender misled.
+    """Refuse a query with undeclared parameters, which would be ignored silently.
 
     Raises:
-        InvalidInputError: naming the parameters there are.
+        InvalidInputError: with the list of parameters.
     """
     known = [each.name for each in parameters if each.location == "query"]
     for name in request.query:
         if name not in known:
-            there_is = f"there are {', '.join(known)}" if known else "there are none here"
+            there_is = f"there are {', '.join(known)}" if known else "this route has none"
             raise InvalidInputError(f"there is no parameter {name!r}; {there_is}")
 
 

@@ -1,7 +1,7 @@
-"""Owns WebSockets that take no more small messages than a camera may send.
+"""WebSockets with a limit on small messages.
 
-A watch between the transport and aiohttp's protocol sees every read before anything else is done
-with it: it notes the instants, counts what is rationed (`link.receipts`), and passes the bytes on.
+A protocol between the transport and aiohttp's protocol observes every read: it records the instant,
+counts small frames (`link.receipts`) and passes the bytes on.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from aiohttp.abc import AbstractStreamWriter
 from edgebox.link.receipts import SMALL_FRAME_BYTES, SMALL_FRAMES_PER_S, MessageReceipts
 
 _MESSAGES_IN_A_ROW = 16
-"""Messages that are there are handed out at once; after so many, others have a turn."""
+"""Buffered messages that are returned in a row before other tasks run."""
 
 
 class _Watch(asyncio.Protocol):
-    """Asks about each read before it passes it on; everything else it passes on."""
+    """Reports each read before it passes it on; passes on everything else."""
 
     def __init__(self, protocol: asyncio.Protocol, on_read: Callable[[bytes], bool]) -> None:
         self._protocol = protocol
@@ -55,20 +55,20 @@ class RationedSocket(web.WebSocketResponse):
         """Ration from the beginning.
 
         Args:
-            receipts: told of each read.
+            receipts: records each read.
             clock_ns: a monotonic clock.
-            on_flood: told, once, that more small frames came than may; no more messages come.
-            how: as aiohttp's WebSockets.
+            on_flood: called once when too many small frames arrived; no more messages come.
+            how: arguments of aiohttp's WebSockets.
         """
         super().__init__(**how)
         self._receipts = receipts
         self._clock_ns = clock_ns
         self._on_flood = on_flood
         self._in_a_row = 0
-        """Messages handed out since others had a turn."""
+        """Messages returned since other tasks could run."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
-        """Begin the WebSocket; its reads are watched from here on."""
+        """Begin the WebSocket and observe its reads from now on."""
         transport = request.transport
         if transport is None:
             return await super().prepare(request)
@@ -78,13 +78,15 @@ class RationedSocket(web.WebSocketResponse):
         try:
             return await super().prepare(request)
         except BaseException:
-            transport.set_protocol(protocol)  # it is no WebSocket, and may serve more requests
+            transport.set_protocol(
+                protocol
+            )  # not a WebSocket; the connection may serve more requests
             raise
 
     async def receive(self, timeout: float | None = None) -> WSMessage:  # noqa: ASYNC109 - aiohttp's
         """Return the next message.
 
-        While messages are there, aiohttp hands them out without giving up the loop.
+        aiohttp returns buffered messages without yielding to the loop.
         """
         self._in_a_row += 1
         if self._in_a_row >= _MESSAGES_IN_A_ROW:
@@ -93,7 +95,7 @@ class RationedSocket(web.WebSocketResponse):
         return await super().receive(timeout)
 
     def _read(self, data: bytes) -> bool:
-        """Take in a read; say whether its messages are for us."""
+        """Record a read; return whether to pass on its messages."""
         if self._receipts.exceeded:
             return False
         self._receipts.read(data, self._clock_ns())
@@ -104,10 +106,10 @@ class RationedSocket(web.WebSocketResponse):
 
 
 class ClientSocket(RationedSocket):
-    """A program's or a page's WebSocket: it is closed when its ration is exceeded."""
+    """A program's or a page's WebSocket; it is closed when the limit is exceeded."""
 
     def __init__(self, **how: Any) -> None:
-        """Take what aiohttp's WebSockets take."""
+        """Take the arguments of aiohttp's WebSockets."""
         super().__init__(MessageReceipts(kept=False), time.monotonic_ns, self._flooded, **how)
         self._closing_task: asyncio.Task[bool] | None = None
 

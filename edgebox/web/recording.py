@@ -10,8 +10,8 @@ from edgebox.web.routes import Answer, Route
 from edgebox.web.web_context import WebContext
 
 
-async def _recording(site: WebContext, request: web.Request) -> web.StreamResponse:
-    pieces = compressed(site.journal.recording())
+async def _recording(context: WebContext, request: web.Request) -> web.StreamResponse:
+    pieces = compressed(context.journal.recording())
     response = web.StreamResponse(
         headers={
             "Content-Type": "application/gzip",

@@ -1,4 +1,4 @@
-"""Owns the schemas of the answers to one picture, one for each form (forms.py)."""
+"""Schemas of the answers to one picture, one for each result format."""
 
 from edgebox.web.schemas import (
     COUNT,

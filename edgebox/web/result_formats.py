@@ -1,6 +1,6 @@
-"""Owns the forms in which other programs read what was found: ours, COCO's, supervision's.
+"""Writes detections in the result formats: native, COCO and supervision.
 
-Pure: each form is a set of fields for the answer or message that carries it.
+Pure: each format is a set of fields for the answer or message that carries it.
 """
 
 from typing import Any, Literal
@@ -25,14 +25,14 @@ def in_format(
     *,
     image_id: int,
 ) -> dict[str, object]:
-    """Return the fields that say what was found, best first.
+    """Return the fields with the detections, best first.
 
     Args:
-        result_format: whose words.
-        found: everything that is to be told.
+        result_format: the format.
+        found: the detections.
         labels: names of the labels, by number.
         size_px: (width, height) of the picture that the boxes are on.
-        image_id: what COCO's form calls the picture.
+        image_id: the image_id of the COCO format.
     """
     width_px, height_px = size_px
     if result_format == "coco":
@@ -59,14 +59,14 @@ def coco_categories(labels: tuple[str, ...]) -> list[dict[str, object]]:
 
 
 def coco_ids(labels: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the category of each label: COCO's own numbers for its own labels, else from 1."""
+    """Return the category of each label: COCO's numbers for COCO's labels, else from 1."""
     return COCO80_IDS if labels == COCO80 else tuple(range(1, len(labels) + 1))
 
 
 def _coco_annotations(
     found: Detections, labels: tuple[str, ...], image_id: int
 ) -> list[dict[str, object]]:
-    """Return entries of a COCO results file, which serve as annotations of a dataset, too."""
+    """Return entries of a COCO results file; they also serve as annotations."""
     found = best_first(found)
     ids = coco_ids(labels)
     rows = zip(
@@ -87,7 +87,7 @@ def _coco_annotations(
 
 
 def _predictions(found: Detections, labels: tuple[str, ...]) -> list[dict[str, object]]:
-    """Return predictions as Roboflow's inference answers them: boxes by their centre."""
+    """Return predictions as Roboflow's inference returns them, with centred boxes."""
     found = best_first(found)
     boxes = found.xywh()
     boxes[:, :2] += boxes[:, 2:] / 2
@@ -107,6 +107,6 @@ def _predictions(found: Detections, labels: tuple[str, ...]) -> list[dict[str, o
 
 
 def _rounded(values: NDArray[np.float32], digits: int) -> list[Any]:
-    # In float64: a float32 would be written with all its false digits.
+    # In float64: a float32 would be written with spurious digits.
     rounded: list[Any] = np.round(values.astype(np.float64), digits).tolist()
     return rounded

@@ -1,7 +1,7 @@
-"""GET /v1/results: what cameras' frames came to, for programs. docs/http-api.md.
+"""GET /v1/results: results of cameras' frames, for programs. docs/http-api.md.
 
-A WebSocket, or server-sent events where the client asks for them. Whoever does not keep up
-misses results (subscription.py); a box without subscribers spends nothing on them.
+A WebSocket, or server-sent events on request. A slow subscriber misses results (subscription.py).
+Without subscribers the results cost nothing.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _STALL_S = 20.0
 _HEARTBEAT_S = 15.0
 _CLOSE_S = 2.0
 _GONE = (ConnectionError, TimeoutError)
-"""How a subscriber ends that has gone, or does not read."""
+"""Errors of a subscriber that disconnected or stalled."""
 _EVENT_STREAM = "text/event-stream"
 
 _CAMERAS = Texts("camera", "Only cameras of these names, or shell patterns of names; all")
@@ -47,34 +47,37 @@ _MAX_HZ = Number(
     "max_hz", RATE_MIN_HZ, RATE_MAX_HZ, None, "At most so many results a second and camera"
 )
 _FORM = Choice(
-    "format", RESULT_FORMATS, RESULT_FORMATS[0], "In whose words: ours, COCO's, or supervision's"
+    "format",
+    RESULT_FORMATS,
+    RESULT_FORMATS[0],
+    "Format of the results: native, COCO or supervision",
 )
 _EMPTY = Choice("empty", ("true", "false"), "true", "Also results on which nothing is left")
 
 
-async def _results(site: WebContext, request: web.Request) -> web.StreamResponse:
+async def _results(context: WebContext, request: web.Request) -> web.StreamResponse:
     wanted = _wanted(request)
     upgrade = request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
     if not upgrade and _EVENT_STREAM not in request.headers.get(hdrs.ACCEPT, ""):
         raise InvalidInputError(
             f"connect with a WebSocket, or ask with the header Accept: {_EVENT_STREAM}"
         )
-    subscription = site.feed.join(wanted)
-    site.connections.add(subscription)
+    subscription = context.feed.join(wanted)
+    context.connections.add(subscription)
     try:
         if upgrade:
-            return await _serve_socket(site.feed, request, subscription)
+            return await _serve_socket(context.feed, request, subscription)
         return await _serve_events(request, subscription)
     finally:
-        site.connections.discard(subscription)
-        site.feed.leave(subscription)
+        context.connections.discard(subscription)
+        context.feed.leave(subscription)
 
 
 def _wanted(request: web.Request) -> Filter:
-    """Return the filter that a query asks for.
+    """Return the filter in a query.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: the filter is malformed.
     """
     fields: dict[str, object] = {
         "cameras": list(_CAMERAS.read(request)),
@@ -114,9 +117,9 @@ async def _serve_socket(
 
 
 async def _read(feed: Feed, socket: web.WebSocketResponse, subscription: Subscription) -> None:
-    """Change the filter as the subscriber says.
+    """Change the filter on the subscriber's messages.
 
-    It is not heard again before its last answer is on its way, so it cannot flood itself.
+    Its next message is read only after the last answer was sent, so it cannot flood itself.
     """
     async for message in socket:
         try:
@@ -135,7 +138,7 @@ async def _read(feed: Feed, socket: web.WebSocketResponse, subscription: Subscri
 
 
 async def _deliver(subscription: Subscription, send: Callable[[bytes], Awaitable[None]]) -> None:
-    """Send what is told until there is no more, or the subscriber does not read."""
+    """Send results until the subscription ends or the subscriber stalls."""
     while (message := await subscription.next()) is not None:
         async with asyncio.timeout(_STALL_S):
             await send(message)
@@ -187,7 +190,7 @@ ROUTES = (
         method="GET",
         path="/v1/results",
         answer=_results,
-        summary="What frames came to, as it happens, for programs (docs/http-api.md)",
+        summary="Live results of frames, for programs (docs/http-api.md)",
         doc=(
             "Over a WebSocket, where messages change the filter, or as server-sent events to those "
             f"who ask with `Accept: {_EVENT_STREAM}`."

@@ -1,7 +1,7 @@
-"""Owns how a route is declared: a table per module, which the server collects.
+"""Declares routes: one table per module, which the server collects.
 
-One declaration routes the request, guards it, checks its query, and describes it in the OpenAPI
-document, so that these cannot drift apart.
+One declaration routes the request, guards it, checks its query and describes it in the OpenAPI
+document, so that these always agree.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -39,34 +39,34 @@ class ForeignOriginError(EdgeboxError):
 
 
 class AdminOffError(EdgeboxError):
-    """The box was not told to let people do this over HTTP."""
+    """The configuration does not allow this over HTTP."""
 
     http_status = 403
     code = "admin_off"
-    title = "This box lets nobody do this over HTTP"
+    title = "This box does not allow this over HTTP"
 
 
 class ContentTypeError(EdgeboxError):
-    """The body is said to be of a type that this route does not take."""
+    """This route does not accept the body's content type."""
 
     http_status = 415
     code = "content_type"
-    title = "The body is of another content type than is taken here"
+    title = "This route does not accept the body's content type"
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a request carries: for each content type that is taken, its schema."""
+    """A request's body: the schema of each accepted content type."""
 
     content: Mapping[str, Schema | JsonSchema]
     doc: str
     any_type: bool = False
-    """Taken whatever its content type is said to be."""
+    """Whether any other content type is accepted, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One way a request is answered that is no problem."""
+    """A successful answer."""
 
     doc: str
     schema: Schema | JsonSchema | None
@@ -80,7 +80,7 @@ class Route:
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
-    """As aiohttp and OpenAPI both write it: "/v1/cameras/{id}"."""
+    """Path in the notation of aiohttp and OpenAPI: "/v1/cameras/{id}"."""
     answer: Callable[[WebContext, web.Request], Awaitable[web.StreamResponse]]
     summary: str
     doc: str = ""
@@ -88,18 +88,17 @@ class Route:
     body: Body | None = None
     answers: tuple[Answer, ...] = ()
     problems: tuple[type[EdgeboxError] | ProblemKind, ...] = ()
-    """Beside those that its guards may raise (`kinds`)."""
-    told: tuple[type[EdgeboxError], ...] = ()
-    """Problems that its answers tell of, without being ones."""
+    """Possible problems, besides those of its guards (`kinds`)."""
+    reported: tuple[type[EdgeboxError], ...] = ()
+    """Problems that its successful answers may contain."""
     needs_ready: bool = False
-    """Refused until the box is ready."""
+    """Whether it is refused until the box is ready."""
     needs_admin: bool = False
-    """Refused unless the configuration lets people import models and measure (server.admin)."""
+    """Whether it is refused unless the configuration sets server.admin."""
     any_origin: bool = False
-    """Also for pages of other sites: it tells nothing and does nothing."""
+    """Whether pages of other origins may use it: it reveals nothing and changes nothing."""
     kind: Literal["api", "websocket", "page"] = "api"
-    """A WebSocket is listed in the OpenAPI document, which has no words for what it says; a page
-    is for browsers, and is not."""
+    """A WebSocket is listed in the OpenAPI document without its messages; a page is not listed."""
 
     def kinds(self) -> tuple[ProblemKind, ...]:
         """Return every kind of problem it declares."""
@@ -118,25 +117,25 @@ class Route:
 
 
 def guarded(
-    route: Route, site: WebContext
+    route: Route, context: WebContext
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """Return what aiohttp calls for a route: its guards, then its answer."""
+    """Return the handler of a route for aiohttp: its guards, then its answer."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if not route.any_origin:
             refuse_foreign_pages(request)
         if route.kind != "page":
             check_names(request, route.parameters)
-        if route.needs_admin and not site.config.server.admin:
+        if route.needs_admin and not context.config.server.admin:
             raise AdminOffError(
                 "importing and measuring models over HTTP is off on this box (server.admin): set "
                 "admin = true under [server] in its configuration file, and start it again"
             )
         if route.needs_ready:
-            refuse_unready(site)
+            refuse_unready(context)
         if route.body is not None and not route.body.any_type:
             _check_content_type(request, route.body)
-        return await route.answer(site, request)
+        return await route.answer(context, request)
 
     return answer
 
@@ -147,10 +146,10 @@ def json_response(document: object, status: int = 200) -> web.Response:
 
 
 def refuse_foreign_pages(request: web.Request) -> None:
-    """Refuse what another site's page sends: browsers allow it WebSockets to anywhere.
+    """Refuse requests from pages of other origins, which browsers allow for WebSockets.
 
     Raises:
-        ForeignOriginError: the browser names an origin that is not this box.
+        ForeignOriginError: the origin is not this box.
     """
     origin = request.headers.get("Origin")
     if origin is None:
@@ -161,28 +160,28 @@ def refuse_foreign_pages(request: web.Request) -> None:
 
 
 def _place(authority: str) -> str:
-    """Return an authority in small letters, and an IPv6 address as browsers write it."""
+    """Return an authority in lower case, with IPv6 addresses as browsers write them."""
     host = host_of(authority)
     if host is None or ":" not in host:
         return authority.lower()
     return f"[{host}]{authority.rpartition(']')[2]}"
 
 
-def refuse_unready(site: WebContext) -> None:
-    """Refuse what only a box can do whose models are warm.
+def refuse_unready(context: WebContext) -> None:
+    """Refuse a request until the models are warm.
 
     Raises:
-        NotReadyError: saying what is missing.
+        NotReadyError: says what is missing.
     """
-    if not site.box.ready:
-        raise NotReadyError(f"the box is not ready: {site.box.not_ready_because}")
+    if not context.box.ready:
+        raise NotReadyError(f"the box is not ready: {context.box.not_ready_because}")
 
 
 def _check_content_type(request: web.Request, body: Body) -> None:
-    """Refuse other content types: what a form of another site can send is never among ours.
+    """Refuse other content types. No accepted type can be sent by another site's form.
 
     Raises:
-        ContentTypeError: naming what is taken.
+        ContentTypeError: names the accepted types.
     """
     if request.content_type not in body.content:
         taken = " or ".join(body.content)

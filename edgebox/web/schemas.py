@@ -1,11 +1,11 @@
-"""Owns the words that schemas of documents are written in: a few, to keep them readable."""
+"""A few functions in which the schemas of documents are written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 JsonSchema = Mapping[str, Any]
-"""A JSON Schema; in place of one inside it, a `Schema` stands for a reference to it."""
+"""A JSON Schema; a `Schema` inside it stands for a reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,25 @@ def tuple_of(*items: object) -> JsonSchema:
 
 
 def one_of(*words: str) -> JsonSchema:
-    """Describe one of some words."""
+    """Describe a choice of words."""
     return {"type": "string", "enum": list(words)}
 
 
 def any_of(*schemas: object) -> JsonSchema:
-    """Describe a value that is as one of these."""
+    """Describe a value that matches one of these."""
     return {"anyOf": list(schemas)}
 
 
 def constant(value: object) -> JsonSchema:
-    """Describe the one value there is."""
+    """Describe a constant."""
     return {"const": value}
 
 
 def described(schema: JsonSchema, doc: str) -> JsonSchema:
-    """Add what a value means."""
+    """Add a description."""
     return {**schema, "description": doc}
 
 
 def nullable(schema: object) -> JsonSchema:
-    """Describe a value that may be null: not known, or not there."""
+    """Describe a value that may be null: unknown or absent."""
     return {"anyOf": [schema, {"type": "null"}]}

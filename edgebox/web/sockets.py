@@ -1,4 +1,4 @@
-"""Owns the routes of the two WebSockets: the cameras' and the page's."""
+"""Routes of the two WebSockets: the cameras' and the page's."""
 
 from aiohttp import web
 
@@ -8,22 +8,22 @@ from edgebox.web.ui import Viewer
 from edgebox.web.web_context import WebContext
 
 
-async def _stream(site: WebContext, request: web.Request) -> web.StreamResponse:
-    session = CameraSession(site.box, site.config.limits, request.remote or "?")
-    site.connections.add(session)
+async def _stream(context: WebContext, request: web.Request) -> web.StreamResponse:
+    session = CameraSession(context.box, context.config.limits, request.remote or "?")
+    context.connections.add(session)
     try:
         return await session.run(request)
     finally:
-        site.connections.discard(session)
+        context.connections.discard(session)
 
 
-async def _ui(site: WebContext, request: web.Request) -> web.StreamResponse:
-    viewer = Viewer(site.box, site.states)
-    site.connections.add(viewer)
+async def _ui(context: WebContext, request: web.Request) -> web.StreamResponse:
+    viewer = Viewer(context.box, context.states)
+    context.connections.add(viewer)
     try:
         return await viewer.run(request)
     finally:
-        site.connections.discard(viewer)
+        context.connections.discard(viewer)
 
 
 ROUTES = (

@@ -1,4 +1,4 @@
-"""Owns the state document: what the page shows, as JSON. docs/http-api.md specifies it."""
+"""Builds the state document: what the page shows, as JSON. docs/http-api.md specifies it."""
 
 import asyncio
 import time
@@ -21,14 +21,14 @@ from edgebox.scheduling.residency import Memory
 from edgebox.web.detection_documents import SCORE_MIN, answer_detections
 
 STATE_PERIOD_S = 0.5
-"""How often viewers are sent one."""
+"""Period at which viewers receive it."""
 _EVENTS_SHOWN = 30
 _CAMERAS_PER_SLICE = 4
 _QUANTILES = {"p50": 0.5, "p99": 0.99}
 
 
 class StateCache:
-    """One state document for all viewers of a moment."""
+    """A cached state document for all viewers."""
 
     def __init__(self, box: Box, lag: LoopLag) -> None:
         """Build documents of `box`."""
@@ -51,7 +51,7 @@ class StateCache:
 
 
 async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:
-    """Build the document, giving the loop back after every few cameras."""
+    """Build the document, yielding to the loop after every few cameras."""
     cameras = []
     for number, record in enumerate(list(box.cameras.values())):
         if number % _CAMERAS_PER_SLICE == _CAMERAS_PER_SLICE - 1:
@@ -100,7 +100,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         document["latencies"] = _latencies(box)
         document["memory"] = [_memory(*each) for each in driver.scheduler.memories.items()]
         document["queue_length"] = driver.scheduler.queue_length
-        document["decision_us"] = box.decision_us()
+        document["decision_us"] = box.driver.decisions.quantiles_us()
         if box.plan_at_ns is not None:
             document["planner"].update(
                 last_ms=round(box.plan_ns / 1e6, 2),
@@ -111,7 +111,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
 
 
 def group_documents(groups: Iterable[Group]) -> list[dict[str, Any]]:
-    """Return which executors work apart, and at what; empty: all serve everybody."""
+    """Return the partition of executors; empty: all executors serve all cameras."""
     return [
         {
             "executors": group.executors,
@@ -127,7 +127,7 @@ def _executors(box: Box, now_ns: int) -> list[dict[str, Any]]:
     running = driver.scheduler.running
     documents = []
     for executor in driver.executors:
-        meter = driver.meters[executor.id]
+        meter = driver.measurements.meters[executor.id]
         batch_size_mean = meter.batch_size_mean(now_ns)
         documents.append(
             {
@@ -149,7 +149,7 @@ def _executors(box: Box, now_ns: int) -> list[dict[str, Any]]:
 
 
 def _supervised(box: Box, executor: ExecutorId, now_ns: int) -> dict[str, Any]:
-    """Return how an executor is, and what went wrong with it."""
+    """Return an executor's state and its last error."""
     of = box.driver.scheduler.supervised[executor]
     last = box.driver.supervisor.last_errors.get(executor)
     return {
@@ -165,7 +165,7 @@ def _supervised(box: Box, executor: ExecutorId, now_ns: int) -> dict[str, Any]:
 
 
 def _families_on(box: Box, executor: ExecutorId) -> list[str]:
-    """Return the families that run on an executor: that it holds and that did not fail there."""
+    """Return the families that run on an executor."""
     profiles = box.profiles[executor]
     return [
         name
@@ -175,20 +175,20 @@ def _families_on(box: Box, executor: ExecutorId) -> list[str]:
 
 
 def _interference(box: Box, executor: ExecutorId) -> float | None:
-    """Return what each other executor adds to a batch, the median variant; None: it is alone."""
+    """Return how much another executor slows a batch (median variant); None: it is the only one."""
     known = [profile.interference for profile in box.profiles[executor].values()]
     return round(median(known), 3) if known and len(box.profiles) > 1 else None
 
 
 def _applications(box: Box) -> list[dict[str, Any]]:
-    """Return what was measured since the start, and after it what is known from before it only."""
-    measured = box.driver.applications.times(box.profiles)
+    """Return applications' times measured since the start, then those known from before only."""
+    measured = box.driver.measurements.applications.times(box.profiles)
     rows = [
         _application(box, (t.app, t.variant, t.executor), t.count, t.measured_ns, t.profile_ns)
         for t in measured
     ]
-    seen = {(times.app, times.variant) for times in measured}
-    for key in sorted(key for key in _remembered(box) if key[:2] not in seen):
+    measured_keys = {(times.app, times.variant) for times in measured}
+    for key in sorted(key for key in _remembered(box) if key[:2] not in measured_keys):
         _, variant, executor = key
         profile = box.profiles[executor][variant]
         alone_ns = (profile.quantile_ns(1, 0.5), profile.quantile_ns(1, 0.99))
@@ -197,11 +197,11 @@ def _applications(box: Box) -> list[dict[str, Any]]:
 
 
 _Key = tuple[str, VariantName, ExecutorId]
-"""Of an application's times."""
+"""Key of an application's times."""
 
 
 def _remembered(box: Box) -> Iterator[_Key]:
-    """Yield of which applications something is known on an executor, also from before the start."""
+    """Yield the applications with known times on an executor, also from before the start."""
     learning = box.driver.scheduler.learning
     for variant, app, _ in learning.known_distributions():
         if learning.is_known(variant, app):
@@ -230,19 +230,21 @@ def _application(
 
 
 def _expected_ns(box: Box, key: _Key, profile_ns: tuple[int, int]) -> tuple[int, int]:
-    """Return what admission and planning reckon with; where the variant is not, the profile."""
+    """Return the times that admission and planning use; without the variant, the profile's."""
     app, variant, executor = key
     try:
-        return box.driver.scheduler.times.expectations.alone_on(executor, variant, app)
-    except KeyError:  # the executor is gone, or has not loaded it
+        return box.driver.scheduler.times.expectations.single_request_percentiles(
+            executor, variant, app
+        )
+    except KeyError:  # the executor has stopped, or has not loaded it
         return profile_ns
 
 
 def _latencies(box: Box) -> list[dict[str, Any]]:
-    """Return what batches took beside their profile, and what that is multiplied by."""
+    """Return batches' times next to their profile, and the profile's factor."""
     factors = box.driver.scheduler.corrections
     rows = []
-    for times in box.driver.observed.times():
+    for times in box.driver.measurements.batches.times():
         profile = box.profiles[times.executor][times.variant]
         rows.append(
             {
@@ -266,7 +268,7 @@ def _quantiles_ms(times_ns: Iterable[int]) -> dict[str, float]:
 
 
 def _memory(executor: ExecutorId, memory: Memory) -> dict[str, Any]:
-    asked = memory.hits + memory.misses
+    accesses = memory.hits + memory.misses
     return {
         "executor": executor,
         "limit_bytes": memory.limit_bytes,
@@ -279,7 +281,7 @@ def _memory(executor: ExecutorId, memory: Memory) -> dict[str, Any]:
         "loads": memory.loads,
         "hits": memory.hits,
         "misses": memory.misses,
-        "hit_ratio": round(memory.hits / asked, 4) if asked else None,
+        "hit_ratio": round(memory.hits / accesses, 4) if accesses else None,
         "switch_ms": (
             round(memory.switch_ns / memory.switches / 1e6, 1) if memory.switches else None
         ),
@@ -291,7 +293,7 @@ def _p50_p99_ms(times_ns: tuple[int, int]) -> dict[str, float]:
 
 
 def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
-    """Return what is known of one camera."""
+    """Return the state of one camera."""
     camera, metrics = record.camera, box.metrics.of(record.camera.id)
     now_ns = box.driver.clock_ns()
     rtt_ns, error_ns = record.link.rtt_ns, record.link.clock.error_ns(now_ns)

@@ -1,6 +1,7 @@
 """One camera's WebSocket: hello, frames in, acks, results and advice out. docs/protocol.md.
 
-A session never waits for its own sending (outbox.py), so a camera that stops reading harms nobody.
+A session never waits for its own sending (outbox.py), so a camera that stops reading delays
+nobody.
 """
 
 import asyncio
@@ -61,11 +62,11 @@ _PINGS_KEPT = 32
 _STALL_S = 10.0
 _OUTBOX_MAX = 4_096
 _TEXT_BYTES_MAX = 65_536
-"""Longer texts are not parsed: that would hold up the loop, and everybody on it."""
+"""Longer texts are not parsed, because parsing would block the loop."""
 
 
 class _FatalError(Exception):
-    """Ends the session after telling the camera why; `noted`: people know already."""
+    """Ends the session after telling the camera why; `noted`: a notice was already published."""
 
     def __init__(self, code: str, message: str, *, noted: bool = False) -> None:
         super().__init__(message)
@@ -90,7 +91,7 @@ class CameraSession:
         self._pings = itertools.count(1)
         self._pings_sent_ns: dict[int, int] = {}
         self._bad_messages = 0
-        self._heard_s = time.monotonic()
+        self._last_message_s = time.monotonic()
         self._why_ended = "the connection was lost"
         self._ended = asyncio.Event()
         self._ended_by: _FatalError | None = None
@@ -145,7 +146,7 @@ class CameraSession:
                 fatal = error
             elif error is not None:
                 _log.error("session of %s failed", self.address, exc_info=error)
-                self._why_ended = "the box failed on it; its log says why"
+                self._why_ended = "the box failed; its log says why"
         elif sender.done() and self._outbox.overrun:
             fatal = _FatalError(
                 "too_slow", "the camera does not read what the box sends; read acks and results"
@@ -275,14 +276,14 @@ class CameraSession:
     async def _read(self) -> None:
         while True:
             message = await self._socket.next_message()
-            self._heard_s = time.monotonic()
+            self._last_message_s = time.monotonic()
             match message.type:
                 case WSMsgType.BINARY:
                     self._frame(message.data)
                 case WSMsgType.TEXT:
                     if not self._text(message.data):
                         return
-                case WSMsgType.ERROR:  # the socket has closed itself
+                case WSMsgType.ERROR:  # the socket has closed
                     self._broken(message.data)
                     return
                 case _:
@@ -295,7 +296,7 @@ class CameraSession:
         self._note(f"{self._name}: {self._why_ended}")
 
     def _text(self, data: bytes) -> bool:
-        """Take in a text message; False: the camera says goodbye."""
+        """Handle a text message; False: the camera says goodbye."""
         record = self._record
         assert record is not None
         try:
@@ -316,7 +317,7 @@ class CameraSession:
             case ErrorMessage():
                 self._note(f"{self._name} says: {message.message}")
             case Hello():
-                self._bad_message("hello was said before; reconnect to change it")
+                self._bad_message("the camera has already sent its hello; reconnect to change it")
         return True
 
     def _bad_message(self, why: str) -> None:
@@ -399,9 +400,9 @@ class CameraSession:
             self._ping()
             await asyncio.sleep(_FIRST_PING_PERIOD_S)
         while True:
-            silent_s = time.monotonic() - self._heard_s
+            silent_s = time.monotonic() - self._last_message_s
             if silent_s > self._limits.silent_s:
-                self._finish(_FatalError("silent", f"nothing was heard for {silent_s:.0f} s"))
+                self._finish(_FatalError("silent", f"nothing was received for {silent_s:.0f} s"))
                 return
             self._ping()
             await asyncio.sleep(_PING_PERIOD_S)
@@ -414,7 +415,7 @@ class CameraSession:
             del self._pings_sent_ns[min(self._pings_sent_ns)]
         self._outbox.put(Ping(number, now_ns).encode())
         if self._record is not None and self._record.link.clock.offset_ns is None:
-            # It may not answer these, but any WebSocket answers its own pings.
+            # Cameras need not answer these, but every WebSocket answers its own pings.
             self._outbox.put(self._socket.next_ping(), WSMsgType.PING)
 
     def _echoed(self, sent_ns: int, received_ns: int) -> None:
@@ -432,7 +433,7 @@ class CameraSession:
 
     def _pong(self, record: CameraRecord, pong: Pong) -> None:
         sent_ns = self._pings_sent_ns.pop(pong.id, None)
-        if sent_ns is None:  # answered twice, or too late to matter
+        if sent_ns is None:  # a duplicate or outdated answer
             return
         if record.link.pong(sent_ns, pong.camera_ns, self._box.driver.clock_ns()):
             self._note(f"{self._name}: its clock jumped; deadlines follow the new one")

@@ -1,7 +1,7 @@
-"""Decides what one subscriber to results is told, and what it misses when it does not keep up.
+"""Filters and queues the results of one subscriber.
 
-No sockets here: what is told waits in a short queue whose oldest results make room for new ones,
-so a slow subscriber delays nobody and always gets the newest. What it missed is counted, and told.
+Contains no sockets. Results wait in a short queue; new ones replace the oldest. So a slow
+subscriber delays nobody and always gets the newest. The results it missed are counted and reported.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a subscriber asked for."""
+    """A subscriber's filter."""
 
     cameras: tuple[str, ...] = ()
     """Names, or shell patterns of names; empty: all."""
@@ -44,14 +44,14 @@ class Filter:
     """Results per second and camera; None: all."""
     format: ResultFormat = "native"
     empty: bool = True
-    """Also results on which nothing is found, or nothing is left."""
+    """Whether results without matching detections are sent, too."""
 
     @classmethod
     def read(cls, where: str, fields: Mapping[str, object]) -> "Filter":
-        """Read a filter; what is missing takes its default.
+        """Read a filter; missing fields take their defaults.
 
         Raises:
-            InvalidInputError: all that is wrong.
+            InvalidInputError: names all errors.
         """
         read = FieldReader(where, fields)
         for name in fields:
@@ -73,7 +73,7 @@ class Filter:
         return made
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a message would give it."""
+        """Return it as in a message."""
         return {name: getattr(self, name) for name in _FIELDS}
 
 
@@ -88,12 +88,12 @@ def _texts(read: FieldReader, name: str) -> tuple[str, ...]:
 
 
 def _outcomes(read: FieldReader) -> tuple[str, ...]:
-    asked = _texts(read, "outcomes") or Filter().outcomes
-    if not set(asked) <= set(_OUTCOMES):
+    outcomes = _texts(read, "outcomes") or Filter().outcomes
+    if not set(outcomes) <= set(_OUTCOMES):
         read.errors.append(
-            f"{read.where}.outcomes must be of {', '.join(_OUTCOMES)}, not {shown(asked)}"
+            f"{read.where}.outcomes must be of {', '.join(_OUTCOMES)}, not {shown(outcomes)}"
         )
-    return asked
+    return outcomes
 
 
 def _form(read: FieldReader) -> ResultFormat:
@@ -108,7 +108,7 @@ def _form(read: FieldReader) -> ResultFormat:
 
 
 class Subscription:
-    """One subscriber's filter and what waits for it. Lives on the event loop."""
+    """One subscriber's filter and queue. Lives on the event loop."""
 
     def __init__(self, wanted: Filter) -> None:
         """Start with nothing waiting."""
@@ -120,7 +120,7 @@ class Subscription:
         self.change(wanted)
 
     def change(self, wanted: Filter) -> None:
-        """Go by another filter from now on; what waits stays."""
+        """Use another filter from now on; queued messages stay."""
         self.filter = wanted
         patterns = "|".join(f"(?:{fnmatch.translate(each)})" for each in wanted.cameras)
         self._cameras = re.compile(patterns) if patterns else None
@@ -130,7 +130,7 @@ class Subscription:
     # -- what is told -----------------------------------------------------------------------
 
     def wants(self, camera: CameraId, outcome: Outcome, now_ns: int) -> bool:
-        """Say whether a result of this camera is wanted now, if anything is left of it."""
+        """Return whether a result of this camera is due and passes the filter."""
         return (
             outcome in self.filter.outcomes
             and (self._cameras is None or self._cameras.match(camera) is not None)
@@ -138,7 +138,7 @@ class Subscription:
         )
 
     def put(self, camera: CameraId, message: bytes, now_ns: int) -> None:
-        """Have a result told; the oldest that waits makes room for it."""
+        """Queue a result; it replaces the oldest if the queue is full."""
         if self._period_ns:
             self._pace(camera, now_ns)
         if len(self._waiting) >= WAITING_MAX:
@@ -149,7 +149,7 @@ class Subscription:
         self._news.set()
 
     def _pace(self, camera: CameraId, now_ns: int) -> None:
-        """Set when the camera's next result is due: in step with the last, or from now on."""
+        """Set when the camera's next result is due: one period after the last, or after now."""
         if len(self._due_ns) >= _CAMERAS_KEPT:
             self._due_ns.clear()
         due_ns = self._due_ns.get(camera, now_ns)
@@ -157,7 +157,7 @@ class Subscription:
         self._due_ns[camera] = started_ns + self._period_ns
 
     def reply(self, message: bytes) -> asyncio.Event:
-        """Have an answer to the subscriber told in its turn; the event says when it was taken."""
+        """Queue an answer to the subscriber; the event is set when it was taken."""
         sent = asyncio.Event()
         self._waiting.append((message, sent))
         self._news.set()
@@ -166,7 +166,7 @@ class Subscription:
     # -- the telling ------------------------------------------------------------------------
 
     def take(self) -> bytes | None:
-        """Return what is to be sent next; None: nothing waits."""
+        """Return the next message; None: nothing waits."""
         if self._skipped:
             message = orjson.dumps({"type": "skipped", "count": self._skipped})
             self._skipped = 0
@@ -179,7 +179,7 @@ class Subscription:
         return message
 
     async def next(self) -> bytes | None:
-        """Return what is to be sent next, once there is something; None: no more."""
+        """Wait for the next message; None: the subscription has ended."""
         while not self._closed:
             message = self.take()
             if message is not None:
@@ -189,6 +189,6 @@ class Subscription:
         return None
 
     async def close(self) -> None:
-        """Let `next` return None: the box is stopping."""
+        """End the subscription, because the box is stopping."""
         self._closed = True
         self._news.set()

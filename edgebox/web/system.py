@@ -1,4 +1,4 @@
-"""GET /v1/system: versions, providers, storage and licences. Read in a thread, not on the loop."""
+"""GET /v1/system: versions, providers, storage and licences, read in a thread."""
 
 import asyncio
 import platform
@@ -20,12 +20,12 @@ from edgebox.web.web_context import WebContext
 
 _RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
 _LICENCE_LENGTH_MAX = 200
-"""Some packages put a whole licence's text where its name belongs."""
+"""Longest licence name; some packages put a whole licence's text there."""
 
 
-async def _system(site: WebContext, request: web.Request) -> web.Response:
-    sizes = await site.storage.sizes()
-    file = site.config.storage.file
+async def _system(context: WebContext, request: web.Request) -> web.Response:
+    sizes = await context.storage.sizes()
+    file = context.config.storage.file
     on_disk = await asyncio.to_thread(_on_disk, file)
     providers = await asyncio.to_thread(available_providers)
     return json_response(
@@ -38,9 +38,9 @@ async def _system(site: WebContext, request: web.Request) -> web.Response:
             "storage": {
                 "file": file,
                 "rows": sizes.rows,
-                "waiting_rows": site.storage.waiting_rows,
-                "lost_rows": site.storage.lost_rows,
-                "last_error": site.storage.last_error,
+                "waiting_rows": context.storage.waiting_rows,
+                "lost_rows": context.storage.lost_rows,
+                "last_error": context.storage.last_error,
                 "database_bytes": sizes.database_bytes,
                 **on_disk,
             },
@@ -50,7 +50,7 @@ async def _system(site: WebContext, request: web.Request) -> web.Response:
 
 
 def _on_disk(file: str) -> dict[str, int | None]:
-    """Return what lies beside the database: its log, and what is free."""
+    """Return the sizes of the database's log and of the free space."""
     if file == IN_MEMORY:
         return {"log_bytes": 0, "free_bytes": None}
     path = Path(file).expanduser()
@@ -77,7 +77,7 @@ def packages() -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for each in metadata.distributions():
         name = each.metadata["Name"]
-        if name and name.lower() not in found:  # the first on the path is the one that runs
+        if name and name.lower() not in found:  # the first on the path is the one in use
             found[name.lower()] = {
                 "name": name, "version": each.version, "licence": licence_of(each.metadata),
             }  # fmt: skip
@@ -110,12 +110,14 @@ _STORAGE = Schema(
     record(
         file=TEXT,
         database_bytes=COUNT,
-        log_bytes=described(COUNT, "Of the write-ahead log beside it"),
-        free_bytes=described(nullable(COUNT), "Left on its disk; null: kept in memory"),
+        log_bytes=described(COUNT, "Size of its write-ahead log"),
+        free_bytes=described(
+            nullable(COUNT), "Free space on its disk; null: the database is in memory"
+        ),
         rows=described(mapping(COUNT), "By table"),
-        waiting_rows=described(COUNT, "Not written yet"),
-        lost_rows=described(COUNT, "Given up since the start"),
-        last_error=described(TEXT, "Why writing fails; empty: it does not"),
+        waiting_rows=described(COUNT, "Rows not written yet"),
+        lost_rows=described(COUNT, "Rows lost since the start"),
+        last_error=described(TEXT, "Why writing fails; empty: it works"),
     ),
 )
 
@@ -135,7 +137,7 @@ ROUTES = (
                         python=TEXT,
                         platform=TEXT,
                         onnxruntime=nullable(TEXT),
-                        providers=described(array(TEXT), "What ONNX Runtime was built with"),
+                        providers=described(array(TEXT), "Providers in this ONNX Runtime"),
                         storage=_STORAGE,
                         packages=array(_PACKAGE),
                     ),

@@ -1,7 +1,7 @@
-"""Owns the timeline's documents: the last minute at once, or piece by piece as it happens.
+"""Writes the timeline's documents: the last minute as a whole, or increments.
 
-`docs/http-api.md` specifies them. What is over is written once, whoever asks, and never much at a
-time: the loop has frames to serve in between.
+`docs/http-api.md` specifies them. Finished entries are written once and cached. Writing yields to
+the loop regularly, so that frames are served in between.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from edgebox.runtime.timeline_recorder import Dropped, PlanChange, PlanRun, Queu
 
 NEWS_PERIOD_S = 0.25
 _PER_SLICE = 64
-"""Batches written before the loop is given back: a third of a millisecond or so."""
+"""Batches written before yielding to the loop: about a third of a millisecond."""
 _PER_MESSAGE = 256
 _DECISIONS_AGE_S = 1.0
 
@@ -33,7 +33,7 @@ def instant_ms(at_ns: int) -> float:
 
 
 def batch_document(batch: RanBatch) -> dict[str, Any]:
-    """Return one batch or sample; what is not known (yet) is None."""
+    """Return one batch or sample; unknown values are None."""
     over = bool(batch.closed_ns)
     ran = bool(batch.started_ns)
     return {
@@ -69,7 +69,7 @@ def _written(batch: RanBatch) -> orjson.Fragment:
 
 
 def drop_document(drop: Dropped) -> dict[str, Any]:
-    """Return one request that was dropped before any batch took it."""
+    """Return a request that was dropped before a batch."""
     request = drop.request
     return {
         "at_ms": instant_ms(drop.at_ns),
@@ -84,17 +84,17 @@ def drop_document(drop: Dropped) -> dict[str, Any]:
 
 
 def change_document(change: PlanChange) -> dict[str, Any]:
-    """Return what one camera was told, and what it had been told before."""
+    """Return a change of one camera's advice."""
     return {
         "at_ms": instant_ms(change.at_ns),
         "camera": change.camera,
-        "before": None if change.before is None else _told(change.before),
-        "after": _told(change.after),
+        "before": None if change.before is None else _advised_size(change.before),
+        "after": _advised_size(change.after),
         "reason": change.after.reason,
     }
 
 
-def _told(advice: Advice) -> dict[str, Any]:
+def _advised_size(advice: Advice) -> dict[str, Any]:
     return {
         "variant": advice.variant,
         "width_px": advice.width_px,
@@ -129,17 +129,17 @@ def decisions_document(taken_ns: Sequence[int]) -> dict[str, float] | None:
 
 
 class TimelineReader:
-    """Goes on where it was: one for each viewer that follows."""
+    """Reads the timeline incrementally, for one viewer."""
 
     def __init__(self, box: Box) -> None:
-        """Begin with all that is kept."""
+        """Begin with everything that is kept."""
         self._box = box
         self._begins = True
         self._batches = self._drops = self._changes = self._plans = self._queues = 0
         self._decided_s = -math.inf
 
     async def news(self) -> AsyncIterator[bytes]:
-        """Yield messages until nothing is new; the first ever says that it begins."""
+        """Yield messages until nothing is new; the first message marks the beginning."""
         while self._box.ready:
             message, more = await self._next(self._box.driver)
             yield message
@@ -147,7 +147,7 @@ class TimelineReader:
                 return
 
     async def _next(self, driver: Driver) -> tuple[bytes, bool]:
-        timeline = driver.timeline
+        timeline = driver.decisions.timeline
         now_ns = driver.clock_ns()
         timeline.pass_time(now_ns)
         self._batches, batches = timeline.batches.after(self._batches, _PER_MESSAGE)
@@ -155,7 +155,7 @@ class TimelineReader:
         self._changes, changes = timeline.changes.after(self._changes, _PER_MESSAGE)
         self._plans, plans = timeline.plans.after(self._plans)
         self._queues, queues = timeline.queues.after(self._queues)
-        # Before the loop is given back: what runs now may be over then.
+        # Read this before yielding to the loop: running batches may end meanwhile.
         running = [batch_document(batch) for batch in timeline.running.values()]
         document = {
             "type": "timeline",
@@ -171,7 +171,7 @@ class TimelineReader:
         now_s = now_ns / 1e9
         if now_s >= self._decided_s + _DECISIONS_AGE_S:
             self._decided_s = now_s
-            document["decision_us"] = decisions_document(driver.decisions_ns)
+            document["decision_us"] = decisions_document(driver.decisions.durations_ns)
         self._begins = False
         more = max(len(batches), len(drops), len(changes)) == _PER_MESSAGE
         return orjson.dumps(document), more
@@ -180,8 +180,8 @@ class TimelineReader:
 async def timeline_document(
     driver: Driver, now_ns: int, from_ms: float, to_ms: float
 ) -> dict[str, Any]:
-    """Return what overlaps a span, both instants included, giving the loop back in between."""
-    timeline = driver.timeline
+    """Return the entries that overlap a span, both instants included; yields to the loop."""
+    timeline = driver.decisions.timeline
     timeline.pass_time(now_ns)
     _, batches = timeline.batches.after(0)
     _, drops = timeline.drops.after(0)
@@ -190,7 +190,7 @@ async def timeline_document(
     _, queues = timeline.queues.after(0)
 
     def within(first_ns: int, last_ns: int) -> bool:
-        # As written, so that an instant from an answer is good for the next question.
+        # Compare as written, so that an instant from an answer can be used in the next query.
         return instant_ms(first_ns) <= to_ms and instant_ms(last_ns) >= from_ms
 
     running = [b for b in timeline.running.values() if within(b.ordered_ns, now_ns)]
@@ -198,7 +198,7 @@ async def timeline_document(
         "from_ms": from_ms,
         "to_ms": to_ms,
         **_about(driver, now_ns),
-        "decision_us": decisions_document(driver.decisions_ns),
+        "decision_us": decisions_document(driver.decisions.durations_ns),
         "running": [batch_document(batch) for batch in running],
         "batches": await _in_slices(
             [b for b in batches if within(b.ordered_ns, b.closed_ns)], _written
@@ -213,7 +213,7 @@ async def timeline_document(
 
 
 def _about(driver: Driver, now_ns: int) -> dict[str, Any]:
-    timeline = driver.timeline
+    timeline = driver.decisions.timeline
     return {
         "now_ms": instant_ms(now_ns),
         "unix_ms": time.time_ns() // 1_000_000,

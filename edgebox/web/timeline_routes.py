@@ -1,4 +1,4 @@
-"""GET /v1/timeline: what ran when in the last minute. docs/http-api.md."""
+"""GET /v1/timeline: the last minute of batches, drops and queues. docs/http-api.md."""
 
 from aiohttp import web
 
@@ -25,9 +25,9 @@ _FROM = Number("from_ms", 0, _LATEST_MS, None, "Begin here, on the box's clock; 
 _TO = Number("to_ms", 0, _LATEST_MS, None, "End here; else now")
 
 
-async def _timeline(site: WebContext, request: web.Request) -> web.Response:
+async def _timeline(context: WebContext, request: web.Request) -> web.Response:
     from_ms, to_ms = _FROM.read(request), _TO.read(request)
-    driver = site.box.driver
+    driver = context.box.driver
     now_ns = driver.clock_ns()
     document = await timeline_document(
         driver,
@@ -71,10 +71,14 @@ _DROP = Schema(
         arrived_ms=NUMBER, deadline_ms=NUMBER, reason=_REASON,
     ),
 )  # fmt: skip
-_TOLD = Schema("Told", record(variant=TEXT, width_px=COUNT, height_px=COUNT, rate_hz=NUMBER))
+_ADVISED_SIZE = Schema(
+    "Told", record(variant=TEXT, width_px=COUNT, height_px=COUNT, rate_hz=NUMBER)
+)
 _CHANGE = Schema(
     "PlanChange",
-    record(at_ms=NUMBER, camera=TEXT, before=nullable(_TOLD), after=_TOLD, reason=TEXT),
+    record(
+        at_ms=NUMBER, camera=TEXT, before=nullable(_ADVISED_SIZE), after=_ADVISED_SIZE, reason=TEXT
+    ),
 )
 _TIMELINE = Schema(
     "Timeline",
@@ -101,10 +105,10 @@ ROUTES = (
         method="GET",
         path="/v1/timeline",
         answer=_timeline,
-        summary="What ran when in the last minute",
+        summary="Timeline of the last minute",
         doc="Batches, drops, queues, plans and how they changed; instants on the box's clock.",
         parameters=(_FROM, _TO),
-        answers=(Answer("What overlaps the span.", _TIMELINE),),
+        answers=(Answer("Entries that overlap the span.", _TIMELINE),),
         needs_ready=True,
     ),
 )

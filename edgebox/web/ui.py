@@ -1,8 +1,7 @@
-"""The page's WebSocket: the state document twice a second, and each camera's latest frame; for
-those who ask, the timeline as it happens.
+"""The page's WebSocket: state documents twice a second, latest frames and the live timeline.
 
-A viewer takes frames as fast as it can, never more than it asked for and never an old one: nothing
-is queued for it, so a slow viewer delays nobody.
+A viewer receives frames as fast as it reads, at most at the requested rate and always the latest.
+Nothing is queued for it, so a slow viewer delays nobody.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ _RATE_MAX_HZ = 30.0
 _STALL_S = 20.0
 _MESSAGE_MAX_BYTES = 65_536
 _GONE = (ConnectionError, TimeoutError)
-"""How a viewer ends that has gone, or does not read."""
+"""Errors of a viewer that disconnected or stalled."""
 
 
 class Viewer:
@@ -44,9 +43,9 @@ class Viewer:
         self._timeline: TimelineReader | None = None
 
     async def run(self, request: web.Request) -> web.WebSocketResponse:
-        """Serve until the page goes."""
+        """Serve until the page disconnects."""
         await self._socket.prepare(request)
-        self._box.viewers += 1
+        self._box.add_viewer()
         tasks = [
             asyncio.create_task(work())
             for work in (self._read, self._send_states, self._send_frames, self._send_timeline)
@@ -54,9 +53,7 @@ class Viewer:
         try:
             await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
         finally:
-            self._box.viewers -= 1
-            if not self._box.viewers:
-                self._box.shown.clear()
+            self._box.remove_viewer()
             for task in tasks:
                 task.cancel()
             for ended in await asyncio.gather(*tasks, return_exceptions=True):
@@ -67,7 +64,7 @@ class Viewer:
         return self._socket
 
     async def close(self) -> None:
-        """End it: the box is stopping."""
+        """End the connection, because the box is stopping."""
         await self._socket.close(code=1001, drain=False)
 
     async def _read(self) -> None:
@@ -81,15 +78,19 @@ class Viewer:
                 await self._socket.send_str(orjson.dumps(body).decode())
 
     def _watch(self, text: str) -> None:
-        read = FieldReader("watch", parse_object(text))
+        fields = parse_object(text)
+        read = FieldReader("watch", fields)
         read.choice("type", ("watch",))
         rate_hz = read.number("max_hz", 0, _RATE_MAX_HZ, _RATE_HZ, above=True)
-        cameras = read.items("cameras", 1_000, [])
+        cameras = read.items("cameras", 1_000, []) if "cameras" in fields else None
         timeline = read.flag("timeline", False)
         read.finish()
         self._rate_hz = rate_hz
         self._timeline = TimelineReader(self._box) if timeline else None
-        self._wanted = frozenset(map(str, cameras)) or None
+        self._wanted = None if cameras is None else frozenset(map(str, cameras))
+        if self._wanted is not None:
+            # Whoever is watched again begins with the latest frame, even if it came before.
+            self._seen = {camera: at for camera, at in self._seen.items() if camera in self._wanted}
 
     async def _send_states(self) -> None:
         while True:

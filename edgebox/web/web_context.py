@@ -1,4 +1,4 @@
-"""Owns what all routes answer from: the running box and the parts beside it."""
+"""The context of all routes: the running box and its other parts."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -18,17 +18,17 @@ from edgebox.web.state_document import StateCache
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A model file on its way in, and what its sender knows of it."""
+    """A model file that is being uploaded, and its sender's options."""
 
     name: str
-    """What the family is to be called."""
+    """Name of the new family."""
     chunks: AsyncIterator[bytes]
     layout: str | None = None
     licence: str | None = None
 
 
 class Connection(Protocol):
-    """A connection that outlives its request, to be closed when the box stops."""
+    """A long-lived connection, which is closed when the box stops."""
 
     async def close(self) -> None:
         """Say goodbye and end it."""
@@ -36,7 +36,7 @@ class Connection(Protocol):
 
 
 class CamerasConnectedError(EdgeboxError):
-    """Measuring would take the executor from cameras that are served."""
+    """Measuring would take the executor from connected cameras."""
 
     http_status = 409
     code = "cameras_connected"
@@ -44,7 +44,7 @@ class CamerasConnectedError(EdgeboxError):
 
 
 class MemoryLimitedError(EdgeboxError):
-    """Not all of a family is in memory, so it cannot be measured beside serving."""
+    """A family with limited memory cannot be measured while the box serves."""
 
     http_status = 409
     code = "memory_limited"
@@ -52,7 +52,7 @@ class MemoryLimitedError(EdgeboxError):
 
 
 class FamilyExistsError(EdgeboxError):
-    """There is a family of the name that a new one was to have."""
+    """A family of this name exists."""
 
     http_status = 409
     code = "family_exists"
@@ -60,7 +60,7 @@ class FamilyExistsError(EdgeboxError):
 
 
 class NoImportsError(EdgeboxError):
-    """What importing needs is not installed."""
+    """The packages for importing are not installed."""
 
     http_status = 501
     code = "no_imports"
@@ -68,15 +68,15 @@ class NoImportsError(EdgeboxError):
 
 
 class ImportRefusedError(EdgeboxError):
-    """A model file did not become a family; the message says why."""
+    """A model file could not be imported; the message says why."""
 
     http_status = 422
     code = "import_refused"
-    title = "The file was not taken"
+    title = "The file was not imported"
 
 
 class ModelJobs(Protocol):
-    """Does what takes long, as jobs: measures families, brings new ones in."""
+    """Runs long jobs: measures and imports families."""
 
     jobs: Jobs
 
@@ -84,7 +84,7 @@ class ModelJobs(Protocol):
         """Begin to measure a family on every executor.
 
         Raises:
-            BusyError: another job runs.
+            BusyError: another job is running.
             CamerasConnectedError: it would take the executor from cameras.
         """
         ...
@@ -93,14 +93,14 @@ class ModelJobs(Protocol):
         """Receive a model file, then begin to import it.
 
         Raises:
-            EdgeboxError: it was not received, or there is no importing it; nothing is left.
+            EdgeboxError: the upload failed, or the file cannot be imported; nothing is stored.
         """
         ...
 
 
 @dataclass(slots=True)
 class WebContext:
-    """What the routes of one server answer from."""
+    """The state that the routes of one server use."""
 
     box: Box
     config: Config
@@ -111,4 +111,4 @@ class WebContext:
     feed: Feed
     model_jobs: ModelJobs
     connections: set[Connection] = field(default_factory=set)
-    """Open WebSockets and streams of events; a route adds its own, and takes it away at its end."""
+    """Open WebSockets and event streams; each route adds and removes its own."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from edgebox.app import cpu_fallback as module
-from edgebox.app.cpu_fallback import StandIns
+from edgebox.app.cpu_fallback import CpuFallback
 from edgebox.app.executor_replacement import Replacements
 from edgebox.app.executor_setup import Opened
 from edgebox.app.startup import ModelInventory
@@ -57,7 +57,9 @@ class Bench:
             scheduler=SimpleNamespace(supervised={}),
         )
         box = SimpleNamespace(
-            note=lambda level, text: self.notes.append(text), driver=driver, profiles={}
+            note=lambda level, text: self.notes.append(text),
+            driver=driver,
+            set_profiles=lambda executor, profiles: None,
         )
         monkeypatch.setattr(module, "open_in_time", lambda spec, families: opener(spec.id))
         specs = {
@@ -65,7 +67,7 @@ class Bench:
             for at, lost in enumerate((FIRST, SECOND))
         }
         self.opened = Opened()
-        self.stand_ins = StandIns(
+        self.cpu_fallbacks = CpuFallback(
             cast(Box, box),
             specs,
             Replacements(self.opened, (), ModelInventory(), dict),
@@ -100,8 +102,8 @@ async def test_a_box_without_any_executor_ends_whatever_goes_wrong(
         raise error
 
     bench = Bench(monkeypatch, opener)
-    bench.stand_ins.needed(FIRST)
-    bench.stand_ins.give_up()
+    bench.cpu_fallbacks.needed(FIRST)
+    bench.cpu_fallbacks.give_up()
     assert not bench.ended, "one is about to stand in"
     go_on.set()
     await until(lambda: bench.ended > 0, "the end")
@@ -121,16 +123,16 @@ async def test_another_one_that_is_prepared_keeps_the_box_alive(
 
     measured_as(monkeypatch)
     bench = Bench(monkeypatch, opener)
-    bench.stand_ins.needed(FIRST)
-    bench.stand_ins.needed(SECOND)
-    bench.stand_ins.give_up()
+    bench.cpu_fallbacks.needed(FIRST)
+    bench.cpu_fallbacks.needed(SECOND)
+    bench.cpu_fallbacks.give_up()
     await until(lambda: any("cannot stand in" in text for text in bench.notes), "the failure")
     await asyncio.sleep(0)
     assert not bench.ended
     go_on.set()
     await until(lambda: bool(bench.fed), "the other one")
     assert not bench.ended
-    bench.stand_ins.give_up()
+    bench.cpu_fallbacks.give_up()
     assert bench.ended, "it is lost too"
 
 
@@ -143,7 +145,7 @@ async def test_one_that_cannot_be_measured_is_left_behind(monkeypatch: pytest.Mo
 
     measured_as(monkeypatch, OSError(5, "Input/output error"))
     bench = Bench(monkeypatch, opener)
-    bench.stand_ins.needed(FIRST)
+    bench.cpu_fallbacks.needed(FIRST)
     await until(lambda: any("cannot stand in" in text for text in bench.notes), "the failure")
     assert made[0].abandoned
     assert not bench.opened.executors
@@ -179,10 +181,10 @@ async def test_a_box_that_stops_meanwhile_is_not_ended_for_want_of_executors(
         raise ModelError("no")
 
     bench = Bench(monkeypatch, opener)
-    bench.stand_ins.needed(FIRST)
-    bench.stand_ins.give_up()
+    bench.cpu_fallbacks.needed(FIRST)
+    bench.cpu_fallbacks.give_up()
     await asyncio.sleep(0)
-    await bench.stand_ins.stop()
+    await bench.cpu_fallbacks.stop()
     await asyncio.sleep(0)
     assert not bench.ended
     go_on.set()
@@ -199,11 +201,11 @@ async def test_one_stands_in_once_and_is_counted_among_the_executors(
 
     measured_as(monkeypatch)
     bench = Bench(monkeypatch, opener)
-    bench.stand_ins.needed(FIRST)
-    bench.stand_ins.needed(FIRST)
+    bench.cpu_fallbacks.needed(FIRST)
+    bench.cpu_fallbacks.needed(FIRST)
     await until(lambda: bool(bench.fed), "the stand-in")
-    bench.stand_ins.needed(FIRST)
-    await bench.stand_ins.stop()
+    bench.cpu_fallbacks.needed(FIRST)
+    await bench.cpu_fallbacks.stop()
     assert [*bench.opened.executors] == [cast(OnnxExecutor, each) for each in made]
     assert len(made) == 1
 
@@ -214,7 +216,7 @@ async def test_one_on_which_nothing_runs_does_not_stand_in(monkeypatch: pytest.M
 
     monkeypatch.setattr(module, "measured", nothing)
     bench = Bench(monkeypatch, Spare)
-    bench.stand_ins.needed(FIRST)
+    bench.cpu_fallbacks.needed(FIRST)
     await until(lambda: any("street does not run" in text for text in bench.notes), "the failure")
     assert not bench.fed
-    await bench.stand_ins.stop()
+    await bench.cpu_fallbacks.stop()

@@ -159,10 +159,12 @@ def test_only_where_the_box_may_choose_does_the_cpu_stand_in_for_a_gpu(
     street: Family, two_gpus: list[tuple[str, int]]
 ) -> None:
     with opened(configured({"device": "auto"}), [street]) as found:
-        assert [*found.stand_ins] == ["cuda:0/0", "cuda:1/0"]
-        assert {(spec.id, spec.provider) for spec in found.stand_ins.values()} == {("cpu/0", "cpu")}
+        assert [*found.cpu_fallbacks] == ["cuda:0/0", "cuda:1/0"]
+        assert {(spec.id, spec.provider) for spec in found.cpu_fallbacks.values()} == {
+            ("cpu/0", "cpu")
+        }
     with opened(configured({"device": "cuda:1"}), [street]) as found:
-        assert not found.stand_ins
+        assert not found.cpu_fallbacks
 
 
 def test_a_cpu_stands_beside_a_gpu(
@@ -357,7 +359,7 @@ def test_a_stand_in_takes_no_number_of_what_is_there(
 ) -> None:
     with opened(configured({"device": "auto"}, {"device": "cpu"}), [street]) as found:
         assert [each.id for each in found.executors] == ["cuda:0/0", "cuda:1/0", "cpu/0"]
-        assert {spec.id for spec in found.stand_ins.values()} == {"cpu/1"}
+        assert {spec.id for spec in found.cpu_fallbacks.values()} == {"cpu/1"}
 
 
 def test_memory_is_shared_by_the_executors_of_a_device(street: Family) -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from edgebox.app import interference_profiles, startup, weights_loading
-from edgebox.app.interference_profiles import beside_each_other
+from edgebox.app.interference_profiles import measure_interference
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory
 from edgebox.config.config_file import InferenceParameters, load
@@ -35,7 +35,8 @@ async def test_new_times_of_an_executor_that_was_lost_do_not_bring_it_back() -> 
 
     bench = Bench(ManualExecutor(), opener=opener)
     old, new = profile(416), profile(416).scaled(2)
-    box = SimpleNamespace(driver=bench.driver, profiles={CPU: {old.variant: old}})
+    known = {CPU: {old.variant: old}}
+    box = SimpleNamespace(driver=bench.driver, profiles=known, set_profiles=known.__setitem__)
     model_jobs = ModelJobs(load(None, {}), cast(Box, box), cast(Storage, None))
     bench.driver.feed(ExecutorHung(CPU))
     of = bench.driver.scheduler.supervised[CPU]
@@ -64,7 +65,7 @@ async def test_an_executor_that_hangs_beside_others_is_not_taken_for_a_model_tha
     family = cast(Family, SimpleNamespace(name="street"))
     profiles = {each.id: [profile(416, each.id)] for each in executors}
     with pytest.raises(HungError):
-        await beside_each_other(storage, executors, [family], profiles, profile_s=1)
+        await measure_interference(storage, executors, [family], profiles, profile_s=1)
 
 
 class Machine:

@@ -18,7 +18,7 @@ from edgebox.app.startup import family_folders
 from edgebox.commands.console import scatter
 from edgebox.config.config_file import load
 from edgebox.domain.model_family import AccuracyReport, FamilyName, VariantName
-from edgebox.inference.accuracy.evaluation import AgainstLabels
+from edgebox.inference.accuracy.evaluation import LabelEvaluator
 from edgebox.inference.sessions import Session, open_session
 from edgebox.inference.zoo import load_zoo
 from edgebox.scene.street_camera import LABELS, Scene
@@ -257,7 +257,7 @@ async def test_a_memory_limit_holds_while_accuracy_is_measured(
             settings(database, **{"inference.models": str(tmp_path / "models"), **limit}),
         )
         family = load_zoo(family_folders(config.inference)).family("gate")
-        judge = AgainstLabels(accuracy_measurement.read_dataset(streets), family)
+        judge = LabelEvaluator(accuracy_measurement.read_dataset(streets), family)
         return accuracy_measurement.assess(
             config, family, judge, lambda *_: None, lambda: False
         ).accuracy_reports

@@ -3,74 +3,34 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
+from benchmarks import browser as chromium
 from edgebox.app.composition import App
 from edgebox.media.sources import open_source
 from tests.conftest import PATIENCE_S
 from tests.programs import program
 
-NOT_WANTED = [
-    # Pages of the browser's own address bar, drawn anew for each window, which nobody sees here:
-    # more than half of what it costs to open a page.
-    "WebUIOmniboxPopup",
-    "WebUIOmniboxAimPopup",
-    "WebUIOmniboxFullPopup",
-    # What Playwright switches off by itself: of two lists, Chromium goes by the last.
-    "AimEnabled",
-    "AvoidCorsURLLoaderRestartOnRedirect",
-    "AvoidUnnecessaryBeforeUnloadCheckSync",
-    "DestroyProfileOnBrowserClose",
-    "HttpsFirstBalancedModeAutoEnable",
-    "HttpsUpgrades",
-    "LensOverlay",
-    "MediaRouter",
-    "NetworkTimeServiceQuerying",
-    "OptimizationHints",
-    "PaintHolding",
-    "PreconnectToSearch",
-    "ThirdPartyStoragePartitioning",
-]
-"""Features of Chromium that tests switch off."""
-ARGUMENTS = [
-    f"--disable-features={','.join(NOT_WANTED)}",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 PATIENCE_MS = 1000 * PATIENCE_S
 expect.set_options(timeout=PATIENCE_MS)
 PHONE = {"width": 360, "height": 740}
 STICKING_OUT = """
 [...document.querySelectorAll('body *:not(br)')]
   .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1)
-  .filter((e) => !e.closest('.scroll-x, .timeline-legend'))
+  .filter((e) => !e.closest('.scroll-x'))
   .map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 80)}`)
 """
 """What is wider than the window, but for what scrolls by itself."""
 
 
-def chromium() -> str:
-    """Return where the browser is."""
-    return program("chromium", "chromium", "chromium-browser", "google-chrome")
-
-
-@contextlib.asynccontextmanager
-async def launched(*arguments: str) -> AsyncIterator[Browser]:
-    """Run a Chromium with these further arguments."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=chromium(), args=[*ARGUMENTS, *arguments]
-        )
-        yield browser
-        await browser.close()
+def launched(*arguments: str) -> AbstractAsyncContextManager[Browser]:
+    """Run a Chromium with these further arguments; a test fails without one."""
+    executable = program("chromium", *chromium.NAMES)
+    return chromium.launched(*arguments, executable=executable)
 
 
 @contextlib.asynccontextmanager

@@ -81,7 +81,7 @@ class CameraPage:
 
     async def stop(self) -> None:
         await self.page.get_by_role("button", name=f"Stop {self.name}").click()
-        await self.shows("stage", "Off")
+        await self.shows("state", "Off")
 
     async def shows(self, testid: str, text: str | re.Pattern[str]) -> None:
         await expect(self.page.get_by_test_id(testid)).to_contain_text(text, timeout=PATIENCE_MS)

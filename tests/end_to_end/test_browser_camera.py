@@ -23,7 +23,7 @@ from tests.end_to_end.browsing import (
     tile_of,
 )
 from tests.end_to_end.filming import INSECURE_HOST, CameraPage, SlowLink, film, filming
-from tests.end_to_end.running import counts_of, free_port, gone, running, texts
+from tests.end_to_end.running import counts_of, free_port, get_json, gone, running, texts
 from tests.end_to_end.wire import WireCamera
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
@@ -65,9 +65,12 @@ async def test_frames_are_answered_drawn_and_counted_alike_on_both_sides(
 ) -> None:
     async with running(database) as app:
         camera = await CameraPage.open(allowed, app.url)
+        await camera.page.get_by_label("Site").fill("yard")
         await camera.start()
-        await camera.shows("stage", "Live")
+        await camera.shows("state", "Live")
         await camera.answered(12)
+        site = (await get_json(app, "/v1/state"))[1]["cameras"][0]["site"]
+        assert site == {"name": "yard", "inferred": False}
         overlay = camera.page.get_by_test_id("overlay")
         await eventually(lambda: number(overlay, "data-boxes"), lambda n: n > 0, "boxes")
         await camera.shows("on-time", re.compile(r"\d"))
@@ -105,7 +108,7 @@ async def test_several_deadlines_are_asked_for(database: Path, allowed: BrowserC
         await camera.start()
         await camera.answered(1)
         steps = app.box.cameras[CameraId("phone")].camera.steps
-        assert [(step.by_ns, step.worth) for step in steps] == [(1_000_000_000, 0.3)]
+        assert [(step.by_ns, step.utility) for step in steps] == [(1_000_000_000, 0.3)]
 
 
 async def test_a_slow_link_makes_the_frames_smaller(
@@ -134,9 +137,9 @@ async def test_a_refused_camera_is_explained(database: Path, browser: Browser) -
     async with running(database) as app:
         camera = await CameraPage.open(await browser.new_context(), app.url)
         await camera.start()
-        await camera.shows("trouble", "The camera was refused")
-        await camera.shows("trouble", "press Start again")
-        await camera.shows("stage", "Off")
+        await camera.shows("error", "The camera was refused")
+        await camera.shows("error", "press Start again")
+        await camera.shows("state", "Off")
         assert not app.box.cameras
 
 
@@ -146,7 +149,7 @@ async def test_without_https_the_page_says_so_and_what_to_do(
     async with running(database, server__allowed_hosts=[INSECURE_HOST]) as app:
         page = await (await browser.new_context()).new_page()
         await page.goto(f"http://{INSECURE_HOST}:{app.port}/camera")
-        trouble = page.get_by_test_id("trouble")
+        trouble = page.get_by_test_id("error")
         await expect(trouble).to_contain_text("needs https or localhost")
         await expect(trouble).to_contain_text(f"https://{INSECURE_HOST}")
         await expect(trouble).to_contain_text(f"adb reverse tcp:8787 tcp:{app.port}")
@@ -164,10 +167,10 @@ async def test_of_two_tabs_with_one_name_the_first_goes_on(
         await expect(second.page.get_by_text("two cannot be")).to_be_visible()
         await second.start()
         await second.shows("remark", "a camera named phone is connected")
-        await first.shows("stage", "Live")
+        await first.shows("state", "Live")
         await first.answered(3)
         await first.stop()
-        await second.shows("stage", "Live")
+        await second.shows("state", "Live")
         await second.answered(2)
 
 
@@ -177,10 +180,10 @@ async def test_a_box_that_restarts_is_found_again(database: Path, allowed: Brows
         camera = await CameraPage.open(allowed, app.url)
         await camera.start()
         await camera.answered(2)
-    await camera.shows("stage", "No connection")
+    await camera.shows("state", "No connection")
     await camera.shows("remark", re.compile(r"The box .*\. Trying again in \d+ s"))
     async with running(database, server__port=port) as app:
-        await expect(camera.page.get_by_test_id("stage")).to_have_text("Live", timeout=PATIENCE_MS)
+        await expect(camera.page.get_by_test_id("state")).to_have_text("Live", timeout=PATIENCE_MS)
         await camera.answered(3)
         await camera.shows("skipped", "no connection")
         await camera.stop()

@@ -62,7 +62,7 @@ async def test_a_lower_rate_holds_at_once_and_null_takes_it_back(app: App) -> No
         assert document["overrides"] == {
             "slo_ms": None, "rate_hz": 4, "app": None, "min_accuracy": None, "site": None,
         }  # fmt: skip
-        assert (document["asked"]["rate_hz"], document["in_force"]["rate_hz"]) == (20, 4)
+        assert (document["requested"]["rate_hz"], document["in_force"]["rate_hz"]) == (20, 4)
         assert app.box.driver.scheduler.advice[GATE].rate_hz <= 4
 
         def advised_hz() -> float:
@@ -129,7 +129,7 @@ async def test_cameras_of_a_site_share_what_is_believed_of_their_uplink(app: App
         assert gate.link.bandwidth.bps(now_ns) == door.link.bandwidth.bps(now_ns) is not None
         assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
         document = await change(app)
-        assert document["in_force"]["site"] == document["asked"]["site"] == "yard"
+        assert document["in_force"]["site"] == document["requested"]["site"] == "yard"
         assert document["state"]["site"] == {"name": "yard", "inferred": False}
         await change(app, site="gate")
         roofs_ns = app.box.driver.clock_ns()
@@ -154,12 +154,15 @@ async def test_a_site_that_was_found_is_told_and_shown(
     async with streaming(app, "gate"), streaming(app, "door"):
         found = dict.fromkeys((GATE, CameraId("door")), SiteId("(127.0.0.1)"))
         news: list[dict[CameraId, SiteId]] = [found]
-        monkeypatch.setattr(SiteInference, "take_news", lambda of: news.pop() if news else {})
+        monkeypatch.setattr(SiteInference, "take_updates", lambda of: news.pop() if news else {})
         gate, door = (app.box.cameras[camera] for camera in found)
         await until(lambda: gate.camera.site == "(127.0.0.1)", "a frame")
         document = (await get_json(app, "/v1/cameras/gate"))[1]
         assert document["state"]["site"] == {"name": "(127.0.0.1)", "inferred": True}
-        assert (document["asked"]["site"], document["in_force"]["site"]) == (None, "(127.0.0.1)")
+        assert (document["requested"]["site"], document["in_force"]["site"]) == (
+            None,
+            "(127.0.0.1)",
+        )
         assert gate.link.bandwidth.newest() == door.link.bandwidth.newest()
         assert any("door shares the uplink" in event.text for event in app.box.events)
         await change(app, site="own")
@@ -177,14 +180,14 @@ async def test_settings_hold_after_reconnecting_and_after_a_restart(database: Pa
     async with running(database) as app:
         status, before = await get_json(app, "/v1/cameras/gate")
         assert (status, before["connected"], before["state"]) == (200, False, None)
-        assert before["asked"]["slo_ms"] == SLO_MS
+        assert before["requested"]["slo_ms"] == SLO_MS
         async with WireCamera(app, rate_hz=20.0) as later:
             welcome = await later.wait_for(Welcome)
             assert (welcome.slo_ms, welcome.advice.rate_hz) == (700, 3)
             camera = app.box.cameras[GATE].camera
             assert (camera.app, camera.min_accuracy) == ("door", 0.2)
             await change(app, slo_ms=None, rate_hz=None, app=None, min_accuracy=None)
-            assert app.box.cameras[GATE].camera == app.box.cameras[GATE].asked
+            assert app.box.cameras[GATE].camera == app.box.cameras[GATE].requested
 
 
 async def test_a_camera_that_has_left_can_be_set_for_its_return(app: App) -> None:
@@ -259,7 +262,7 @@ async def test_what_cannot_be_set_is_told_why_and_changes_nothing(
         status, problem = await ask(app, "PATCH", f"/v1/cameras/{path}", **options)
         assert f"{status} {problem['code']}" == error
         assert told in problem["detail"]
-        assert app.box.cameras[GATE].camera == app.box.cameras[GATE].asked
+        assert app.box.cameras[GATE].camera == app.box.cameras[GATE].requested
 
 
 async def test_a_camera_is_forgotten_once_it_has_gone(app: App) -> None:

@@ -230,7 +230,12 @@ async def test_the_page_is_served_with_its_headers(app: App) -> None:
         assert response.status == 200, "build the page first: make page"
         assert "text/html" in response.headers["Content-Type"]
         assert response.headers["X-Content-Type-Options"] == "nosniff"
-        assert "default-src 'self'" in response.headers["Content-Security-Policy"]
+        policy = response.headers["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "base-uri 'none'" in policy
+        assert "form-action 'none'" in policy
+        assert "unsafe" not in policy
+        assert "ws:" not in policy
 
 
 async def test_a_box_that_is_still_starting_says_so(database: Path) -> None:

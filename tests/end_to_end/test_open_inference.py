@@ -267,7 +267,8 @@ async def test_pictures_run_among_the_cameras_frames(app: App) -> None:
         before = camera.summary().on_time
         await until(lambda: camera.summary().on_time > before, "another answer of the camera")
     counted = {
-        times.app: times.count for times in app.box.driver.applications.times(app.box.profiles)
+        times.app: times.count
+        for times in app.box.driver.measurements.applications.times(app.box.profiles)
     }
     assert counted["http"] >= 16
     assert counted["default"] > 0

@@ -1,9 +1,12 @@
 """The page in a real Chromium, served by a real box that a real camera streams to."""
 
 import asyncio
+import contextlib
 import re
+import struct
 from pathlib import Path
 
+import orjson
 import pytest
 from playwright.async_api import Browser, Page, expect
 
@@ -13,6 +16,7 @@ from tests.end_to_end.browsing import (
     PHONE,
     STICKING_OUT,
     eventually,
+    new_page,
     number,
     open_page,
     street,
@@ -50,7 +54,7 @@ async def test_a_camera_is_shown_live_with_what_the_box_decided(
 async def check_numbers(page: Page, app: App) -> None:
     """Insist that the page's counts are the box's, once nothing changes any more."""
     tile = tile_of(page, "gate")
-    await expect(tile.locator(".picture-note")).to_contain_text("Disconnected")
+    await expect(tile.get_by_test_id("picture-note")).to_contain_text("Disconnected")
     state = (await get_json(app, "/v1/state"))[1]
     counts = state["cameras"][0]["counts"]
     dropped = sum(counts["dropped"].values())
@@ -109,3 +113,58 @@ async def test_a_viewer_is_let_go_when_its_page_closes(database: Path, browser: 
         await until(lambda: app.box.viewers == 1, "the viewer")
         await page.close()
         await until(lambda: app.box.viewers == 0, "the viewer to leave")
+
+
+COUNTING = """
+window.decoded = 0
+const decode = window.createImageBitmap.bind(window)
+window.createImageBitmap = (...source) => { window.decoded += 1; return decode(...source) }
+"""
+IN_VIEW = """
+() => [...document.querySelectorAll('[data-testid=camera-tile]')]
+  .map((tile) => [tile.dataset.camera, tile.querySelector('canvas').getBoundingClientRect()])
+  .filter(([, { top, bottom }]) => bottom > -100 && top < innerHeight + 100)
+  .map(([camera]) => camera)
+"""
+
+
+def camera_of(message: bytes | str) -> str | None:
+    """Return whose frame came to the page; None: it is a document."""
+    if isinstance(message, str):
+        return None
+    (length,) = struct.unpack_from("<I", message)
+    camera: str = orjson.loads(message[4 : 4 + length])["camera"]
+    return camera
+
+
+async def test_cameras_out_of_view_are_neither_sent_nor_decoded(
+    database: Path, browser: Browser
+) -> None:
+    names = [f"gate-{number:02}" for number in range(16)]
+    came: list[str] = []
+    async with running(database) as app, contextlib.AsyncExitStack() as cameras:
+        page, _ = await new_page(browser, viewport={"width": 800, "height": 300})
+        await page.add_init_script(COUNTING)
+        page.on(
+            "websocket",
+            lambda socket: socket.on(
+                "framereceived", lambda message: came.extend(filter(None, [camera_of(message)]))
+            ),
+        )
+        for name in names:
+            await cameras.enter_async_context(streaming(app, name, answered=False, rate_hz=2.0))
+        await page.goto(app.url)
+        await expect(page.get_by_test_id("camera-tile")).to_have_count(16, timeout=PATIENCE_MS)
+        canvas = tile_of(page, names[-1]).locator("canvas[data-frames]")
+        await canvas.evaluate("(canvas) => canvas.scrollIntoView({ block: 'center' })")
+        await eventually(lambda: number(canvas, "data-frames"), lambda n: n > 1, "a frame")
+        seen = set(await page.evaluate(IN_VIEW))
+        assert names[-1] in seen
+        assert len(seen) <= 4
+        came.clear()
+        before = await number(canvas, "data-frames")
+        decoded = await page.evaluate("window.decoded")
+        await eventually(lambda: number(canvas, "data-frames"), lambda n: n >= before + 5, "more")
+        assert set(came) <= seen
+        # What came last before the count began may have been decoded after it.
+        assert 5 <= await page.evaluate("window.decoded") - decoded <= len(came) + len(seen)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
@@ -61,7 +62,7 @@ async def test_live_data_appear_and_the_figures_are_the_apis(
             result = json.loads(await page.get_by_test_id("result").inner_text())
             assert (result["camera"], result["width_px"]) == ("gate", 640)
         await gone(app, "gate")
-        await expect(page.locator(".picture-note")).to_contain_text("Disconnected")
+        await expect(page.get_by_test_id("picture-note")).to_contain_text("Disconnected")
         state = (await get_json(app, "/v1/cameras/gate"))[1]["state"]
         counts = state["counts"]
         shown = page.get_by_test_id("counts")
@@ -76,7 +77,7 @@ async def test_the_charts_show_what_the_api_says(database: Path, browser: Browse
         async with streaming(app, "gate", **street()) as camera:
             await until(lambda: camera.summary().on_time >= 25, "answers")
             page, _ = await open_camera(browser, app, "?range=1m")
-            await expect(page.get_by_test_id("told")).to_contain_text("the latest")
+            await expect(page.get_by_test_id("instant")).to_contain_text("the latest")
         await gone(app, "gate")
         await until(
             lambda: not app.box.metrics.of(CameraId("gate")).has_news, "the end of the second"
@@ -87,7 +88,7 @@ async def test_the_charts_show_what_the_api_says(database: Path, browser: Browse
         await expect(page).to_have_url(re.compile(r"#/cameras/gate\?range=1h$"))
         await page.get_by_text("As a table").click()
         table = page.get_by_test_id("history-table")
-        told = page.get_by_test_id("told")
+        told = page.get_by_test_id("instant")
         await eventually(
             lambda: span_of(told), lambda span_ms: span_ms == 3_600_000, "an hour's chart"
         )
@@ -132,7 +133,7 @@ async def test_the_pointer_moves_one_cursor_over_all_charts(
 ) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
         page, complaints = await open_camera(browser, app, "?range=15m")
-        told = page.get_by_test_id("told")
+        told = page.get_by_test_id("instant")
         await expect(told).to_contain_text("the latest")
         plot = page.get_by_test_id("chart-fps").locator(".u-over")
         await plot.scroll_into_view_if_needed()
@@ -152,7 +153,7 @@ async def test_what_the_planner_considers_is_the_apis_and_follows_a_setting(
 ) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
         page, complaints = await open_camera(browser, app)
-        table = page.get_by_test_id("considered")
+        table = page.get_by_test_id("explanation")
         await expect(table.locator('[data-verdict="chosen"]')).to_have_count(1)
         await table.get_by_role("button", name="Show all").click()
         options = (await get_json(app, "/v1/cameras/gate/explanation"))[1]["options"]
@@ -177,7 +178,7 @@ async def test_a_size_that_is_out_of_reach_says_what_would_lift_that(
     """With a deadline of 20 ms sizes are out of reach but for a later deadline or a better link."""
     async with running(database) as app, streaming(app, "gate", **street()):
         page, _ = await open_camera(browser, app)
-        table = page.get_by_test_id("considered")
+        table = page.get_by_test_id("explanation")
         await expect(table.locator('[data-verdict="chosen"]')).to_have_count(1)
         await page.get_by_role("textbox", name="Deadline").fill("20")
         await page.get_by_role("button", name="Save").click()
@@ -285,7 +286,7 @@ async def test_a_box_that_restarts_is_followed_again(database: Path, browser: Br
         await expect(connection).to_have_text("Live", timeout=PATIENCE_MS)
         stood = await number(canvas, "data-frames")
         await eventually(lambda: number(canvas, "data-frames"), lambda n: n > stood + 3, "frames")
-        await expect(page.get_by_test_id("told")).to_contain_text("the latest")
+        await expect(page.get_by_test_id("instant")).to_contain_text("the latest")
         await expect(page.get_by_text("The box does not answer.")).to_have_count(0)
         assert await page.evaluate("window.notReloaded") is True
 
@@ -299,7 +300,7 @@ async def test_a_camera_that_left_is_set_for_its_return_and_forgotten(
             await live_frames(page)
             await expect(page.get_by_role("button", name="Forget this camera")).to_have_count(0)
         await gone(app, "gate")
-        await expect(page.get_by_text("Nothing, until it connects.")).to_be_visible()
+        await expect(page.get_by_text("Nothing while it is not connected.")).to_be_visible()
         await page.get_by_role("textbox", name="Rate").fill("3")
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_test_id("saved")).to_contain_text("Saved for its return.")
@@ -344,27 +345,27 @@ async def test_only_its_frames_are_asked_for_while_it_is_looked_at(
         streaming(app, "yard", **street()),
     ):
         page, _ = await open_page(browser, app)
-        sent: list[str | bytes] = []
+        sent: list[dict[str, Any]] = []
 
         def keep(message: str | bytes) -> None:
-            sent.append(message)
+            sent.append(orjson.loads(message))
 
         page.on("websocket", lambda socket: socket.on("framesent", keep))
         await page.reload()
         await page.get_by_role("link", name="gate", exact=True).click()
         await live_frames(page)
+        assert sent[-1] == {"type": "watch", "cameras": ["gate"], "max_hz": 15}
         await page.get_by_role("link", name="Cameras", exact=True).first.click()
         await expect(page.get_by_test_id("camera-tile")).to_have_count(2)
-        await until(lambda: len(sent) >= 2, "the overview's wish")
-        close = '{"type":"watch","max_hz":15,"cameras":["gate"]}'
-        assert sent == [close, '{"type":"watch"}']
+        both = {"type": "watch", "cameras": ["gate", "yard"]}
+        await until(lambda: sent[-1] == both, "the overview to ask for both")
 
 
 async def test_a_phone_needs_no_sideways_scrolling(database: Path, browser: Browser) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
         page, _ = await open_camera(browser, app, viewport=PHONE, device_scale_factor=2)
         await live_frames(page)
-        await expect(page.get_by_test_id("considered").locator("tbody tr").first).to_be_visible()
+        await expect(page.get_by_test_id("explanation").locator("tbody tr").first).to_be_visible()
         for _ in range(5):  # texts change all the time
             assert await page.evaluate(STICKING_OUT) == []
             assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

@@ -188,6 +188,8 @@ async def test_nothing_moves_by_itself(database: Path, browser: Browser) -> None
             "new PerformanceObserver((list) => shifts.push(...list.getEntries().map((e) => e.value)"
             ")).observe({type: 'layout-shift'})"
         )
-        batches = app.box.driver.timeline.batches.total
-        await until(lambda: app.box.driver.timeline.batches.total > batches + 15, "more batches")
+        batches = app.box.driver.decisions.timeline.batches.total
+        await until(
+            lambda: app.box.driver.decisions.timeline.batches.total > batches + 15, "more batches"
+        )
         assert sum(await page.evaluate("window.shifts")) < 0.02

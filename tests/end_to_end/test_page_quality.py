@@ -32,7 +32,7 @@ TEXTS = ("text/", "application/javascript", "image/svg")
 
 PAGES = {
     "overview": ("", "[data-testid=camera-tile] canvas"),
-    "camera": ("#/cameras/gate", "[data-testid=considered]"),
+    "camera": ("#/cameras/gate", "[data-testid=explanation]"),
     "scheduler": ("#/scheduler", "[data-testid=timeline]"),
     "models": ("#/models", "[data-testid=family]"),
     "add": ("#/add", "[data-testid=lines]"),

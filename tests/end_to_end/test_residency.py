@@ -109,7 +109,7 @@ async def test_frames_are_answered_while_what_the_plan_wants_is_loaded(
         for row in rows:
             assert row["factor"] == 1.0
             assert row["measured_ms"].keys() == row["profile_ms"].keys() == {"p50", "p90", "p99"}
-        meters = app.box.driver.meters.values()
+        meters = app.box.driver.measurements.meters.values()
         assert sum(row["count"] for row in rows) == sum(meter.batches.total() for meter in meters)
 
 

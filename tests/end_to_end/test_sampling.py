@@ -35,7 +35,7 @@ def believe_that_batches_pay(app: App) -> None:
             profiles.append(LatencyProfile(variant, executor.id, rows))
         app.box.driver.feed(ExecutorStarted(executor.id, tuple(profiles)))
         known = {profile.variant: profile for profile in profiles}
-        app.box.profiles = {**app.box.profiles, executor.id: known}
+        app.box.set_profiles(executor.id, known)
 
 
 @contextlib.asynccontextmanager
@@ -66,13 +66,13 @@ async def burst(app: App) -> None:
 
 def samples(app: App) -> int:
     """Return how many samples of the last minute have ended."""
-    timeline = app.box.driver.timeline
+    timeline = app.box.driver.decisions.timeline
     return sum(batch.sample for batch in timeline.batches.after(0)[1])
 
 
 def idle(app: App) -> bool:
     """Say whether nothing runs or waits."""
-    return not app.box.driver.frames_pending and not app.box.driver.timeline.running
+    return not app.box.driver.frames_pending and not app.box.driver.decisions.timeline.running
 
 
 async def until_sampled(app: App) -> int:
@@ -111,7 +111,7 @@ async def test_an_idle_box_learns(database: Path, tmp_path: Path, policy: str) -
         assert known is not None
         assert known.samples >= completed
         # They count beside the pictures that were asked for, and are nobody's frames.
-        (times,) = driver.applications.times(app.box.profiles)
+        (times,) = driver.measurements.applications.times(app.box.profiles)
         assert times.count >= asked + completed
         assert driver.frames_pending == 0
         check_invariants(driver.scheduler)

@@ -138,7 +138,7 @@ async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(few_sizes: None, app: Ap
     # that it cannot be opened there is as real as its failures.
     opened, spare = app._opened, ExecutorId("cpu/1")
     opened.specs[CPU] = replace(opened.specs[CPU], provider="cuda")
-    opened.stand_ins[CPU] = replace(opened.specs[CPU], id=spare, provider="cpu")
+    opened.cpu_fallbacks[CPU] = replace(opened.specs[CPU], id=spare, provider="cpu")
     for _ in range(3):
         assert (await post(app, RAISING, QUERY))[1]["code"] == "failed"
     await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in")
@@ -156,7 +156,7 @@ async def test_the_cpu_stands_in_for_a_gpu_whose_opening_hangs(
 ) -> None:
     go_on, spare = threading.Event(), ExecutorId("cpu/1")
     opened = app._opened
-    opened.stand_ins[CPU] = replace(opened.specs[CPU], id=spare)
+    opened.cpu_fallbacks[CPU] = replace(opened.specs[CPU], id=spare)
 
     def hanging(executor: ExecutorId) -> Any:
         go_on.wait()

@@ -45,7 +45,7 @@ async def test_what_is_shown_is_what_ran_and_what_was_counted(database: Path) ->
         await two_cameras(app)
         found = await timeline_of(app)
         counts = [counts_of(app, name) for name in ("gate", "door")]
-        meters = app.box.driver.meters
+        meters = app.box.driver.measurements.meters
     endings = Counter(r["outcome"] for b in found["batches"] for r in b["requests"])
     endings.update(drop["reason"] for drop in found["drops"])
     counted: Counter[str] = Counter()
@@ -96,7 +96,9 @@ async def test_wrong_questions_are_refused(database: Path) -> None:
 async def test_a_viewer_that_asks_is_told_of_every_batch_once(database: Path) -> None:
     async with running(database, scheduler__sample_share=0) as app:
         async with viewing(app) as page, streaming(app, "gate"):
-            await until(lambda: app.box.driver.timeline.batches.total >= 5, "five batches")
+            await until(
+                lambda: app.box.driver.decisions.timeline.batches.total >= 5, "five batches"
+            )
             await page.send_json({"type": "watch", "timeline": True})
             news = await news_until(page, batches=15)
             await page.send_json({"type": "watch"})
@@ -150,14 +152,16 @@ async def test_a_long_minute_comes_in_several_messages(
 ) -> None:
     async with running(database, scheduler__sample_share=0) as app:
         # However long a busy machine takes for what is done in half a minute.
-        monkeypatch.setattr(app.box.driver.timeline.batches, "_window_ns", 10**12)
+        monkeypatch.setattr(app.box.driver.decisions.timeline.batches, "_window_ns", 10**12)
         tiny = PictureSource((64, 36), 60.0, lambda number: PICTURE[:36, :64])
         async with streaming(app, "gate", source=tiny, rate_hz=60.0):
-            await until(lambda: app.box.driver.timeline.batches.total > 300, "300 batches")
+            await until(
+                lambda: app.box.driver.decisions.timeline.batches.total > 300, "300 batches"
+            )
         await gone(app, "gate")
         async with viewing(app) as page:
             await page.send_json({"type": "watch", "timeline": True})
-            total = app.box.driver.timeline.batches.total
+            total = app.box.driver.decisions.timeline.batches.total
             news = await news_until(page, batches=total)
     assert len(news) >= 2
     assert max(len(each["batches"]) for each in news) <= 256

@@ -78,6 +78,24 @@ async def test_a_viewer_watches_what_it_asks_for(database: Path) -> None:
             alike = alike + 1 if (await next_frame(page))[0]["camera"] == "door" else 0
 
 
+async def test_a_viewer_that_watches_nobody_gets_documents_alone(database: Path) -> None:
+    async with running(database) as app, viewing(app) as page:
+        async with streaming(app, "gate"):
+            header, _ = await next_frame(page)
+            await page.send_json({"type": "watch", "cameras": []})
+            for _ in range(2):  # a frame may have been under way
+                await next_document(page)
+            kinds = [(await page.receive()).type for _ in range(3)]
+            assert kinds == [aiohttp.WSMsgType.TEXT] * 3
+        await page.send_json({"type": "watch", "cameras": ["gate"]})
+        last, _ = await next_frame(page)
+        assert last["frame"] > header["frame"]
+        await page.send_json({"type": "watch", "cameras": []})
+        await page.send_json({"type": "watch", "cameras": ["gate"]})
+        again, _ = await next_frame(page)
+        assert again["frame"] == last["frame"], "its latest, although it is gone"
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [

@@ -145,13 +145,13 @@ def test_accuracy_reports_are_taken_for_known_variants_and_end_the_guess(tmp_pat
     family = read_manifest(written(tmp_path, text))
     small, large = (variant.name for variant in family.variants)
     found = AccuracyReport("F1", 0.7, 0.01, "gate.mp4", 300, 1, "another is as good")
-    judged = family.judged({large: found, VariantName("gone-32"): found})
-    assert [variant.accuracy for variant in judged.variants] == [1.0, 0.7]
+    measured = family.with_reports({large: found, VariantName("gone-32"): found})
+    assert [variant.accuracy for variant in measured.variants] == [1.0, 0.7]
     assert family.accuracy_assumed == {large}
-    assert not judged.accuracy_assumed
-    assert (judged.dominated(small), judged.dominated(large)) == ("", "another is as good")
-    assert [variant.name for variant in judged.offered] == [small]
-    assert judged.sha256 == family.sha256
-    kept = read_manifest(written(tmp_path, "keep_all = true\n" + text)).judged({large: found})
+    assert not measured.accuracy_assumed
+    assert (measured.dominated(small), measured.dominated(large)) == ("", "another is as good")
+    assert [variant.name for variant in measured.offered] == [small]
+    assert measured.sha256 == family.sha256
+    kept = read_manifest(written(tmp_path, "keep_all = true\n" + text)).with_reports({large: found})
     assert kept.offered == kept.variants
     assert kept.dominated(large) == "another is as good"

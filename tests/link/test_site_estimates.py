@@ -248,8 +248,35 @@ def test_cameras_whose_site_is_found_out_stay_measured() -> None:
         BandwidthTrace.constant(20), Queueing.FIFO, frames
     ):
         estimates[who].add(size, sent_ns, arrival_ns, BASE_NS)
-        for camera, site, estimate in sites.take_news():
+        for camera, site, estimate in sites.take_updates():
             found |= site is not None
             estimates[camera] = estimate
             assert estimate.bps(arrival_ns) == pytest.approx(20e6, rel=0.05)
     assert found
+
+
+def test_cameras_that_enter_a_site_together_make_its_estimate_anew_once() -> None:
+    made = []
+
+    def make() -> BandwidthEstimate:
+        made.append(BandwidthEstimate())
+        return made[-1]
+
+    sites, names = SiteEstimates(make), [f"c{at}" for at in range(6)]
+    estimates = {name: sites.join(CameraId(name), None, "198.51.100.7") for name in names}
+    rng = random.Random(1)
+    scene = streams([3 * at for at in range(6)], 24_000, 15, 60)
+    frames = [(at, who, round(size * rng.uniform(0.5, 1.1))) for at, who, size in scene]
+    entered, most = set(), 0
+    for arrival_ns, who, size, sent_ns in carried(
+        BandwidthTrace.constant(20), Queueing.FIFO, frames
+    ):
+        estimates[who].add(size, sent_ns, arrival_ns, BASE_NS)
+        before, news = len(made), sites.take_updates()
+        entering = [camera for camera, site, _ in news if site is not None]
+        assert len(made) - before <= len({site for _, site, _ in news if site is not None})
+        entered |= {*entering}
+        most = max(most, len(entering))
+        estimates |= {camera: estimate for camera, _, estimate in news}
+    assert entered == {*names}
+    assert most > 1

@@ -157,8 +157,8 @@ def test_begins_and_ends_alternate_and_agree_with_the_counts(
 
 def test_an_executor_that_was_lost_and_is_back_between_two_looks_was_lost_all_the_same() -> None:
     watch, cpu = EventDetector([], AttainmentRule(1_000_000_000, 0.9, 0.95, 1)), ExecutorId("cpu/0")
-    assert watch.look_at_executors({cpu: ExecutorFacts(0, 0)}, 1) == []
-    happened = watch.look_at_executors({cpu: ExecutorFacts(2, 2, "it hung")}, 2)
+    assert watch.detect_executors({cpu: ExecutorFacts(0, 0)}, 1) == []
+    happened = watch.detect_executors({cpu: ExecutorFacts(2, 2, "it hung")}, 2)
     assert happened == [
         Notification(
             NotificationType.EXECUTOR_LOST, 2, details={"executor": "cpu/0", "reason": "it hung"}
@@ -167,6 +167,6 @@ def test_an_executor_that_was_lost_and_is_back_between_two_looks_was_lost_all_th
             NotificationType.EXECUTOR_RECOVERED, 2, details={"executor": "cpu/0", "restarts": 2}
         ),
     ]
-    assert watch.look_at_executors({cpu: ExecutorFacts(2, 2, "it hung")}, 3) == []
-    (lost,) = watch.look_at_executors({cpu: ExecutorFacts(3, 2, "it failed")}, 4)
+    assert watch.detect_executors({cpu: ExecutorFacts(2, 2, "it hung")}, 3) == []
+    (lost,) = watch.detect_executors({cpu: ExecutorFacts(3, 2, "it failed")}, 4)
     assert lost.kind is NotificationType.EXECUTOR_LOST

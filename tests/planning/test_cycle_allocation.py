@@ -11,11 +11,12 @@ from edgebox.planning.allocation import Violation
 from edgebox.planning.batch_cycle import (
     BatchCycle,
     DeadlineMiss,
+    VariantDemand,
     cycle_utilisation,
     demand_of,
     solve_cycle,
 )
-from edgebox.planning.capacity import ExecutorPool
+from edgebox.planning.capacity import BatchTimes, ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation
 from tests.planning.random_boxes import (
     Drawn,
@@ -51,7 +52,8 @@ def judge(violated: Violation | None, of: CycleAllocation, pool: ExecutorPool) -
         assert of.cameras[violated.who].served
         assert tightest.budget.compute_ns == demand[tightest.variant.name].tightest_ns
         late = missed_by(tightest.variant.name)
-        assert late == DeadlineMiss(tightest.variant.name, violated.over_ns)
+        assert isinstance(late, DeadlineMiss)
+        assert (late.variant, late.over_ns) == (tightest.variant.name, violated.over_ns)
     elif isinstance(solve_cycle(demand, timing, margin_ns), BatchCycle):
         limit = P.cycle_utilisation_max * (P.upgrade_share if rising else 1.0)
         assert violated.missing_share > 0
@@ -59,8 +61,22 @@ def judge(violated: Violation | None, of: CycleAllocation, pool: ExecutorPool) -
         assert violated.missing_share == pytest.approx(missing)
     else:  # nobody with a deadline has the variant whose batches are too small
         first = [missed_by(each) for each in demand if each not in served]
-        assert any(isinstance(each, DeadlineMiss) and each.variant not in served for each in first)
-        assert violated.missing_share == 1.0
+        misses = [each for each in first if isinstance(each, DeadlineMiss)]
+        assert any(each.variant not in served for each in misses)
+        overflows = [each.overflow for each in misses if each.variant not in served]
+        assert violated.missing_share > 0
+        assert any(violated.missing_share == pytest.approx(each) for each in overflows)
+
+
+def test_a_batch_that_overflows_says_how_much_more_time_would_do() -> None:
+    """Twice as many requests as the largest batch holds: executors twice as fast would do."""
+    timing = {name(128): BatchTimes(10 * MS, ((1, 10 * MS, 10 * MS), (2, 10 * MS, 10 * MS)))}
+    demand = {name(128): VariantDemand(400.0)}
+    missed = solve_cycle(demand, timing)
+    assert isinstance(missed, DeadlineMiss)
+    assert missed.overflow == pytest.approx(1.0)
+    faster = {name(128): BatchTimes(5 * MS, ((1, 5 * MS, 5 * MS), (2, 5 * MS, 5 * MS)))}
+    assert isinstance(solve_cycle(demand, faster), BatchCycle)
 
 
 @settings(max_examples=150, deadline=None)

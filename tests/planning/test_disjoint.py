@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.domain.plans import CameraSnapshot, PlanningSnapshot
+from edgebox.planning.by_application import by_application
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.disjoint import part_of, parts
 from edgebox.planning.explain import explanation
-from edgebox.planning.planner import _plan_part, plan
+from edgebox.planning.optimisation import optimise
+from edgebox.planning.planner import plan
 from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import FIXED_NS, link, seen
 from tests.scheduling.scene import ACCURACY, MEDIAN_MS, camera, profile
@@ -63,13 +65,14 @@ def test_one_executor_is_not_charged_for_the_others_cameras() -> None:
     gate, yard = cameras_of("gate", 3), cameras_of("yard", 3)
     whole = box([["gate"], ["yard"]], [*gate, *yard])
     apart = plan(whole, random.Random(1), 1000)
-    pooled = _plan_part(whole, 1000, PARAMETERS)
+    pooled = optimise(by_application(whole), 1000, PARAMETERS)
+    assert pooled is not None
     for family, of in (("gate", gate), ("yard", yard)):
         alone = planned(box([[family]], of))
         assert {c: each for c, each in planned(whole).items() if c.startswith(family)} == alone
     accuracy = {variant.name: variant.accuracy for variant in whole.variants}
     assert sum(accuracy[a.variant] for a in apart.assignments.values()) > sum(
-        accuracy[a.variant] for a in pooled.assignments.values()
+        option.variant.accuracy for option in pooled.chosen
     )
     assert list(apart.assignments) == [each.camera.id for each in whole.cameras]
 

@@ -119,7 +119,15 @@ class Judged:
             self.of, table.names, timing, executors, (LIMIT, self.prices)
         )
         grid = _grid(self.of, table.names, timing, executors)
-        self.costs = _costs(self.of, table.names, timing, grid, LIMIT)
+        pairs = np.triu_indices(len(self.cuts), 1)
+        self.costs = {}
+        for at, name in enumerate(table.names):
+            found = _costs(self.of, (*pairs, at), timing[name], grid, LIMIT)
+            for first, last, own in zip(*pairs, found, strict=True):
+                possible = np.isfinite(self.of.value[first, last, at])
+                self.costs[int(first), int(last), at] = (
+                    own if possible else np.full_like(own, np.inf)
+                )
 
     def value(self, intervals: tuple[Interval, ...]) -> float:
         return float(sum(self.of.value[each] for each in intervals))
@@ -164,7 +172,7 @@ def test_upper_bounds_are_never_below_what_is_found_nor_above_what_there_is(of: 
         if first >= last:
             assert bounds[first, last] == -np.inf
             continue
-        listed = of.found.best(first, last, 10_000)
+        listed = list(of.found.best(first, last, 10_000))
         assert bounds[first, last] == max((value for value, _ in listed), default=-np.inf)
         near = [
             of.value(way)
@@ -187,9 +195,9 @@ def test_the_best_divisions_are_distinct_whole_and_by_falling_value(of: Judged, 
     for first, last in product(range(len(of.cuts)), repeat=2):
         if first >= last:
             continue
-        listed = of.found.best(first, last, most)
+        listed = list(of.found.best(first, last, most))
         assert len(listed) <= most
-        assert listed == of.found.best(first, last, 10_000)[: len(listed)]
+        assert listed == list(of.found.best(first, last, 10_000))[: len(listed)]
         values = [value for value, _ in listed]
         assert values == sorted(values, reverse=True)
         assert len({intervals for _, intervals in listed}) == len(listed)
@@ -234,4 +242,4 @@ def test_a_camera_whose_budget_no_batch_meets_has_no_division() -> None:
     found = divisions(of, table.names, pool.together, 1, (LIMIT, prices_of(table)))
     assert np.isfinite(found.upper_bounds()[0, 1])
     assert found.upper_bounds()[0, 2] == -np.inf
-    assert found.best(1, 2, 10) == []
+    assert list(found.best(1, 2, 10)) == []

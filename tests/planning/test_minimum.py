@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from edgebox.domain.plans import Assignment, PlanningSnapshot
 from edgebox.planning.allocation import BEST_EFFORT_SERVICE
 from edgebox.planning.capacity import ExecutorPool
-from edgebox.planning.minimum import Feasible, Minimum, cycle_feasible, shared_feasible
+from edgebox.planning.minimum import Feasible, Minimum, cycle_feasibility, shared_feasibility
 from edgebox.planning.options import CameraOptions
 from tests.planning.random_boxes import GPUS, P, options_of, runs_in_cycles, runs_side_by_side
 from tests.planning.scene import link, seen, snapshot
@@ -64,8 +64,8 @@ def discipline(pool: ExecutorPool, in_cycles: bool) -> tuple[Feasible, Feasible,
         return runs_side_by_side(cameras, chosen, timing, SLOW)
 
     if in_cycles:
-        return cycle_feasible(timing, P), cycle_feasible(timing, P), holds
-    return shared_feasible(timing, P), shared_feasible(timing, P, P.upgrade_share), holds
+        return cycle_feasibility(timing, P), cycle_feasibility(timing, P), holds
+    return shared_feasibility(timing, P), shared_feasibility(timing, P, P.upgrade_share), holds
 
 
 def at_least(
@@ -90,7 +90,7 @@ def limited(
             least_hz = c.least_hz if c.served else min(P.rate_min_hz, c.options[0].rate_hz)
             [option] = kept.options[:1]
             rate_hz = min(option.rate_hz, max(least_hz, ceiling_hz))
-            out.append(replace(kept, options=(replace(option, rate_hz=rate_hz),)))
+            out.append(replace(kept, options=(option._replace(rate_hz=rate_hz),)))
     return out
 
 

@@ -12,7 +12,7 @@ from edgebox.planning.allocation import BEST_EFFORT_SERVICE, Allocation, SharedA
 from edgebox.planning.by_application import by_application
 from edgebox.planning.capacity import ExecutorPool, batching_pays
 from edgebox.planning.dedicated import DedicatedAllocation, best_dedicated
-from edgebox.planning.minimum import Minimum, cycle_feasible, shared_feasible
+from edgebox.planning.minimum import Minimum, cycle_feasibility, shared_feasibility
 from edgebox.planning.optimisation import allocate, optimise
 from edgebox.planning.options import all_options, dedicated_options
 from edgebox.planning.partition import kept_partition
@@ -67,8 +67,8 @@ def one_by_one(of: PlanningSnapshot) -> list[Allocation]:
     timing = pool.together
     executors = len(pool.all_executors)
     dedicated = dedicated_options(of, timing, P, cameras=len(cameras), executors=executors)
-    feasible = shared_feasible(timing, P)
-    some = Minimum(cameras, P).best(feasible, shared_feasible(timing, P, P.upgrade_share))
+    feasible = shared_feasibility(timing, P)
+    some = Minimum(cameras, P).best(feasible, shared_feasibility(timing, P, P.upgrade_share))
     found: list[Allocation | None] = [best_dedicated(dedicated, len(pool.executors), P)]
     if some is not None:
         found += shared_allocations(some, timing, P, 1000)
@@ -76,7 +76,7 @@ def one_by_one(of: PlanningSnapshot) -> list[Allocation]:
         return [each for each in found if each is not None]
     full = best_partition(cameras, dedicated, pool, P)
     if full is None:
-        in_cycles = cycle_feasible(timing, P)
+        in_cycles = cycle_feasibility(timing, P)
         fewer = Minimum(cameras, P).best(in_cycles, in_cycles)
         full = None if fewer is None else best_partition(fewer, (), pool, P)
     found += [full, kept_partition(cameras, dedicated, pool, P)]

@@ -193,7 +193,7 @@ def test_what_an_option_would_violate_is_told_in_the_group_that_runs_it() -> Non
                     there = (runs or [part])[0]
                     assert refused.who in {at, *there.members}
     # A tight camera would wait too long in the loose cameras' group.
-    [large] = [o for o in cameras[0].rungs if o.variant.name in found.parts[1].variants][-1:]
+    [large] = [o for o in cameras[0].ladder if o.variant.name in found.parts[1].variants][-1:]
     refused = found.violation(0, large, P)
     assert refused is not None
     assert refused.who == 0

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.planning.allocation import SharedAllocation, raises
+from edgebox.planning.allocation import SharedAllocation
 from edgebox.planning.capacity import ExecutorPool
-from edgebox.planning.minimum import Minimum, shared_feasible
+from edgebox.planning.minimum import Minimum, shared_feasibility
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.price_search import shared_allocations
 from tests.planning.random_boxes import (
@@ -86,7 +86,7 @@ def test_no_single_step_up_fits_any_more(of: PlanningSnapshot) -> None:
             above = c.options[each.at[at] + 1]
             chosen = [*each.chosen[:at], above, *each.chosen[at + 1 :]]
             # Whoever gets a larger variant than it has asks everybody for a margin.
-            rising = any(raises(of_it, o) for of_it, o in zip(cameras, chosen, strict=True))
+            rising = any(of_it.is_upgrade(o) for of_it, o in zip(cameras, chosen, strict=True))
             limit = P.utilisation_upgrade if rising else P.utilisation_max
             assert not runs_side_by_side(cameras, chosen, pool.together, limit - 2e-9)
             assert fresh(each, pool).violation(at, above, P) is not None
@@ -166,7 +166,7 @@ def test_the_first_plan_leaves_some_of_the_time_over_where_anyone_is_raised(
         assert fresh(found[0], pool).utilisation <= P.utilisation_upgrade + 1e-9
     for each in found[1:]:  # what is in force: nobody rises but to its least
         for c, at in zip(cameras, each.at, strict=True):
-            assert at == 0 or not raises(c, c.options[at])
+            assert at == 0 or not c.is_upgrade(c.options[at])
 
 
 def test_a_plan_that_raises_leaves_some_of_the_time_over_after_all_steps() -> None:
@@ -213,7 +213,7 @@ def test_nothing_is_found_where_not_even_the_smallest_fit() -> None:
     cameras, pool = options_of(of)
     assert searched(cameras, pool) == []
     some = Minimum(cameras, P).best(
-        shared_feasible(pool.together, P), shared_feasible(pool.together, P, P.upgrade_share)
+        shared_feasibility(pool.together, P), shared_feasibility(pool.together, P, P.upgrade_share)
     )
     assert some is not None
     assert len(searched(some, pool)) >= 1

@@ -122,20 +122,20 @@ class Bench:
         spec = InputSpec("nhwc", "uint8", "rgb", "top_left", 114, 32)
         self.canvases = CanvasPool({STREET: spec}, needs_pixels)
         self.driver = Driver(
-            Scheduler(parameters or SchedulerParameters(), make_policy(policy, random.Random(1))),
+            Scheduler(parameters or SchedulerParameters(), make_policy(policy)),
             executors=[executor],
             variants={variant.name: variant for variant in FAMILY},
             canvases=self.canvases,
             decode_threads=2,
             planner=planner,
-            tell=Callbacks(
-                advice=self.advice.append,
-                plan=lambda plan, took_ns: self.plans.append(plan),
-                failure=self.failures.append,
-                give_up=on_give_up,
-                not_opened=self.not_opened.append,
-                decoding_hangs=lambda: self.told.append("no picture can be decoded"),
-                told=lambda level, text: self.told.append(text),
+            callbacks=Callbacks(
+                on_advice=self.advice.append,
+                on_plan=lambda plan, took_ns: self.plans.append(plan),
+                on_failure=self.failures.append,
+                on_give_up=on_give_up,
+                on_not_opened=self.not_opened.append,
+                on_decoding_hang=lambda: self.told.append("no picture can be decoded"),
+                notify=lambda level, text: self.told.append(text),
             ),
             opener=opener,
             clock_ns=clock_ns,

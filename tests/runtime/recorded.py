@@ -1,6 +1,5 @@
 """Short lives of a Scheduler that a journal has recorded."""
 
-import random
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,7 +34,7 @@ class Life:
         self.now_ns = 0
         self.journal = journal or Journal()
         parameters = SchedulerParameters(first_pixels_max=LARGE)
-        self.scheduler = Scheduler(parameters, make_policy(policy, random.Random(1)))
+        self.scheduler = Scheduler(parameters, make_policy(policy))
         self._gain = gain
         self.journal.attach(self.scheduler, lambda: self.now_ns)
         self.told: list[JournalEntry] = []

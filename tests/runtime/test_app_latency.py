@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.runtime.app_latency import SAMPLES, Applications
+from edgebox.runtime.app_latency import SAMPLES, AppLatencies
 from tests.scheduling.scene import CPU, MEDIAN_MS, MS, name, profile
 
 GPU = ExecutorId("cuda:0/0")
@@ -28,7 +28,7 @@ PROFILES = {
 def test_quantiles_are_those_of_each_application_alone(
     ran: list[tuple[str, int, int]],
 ) -> None:
-    applications = Applications()
+    applications = AppLatencies()
     for app, batch_size, took_ns in ran:
         applications.ran(app, name(256), CPU, batch_size, took_ns)
     found = {times.app: times for times in applications.times(PROFILES)}
@@ -44,7 +44,7 @@ def test_quantiles_are_those_of_each_application_alone(
 
 
 def test_executors_and_variants_are_told_apart() -> None:
-    applications = Applications()
+    applications = AppLatencies()
     applications.ran("gates", name(256), GPU, 2, 12 * MS)
     applications.ran("gates", name(256), CPU, 1, 9 * MS)
     applications.ran("gates", name(128), CPU, 1, 2 * MS)
@@ -57,7 +57,7 @@ def test_executors_and_variants_are_told_apart() -> None:
 
 
 def test_only_the_recent_count() -> None:
-    applications = Applications()
+    applications = AppLatencies()
     for _ in range(SAMPLES):
         applications.ran("gates", name(256), CPU, 1, 100 * MS)
     for _ in range(SAMPLES):
@@ -68,7 +68,7 @@ def test_only_the_recent_count() -> None:
 
 
 def test_names_from_cameras_do_not_fill_the_memory() -> None:
-    applications = Applications()
+    applications = AppLatencies()
     for number in range(1000):
         applications.ran("steady", name(256), CPU, 1, MS)
         applications.ran(f"app-{number:04}", name(256), CPU, 1, MS)
@@ -79,7 +79,7 @@ def test_names_from_cameras_do_not_fill_the_memory() -> None:
 
 
 def test_what_has_no_profile_any_more_is_not_told() -> None:
-    applications = Applications()
+    applications = AppLatencies()
     applications.ran("gates", name(256), ExecutorId("gone"), 1, MS)
     applications.ran("gates", name(608), GPU, 1, MS)
     assert applications.times(PROFILES) == []

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.runtime.batch_latency import SAMPLES, SHOWN, Observed
+from edgebox.runtime.batch_latency import SAMPLES, SHOWN, BatchLatencies
 
 A, B = VariantName("a"), VariantName("b")
 CPU = ExecutorId("cpu/0")
@@ -13,7 +13,7 @@ CPU = ExecutorId("cpu/0")
 
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=3 * SAMPLES))
 def test_quantiles_are_those_of_the_newest(took_ns: list[int]) -> None:
-    observed = Observed()
+    observed = BatchLatencies()
     for each in took_ns:
         observed.ran(A, CPU, 2, each)
     (times,) = observed.times()
@@ -23,7 +23,7 @@ def test_quantiles_are_those_of_the_newest(took_ns: list[int]) -> None:
 
 
 def test_kinds_are_kept_apart_and_in_order() -> None:
-    observed = Observed()
+    observed = BatchLatencies()
     for variant, size in ((B, 1), (A, 4), (A, 1)):
         observed.ran(variant, CPU, size, 10 * size)
     found = [(each.variant, each.batch_size, each.quantiles_ns[0]) for each in observed.times()]

@@ -8,7 +8,7 @@ from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.plans import Advice
 from edgebox.link.messages import FrameHeader
 from edgebox.link.transit import FrameArrival
-from edgebox.runtime.camera_record import CameraRecord, FrameNews
+from edgebox.runtime.camera_record import CameraRecord, FrameUpdate
 from tests.runtime.endings import MS, SECOND
 from tests.scheduling.scene import camera
 
@@ -37,7 +37,7 @@ def header(captured_ns: int, sent_ns: int | None = None, total: int = 1) -> Fram
 
 def arrive(
     known: CameraRecord, captured_ns: int, arrival_ns: int = NOW_NS, total: int = 1
-) -> FrameNews:
+) -> FrameUpdate:
     arrival = FrameArrival.at_once(10_000, arrival_ns)
     return known.frame_arrived(header(captured_ns, total=total), arrival, 90_000)
 

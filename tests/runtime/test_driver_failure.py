@@ -32,7 +32,7 @@ async def test_a_scheduler_that_raises_ends_every_frame_and_says_why() -> None:
     last = orjson.loads(failure.tail[-1])
     assert last[1][0] == "BatchCompleted"
     assert last[2]["raised"].startswith("KeyError: ")
-    assert entries_of(bench.driver.journal)[-1].raised == last[2]["raised"]
+    assert entries_of(bench.driver.decisions.journal)[-1].raised == last[2]["raised"]
     await bench.driver.stop(1)
 
 
@@ -44,15 +44,15 @@ async def test_after_a_failure_frames_are_refused_at_once_and_nothing_is_decided
     spoil_the_books(bench.driver.scheduler)
     executor.batches[0].complete()
     await settle()
-    calls = len(entries_of(bench.driver.journal))
+    calls = len(entries_of(bench.driver.decisions.journal))
     late = bench.submit()
     ending = bench.ending(late)
     assert isinstance(ending, Refusal)
     assert ending.reason is DropReason.SHUTDOWN
     assert len(bench.failures) == 1
-    assert len(entries_of(bench.driver.journal)) == calls
+    assert len(entries_of(bench.driver.decisions.journal)) == calls
     await bench.driver.stop(1)
-    assert len(entries_of(bench.driver.journal)) == calls
+    assert len(entries_of(bench.driver.decisions.journal)) == calls
 
 
 async def test_the_books_are_audited_at_every_checkpoint() -> None:
@@ -65,8 +65,8 @@ async def test_the_books_are_audited_at_every_checkpoint() -> None:
     clock.now_ns += 1_000 * MS
     bench.driver.feed(None)
     (failure,) = bench.failures
-    assert str(failure) == "the scheduler's state contradicts itself (1 wait, not 0)"
-    assert len(failure.tail) == len(entries_of(bench.driver.journal))
+    assert str(failure) == "the scheduler's state contradicts itself (1 requests wait, not 0)"
+    assert len(failure.tail) == len(entries_of(bench.driver.decisions.journal))
     await bench.driver.stop(1)
 
 
@@ -76,7 +76,7 @@ async def test_checkpoints_let_old_entries_go() -> None:
     for _ in range(200):
         clock.now_ns += 1_000 * MS
         bench.driver.feed(None)
-    kept = entries_of(bench.driver.journal)
+    kept = entries_of(bench.driver.decisions.journal)
     assert 60 <= len(kept) <= 75
     assert kept[-1].now_ns == clock.now_ns
     assert bench.failures == []

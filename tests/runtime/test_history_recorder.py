@@ -8,7 +8,7 @@ import pytest
 
 from edgebox.domain.requests import CameraId
 from edgebox.runtime.frame_metrics import Metrics
-from edgebox.runtime.history_recorder import Chronicle
+from edgebox.runtime.history_recorder import HistoryRecorder
 from edgebox.runtime.rollup import Rollup
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
@@ -37,7 +37,7 @@ class Life:
     def __init__(self, storage: Storage, clocks: Clocks, on_minute: Callable[[], None]) -> None:
         self.metrics = Metrics()
         self.clocks = clocks
-        self.chronicle = Chronicle(
+        self.chronicle = HistoryRecorder(
             Rollup(self.metrics, {}, 9, lambda: None),
             storage.history,
             links=lambda: {GATE: 2e6},

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from edgebox.domain.learned import LearnedDrift, LearnedWork
-from edgebox.runtime.learned_times_recorder import Remembering
+from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
 from edgebox.scheduling.events import LearningRestored, RequestSampled
 from edgebox.scheduling.remembered import HALF_LIFE_NS as DAY_NS
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
@@ -40,8 +40,8 @@ class Core:
 
 
 @pytest.fixture
-def remembering(storage: Storage) -> Remembering:
-    return Remembering(storage.learned, models=MODELS, executors=EXECUTORS)
+def remembering(storage: Storage) -> LearnedTimesRecorder:
+    return LearnedTimesRecorder(storage.learned, models=MODELS, executors=EXECUTORS)
 
 
 async def drifts(storage: Storage) -> list[LearnedDrift]:
@@ -58,9 +58,9 @@ def drift(factor: float, age_ns: int) -> LearnedDrift:
     return LearnedDrift(CPU, V608, factor, age_ns)
 
 
-async def restart(storage: Storage, core: Core) -> Remembering:
+async def restart(storage: Storage, core: Core) -> LearnedTimesRecorder:
     """Begin anew with what is kept; the clock of the box begins at 0 again."""
-    again = Remembering(storage.learned, models=MODELS, executors=EXECUTORS)
+    again = LearnedTimesRecorder(storage.learned, models=MODELS, executors=EXECUTORS)
     await again.load()
     core.confirmed_ns = None
     again.began(core.scheduler, 0)
@@ -68,7 +68,7 @@ async def restart(storage: Storage, core: Core) -> Remembering:
 
 
 async def test_a_factor_that_nothing_confirms_keeps_its_age(
-    storage: Storage, clock: WallClock, remembering: Remembering
+    storage: Storage, clock: WallClock, remembering: LearnedTimesRecorder
 ) -> None:
     core = Core()
     core.factor = 2.0
@@ -80,7 +80,7 @@ async def test_a_factor_that_nothing_confirms_keeps_its_age(
 
 
 async def test_a_factor_fades_over_restarts_that_learn_nothing(
-    storage: Storage, clock: WallClock, remembering: Remembering
+    storage: Storage, clock: WallClock, remembering: LearnedTimesRecorder
 ) -> None:
     core = Core()
     core.factor = 4.0
@@ -95,7 +95,7 @@ async def test_a_factor_fades_over_restarts_that_learn_nothing(
 
 
 async def test_a_factor_that_batches_confirm_is_as_old_as_they_are(
-    storage: Storage, clock: WallClock, remembering: Remembering
+    storage: Storage, clock: WallClock, remembering: LearnedTimesRecorder
 ) -> None:
     core = Core()
     core.factor = 2.0
@@ -110,7 +110,7 @@ async def test_a_factor_that_batches_confirm_is_as_old_as_they_are(
 
 
 async def test_a_factor_that_has_faded_away_leaves_no_row(
-    storage: Storage, remembering: Remembering
+    storage: Storage, remembering: LearnedTimesRecorder
 ) -> None:
     core = Core()
     core.factor = 1.2
@@ -128,7 +128,7 @@ def sampled(bench: Bench, times: Iterable[int], at_ms: float) -> None:
 
 
 async def test_only_what_was_learned_since_becomes_younger(
-    storage: Storage, clock: WallClock, remembering: Remembering
+    storage: Storage, clock: WallClock, remembering: LearnedTimesRecorder
 ) -> None:
     bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE))
     sampled(bench, [4 * MS + at for at in range(50)], 1)
@@ -146,14 +146,14 @@ async def test_only_what_was_learned_since_becomes_younger(
 
 
 async def test_what_a_restart_brings_back_is_not_young_again(
-    storage: Storage, clock: WallClock, remembering: Remembering
+    storage: Storage, clock: WallClock, remembering: LearnedTimesRecorder
 ) -> None:
     bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE))
     sampled(bench, [4 * MS + at for at in range(100)], 1)
     remembering.keep(bench.scheduler, 1 * MS)
     before = await work(storage)
     clock.ms += 3_600_000
-    again = Remembering(storage.learned, models=MODELS, executors=EXECUTORS)
+    again = LearnedTimesRecorder(storage.learned, models=MODELS, executors=EXECUTORS)
     fresh = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE))
     fresh(LearningRestored(await again.load()), 0)
     again.began(fresh.scheduler, 0)

@@ -60,7 +60,7 @@ async def answered(executor: ManualExecutor, bench: Bench, clock: FakeClock) -> 
 
 
 def app_count(bench: Bench) -> int:
-    return sum(len(ran.kept) for ran in bench.driver.applications._ran.values())
+    return sum(len(ran.kept) for ran in bench.driver.measurements.applications._ran.values())
 
 
 @pytest.mark.parametrize("needs_pixels", [False, True])
@@ -71,7 +71,7 @@ async def test_a_sample_is_counted_as_busy_time_and_as_nothing_else(needs_pixels
     sample = executor.batches[2]
     assert sample.batch_size == 1
     assert len(sample.canvases) == needs_pixels
-    meter, before = bench.driver.meters[CPU], app_count(bench)
+    meter, before = bench.driver.measurements.meters[CPU], app_count(bench)
     size_mean = meter.batch_size_mean(clock.now_ns)
     clock.now_ns += 100 * MS
     sample.future.set_result(

@@ -12,7 +12,7 @@ from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
 from edgebox.domain.requests import DropReason
 from edgebox.inference.executor import BatchResult, NullExecutor
 from edgebox.inference.tensors import Canvas
-from edgebox.runtime import driver
+from edgebox.runtime import frame_decoder
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS
 from edgebox.runtime.frames import Answer, Refusal
 from edgebox.runtime.loading import Loads
@@ -136,7 +136,7 @@ async def test_a_thread_that_hangs_while_it_decodes_is_replaced_and_its_frame_en
         entered.release()
         go_on.wait()
 
-    monkeypatch.setattr(driver, "prepare", hanging)
+    monkeypatch.setattr(frame_decoder, "prepare", hanging)
     bench = Bench(NullExecutor(CPU), clock_ns=clock, needs_pixels=True)
     for at in range(1 + LEFT_BEHIND_MAX):
         frame = bench.submit()

@@ -10,12 +10,13 @@ import pytest
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import Executor, NullExecutor
+from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.supervisor import Opener, Reopened, Supervisor
 from edgebox.scheduling.events import (
     Abandon,
     ExecutorStarted,
-    GiveUp,
+    ExitProcess,
     LossCause,
     MemoryLimited,
     Open,
@@ -58,10 +59,14 @@ class Told:
             self.calls.put,
             opener=self.opener,
             feed=self.said.append,
-            left_behind=lambda executor: self.said.append(("left behind", executor)),
-            give_up=lambda: self.said.append("given up"),
-            not_opened=lambda executor: self.said.append(("not opened", executor)),
-            told=lambda level, text: self.said.append((level, text)),
+            on_abandon=lambda executor: self.said.append(("left behind", executor)),
+            callbacks=Callbacks(
+                on_advice=self.said.append,
+                on_plan=lambda plan, took_ns: None,
+                on_give_up=lambda: self.said.append("given up"),
+                on_not_opened=lambda executor: self.said.append(("not opened", executor)),
+                notify=lambda level, text: self.said.append((level, text)),
+            ),
             clock_ns=self.clock_ns,
         )
 
@@ -167,5 +172,5 @@ def test_one_that_cannot_be_opened_is_told_to_everybody(
 
 def test_the_end_of_all_hope_is_passed_on() -> None:
     told = Told()
-    told.supervisor.carry_out(GiveUp())
+    told.supervisor.carry_out(ExitProcess())
     assert told.said == ["given up"]

@@ -317,7 +317,7 @@ def test_a_sample_is_shown_as_one(end: Event) -> None:
     one, again = (BatchId(1), (first.id,)), BatchId(2)
     timeline.see(0, RequestArrived(first), [Prepare(first.id, name(256))])
     timeline.see(1, None, [Infer(CPU, one[0], name(256), one[1], 1)])
-    ended: list[Action] = [Retain(first.id), Finish(first.id, Outcome.ON_TIME)]
+    ended: list[Action] = [Retain(first.id), Finish(first.id, BatchId(1), Outcome.ON_TIME)]
     timeline.see(2, None, [*ended, Sample(CPU, again, name(256), first.id, 1)])
     sample = timeline.running[CPU]
     assert (sample.sample, sample.requests, sample.expected_ns) == (True, (first,), None)

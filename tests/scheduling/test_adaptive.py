@@ -1,7 +1,5 @@
 """What `adaptive` runs first when several variants have requests waiting."""
 
-import random
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +23,7 @@ def order(
     waiting: list[tuple[VariantName, float]], policy: DistributionAware | None = None
 ) -> list[VariantName]:
     """Let requests wait, each with a variant and what it has left; return which variants run."""
-    policy = policy or DistributionAware(random.Random(1), look_ahead=False)
+    policy = policy or DistributionAware()
     bench = Bench(policy=policy)
     bench(CameraConnected(camera(slo_ms=2000)), 0)
     coming = [(SMALL, 1000.0), *((variant, FREE_MS + left_ms) for variant, left_ms in waiting)]
@@ -69,7 +67,7 @@ def test_who_is_hardly_in_time_alone_waits_for_those_who_are() -> None:
 class Deliberate(DistributionAware):
     """Forms every variant's batch before it chooses."""
 
-    def _costs_nobody(self, *args: object) -> bool:
+    def _delays_no_other(self, *args: object) -> bool:
         return False
 
 
@@ -87,5 +85,5 @@ WAITING = st.lists(
 def test_sparing_the_other_variants_batches_changes_no_choice(
     waiting: list[tuple[VariantName, float]],
 ) -> None:
-    deliberate = Deliberate(random.Random(1), look_ahead=False)
+    deliberate = Deliberate()
     assert order(waiting) == order(waiting, deliberate)

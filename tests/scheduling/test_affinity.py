@@ -1,6 +1,5 @@
 """Executors that work apart: whose batches they run, whose they leave, and when they help out."""
 
-import random
 from collections.abc import Iterator
 from itertools import count
 
@@ -35,7 +34,7 @@ class Box(Bench):
 
     def __init__(self, policy: str = "edf") -> None:
         both = [profile(px, on) for on in (ONE, TWO) for px in (128, 256, 320)]
-        super().__init__(both, policy=make_policy(policy, random.Random(1)))
+        super().__init__(both, policy=make_policy(policy))
         self.ids: Iterator[int] = count(1)
 
     def apart(self, steal_budget_ms: float = 0) -> None:
@@ -148,7 +147,7 @@ def test_groups_are_part_of_the_state_and_of_snapshots() -> None:
 def test_a_state_from_before_there_were_groups_is_told_apart() -> None:
     nodes = write_state(Box().scheduler)
     del nodes[0][2]["_affinity"]
-    with pytest.raises(StateError, match="other parts"):
+    with pytest.raises(StateError, match="other attributes"):
         read_state(nodes)
 
 

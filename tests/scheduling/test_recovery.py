@@ -1,7 +1,5 @@
 """After a slow moment a box serves again: what was slow is not given up for ever unseen."""
 
-import random
-
 import pytest
 
 from edgebox.domain.model_family import VariantName
@@ -15,7 +13,7 @@ SLOWER = 40
 
 @pytest.mark.parametrize("policy", ["adaptive", "edf", "nexus", "clipper", "fifo"])
 def test_a_slow_moment_is_forgotten_even_if_nothing_runs_meanwhile(policy: str) -> None:
-    bench = Bench(policy=make_policy(policy, random.Random(1)))
+    bench = Bench(policy=make_policy(policy))
     usual_ms = MEDIAN_MS[608]
     answered: list[float] = []
 

@@ -1,6 +1,5 @@
 """An idle box runs finished requests again: alone, rarely, the least known first, with no harm."""
 
-import random
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -75,7 +74,7 @@ class Box:
         parameters = SchedulerParameters(
             first_pixels_max=LARGE, sample_share=self.share, camera_pending_max=100
         )
-        policy = make_policy(self.policy, random.Random(1))
+        policy = make_policy(self.policy)
         # Batches must pay, or this policy forms none.
         self.bench = Bench([profile(self.px, gain=GAIN)], parameters, policy)
         self.bench(CameraConnected(camera(slo_ms=self.slo_ms)), 0)
@@ -353,7 +352,7 @@ def test_what_is_kept_is_bounded(px: int) -> None:
 
 
 @dataclass
-class Ran:
+class VariantBatches:
     """One sample as the judge saw it."""
 
     started_ns: int
@@ -381,7 +380,7 @@ def test_the_share_is_never_exceeded_and_an_idle_box_falls_silent(
     """Bursts of batches of any pace, pauses of any length, samples shorter or longer than told."""
     box = Box(share=share, slo_ms=3_000)
     scheduler = box.bench.scheduler
-    ran: list[Ran] = []
+    ran: list[VariantBatches] = []
     now_ns = 0
     factor = 1.0
 
@@ -405,7 +404,7 @@ def test_the_share_is_never_exceeded_and_an_idle_box_falls_silent(
             running = scheduler._sampling.running
             assert running is not None
             took_ns = round(running.expected_ns * factor)
-            ran.append(Ran(now_ns, running.expected_ns, took_ns))
+            ran.append(VariantBatches(now_ns, running.expected_ns, took_ns))
             now_ns += took_ns
             started = samples(box.bench(SampleCompleted(CPU, sample.batch, took_ns), now_ns / MS))
 
@@ -438,7 +437,7 @@ def test_the_share_is_never_exceeded_and_an_idle_box_falls_silent(
 def test_infers_are_never_on_the_sampling_executor_of_two() -> None:
     other = ExecutorId("cuda:0/0")
     parameters = SchedulerParameters(first_pixels_max=LARGE, sample_share=0.2)
-    policy = make_policy("adaptive", random.Random(1))
+    policy = make_policy("adaptive")
     bench = Bench([profile(128, gain=GAIN), profile(128, other, gain=GAIN)], parameters, policy)
     bench(CameraConnected(camera()), 0)
     running: dict[ExecutorId, Infer] = {}

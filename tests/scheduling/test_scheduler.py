@@ -60,7 +60,7 @@ def test_the_life_of_a_request() -> None:
     assert bench.scheduler.running == {CPU: infer}
     assert bench.scheduler.queue_length == 0
     done = bench(BatchCompleted(CPU, BatchId(1), 40 * MS), 54)
-    assert decisions(done) == [Finish(ONE, Outcome.ON_TIME)]
+    assert decisions(done) == [Finish(ONE, BatchId(1), Outcome.ON_TIME)]
     assert bench.scheduler.running == {}
 
 
@@ -70,7 +70,7 @@ def test_an_answer_at_the_deadline_is_on_time_and_after_it_is_late() -> None:
         bench(RequestArrived(request(1, 250)), 10)
         bench(RequestPrepared(ONE, 3 * MS), 13)
         done = bench.scheduler.handle(BatchCompleted(CPU, BatchId(1), 200 * MS), 250 * MS + late_ns)
-        assert decisions(done) == [Finish(ONE, outcome)]
+        assert decisions(done) == [Finish(ONE, BatchId(1), outcome)]
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_shutdown_drops_what_waits_and_lets_finish_what_runs() -> None:
     refused = bench(RequestArrived(request(3, 250)), 3)
     assert decisions(refused) == [Drop(THREE, DropReason.SHUTDOWN)]
     done = bench(BatchCompleted(CPU, BatchId(1), 20 * MS), 21)
-    assert decisions(done) == [Finish(ONE, Outcome.ON_TIME)]
+    assert decisions(done) == [Finish(ONE, BatchId(1), Outcome.ON_TIME)]
     assert bench.scheduler.next_wakeup_ns() is None
 
 

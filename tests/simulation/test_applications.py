@@ -13,12 +13,13 @@ from tests.simulation.scenes import gate, scenario_text
 def test_plans_by_what_is_learned_serve_the_long_and_the_short() -> None:
     """Pictures of the long application are four times the profile's work, of the other .3.
 
-    Seeds differ widely (0 to 30 % misses by either planner), so only means over some say anything.
+    Seeds differ widely, those that plan by what is learned most (.29 to .59 accuracy of the short),
+    so only means over many say anything.
     """
     setting = SETTINGS[-1]
-    seeds = {"learned": (1, 2, 3, 4, 5, 6)}
+    seeds = {"learned": range(1, 11), "profile": range(1, 4)}
     runs = {
-        name: [run(setting, planner, seed, 30, 15) for seed in seeds.get(name, (1, 2))]
+        name: [run(setting, planner, seed, 30, 15) for seed in seeds[name]]
         for name, planner in PLANNERS.items()
     }
 
@@ -29,10 +30,10 @@ def test_plans_by_what_is_learned_serve_the_long_and_the_short() -> None:
         return fmean(of[group][1] for of in runs[name])
 
     for group in ("short", "long"):
-        assert missed("learned", group) < 0.15
+        assert missed("learned", group) < 0.125
         assert accuracy("learned", group) > accuracy("profile", group) - 0.01
-    assert missed("profile", "long") > 0.3
-    assert accuracy("learned", "long") > accuracy("profile", "long") + 0.05
+    assert missed("profile", "long") > missed("learned", "long") + 0.25
+    assert accuracy("learned", "long") > accuracy("profile", "long") + 0.03
 
 
 @pytest.mark.parametrize(

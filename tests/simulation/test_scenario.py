@@ -172,7 +172,7 @@ variants = ["s-128"]
         (with_camera("mbps = 3", "fps = 5"), r"^plan.toml:\d+: cameras\[1\].fps: there is no such"),
         (with_camera("mbps = 3", top='duration_s = 5\n[policy]\nbandwidth = "best"'),
          r"^plan.toml:3: policy.bandwidth: must be one of cautious, harmonic, last, least, perf"),
-        (with_camera("mbps = 3", top="duration_s = 5\n[planner]\nlink_share = 2"),
+        (with_camera("mbps = 3", top="duration_s = 5\n[planner]\nuplink_utilisation_max = 2"),
          r"^plan.toml:3: planner.uplink_utilisation_max: must be a number from 0.05 to 1, not 2"),
         (with_camera(), r"cameras\[1\].mbps: give exactly one of mbps, trace \(a file\) and"),
         (with_camera("mbps = 3", 'trace = "slow.txt"'), r"cameras\[1\].mbps: give exactly one of"),

@@ -44,7 +44,7 @@ def test_a_box_whose_policy_learns_samples_beside_its_cameras() -> None:
     cameras = [SimulatedCamera(camera(f"gate-{at}", 1000, 4), link) for at in range(4)]
     shares = []
     for share in (0.0, 0.05):
-        policy = make_policy("adaptive", random.Random(1))
+        policy = make_policy("adaptive")
         scheduler = Scheduler(SchedulerParameters(sample_share=share), policy)
         report, _ = simulated(cameras, 10, gain=0.9, scheduler=scheduler)
         orders = [action for step in report.journal for action in step.actions]
@@ -177,8 +177,8 @@ def test_a_loaded_box_answers_in_time_and_advice_stays(slowdown: float) -> None:
         factor = scheduler.corrections[CPU].get(name(608), 1.0)
         assert abs(factor * scheduler.slowdown[CPU] / slowdown - 1) < 0.11
         changes.append(variant_changes(report, 5 * S))
-    assert sum(changes) / len(changes) <= 2
-    assert max(changes) <= 3
+    assert sum(changes) / len(changes) <= 1
+    assert max(changes) <= 2
 
 
 def test_a_link_that_falls_takes_the_size_down_and_one_that_recovers_brings_it_back() -> None:

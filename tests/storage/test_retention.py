@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.synthetic_history import minute, period
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Limits, Storage
 from edgebox.storage.levels import HOUR, MINUTE, SECOND
 from edgebox.storage.periods import BOX, Period, Periods
 from edgebox.storage.retention import CAMERAS_MAX, EVENTS_MAX, EVENTS_SLACK
 from tests.conftest import WallClock
-from tests.storage.made_up import minute, period
 
 DAY_MS = 86_400_000
 DAY = 1440

@@ -7,7 +7,7 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from edgebox.domain.latency_buckets import HISTORY_BUCKETS
+from edgebox.domain.latency_histogram import HISTORY_BUCKETS
 from edgebox.domain.requests import CameraId
 from edgebox.storage.database import Storage
 from edgebox.storage.levels import HOUR, MINUTE
@@ -91,4 +91,4 @@ async def test_minutes_of_earlier_releases_become_history(tmp_path: Path) -> Non
     for name, quantiles in latency.items():
         for part, ms in quantiles.items():
             read_ms = chart["latency_ms"][name][part][at]
-            assert abs(read_ms - ms) <= HISTORY_BUCKETS.error * ms + 0.01
+            assert abs(read_ms - ms) <= HISTORY_BUCKETS.relative_error * ms + 0.01

@@ -1,30 +1,33 @@
 // Starts the page: the socket feeds states to the component tree and frames to the canvases.
 
 import 'uplot/dist/uPlot.min.css'
-import './style.css'
+import './ui/global.css'
 
 import { render } from 'preact'
 
-import { App } from './components/App'
-import { Gallery } from './gallery'
-import { shouldReload } from './reconnect'
-import { routeOf } from './route'
-import { BoxSocket, socketAddress, type Connection } from './socket'
-import { applyTheme, savedTheme } from './theme'
-import { TimelineFeed } from './timeline/feed'
-import type { BoxState } from './types'
+import { App } from './app/App'
+import { FrameDispatcher } from './live/frameDispatcher'
+import { shouldReload } from './api/reconnect'
+import { routeOf } from './app/route'
+import { BoxSocket, type Connection } from './api/socket'
+import { webSocketAddress } from './api/webSocketAddress'
+import { applyTheme, savedTheme } from './ui/theme'
+import { TimelineFeed } from './scheduler/timelineFeed'
+import { titleOf } from './app/titles'
+import type { BoxState } from './api/types'
 
 const RELOADED_FOR = 'edgebox.reloaded-for'
 
 const root = document.getElementById('app')
 if (!root) throw new Error('the page has no #app')
 
-const gallery: Gallery = new Gallery((camera) => socket.watchCamera(camera))
+const dispatcher: FrameDispatcher = new FrameDispatcher((wanted) => socket.watchFrames(wanted))
 let connection: Connection = { phase: 'connecting' }
 let state: BoxState | null = null
 let loadedWith: string | null = null
+let unreadable: string | null = null
 
-const socket = new BoxSocket(socketAddress(document.baseURI), {
+const socket = new BoxSocket(webSocketAddress(document.baseURI, 'v1/ui'), {
   onConnection(next) {
     if (next.phase === 'live' && connection.phase === 'live') return
     connection = next
@@ -33,25 +36,33 @@ const socket = new BoxSocket(socketAddress(document.baseURI), {
   onState(next) {
     loadedWith ??= next.box.version
     if (reloadForUpgrade(loadedWith, next.box.version)) return
-    gallery.labels = next.box.labels
-    document.title = next.box.name
+    dispatcher.labels = next.box.labels
     state = next
     draw()
   },
-  onFrame: (frame) => gallery.show(frame),
+  onFrame: (frame) => dispatcher.show(frame),
   onTimeline: (news) => feed.take(news),
+  onUnreadable(why, version) {
+    if (version !== null && reloadForUpgrade(loadedWith ?? version, version)) return
+    if (unreadable !== why) console.error(`The box sends what this page does not understand: ${why}`)
+    unreadable = why
+    draw()
+  },
 })
 const feed = new TimelineFeed((wanted) => socket.watchTimeline(wanted))
 
 function draw(): void {
+  const route = routeOf(location.hash)
+  document.title = titleOf(route, state?.box.name ?? 'edgebox')
   render(
     <App
       connection={connection}
       state={state}
-      gallery={gallery}
+      unreadable={unreadable}
+      dispatcher={dispatcher}
       feed={feed}
       onRetry={() => socket.retryNow()}
-      route={routeOf(location.hash)}
+      route={route}
     />,
     root as HTMLElement,
   )
@@ -77,5 +88,5 @@ window.addEventListener('hashchange', () => {
   const before = shown
   shown = routeOf(location.hash)
   // Another stretch of time on the same page is no other page.
-  if (shown.place !== before.place || shown.camera !== before.camera) window.scrollTo(0, 0)
+  if (shown.page !== before.page || shown.camera !== before.camera) window.scrollTo(0, 0)
 })

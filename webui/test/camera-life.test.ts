@@ -2,8 +2,8 @@
 
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { BrowserCamera, type Status } from '../src/camera/browserCamera'
-import type { Pictures } from '../src/camera/link'
+import { BrowserCamera, type Status } from '../src/browser-camera/browserCamera'
+import type { Pictures } from '../src/browser-camera/link'
 
 const ADVICE = { variant: 'street-256', width_px: 256, height_px: 144, rate_hz: 10, quality: 80, bandwidth_bps: 0, reason: '' }
 const WELCOME = { type: 'welcome', box: 'edgebox/1', unacknowledged_max: 2, labels: ['car'], advice: ADVICE }

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 
-import { Pace, SenderWindow } from '../src/camera/sender'
+import { Pace, SenderWindow } from '../src/browser-camera/sender'
 
 const MS = 1e6
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { frameMessage, parseFromBox, streamAddress, to_ns } from '../src/camera/wire'
+import { webSocketAddress } from '../src/api/webSocketAddress'
+import { frameMessage, parseFromBox, to_ns } from '../src/browser-camera/wire'
 
 test('a frame starts with the header that docs/protocol.md describes', () => {
   const jpeg = new Uint8Array([0xff, 0xd8, 0xff, 0xd9]).buffer
@@ -22,8 +23,8 @@ test('what is not understood is told from what is', () => {
 })
 
 test('the stream lies beside the page, under any path and over TLS', () => {
-  expect(streamAddress('http://box:8787/camera?name=gate#x')).toBe('ws://box:8787/v1/stream')
-  expect(streamAddress('https://example.org/box/camera')).toBe('wss://example.org/box/v1/stream')
+  expect(webSocketAddress('http://box:8787/camera?name=gate#x', 'v1/stream')).toBe('ws://box:8787/v1/stream')
+  expect(webSocketAddress('https://example.org/box/camera', 'v1/stream')).toBe('wss://example.org/box/v1/stream')
 })
 
 test('an instant of the browser is whole nanoseconds', () => {

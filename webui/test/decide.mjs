@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 
 import { runnerImport } from 'vite'
 
-const { module } = await runnerImport('./src/camera/sender.ts')
+const { module } = await runnerImport('./src/browser-camera/sender.ts')
 const cases = JSON.parse(await text(process.stdin))
 
 const decided = cases.map(({ options, events }) => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { lost, lostWhy, standing, working } from '../src/destinations'
-import type { Destination } from '../src/types'
+import { lost, lostWhy, standing, working } from '../src/settings/destinations'
+import type { Destination } from '../src/api/types'
 
 const broker: Destination = { kind: 'mqtt', name: 'broker', connected: true, queued: 2, sent: 7, dropped: {}, last_error: null }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { bitrate, count, duration, microseconds, milliseconds, percent, plural, rate } from '../src/format'
+import { bitrate, count, duration, microseconds, milliseconds, percent, plural, rate } from '../src/ui/format'
 
 /** Without the narrow no-break spaces, which are hard to see in a test. */
 const plain = (text: string) => text.replaceAll('\u202f', ' ')

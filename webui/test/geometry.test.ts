@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { contain, scaleBox } from '../src/geometry'
+import { contain, scaleBox } from '../src/live/geometry'
 
 test('a picture fills its frame as far as its shape allows, centred', () => {
   expect(contain({ width: 1280, height: 720 }, { width: 640, height: 360 })).toEqual({ x: 0, y: 0, width: 640, height: 360 })

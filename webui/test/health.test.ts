@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { cameraHealth } from '../src/health'
+import { cameraHealth } from '../src/figures/health'
 
 test.each([
   [true, 1, 'good'],

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 
 import apiPage from '../../docs/http-api.md?raw'
-import { chartsOf, isolated, newest, stacked, type Chart } from '../src/history/charts'
-import { joined } from '../src/history/joining'
-import { instantText, RANGES, rangeOf } from '../src/history/ranges'
-import type { History } from '../src/history/types'
+import { chartsOf, isolated, newest, stacked, type Chart } from '../src/camera/charts'
+import { joined } from '../src/camera/gaps'
+import { instantText, RANGES, rangeOf } from '../src/camera/ranges'
+import type { History } from '../src/camera/history'
 
 /** The very document docs/http-api.md shows. */
 function documented(): History {
@@ -95,7 +95,7 @@ test('a range is asked anew about as often as it can show anything new', () => {
   expect(RANGES.map(({ key }) => key)).toEqual(['1m', '15m', '1h', '6h', '24h', '7d', '30d'])
   expect(rangeOf('1m').refresh_ms).toBe(2_000)
   for (const { span_ms, refresh_ms } of RANGES.slice(1)) {
-    expect(refresh_ms).toBeLessThanOrEqual(span_ms / 30 > 600_000 ? 600_000 : span_ms / 30)
+    expect(refresh_ms).toBeLessThanOrEqual(Math.min(span_ms / 30, 600_000))
     expect(refresh_ms).toBeGreaterThanOrEqual(Math.min(60_000, span_ms / 300))
   }
   expect(rangeOf(undefined)).toBe(rangeOf('nonsense'))

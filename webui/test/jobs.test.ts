@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { FAMILY_NAME, familyNameOf, type Job, latest, running } from '../src/jobs'
+import { FAMILY_NAME, familyNameOf, type Job, latest, running } from '../src/models/jobs'
 
 function job(id: number, kind: Job['kind'], family: string, state: Job['state'] = 'done'): Job {
   return { id, kind, family, state, text: '', share: 1, started_ms: 0, ended_ms: null, remarks: [], problem: null }

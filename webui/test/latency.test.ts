@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { laterNote, scaleMs, segments } from '../src/latency'
+import { laterNote, scaleMs, segments } from '../src/figures/latency'
 
 const P99 = { network: 60, queue: 9, inference: 12, return: 2, total: 80 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { type Limit, priceText, type ResourcePrice, worth } from '../src/limits'
+import type { Limit, ResourcePrice } from '../src/api/api-types'
+import { priceText,  worth } from '../src/figures/limits'
 
 const LIMIT: Limit = { resource: 'uplink', missing: 0.7, unit: 'Mbit/s', gain: 0.9132, price: 1.3046, lifted_by: '' }
 

@@ -3,25 +3,17 @@
 import { renderToString } from 'preact-render-to-string'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 
-import apiPage from '../../docs/http-api.md?raw'
-import { App } from '../src/components/App'
-import type { Gallery } from '../src/gallery'
-import { parseState } from '../src/messages'
-import type { Connection } from '../src/socket'
-import { TimelineFeed } from '../src/timeline/feed'
-import type { ApplicationTimes, BoxState, Camera } from '../src/types'
+import { App } from '../src/app/App'
+import type { FrameDispatcher } from '../src/live/frameDispatcher'
+import type { Connection } from '../src/api/socket'
+import { TimelineFeed } from '../src/scheduler/timelineFeed'
+import type { AppLatency, BoxState, Camera } from '../src/api/types'
+import { documentedState } from './documented'
 
-const gallery = {} as Gallery
-
-function documented(): BoxState {
-  const block = [...apiPage.matchAll(/```json\n([\s\S]*?)```/g)].find(([, text]) => text?.includes('"type": "state"'))
-  const state = parseState(block?.[1] ?? '')
-  if (!state) throw new Error('docs/http-api.md shows no state document')
-  return state
-}
+const dispatcher = {} as FrameDispatcher
 
 function page(state: BoxState | null, connection: Connection = { phase: 'live' }): string {
-  const html = renderToString(<App connection={connection} state={state} gallery={gallery} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ place: 'overview' }} />)
+  const html = renderToString(<App connection={connection} state={state} dispatcher={dispatcher} feed={new TimelineFeed(() => {})} onRetry={() => {}} route={{ page: 'overview' }} />)
   return html.replaceAll('\u202f', ' ')
 }
 
@@ -40,7 +32,7 @@ beforeAll(() => {
 })
 
 describe('the documented state', () => {
-  const html = page(documented())
+  const html = page(documentedState())
 
   test('shows the camera', () => {
     expect(html).toContain('data-camera="gate-2"')
@@ -71,19 +63,19 @@ describe('the documented state', () => {
 })
 
 test('a camera of which nothing is known yet has its place', () => {
-  const state = documented()
+  const state = documentedState()
   const camera: Camera = {
     ...(state.cameras[0] as Camera),
-    agent: null,
+    agent: '',
     address: null,
     advice: null,
     on_time_share: null,
-    fps: null,
+    fps: 0,
     latency_ms: null,
-    link: null,
+    link: { bandwidth_bps: null, throughput_stability: null, rtt_ms: null, clock_error_ms: null, history: [] },
     variant_history: [],
     dropped_in_window: {},
-    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, worth: 0, mismatches: 0 },
+    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, utility: 0, mismatches: 0 },
   }
   const html = page({ ...state, cameras: [camera] })
   expect(text(html, 'on-time')).toBe('–')
@@ -92,23 +84,23 @@ test('a camera of which nothing is known yet has its place', () => {
 })
 
 test('a camera that left says when and why', () => {
-  const state = documented()
+  const state = documentedState()
   const left = { at_ms: state.now_ms, why: 'it said goodbye' }
   const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false, left })) })
   expect(html).toMatch(/Disconnected at \d\d:\d\d:\d\d: it said goodbye/)
 })
 
 test('with several deadlines the later ones and the worth of the answers are shown', () => {
-  const state = documented()
-  expect(page(state)).not.toContain('worth')
-  const counts = { ...(state.cameras[0] as Camera).counts, worth: 2942.4 }
+  const state = documentedState()
+  expect(page(state)).not.toContain('utility')
+  const counts = { ...(state.cameras[0] as Camera).counts, utility: 2942.4 }
   const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, counts, later: [[500, 0.6]] })) })
   expect(text(html, 'latency')).toContain('worth 0.6 until 500 ms')
-  expect(html).toContain('worth 2,942')
+  expect(html).toContain('utility 2,942')
 })
 
 test('answers that did not run on what the camera had been advised of are counted', () => {
-  const state = documented()
+  const state = documentedState()
   expect(text(page(state), 'counts')).toContain('not as advised')
   const counts = { ...(state.cameras[0] as Camera).counts, mismatches: 0 }
   const as_advised = { ...state, box: { ...state.box, counts }, cameras: state.cameras.map((camera) => ({ ...camera, counts })) }
@@ -116,72 +108,72 @@ test('answers that did not run on what the camera had been advised of are counte
 })
 
 test('what was dropped lately stands beside what was dropped ever', () => {
-  const html = page(documented())
+  const html = page(documentedState())
   expect(text(html, 'drops')).toBe('Dropped: 52 sender 3 queue')
   expect(text(html, 'drops-window')).toBe('Last 60 s: 1 sender')
 })
 
 test('a camera that fell silent is not mistaken for a new one', () => {
-  const state = documented()
+  const state = documentedState()
   const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, on_time_share: null })) })
   expect(html).toContain('No frames in the last 60 s')
 })
 
 test('what an executor has to say is shown', () => {
-  const state = documented()
+  const state = documentedState()
   const executors = state.box.executors.map((executor) => ({ ...executor, note: 'CUDA is not usable' }))
   expect(page({ ...state, box: { ...state.box, executors } })).toContain('CUDA is not usable')
 })
 
 test('an application that is known from before the start is shown', () => {
-  const state = documented()
-  const first = state.box.applications[0] as ApplicationTimes
+  const state = documentedState()
+  const first = state.box.applications[0] as AppLatency
   const applications = [{ ...first, count: 0, measured_ms: null, expected_ms: { p50: 9.1, p99: 31 } }]
   expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('9.1 ms p99 31 ms remembered')
 })
 
 test('without measured applications there is no section of them', () => {
-  const state = documented()
+  const state = documentedState()
   expect(page({ ...state, box: { ...state.box, applications: [] } })).not.toContain('data-testid="applications"')
 })
 
 test('with several executors each application says which', () => {
-  const state = documented()
-  const first = state.box.applications[0] as ApplicationTimes
+  const state = documentedState()
+  const first = state.box.applications[0] as AppLatency
   const applications = [first, { ...first, executor: 'cuda:0/0' }]
   expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('street-256 on cuda:0/0')
 })
 
 test('a box of which nothing is known yet says why it is not ready', () => {
-  const state = documented()
+  const state = documentedState()
   const html = page({
     ...state,
-    box: { ...state.box, ready: false, ready_reason: 'warming up', planner: null, decision_us: null, loop_lag_ms: null, queue_length: null },
+    box: { ...state.box, ready: false, ready_reason: 'warming up', planner: { last_ms: null, age_s: null, runs: 0, groups: [] }, decision_us: null, loop_lag_ms: null, executors: [] },
   })
   expect(text(html, 'box-state')).toContain('Not ready: warming up')
 })
 
 test('counts that do not add up are told', () => {
-  const state = documented()
+  const state = documentedState()
   const html = page({ ...state, box: { ...state.box, counts: { ...state.box.counts, captured: 9007 } } })
   expect(text(html, 'counts')).toContain('off by 7')
 })
 
 test('a camera that left stays, greyed', () => {
-  const state = documented()
+  const state = documentedState()
   const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, connected: false })) })
   expect(html).toContain('data-health="gone"')
   expect(html).toContain('Disconnected')
 })
 
 test('without cameras the page says how to start one', () => {
-  expect(page({ ...documented(), cameras: [] })).toContain('edgebox camera scene: --server ws://box.example:8787')
+  expect(page({ ...documentedState(), cameras: [] })).toContain('edgebox camera scene: --server ws://box.example:8787')
 })
 
 test('a lost connection is told and the last state stays', () => {
-  const html = page(documented(), { phase: 'lost', since_ms: Date.now(), retry_at_ms: null })
+  const html = page(documentedState(), { phase: 'lost', since_ms: Date.now(), retry_at_ms: null })
   expect(text(html, 'connection')).toBe('Connection lost')
-  expect(html).toContain('class="page stale"')
+  expect(html).toContain('data-stale')
   expect(html).toContain('data-camera="gate-2"')
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
-import { reconnectDelayMs, shouldReload } from '../src/reconnect'
-import { socketAddress } from '../src/socket'
+import { reconnectDelayMs, shouldReload } from '../src/api/reconnect'
+import { webSocketAddress } from '../src/api/webSocketAddress'
 
 test('the delay doubles up to five seconds and never grows past it', () => {
   const delays = [0, 1, 2, 3, 4, 5, 500].map((attempt) => reconnectDelayMs(attempt, 0))
@@ -26,6 +26,6 @@ describe('an upgraded box', () => {
 })
 
 test('the socket lies beside the page', () => {
-  expect(socketAddress('http://box:8787/')).toBe('ws://box:8787/v1/ui')
-  expect(socketAddress('https://site.example/boxes/7/?a=1#b')).toBe('wss://site.example/boxes/7/v1/ui')
+  expect(webSocketAddress('http://box:8787/', 'v1/ui')).toBe('ws://box:8787/v1/ui')
+  expect(webSocketAddress('https://site.example/boxes/7/?a=1#b', 'v1/ui')).toBe('wss://site.example/boxes/7/v1/ui')
 })

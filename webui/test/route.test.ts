@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 
-import { hashOf, routeOf } from '../src/route'
+import { hashOf, routeOf } from '../src/app/route'
 
 test('an address leads to the page it was written for', () => {
   for (const camera of ['gate-2', 'a/b', 'Hof #1 %', 'Straße'])
-    for (const route of [{ place: 'camera', camera }, { place: 'camera', camera, range: '7d' }] as const) expect(routeOf(hashOf(route))).toEqual(route)
-  for (const place of ['overview', 'scheduler', 'models', 'add', 'settings'] as const) expect(routeOf(hashOf({ place }))).toEqual({ place })
+    for (const route of [{ page: 'camera', camera }, { page: 'camera', camera, range: '7d' }] as const) expect(routeOf(hashOf(route))).toEqual(route)
+  for (const page of ['overview', 'scheduler', 'models', 'add', 'settings'] as const) expect(routeOf(hashOf({ page }))).toEqual({ page })
 })
 
 test('what names no page is the overview', () => {
   for (const hash of ['', '#', '#/', '#/nowhere', '#/cameras', '#/cameras/'])
-    expect(routeOf(hash)).toEqual({ place: 'overview' })
-  expect(routeOf('#/cameras/%')).toEqual({ place: 'camera', camera: '%' })
+    expect(routeOf(hash)).toEqual({ page: 'overview' })
+  expect(routeOf('#/cameras/%')).toEqual({ page: 'camera', camera: '%' })
 })

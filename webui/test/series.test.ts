@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { linkColumns } from '../src/series'
+import { linkColumns } from '../src/overview/series'
 
 test('both histories share one time axis, and a size holds until the next', () => {
   expect(linkColumns([[-59, 1_800_000], [-1, 2_100_000]], [[-60, 320], [-12.5, 256]], 60)).toEqual({

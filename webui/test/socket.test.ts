@@ -2,9 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-import { BoxSocket, type Connection } from '../src/socket'
+import { BoxSocket, type Connection } from '../src/api/socket'
+import { documentedNews, documentedState } from './documented'
 
-const STATE = '{"type":"state","box":{"version":"0.1.0"},"cameras":[]}'
+const STATE = JSON.stringify(documentedState())
 
 class FakeWebSocket {
   static readonly OPEN = 1
@@ -38,6 +39,7 @@ function latest(): FakeWebSocket {
 const phases: string[] = []
 const states: unknown[] = []
 const told: number[] = []
+const unreadable: unknown[] = []
 let wake: () => void = () => {}
 let lookAway: (hidden: boolean) => void = () => {}
 let socket: BoxSocket
@@ -49,6 +51,7 @@ beforeEach(() => {
   phases.length = 0
   states.length = 0
   told.length = 0
+  unreadable.length = 0
   vi.stubGlobal('WebSocket', FakeWebSocket)
   const page = {
     hidden: false,
@@ -70,6 +73,7 @@ beforeEach(() => {
     onState: (state) => states.push(state),
     onFrame: () => {},
     onTimeline: (news) => told.push(news.now_ms),
+    onUnreadable: (why, version) => unreadable.push([why, version]),
   })
   socket.start()
 })
@@ -141,36 +145,49 @@ test('a network that returns is used at once, and only when one is waited for', 
   expect(FakeWebSocket.opened, 'the timer it was waiting for is off').toHaveLength(2)
 })
 
+const NOBODY = '{"type":"watch","cameras":[]}'
+
 test('a page nobody looks at asks for fewer frames, and for the usual ones on return', () => {
+  latest().onopen?.()
+  socket.watchFrames({ cameras: ['gate-1', 'gate-2'], close: false })
   lookAway(true)
   lookAway(false)
-  expect(latest().sent).toEqual(['{"type":"watch","max_hz":1}', '{"type":"watch"}'])
+  const [usual, unseen] = ['{"type":"watch","cameras":["gate-1","gate-2"]}', '{"type":"watch","cameras":["gate-1","gate-2"],"max_hz":1}']
+  expect(latest().sent).toEqual([NOBODY, usual, unseen, usual])
 })
 
 test('a camera that is looked at closely is the only one whose frames come', () => {
   latest().onopen?.()
-  socket.watchCamera('gate-2')
-  socket.watchCamera(null)
-  const [close, usual] = ['{"type":"watch","max_hz":15,"cameras":["gate-2"]}', '{"type":"watch"}']
-  expect(latest().sent).toEqual([close, usual])
-  socket.watchCamera('gate-2')
+  socket.watchFrames({ cameras: ['gate-2'], close: true })
+  socket.watchFrames({ cameras: [], close: false })
+  const close = '{"type":"watch","cameras":["gate-2"],"max_hz":15}'
+  expect(latest().sent).toEqual([NOBODY, close, NOBODY])
+  socket.watchFrames({ cameras: ['gate-2'], close: true })
   latest().onclose?.()
   wake()
   latest().onopen?.()
   expect(latest().sent).toEqual([close])
   lookAway(true)
-  expect(latest().sent.at(-1)).toBe('{"type":"watch","max_hz":1,"cameras":["gate-2"]}')
+  expect(latest().sent.at(-1)).toBe('{"type":"watch","cameras":["gate-2"],"max_hz":1}')
+})
+
+test('what was asked for already is not asked for again', () => {
+  latest().onopen?.()
+  socket.watchFrames({ cameras: ['gate-2'], close: false })
+  socket.watchFrames({ cameras: ['gate-2'], close: false })
+  expect(latest().sent).toEqual([NOBODY, '{"type":"watch","cameras":["gate-2"]}'])
 })
 
 describe('the timeline', () => {
   test('is asked for while its page is open and looked at, at each connection', () => {
     latest().onmessage?.({ data: STATE })
+    latest().onopen?.()
     socket.watchTimeline(true)
     lookAway(true)
     lookAway(false)
     socket.watchTimeline(false)
-    const [watching, usual] = ['{"type":"watch","max_hz":1,"timeline":true}', '{"type":"watch"}']
-    expect(latest().sent).toEqual([watching, '{"type":"watch","max_hz":1}', watching, usual])
+    const watching = '{"type":"watch","cameras":[],"timeline":true}'
+    expect(latest().sent).toEqual([NOBODY, watching, '{"type":"watch","cameras":[],"max_hz":1}', watching, NOBODY])
     socket.watchTimeline(true)
     latest().onclose?.()
     vi.advanceTimersByTime(500)
@@ -179,9 +196,15 @@ describe('the timeline', () => {
   })
 
   test('is no state, and no proof that the box is back', () => {
-    latest().onmessage?.({ data: '{"type":"timeline","now_ms":5,"batches":[]}' })
+    latest().onmessage?.({ data: JSON.stringify({ ...documentedNews(), now_ms: 5 }) })
     expect(told).toEqual([5])
     expect(states).toEqual([])
     expect(phases).toEqual(['connecting'])
   })
+})
+
+test('a state that is not understood is told, and proves nothing', () => {
+  latest().onmessage?.({ data: '{"type":"state","box":{"version":"9"},"now_ms":1,"cameras":3}' })
+  expect(unreadable).toEqual([['state: box.name must be a string', '9']])
+  expect(phases).toEqual(['connecting'])
 })

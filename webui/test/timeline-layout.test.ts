@@ -2,10 +2,10 @@
 
 import { describe, expect, test } from 'vitest'
 
-import { variantColour } from '../src/timeline/colours'
-import { boxAt, boxesOf, boxOf, marksOf, neighbour, queueLines } from '../src/timeline/layout'
-import type { Batch, DroppedRequest, QueueEntry } from '../src/timeline/types'
-import { xOf } from '../src/timeline/view'
+import { variantColour } from '../src/scheduler/colours'
+import { boxAt, boxesOf, boxOf, marksOf, neighbour, queueLines } from '../src/scheduler/layout'
+import type { Batch, DroppedRequest, QueueEntry } from '../src/scheduler/timeline'
+import { xOf } from '../src/scheduler/view'
 import { batch } from './timeline-scene'
 
 const VIEW = { end_ms: 1_000, span_ms: 1_000 }
@@ -13,7 +13,10 @@ const VIEW = { end_ms: 1_000, span_ms: 1_000 }
 /** Numbers that look random and are the same each time. */
 function drawing(seed: number): () => number {
   let state = seed
-  return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647
+  return () => {
+    state = (state * 48_271) % 2_147_483_647
+    return state / 2_147_483_647
+  }
 }
 
 function lane(seed: number, amount: number): Batch[] {

@@ -1,10 +1,10 @@
 // Batches for tests of the timeline.
 
-import type { Batch, TimelineNews } from '../src/timeline/types'
+import type { Batch, BatchRequest, TimelineNews } from '../src/scheduler/timeline'
 
 interface Options {
   variant?: string
-  outcomes?: ReadonlyArray<string | null>
+  outcomes?: ReadonlyArray<BatchRequest['outcome']>
   executor?: string
   slack_ms?: number
 }
@@ -12,7 +12,7 @@ interface Options {
 /** A batch that ran from one instant to another; `end_ms` null: it still does. */
 export function batch(number: number, start_ms: number, end_ms: number | null, options: Options = {}): Batch {
   const { variant = 'street-256', executor = 'cpu/0', slack_ms = 100 } = options
-  const { outcomes = [end_ms === null ? null : 'on_time'] } = options
+  const { outcomes = [end_ms === null ? null : ('on_time' as const)] } = options
   return {
     batch: number,
     kind: 'batch',

@@ -2,19 +2,17 @@
 
 import { describe, expect, test } from 'vitest'
 
-import apiPage from '../../docs/http-api.md?raw'
-import { endOf, leastSlack, startOf, TimelineStore, verdictOf } from '../src/timeline/store'
-import { TimelineFeed } from '../src/timeline/feed'
-import { parseTimeline } from '../src/timeline/types'
+import { endOf, leastSlack, startOf, TimelineStore, verdictOf } from '../src/scheduler/timelineStore'
+import { TimelineFeed } from '../src/scheduler/timelineFeed'
+import { documentedNews } from './documented'
+import type { BatchRequest } from '../src/scheduler/timeline'
 import { batch, news } from './timeline-scene'
 
 describe('the documented news', () => {
-  const block = [...apiPage.matchAll(/```json\n([\s\S]*?)```/g)].find(([, text]) => text?.includes('"type": "timeline"'))
-  const documented = parseTimeline(JSON.stringify(JSON.parse(block?.[1] ?? 'null')))
+  const documented = documentedNews()
 
   test('are understood', () => {
     const store = new TimelineStore()
-    if (!documented) throw new Error('docs/http-api.md shows no timeline')
     store.take(documented)
     const shown = store.find(77)
     expect(shown && verdictOf(shown)).toBe('on_time')
@@ -25,12 +23,6 @@ describe('the documented news', () => {
     expect(store.drops[0]?.reason).toBe('queue')
     expect(store.queues[0]).toEqual([81203300, { 'street-256': 3 }])
   })
-})
-
-test('what is no news of the timeline is left to others', () => {
-  expect(parseTimeline('{"type":"state","box":{}}')).toBeNull()
-  expect(parseTimeline('{"type":"timeline"')).toBeNull()
-  expect(parseTimeline('{"type":"timeline"}')).toBeNull()
 })
 
 describe('the store', () => {
@@ -76,7 +68,7 @@ describe('the store', () => {
 })
 
 test('a batch is as good as its worst request', () => {
-  const verdict = (...outcomes: Array<string | null>) => verdictOf(batch(1, 10, 20, { outcomes }))
+  const verdict = (...outcomes: Array<BatchRequest['outcome']>) => verdictOf(batch(1, 10, 20, { outcomes }))
   expect(verdict('on_time', 'on_time')).toBe('on_time')
   expect(verdict('on_time', 'late')).toBe('late')
   expect(verdict('late', 'departed')).toBe('failed')

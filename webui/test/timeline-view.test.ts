@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 import {
   advanced, atX, panned, showing, SPAN_MAX_MS, SPAN_MIN_MS, spanText, ticks, timeOfDay, within, xOf, zoomed,
-} from '../src/timeline/view'
+} from '../src/scheduler/view'
 
 const VIEW = { end_ms: 100_000, span_ms: 10_000 }
 

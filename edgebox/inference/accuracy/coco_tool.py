@@ -44,11 +44,11 @@ def coco_figures(
         tool = COCO()
         tool.dataset = _document(truths, classes)
         tool.createIndex()
-        judge = COCOeval(tool, tool.loadRes(results) if results else _nothing(tool), "bbox")
-        judge.evaluate()
-        judge.accumulate()
-        judge.summarize()
-    values = [float(value) for value in judge.stats[: len(FIGURES)]]
+        evaluator = COCOeval(tool, tool.loadRes(results) if results else _nothing(tool), "bbox")
+        evaluator.evaluate()
+        evaluator.accumulate()
+        evaluator.summarize()
+    values = [float(value) for value in evaluator.stats[: len(FIGURES)]]
     return {name: None if value < 0 else value for name, value in zip(FIGURES, values, strict=True)}
 
 

@@ -19,7 +19,7 @@ from edgebox.domain.model_family import AccuracyReport, ExecutorId, Variant, Var
 from edgebox.inference.accuracy import coco_tool
 from edgebox.inference.accuracy.inference_run import Fetch, Predictions
 from edgebox.inference.accuracy.labelled import Dataset, fitted
-from edgebox.inference.accuracy.pruning import Weighed, dominated
+from edgebox.inference.accuracy.pruning import VariantTradeOff, dominated
 from edgebox.inference.family import Family
 from edgebox.media.sources import read_picture
 from edgebox.vision.average_precision import (
@@ -48,7 +48,7 @@ Share = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Measured:
+class VariantAccuracy:
     """One variant's accuracy, and what it would have been on other samples of the pictures."""
 
     accuracy: float
@@ -61,7 +61,7 @@ class Measured:
         return float(self.resampled.std(ddof=1))
 
 
-class Judge(Protocol):
+class Evaluator(Protocol):
     """Takes in what variants found, gives their accuracy."""
 
     kind: Literal["mAP", "F1"]
@@ -80,10 +80,10 @@ class Judge(Protocol):
     def fetches(self) -> Iterable[Fetch]:
         """Yield the pictures to look at."""
 
-    def take(self, looked: Predictions) -> None:
+    def take(self, prediction: Predictions) -> None:
         """Match one picture for every variant."""
 
-    def measured(self, progress: Share) -> dict[VariantName, Measured]:
+    def measured(self, progress: Share) -> dict[VariantName, VariantAccuracy]:
         """Return the accuracy of every variant on the pictures so far.
 
         Raises:
@@ -91,7 +91,7 @@ class Judge(Protocol):
         """
 
 
-class AgainstLabels:
+class LabelEvaluator:
     """Judges by labels: mAP."""
 
     kind: Literal["mAP", "F1"] = "mAP"
@@ -128,24 +128,24 @@ class AgainstLabels:
         """Yield the pictures to look at."""
         return (partial(read_picture, picture.path) for picture in self._order)
 
-    def take(self, looked: Predictions) -> None:
+    def take(self, prediction: Predictions) -> None:
         """Match one picture for every variant."""
-        if looked.problem:
-            self.problems.append(looked.problem)
+        if prediction.problem:
+            self.problems.append(prediction.problem)
             return
         try:
-            truth = self._order[looked.number].truth_at(*looked.size_px)
+            truth = self._order[prediction.number].truth_at(*prediction.size_px)
         except InvalidInputError as error:
             self.problems.append(str(error))
             return
         self.pictures += 1
-        for name, detections in looked.found.items():
-            judged = detections.select(np.isin(detections.labels, self._known))
-            self._matches[name].append(match_picture(truth, judged, self._classes))
+        for name, detections in prediction.found.items():
+            counted = detections.select(np.isin(detections.labels, self._known))
+            self._matches[name].append(match_picture(truth, counted, self._classes))
             if name == self._checked and len(self._kept) < _CHECKED_MAX:
-                self._kept.append((truth, judged))
+                self._kept.append((truth, counted))
 
-    def measured(self, progress: Share = lambda share: None) -> dict[VariantName, Measured]:
+    def measured(self, progress: Share = lambda share: None) -> dict[VariantName, VariantAccuracy]:
         """Return the accuracy of every variant on the pictures so far.
 
         Raises:
@@ -164,7 +164,7 @@ class AgainstLabels:
                 if value is not None:
                     details[size] = value
             resampled = np.array([precision.report(row, sizes=1).mean for row in weights])
-            out[name] = Measured(report.mean, resampled, details)
+            out[name] = VariantAccuracy(report.mean, resampled, details)
         if self._checked is not None:
             self.remarks.append(self._second_opinion(self._checked))
         progress(1.0)
@@ -209,13 +209,13 @@ class ReferenceModelEvaluator:
         """Yield the pictures to look at."""
         return self._fetches
 
-    def take(self, looked: Predictions) -> None:
+    def take(self, prediction: Predictions) -> None:
         """Match one picture for every variant."""
-        if looked.problem:
-            self.problems.append(looked.problem)
+        if prediction.problem:
+            self.problems.append(prediction.problem)
             return
         self.pictures += 1
-        found = looked.found
+        found = prediction.found
         largest = found[self._family.variants[-1].name].above(SCORE_SHOWN)
         truth = ImageTruth(as_boxes(largest.boxes), largest.labels, np.zeros(len(largest), bool))
         self.objects += len(largest)
@@ -225,7 +225,7 @@ class ReferenceModelEvaluator:
             hits = int(matched.hits[0].sum())
             self._counts[name].append((hits, len(shown), len(largest)))
 
-    def measured(self, progress: Share = lambda share: None) -> dict[VariantName, Measured]:
+    def measured(self, progress: Share = lambda share: None) -> dict[VariantName, VariantAccuracy]:
         """Return the accuracy of every variant on the pictures so far.
 
         Raises:
@@ -244,7 +244,7 @@ class ReferenceModelEvaluator:
             hits, shown, objects = counts.sum(axis=0)
             drawn = weights @ counts  #: (resamples, 3)
             details = {"precision": hits / max(1, shown), "recall": hits / objects}
-            out[name] = Measured(
+            out[name] = VariantAccuracy(
                 float(_f1(counts.sum(axis=0, keepdims=True))[0]),
                 _f1(drawn),
                 {key: float(value) for key, value in details.items()},
@@ -260,10 +260,10 @@ def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.where(both > 0, 2.0 * hits / np.maximum(both, 1), 1.0)
 
 
-def _insist_on_pictures(judge: Judge) -> None:
-    if not judge.pictures:
-        first = f": {judge.problems[0]}" if judge.problems else ""
-        raise InvalidInputError(f"{judge.source}: no picture could be judged{first}")
+def _insist_on_pictures(evaluator: Evaluator) -> None:
+    if not evaluator.pictures:
+        first = f": {evaluator.problems[0]}" if evaluator.problems else ""
+        raise InvalidInputError(f"{evaluator.source}: no picture could be judged{first}")
 
 
 def _weights(pictures: int) -> NDArray[np.int64]:
@@ -271,9 +271,9 @@ def _weights(pictures: int) -> NDArray[np.int64]:
 
 
 def accuracy_reports(
-    judge: Judge,
+    evaluator: Evaluator,
     variants: Sequence[Variant],
-    measured: Mapping[VariantName, Measured],
+    measured: Mapping[VariantName, VariantAccuracy],
     took_ns: Mapping[VariantName, Mapping[ExecutorId, int]],
     now_ms: int,
     *,
@@ -289,8 +289,8 @@ def accuracy_reports(
         now_ms: Unix time.
         keep_all: set nothing aside.
     """
-    weighed = [
-        Weighed(
+    trade_offs = [
+        VariantTradeOff(
             variant.name,
             variant.pixels,
             took_ns[variant.name],
@@ -299,14 +299,14 @@ def accuracy_reports(
         )
         for variant in variants
     ]
-    aside = {} if keep_all else dominated(weighed, judge.pictures)
+    aside = {} if keep_all else dominated(trade_offs, evaluator.pictures)
     return {
         name: AccuracyReport(
-            kind=judge.kind,
+            kind=evaluator.kind,
             accuracy=found.accuracy,
             error=found.error,
-            source=judge.source,
-            pictures=judge.pictures,
+            source=evaluator.source,
+            pictures=evaluator.pictures,
             measured_at_ms=now_ms,
             dominated=aside.get(name, ""),
             details=found.details,

@@ -68,7 +68,7 @@ def best_batch_sizes(profiles: Iterable[LatencyProfile]) -> dict[VariantName, in
     }
 
 
-def look(
+def predict(
     executor: Executor,
     family: Family,
     batch_sizes: Mapping[VariantName, int],
@@ -95,7 +95,7 @@ def look(
         yield from _answers(*underway.popleft(), numbers)
 
 
-def look_in_turns(
+def predict_file_by_file(
     executor: OnnxExecutor,
     family: Family,
     batch_sizes: Mapping[VariantName, int],

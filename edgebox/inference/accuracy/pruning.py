@@ -24,7 +24,7 @@ PICTURES_MIN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class VariantTradeOff:
     """One variant in the balance."""
 
     name: VariantName
@@ -34,19 +34,19 @@ class Weighed:
     accuracy: float
     resampled: NDArray[np.float64]  #: (resamples,) the same resamples for all
 
-    def costs_no_more(self, other: "Weighed") -> bool:
+    def costs_no_more(self, other: "VariantTradeOff") -> bool:
         """Say whether it is no larger than another, and takes no longer anywhere."""
         return self.pixels <= other.pixels and all(
             took <= other.took_ns[at] for at, took in self.took_ns.items()
         )
 
-    def gain_max(self, other: "Weighed") -> float:
+    def gain_max(self, other: "VariantTradeOff") -> float:
         """Return how much more accurate than another it may be at most, within the error."""
         differences = self.resampled - other.resampled
         return self.accuracy - other.accuracy + ERRORS * float(differences.std(ddof=1))
 
 
-def dominated(variants: Sequence[Weighed], pictures: int) -> dict[VariantName, str]:
+def dominated(variants: Sequence[VariantTradeOff], pictures: int) -> dict[VariantName, str]:
     """Return the variants not worth keeping, and why.
 
     Of the others each is smaller, faster somewhere, or better than every other that is kept, as
@@ -59,7 +59,7 @@ def dominated(variants: Sequence[Weighed], pictures: int) -> dict[VariantName, s
     reasons: dict[VariantName, str] = {}
     if pictures < PICTURES_MIN:
         return reasons
-    kept: list[Weighed] = []
+    kept: list[VariantTradeOff] = []
     for variant in sorted(variants, key=_cheapest_first):
         better = [
             other
@@ -75,11 +75,11 @@ def dominated(variants: Sequence[Weighed], pictures: int) -> dict[VariantName, s
     return reasons
 
 
-def _cheapest_first(variant: Weighed) -> tuple[int, int, float, str]:
+def _cheapest_first(variant: VariantTradeOff) -> tuple[int, int, float, str]:
     return variant.pixels, sum(variant.took_ns.values()), -variant.accuracy, variant.name
 
 
-def _reason(variant: Weighed, other: Weighed) -> str:
+def _reason(variant: VariantTradeOff, other: VariantTradeOff) -> str:
     slowest = max(variant.took_ns, key=lambda at: variant.took_ns[at])
     took_ms, others_ms = variant.took_ns[slowest] / 1e6, other.took_ns[slowest] / 1e6
     return (

@@ -30,9 +30,9 @@ def main() -> None:
     with suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
     try:
-        _tell(done=_imported(order))
+        _send(done=_imported(order))
     except ModelError as error:
-        _tell(refused=str(error))
+        _send(refused=str(error))
 
 
 def _imported(order: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _imported(order: dict[str, Any]) -> dict[str, Any]:
             licence=order["licence"],
         ),
         taken=order["taken"],
-        progress=lambda text, share: _tell(text=text, share=share),
+        progress=lambda text, share: _send(text=text, share=share),
     )
     return {
         "variants": len(imported.family.variants),
@@ -67,7 +67,7 @@ def _imported(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tell(**what: object) -> None:
+def _send(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 

@@ -1,1 +1,1 @@
-"""The Open Inference Protocol, version 2: what clients of Triton and KServe speak."""
+"""The Open Inference Protocol, version 2, of Triton and KServe."""

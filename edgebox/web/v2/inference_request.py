@@ -1,7 +1,7 @@
 """Reads an inference request of the protocol, from bytes: JSON, and binary data behind it.
 
-Pure. Nothing in a request is believed before it was checked against what is really there. Only
-a short JSON part is parsed, since that holds up the event loop: some 10 ms at its longest.
+Pure. Sizes in a request are checked against the actual data. The JSON part must be short, because
+parsing blocks the event loop: about 10 ms for the longest.
 """
 
 import binascii
@@ -26,7 +26,7 @@ from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, unpack_elements
 
 JSON_BYTES_MAX = 1 << 20
 JSON_ITEMS_MAX = 1 << 17
-"""Parsing holds up the event loop by what there is to build, hardly by its bytes."""
+"""The time to parse JSON depends on the number of items rather than on bytes."""
 PICTURES_MAX = 32
 _ID_CHARACTERS_MAX = 256
 _BOX_FORMS: tuple[BoxForm, ...] = ("xyxy", "xywh")
@@ -40,7 +40,7 @@ Picture = bytes | memoryview | NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class WantedOutput:
-    """An output that is to be told, in JSON or as binary data."""
+    """A requested output, in JSON or as binary data."""
 
     name: str
     binary: bool
@@ -53,26 +53,26 @@ class InferenceRequest:
     id: str | None
     pictures: tuple[Picture, ...]
     sizes_px: tuple[tuple[int, int], ...]
-    """(width, height) of each."""
+    """(width, height) of each picture."""
     outputs: tuple[WantedOutput, ...]
     deadline_ms: float
     score_min: float
     boxes: BoxForm
     app: str
-    """The application that asks."""
+    """The application of the pictures."""
 
 
 def read_request(body: bytes, header_bytes: str | None, picture_bytes_max: int) -> InferenceRequest:
     """Read a request.
 
     Args:
-        body: all of it, unpacked.
-        header_bytes: what Inference-Header-Content-Length says; None: it is not there.
-        picture_bytes_max: a JPEG may have.
+        body: the whole body, decompressed.
+        header_bytes: the header Inference-Header-Content-Length; None: missing.
+        picture_bytes_max: largest size of a JPEG.
 
     Raises:
-        InvalidInputError: it is not what the protocol and this box ask for.
-        TooLargeError: its JSON or a picture is longer than is taken.
+        InvalidInputError: it violates the protocol or this box's limits.
+        TooLargeError: its JSON or a picture is too long.
     """
     head, binary = _split(body, header_bytes)
     read = FieldReader("request", _parsed(head))
@@ -157,7 +157,7 @@ def _box_form(parameters: FieldReader) -> BoxForm:
 
 
 def _outputs(items: Sequence[object], all_binary: bool) -> tuple[WantedOutput, ...]:
-    """Return the outputs that are asked for; all of them if none is."""
+    """Return the requested outputs; all of them if none is named."""
     names = [spec.name for spec in OUTPUTS]
     wanted = [_output(_object(item, f"outputs[{at}]"), all_binary) for at, item in enumerate(items)]
     for at, one in enumerate(wanted):
@@ -194,7 +194,7 @@ class _Input:
 
 
 def _pictures(items: Sequence[object], binary: memoryview) -> tuple[Picture, ...]:
-    """Return the pictures of the one input, and insist that no binary data are left over."""
+    """Return the pictures of the only input; no binary data may be left over."""
     inputs = []
     for at, item in enumerate(items):
         one, binary = _input(_object(item, f"inputs[{at}]"), binary)
@@ -214,7 +214,7 @@ def _pictures(items: Sequence[object], binary: memoryview) -> tuple[Picture, ...
 
 
 def _input(read: FieldReader, binary: memoryview) -> tuple[_Input, memoryview]:
-    """Return an input, and the binary data that remain for those after it."""
+    """Return an input, and the remaining binary data."""
     parameters = read.inner("parameters", optional=True)
     _refuse_shared_memory(parameters)
     name, datatype = read.text("name"), read.text("datatype")
@@ -301,13 +301,13 @@ def _bytes_of(values: list[object]) -> bytes:
     if set(map(type, values)) <= {int}:
         try:
             return bytes(values)  # type: ignore[arg-type]
-        except ValueError:  # one is no byte
+        except ValueError:  # a value is not a byte
             pass
     raise InvalidInputError("its data must be whole numbers from 0 to 255")
 
 
 def _flat(data: list[object], depth: int) -> list[object]:
-    """Return elements that may be nested as their shape is, up to `depth` deep, in a row."""
+    """Return elements as a flat list; they may be nested up to `depth` deep."""
     for _ in range(depth - 1):
         kinds = set(map(type, data))
         if list not in kinds:

@@ -1,8 +1,8 @@
-"""Owns the addresses under /v2: the Open Inference Protocol over HTTP, as Triton speaks it.
+"""Routes under /v2: the Open Inference Protocol over HTTP, compatible with Triton.
 
-docs/inference-protocol.md. A sub-application of its own, since the protocol has its own form of
-errors. Requests are batched with the cameras' frames and refused when they cannot make it, as at
-POST /v1/infer.
+docs/inference-protocol.md. It is a sub-application, because the protocol has its own error format.
+Requests are batched with the cameras' frames and dropped when they cannot meet their deadlines, as
+at POST /v1/infer.
 """
 
 import asyncio
@@ -27,17 +27,17 @@ _log = logging.getLogger(__name__)
 HEADER_LENGTH = "Inference-Header-Content-Length"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "parameters")
 _BODY_PICTURES = 4
-"""A body may have so many times the bytes of one JPEG: raw pixels are large, and many at once."""
+"""Largest body, in multiples of the largest JPEG: raw pixels are large."""
 _BODY_SETTING = f"{_BODY_PICTURES} times {FRAME_BYTES_SETTING}"
 _COMPRESSED_FROM_BYTES = 16_384
-"""Below, the saving is not worth the event loop's time."""
+"""Smaller answers are not compressed, to save the event loop's time."""
 
 Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def open_inference(site: WebContext) -> web.Application:
-    """Return the sub-application that belongs at /v2."""
-    routes = _Routes(site)
+def open_inference(context: WebContext) -> web.Application:
+    """Return the sub-application for /v2."""
+    routes = _Routes(context)
     app = web.Application(middlewares=[_errors], client_max_size=2**62)
     app.add_routes(
         [
@@ -60,11 +60,11 @@ def open_inference(site: WebContext) -> web.Application:
 
 
 class _Routes:
-    """What answers each address."""
+    """The handlers of the routes."""
 
-    def __init__(self, site: WebContext) -> None:
-        self._site = site
-        self._box = site.box
+    def __init__(self, context: WebContext) -> None:
+        self._site = context
+        self._box = context.box
 
     async def server(self, request: web.Request) -> web.Response:
         refuse_foreign_pages(request)
@@ -110,11 +110,14 @@ class _Routes:
         model = self._model(request)
         frame_bytes_max = self._site.config.limits.frame_bytes_max
         body = await read_body(request, _BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
-        asked = read_request(body, request.headers.get(HEADER_LENGTH), frame_bytes_max)
+        inference_request = read_request(body, request.headers.get(HEADER_LENGTH), frame_bytes_max)
         outputs = outputs_of(
-            await self._answers(model, asked), model.family.labels, asked.boxes, asked.score_min
+            await self._answers(model, inference_request),
+            model.family.labels,
+            inference_request.boxes,
+            inference_request.score_min,
         )
-        return _response(model, asked, outputs)
+        return _response(model, inference_request, outputs)
 
     def _admit(self, request: web.Request) -> None:
         refuse_foreign_pages(request)
@@ -125,13 +128,13 @@ class _Routes:
         names = request.match_info
         return model_named(self._box, names["model"], names.get("version"))
 
-    async def _answers(self, model: Model, asked: InferenceRequest) -> list[Answer]:
-        """Have all pictures answered at once; the first that is not ends the request."""
-        several = len(asked.pictures) > 1
-        asking = enumerate(zip(asked.pictures, asked.sizes_px, strict=True))
+    async def _answers(self, model: Model, inference_request: InferenceRequest) -> list[Answer]:
+        """Return the answers to all pictures; the first failure ends the request."""
+        several = len(inference_request.pictures) > 1
+        asking = enumerate(zip(inference_request.pictures, inference_request.sizes_px, strict=True))
         return await asyncio.gather(
             *(
-                self._answer(model, asked, picture, size_px, at if several else None)
+                self._answer(model, inference_request, picture, size_px, at if several else None)
                 for at, (picture, size_px) in asking
             )
         )
@@ -139,33 +142,37 @@ class _Routes:
     async def _answer(
         self,
         model: Model,
-        asked: InferenceRequest,
+        inference_request: InferenceRequest,
         picture: Picture,
         size_px: tuple[int, int],
         at: int | None,
     ) -> Answer:
-        deadline_ms = asked.deadline_ms
+        deadline_ms = inference_request.deadline_ms
         if model.variant is not None:
             variant = model.variant.name
         else:
-            together = len(asked.pictures)
+            together = len(inference_request.pictures)
             variants = model.family.offered
             variant = largest_in_time(
-                self._box, variants, size_px, deadline_ms, together, app=asked.app
+                self._box, variants, size_px, deadline_ms, together, app=inference_request.app
             )
         try:
-            return await answered(self._box, picture, size_px, variant, deadline_ms, app=asked.app)
+            return await answered(
+                self._box, picture, size_px, variant, deadline_ms, app=inference_request.app
+            )
         except EdgeboxError as error:
             if at is not None:
                 error.args = (f"picture {at}: {error}",)
             raise
 
 
-def _response(model: Model, asked: InferenceRequest, outputs: dict[str, Tensor]) -> web.Response:
-    """Return the outputs that were asked for: JSON, and binary data behind it."""
+def _response(
+    model: Model, inference_request: InferenceRequest, outputs: dict[str, Tensor]
+) -> web.Response:
+    """Return the requested outputs: JSON, followed by binary data."""
     described: list[dict[str, object]] = []
     behind: list[bytes] = []
-    for wanted in asked.outputs:
+    for wanted in inference_request.outputs:
         tensor = outputs[wanted.name]
         entry: dict[str, object] = {
             "name": wanted.name,
@@ -182,8 +189,8 @@ def _response(model: Model, asked: InferenceRequest, outputs: dict[str, Tensor])
         "model_version": VERSION,
         "outputs": described,
     }
-    if asked.id is not None:
-        document["id"] = asked.id
+    if inference_request.id is not None:
+        document["id"] = inference_request.id
     head = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
     body = b"".join((head, *behind))
     response = web.Response(body=body, content_type="application/json")
@@ -197,7 +204,7 @@ def _response(model: Model, asked: InferenceRequest, outputs: dict[str, Tensor])
 
 @web.middleware
 async def _errors(request: web.Request, handler: Answerer) -> web.StreamResponse:
-    """Turn every error into the protocol's: an object with `error`."""
+    """Convert every error to the protocol's format: an object with `error`."""
     try:
         return await handler(request)
     except EdgeboxError as error:

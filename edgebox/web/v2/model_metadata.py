@@ -1,7 +1,7 @@
-"""Owns what the protocol calls models: every family, and every variant by its own name.
+"""The protocol's models: every family, and every variant by its name.
 
-A family is for programs that want an answer in time: the box chooses the variant. Each has one
-version, since a box serves what it has loaded.
+With a family the box chooses the variant by the deadline. Each model has one version, the loaded
+one.
 """
 
 from collections.abc import Iterator
@@ -25,16 +25,16 @@ _CONFIG_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A name that can be asked."""
+    """A model of the protocol."""
 
     name: str
     family: Family
     variant: Variant | None
-    """None: whichever is the largest in time."""
+    """The variant; None: the largest that can meet the deadline."""
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """What may run when it is asked."""
+        """The variants that may run."""
         return self.family.offered if self.variant is None else (self.variant,)
 
     def metadata(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Model:
         }
 
     def config(self) -> dict[str, Any]:
-        """Return Triton's model configuration, as far as it has a meaning here."""
+        """Return Triton's model configuration, as far as it applies."""
         texts = {
             "labels": orjson.dumps(self.family.labels).decode(),
             "family": self.family.name,
@@ -62,7 +62,7 @@ class Model:
             "name": self.name,
             "platform": PLATFORM,
             "backend": "onnxruntime",
-            # Batches are formed across requests and cameras; none is asked of the client.
+            # Batches are formed across requests and cameras; clients need not batch.
             "max_batch_size": 0,
             "input": [{**_configured(spec), "optional": True} for spec in INPUTS],
             "output": [_configured(spec) for spec in OUTPUTS],
@@ -71,7 +71,7 @@ class Model:
 
 
 def models_of(box: Box) -> Iterator[Model]:
-    """Return all that can be asked, each family before its variants."""
+    """Return all models, each family before its variants."""
     for family in box.families.values():
         yield Model(family.name, family, None)
         for variant in family.offered:
@@ -79,10 +79,10 @@ def models_of(box: Box) -> Iterator[Model]:
 
 
 def model_named(box: Box, name: str, version: str | None) -> Model:
-    """Return a model; where a family and a variant have the same name, the family.
+    """Return a model; if a family and a variant have the same name, the family.
 
     Raises:
-        UnknownNameError: there is none, or not in this version.
+        UnknownNameError: unknown name or version.
     """
     family = box.families.get(FamilyName(name))
     found = Model(name, family, None) if family is not None else None

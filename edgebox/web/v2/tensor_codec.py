@@ -1,4 +1,4 @@
-"""Owns the protocol's tensors: what a model takes and gives, and how elements lie in bytes.
+"""The protocol's tensors: inputs and outputs of models, and their binary encoding.
 
 Pure. Binary data is little-endian, row by row; an element of BYTES is preceded by its length in
 four bytes.
@@ -19,12 +19,12 @@ from edgebox.web.detection_documents import BoxForm, best_first
 Datatype = Literal["BYTES", "UINT8", "FP32", "INT64"]
 
 NO_LABEL = -1
-"""What stands in rows beyond a picture's last detection."""
+"""Label in rows beyond a picture's last detection."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor as metadata describe it; -1 is any size."""
+    """A tensor in the metadata; -1 is any size."""
 
     name: str
     datatype: Datatype
@@ -35,7 +35,7 @@ INPUTS = (
     TensorSpec("image", "BYTES", (-1,)),
     TensorSpec("pixels", "UINT8", (-1, -1, -1, 3)),
 )
-"""One of them: JPEGs, or pictures of one size as RGB."""
+"""Alternative inputs: JPEGs, or RGB pictures of one size."""
 
 OUTPUTS = (
     TensorSpec("boxes", "FP32", (-1, -1, 4)),
@@ -57,10 +57,10 @@ class Tensor:
     spec: TensorSpec
     shape: tuple[int, ...]
     values: NDArray[np.float32] | NDArray[np.int64] | tuple[str, ...]
-    """Row by row; texts for BYTES."""
+    """Values, row by row; texts for BYTES."""
 
     def listed(self) -> object:
-        """Return what JSON says of its elements, flat."""
+        """Return its elements for JSON, flat."""
         if isinstance(self.values, tuple):
             return self.values
         return np.ascontiguousarray(self.values).reshape(-1)
@@ -74,7 +74,7 @@ class Tensor:
 
 
 def pack_element(element: bytes) -> bytes:
-    """Return an element of BYTES with its length before it."""
+    """Return an element of BYTES, preceded by its length."""
     return struct.pack("<I", len(element)) + element
 
 
@@ -82,7 +82,7 @@ def unpack_elements(data: memoryview, count: int) -> list[memoryview]:
     """Return the elements of a BYTES tensor.
 
     Raises:
-        InvalidInputError: there are not exactly `count`.
+        InvalidInputError: the number of elements is not `count`.
     """
     elements: list[memoryview] = []
     at = 0

@@ -12,7 +12,7 @@ from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.accuracy.evaluation import (
     SCORE_SHOWN,
-    AgainstLabels,
+    LabelEvaluator,
     ReferenceModelEvaluator,
     accuracy_reports,
 )
@@ -22,7 +22,7 @@ from edgebox.inference.accuracy.inference_run import (
     Predictions,
     as_sent,
     best_batch_sizes,
-    look,
+    predict,
 )
 from edgebox.inference.accuracy.labelled import Dataset, LabelledPicture, make_truth
 from edgebox.inference.executor import OnnxExecutor
@@ -53,7 +53,7 @@ def found(*rows: tuple[Box, float, int]) -> Detections:
     )
 
 
-def looked(family: Family, number: int, small: Detections, large: Detections) -> Predictions:
+def prediction(family: Family, number: int, small: Detections, large: Detections) -> Predictions:
     names = [variant.name for variant in family.variants]
     return Predictions(number, SIZE_PX, dict(zip(names, (small, large), strict=True)))
 
@@ -64,15 +64,15 @@ def nothing(share: float) -> None:
 
 def test_f1_worked_by_hand(street: Family) -> None:
     small, large = (variant.name for variant in street.variants)
-    judge = ReferenceModelEvaluator(street, "yard.mp4", [], 3)
+    evaluator = ReferenceModelEvaluator(street, "yard.mp4", [], 3)
     # Finds one of two, and something else: 1 hit, 2 shown, 2 to be found.
     both = found((NEAR, 0.9, 1), (FAR, 0.5, 1))
-    judge.take(looked(street, 0, found((NEAR, 0.4, 1), ((30, 30, 40, 40), 0.8, 1)), both))
+    evaluator.take(prediction(street, 0, found((NEAR, 0.4, 1), ((30, 30, 40, 40), 0.8, 1)), both))
     # Another label is another object, and what scores too little is shown to nobody.
-    judge.take(looked(street, 1, found((NEAR, 0.9, 0), (FAR, SCORE_SHOWN - 0.01, 1)), both))
+    evaluator.take(prediction(street, 1, found((NEAR, 0.9, 0), (FAR, SCORE_SHOWN - 0.01, 1)), both))
     # Nothing on it, nothing found: neither right nor wrong.
-    judge.take(looked(street, 2, Detections.empty(), found((NEAR, 0.29, 1))))
-    measured = judge.measured(nothing)
+    evaluator.take(prediction(street, 2, Detections.empty(), found((NEAR, 0.29, 1))))
+    measured = evaluator.measured(nothing)
     assert measured[small].accuracy == pytest.approx(2 * 1 / (3 + 4))
     assert measured[small].details == pytest.approx({"precision": 1 / 3, "recall": 1 / 4})
     assert measured[large].accuracy == 1.0
@@ -85,12 +85,12 @@ def test_f1_worked_by_hand(street: Family) -> None:
 
 
 def test_where_the_largest_finds_nothing_there_is_no_f1(street: Family) -> None:
-    judge = ReferenceModelEvaluator(street, "night.mp4", [], 1)
+    evaluator = ReferenceModelEvaluator(street, "night.mp4", [], 1)
     with pytest.raises(InvalidInputError, match=r"night.mp4: no picture could be judged"):
-        judge.measured(nothing)
-    judge.take(looked(street, 0, found((NEAR, 0.9, 1)), Detections.empty()))
+        evaluator.measured(nothing)
+    evaluator.take(prediction(street, 0, found((NEAR, 0.9, 1)), Detections.empty()))
     with pytest.raises(InvalidInputError, match="street-256 found nothing on 1 pictures"):
-        judge.measured(nothing)
+        evaluator.measured(nothing)
 
 
 def dataset(*truths: list[tuple[Box, int]]) -> Dataset:
@@ -106,15 +106,15 @@ def dataset(*truths: list[tuple[Box, int]]) -> Dataset:
 
 def test_map_worked_by_hand(street: Family) -> None:
     small, large = (variant.name for variant in street.variants)
-    judge = AgainstLabels(dataset([(NEAR, 0), (FAR, 0), (FAR, 1)]), street)
+    evaluator = LabelEvaluator(dataset([(NEAR, 0), (FAR, 0), (FAR, 1)]), street)
     # A car is no mistake where cars are not annotated.
     everything = found((NEAR, 0.9, 0), (FAR, 0.8, 0), (NEAR, 0.99, 1))
-    judge.take(looked(street, 0, found((NEAR, 0.01, 0)), everything))
-    measured = judge.measured(nothing)
+    evaluator.take(prediction(street, 0, found((NEAR, 0.01, 0)), everything))
+    measured = evaluator.measured(nothing)
     assert measured[small].accuracy == pytest.approx(51 / 101)
     assert measured[large].accuracy == 1.0
     assert measured[large].details == {"mAP50": 1.0, "mAP75": 1.0, "small": 1.0}
-    assert judge.remarks == [
+    assert evaluator.remarks == [
         "objects the family has no label for, left out: yak (1)",
         "labels the dataset does not have, not judged: car, bus, truck, motorbike",
         "pycocotools agrees: street-256 has an mAP of 1.0000 on 1 pictures",
@@ -123,11 +123,11 @@ def test_map_worked_by_hand(street: Family) -> None:
 
 def test_the_error_is_that_of_the_mean_over_pictures(street: Family) -> None:
     small, large = (variant.name for variant in street.variants)
-    judge = AgainstLabels(dataset(*[[(NEAR, 0)]] * 400), street)
+    evaluator = LabelEvaluator(dataset(*[[(NEAR, 0)]] * 400), street)
     for number in range(400):
         half = found((NEAR, 0.9, 0)) if number % 2 else Detections.empty()
-        judge.take(looked(street, number, half, found((NEAR, 0.9, 0))))
-    measured = judge.measured(nothing)
+        evaluator.take(prediction(street, number, half, found((NEAR, 0.9, 0))))
+    measured = evaluator.measured(nothing)
     # One of two is found, always rightly: mAP is the recall, whose error is known.
     assert measured[small].accuracy == pytest.approx(0.5, abs=0.01)
     assert measured[small].error == pytest.approx((0.5 * 0.5 / 400) ** 0.5, rel=0.2)
@@ -138,9 +138,11 @@ def test_limits_take_the_same_pictures_each_time(street: Family) -> None:
     many = dataset(*[[(NEAR, 0)]] * 50)
     orders = []
     for limit in (10, 10, 20, None):
-        judge = AgainstLabels(many, street, limit)
-        assert judge.planned == (limit or 50)
-        orders.append([fetch.args[0] for fetch in judge.fetches() if isinstance(fetch, partial)])
+        evaluator = LabelEvaluator(many, street, limit)
+        assert evaluator.planned == (limit or 50)
+        orders.append(
+            [fetch.args[0] for fetch in evaluator.fetches() if isinstance(fetch, partial)]
+        )
     assert orders[0] == orders[1]
     assert len(set(orders[3])) == 50
     assert orders[0] != sorted(orders[0])
@@ -148,26 +150,28 @@ def test_limits_take_the_same_pictures_each_time(street: Family) -> None:
 
 def test_classifiers_are_not_judged_by_boxes(street: Family) -> None:
     with pytest.raises(InvalidInputError, match="street is a classifier"):
-        AgainstLabels(dataset([(NEAR, 0)]), replace(street, task="classify"))
+        LabelEvaluator(dataset([(NEAR, 0)]), replace(street, task="classify"))
 
 
 def test_accuracy_reports_hold_all_that_is_known(street: Family) -> None:
     small, large = (variant.name for variant in street.variants)
-    judge = ReferenceModelEvaluator(street, "yard.mp4", [], 30)
+    evaluator = ReferenceModelEvaluator(street, "yard.mp4", [], 30)
     for number in range(30):
-        judge.take(looked(street, number, found((NEAR, 0.9, 1)), found((NEAR, 0.9, 1))))
+        evaluator.take(prediction(street, number, found((NEAR, 0.9, 1)), found((NEAR, 0.9, 1))))
     took = {name: {ExecutorId("cpu/0"): ms} for name, ms in ((small, 5), (large, 9))}
-    made = accuracy_reports(judge, street.variants, judge.measured(nothing), took, 1234)
+    made = accuracy_reports(evaluator, street.variants, evaluator.measured(nothing), took, 1234)
     assert (made[large].kind, made[large].source, made[large].pictures) == ("F1", "yard.mp4", 30)
     assert made[large].measured_at_ms == 1234
     assert made[large].dominated.startswith("street-128 is no slower")
     assert made[small].dominated == ""
-    judged = street.judged(made)
-    assert [variant.accuracy for variant in judged.variants] == [1.0, 1.0]
-    assert [variant.name for variant in judged.offered] == [small]
-    assert replace(judged, keep_all=True).offered == judged.variants
-    kept = accuracy_reports(judge, street.variants, judge.measured(nothing), took, 1, keep_all=True)
-    assert street.judged(kept).offered == judged.variants
+    measured_family = street.with_reports(made)
+    assert [variant.accuracy for variant in measured_family.variants] == [1.0, 1.0]
+    assert [variant.name for variant in measured_family.offered] == [small]
+    assert replace(measured_family, keep_all=True).offered == measured_family.variants
+    kept = accuracy_reports(
+        evaluator, street.variants, evaluator.measured(nothing), took, 1, keep_all=True
+    )
+    assert street.with_reports(kept).offered == measured_family.variants
 
 
 def test_the_batch_size_with_the_most_pictures_a_second() -> None:
@@ -192,7 +196,7 @@ def test_every_variant_sees_every_picture_as_if_it_were_sent_alone(street: Famil
     executor = OnnxExecutor(0, [street], providers="cpu", score_floor=SCORE_SHOWN)
     try:
         sizes = {street.variants[0].name: 2, street.variants[1].name: 4}
-        seen = list(look(executor, street, sizes, fetches))
+        seen = list(predict(executor, street, sizes, fetches))
         assert [each.number for each in seen] == list(range(6))
         assert seen[2].problem == "broken.png: not a picture that can be read"
         some = 0

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.inference.accuracy.pruning import GAIN_MIN, PICTURES_MIN, Weighed, dominated
+from edgebox.inference.accuracy.pruning import GAIN_MIN, PICTURES_MIN, VariantTradeOff, dominated
 
 CPU, GPU = ExecutorId("cpu/0"), ExecutorId("cuda:0/0")
 NOISE = np.random.default_rng(5).normal(0.0, 1.0, 200)
@@ -13,11 +13,13 @@ NOISE = np.random.default_rng(5).normal(0.0, 1.0, 200)
 
 def weighed(  # noqa: PLR0917 - rows of a table
     name: str, pixels: int, ms: float, accuracy: float, own: float = 0.0, gpu_ms: float = 1.0
-) -> Weighed:
+) -> VariantTradeOff:
     """Return a variant; resamples have much noise in common, and some of its own."""
     apart = np.random.default_rng(len(name)).normal(0.0, own, 200) if own else 0.0
     took = {CPU: int(ms * 1e6), GPU: int(gpu_ms * 1e6)}
-    return Weighed(VariantName(name), pixels, took, accuracy, accuracy + 0.05 * NOISE + apart)
+    return VariantTradeOff(
+        VariantName(name), pixels, took, accuracy, accuracy + 0.05 * NOISE + apart
+    )
 
 
 def test_slower_and_worse_is_set_aside_with_the_reason() -> None:

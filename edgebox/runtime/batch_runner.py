@@ -1,0 +1,100 @@
+"""Runs batches on executors and keeps their results until their frames have ended."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.requests import BatchId, RequestId
+from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.tensors import Canvas
+from edgebox.runtime.repeat_limiter import FailedBatches
+from edgebox.scheduling.events import BatchCompleted, BatchFailed, Infer
+
+_log = logging.getLogger(__name__)
+
+
+class BatchRunner:
+    """The batches on the way. An executor that is not lost runs one at most."""
+
+    def __init__(
+        self,
+        executors: Mapping[ExecutorId, Executor],
+        from_thread: Callable[[Callable[[], None]], None],
+        *,
+        feed: Callable[[BatchCompleted | BatchFailed], None],
+        on_result: Callable[[Infer, BatchResult], None],
+        on_error: Callable[[ExecutorId, str], None],
+    ) -> None:
+        """Start without batches.
+
+        Args:
+            executors: where batches run.
+            from_thread: calls a function on the loop; may be used in any thread.
+            feed: informs the core of each batch that came back.
+            on_result: called with each result, before the core is informed. Not called for
+                executors that were lost meanwhile.
+            on_error: called with each batch that failed on an executor that was not lost.
+        """
+        self._executors = executors
+        self._from_thread = from_thread
+        self._feed = feed
+        self._on_result = on_result
+        self._on_error = on_error
+        self._failed = FailedBatches(_log)
+        self._running: dict[ExecutorId, Infer] = {}
+        self._results: dict[BatchId, tuple[Infer, BatchResult]] = {}
+
+    def run(self, order: Infer, canvases: Sequence[Canvas]) -> None:
+        """Begin a batch."""
+        self._running[order.executor] = order
+        executor = self._executors[order.executor]
+        future = executor.submit(order.variant, canvases, order.batch_size)
+        future.add_done_callback(lambda done: self._from_thread(lambda: self._done(order, done)))
+
+    def abandon(self, executor: ExecutorId) -> None:
+        """Forget the batch of an executor that was lost."""
+        self._running.pop(executor, None)
+
+    def result_of(self, batch: BatchId) -> tuple[Infer, BatchResult]:
+        """Return a batch that has come back and whose frames are ending.
+
+        Raises:
+            KeyError: there is no such batch.
+        """
+        return self._results[batch]
+
+    def executor_of(self, request: RequestId) -> ExecutorId | None:
+        """Return the executor whose thread may still read a request's canvas."""
+        for executor, order in self._running.items():
+            if request in order.requests:
+                return executor
+        return None
+
+    def end_minute(self) -> None:
+        """Log how many failed batches of the minute that ends were not logged."""
+        self._failed.end_minute()
+
+    def _done(self, order: Infer, done: "Future[BatchResult]") -> None:
+        # A batch of an executor that was lost comes too late: the core only notes that it came.
+        late = self._running.get(order.executor) is not order
+        if not late:
+            del self._running[order.executor]
+        error = done.exception()
+        if error is not None:
+            self._log_failure(order, error, late=late)
+            self._feed(BatchFailed(order.executor, order.batch))
+            return
+        result = done.result()
+        if not late:
+            self._results[order.batch] = order, result
+            self._on_result(order, result)
+        self._feed(BatchCompleted(order.executor, order.batch, result.took_ns))
+        self._results.pop(order.batch, None)
+
+    def _log_failure(self, order: Infer, error: BaseException, *, late: bool) -> None:
+        if late:
+            _log.info("what hung on %s has ended: %s", order.executor, error)
+        else:
+            self._failed.tell(f"{order.variant} on {order.executor}", error)
+            self._on_error(order.executor, str(error))

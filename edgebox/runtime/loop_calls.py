@@ -1,0 +1,58 @@
+"""Calls functions on the event loop: for other threads, and at the instant the core waits for."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+
+
+class LoopCalls:
+    """One event loop and one timer. Does nothing before `bind` and after `stop`."""
+
+    def __init__(self, on_wake: Callable[[], None], clock_ns: Callable[[], int]) -> None:
+        """Start without a loop; the timer calls `on_wake`."""
+        self._on_wake = on_wake
+        self._clock_ns = clock_ns
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakeup_ns: int | None = None
+
+    def bind(self) -> None:
+        """Use the running loop from now on."""
+        self._loop = asyncio.get_running_loop()
+
+    def stop(self) -> None:
+        """Call nothing any more."""
+        self.cancel_wakeup()
+        self._loop = None
+
+    def from_thread(self, report: Callable[[], None]) -> None:
+        """Call a function on the loop soon. May be used in any thread."""
+        loop = self._loop
+        if loop is None:
+            return
+        try:
+            loop.call_soon_threadsafe(report)
+        except RuntimeError:  # the loop closed while a thread was finishing
+            _log.debug("a report came after the loop had closed")
+
+    def wake_at(self, wakeup_ns: int | None) -> None:
+        """Move the timer to an instant of the box's clock; None: no wake-up is needed."""
+        if wakeup_ns == self._wakeup_ns or self._loop is None:
+            return
+        self.cancel_wakeup()
+        if wakeup_ns is not None:
+            self._wakeup_ns = wakeup_ns
+            delay_s = max(0, wakeup_ns - self._clock_ns()) / 1e9
+            self._timer = self._loop.call_later(delay_s, self._wake)
+
+    def cancel_wakeup(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._wakeup_ns = None
+
+    def _wake(self) -> None:
+        self._timer = self._wakeup_ns = None
+        self._on_wake()

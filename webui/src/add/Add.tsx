@@ -1,0 +1,194 @@
+// How to add a camera, and its arrival: the lines to run beside it, or a phone that scans the way.
+
+import connectionStyles from '../ui/ConnectionStatus.module.css'
+import pictureStyles from '../live/Picture.module.css'
+import styles from './Add.module.css'
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+import { classes } from '../ui/classes'
+import { request } from '../api/api'
+import type { Answers } from '../api/api-types'
+import { Command } from '../ui/Command'
+import { CheckIcon } from '../ui/icons'
+import { QrCode } from '../ui/QrCode'
+import { Tabs } from '../ui/Tabs'
+import { plural } from '../ui/format'
+import { Arrivals, boxAddress, commandLines, freeName, isLoopback, SOURCES } from './onboarding'
+import { hashOf } from '../app/route'
+import type { BoxEvent, Camera } from '../api/types'
+import type { PageProps } from '../overview/Overview'
+import { useLivePicture } from '../live/useLivePicture'
+
+const NAME = /^[A-Za-z0-9._-]{1,64}$/
+
+export function Add({ state, dispatcher }: PageProps) {
+  const [name, setName] = useState(() => freeName(state.cameras))
+  const [typed, setTyped] = useState(() => new URL('./', document.baseURI).href)
+  const reach = useReach(setTyped)
+  const [key, setKey] = useState(SOURCES[0]?.key ?? '')
+  const source = SOURCES.find((one) => one.key === key) ?? SOURCES[0]
+  const box = boxAddress(typed)
+  const named = NAME.test(name)
+  const arrivals = useRef<Arrivals | null>(null)
+  arrivals.current ??= new Arrivals(state.cameras)
+  const came = arrivals.current.update(state.cameras)
+  const connected = state.cameras.some((camera) => camera.connected && camera.id === name)
+  return (
+    <main class={styles.page} aria-label="Add a camera">
+      <section class={`card ${styles.names}`} aria-label="Name and address">
+        <label>
+          <span>Name of the new camera</span>
+          <input
+            type="text" value={name} maxLength={64} autocomplete="off" spellcheck={false} autocapitalize="none"
+            aria-invalid={!named} aria-describedby="add-name-hint" onInput={(event) => setName(event.currentTarget.value.trim())}
+          />
+          <NameHint named={named} connected={connected} isNew={came.includes(name)} />
+        </label>
+        <label>
+          <span>Address at which it reaches this box</span>
+          <input
+            type="text" list="add-addresses" value={typed} autocomplete="off" spellcheck={false} autocapitalize="none" inputMode="url"
+            aria-invalid={!box} aria-describedby="add-address-hint" onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+          <small id="add-address-hint" class={!box || isLoopback(box) ? styles.hint : 'muted'} data-testid="reach">{reachHint(box, reach)}</small>
+          <datalist id="add-addresses">{reach?.addresses.map((address) => <option key={address} value={`http://${address}/`} />)}</datalist>
+        </label>
+      </section>
+
+      <section class="card" aria-labelledby="add-machine-title">
+        <h2 id="add-machine-title">A camera, beside a computer</h2>
+        <p class="muted">Run this on a computer near the camera (Linux, Python 3.11 or newer), in a copy of edgebox’s source folder:</p>
+        <Tabs label="Kind of camera" tabs={SOURCES} selected={key} onSelect={setKey}>
+          {source && box && named ? (
+            <>
+              <ol class={styles.lines} data-testid="lines">
+                {commandLines(source, box, name).map((line) => <li key={line}><Command text={line} class={styles.command} /></li>)}
+              </ol>
+              <p class="muted">{source.hint}</p>
+            </>
+          ) : (
+            <p class={styles.hint}>Give it a name and the box an address, above.</p>
+          )}
+        </Tabs>
+      </section>
+
+      <div class={styles.column}>
+        <section class="card" aria-labelledby="add-phone-title">
+          <h2 id="add-phone-title">A phone or laptop, in its browser</h2>
+          {box && named ? <Phone box={box} name={name} /> : <p class={styles.hint}>Give it a name and the box an address, above.</p>}
+        </section>
+
+        <Arriving came={came} state={state} dispatcher={dispatcher} />
+      </div>
+    </main>
+  )
+}
+
+function NameHint({ named, connected, isNew }: { named: boolean; connected: boolean; isNew: boolean }) {
+  const [text, kind] =
+    !named ? ['1 to 64 letters, digits, dots, dashes or underscores', styles.hint]
+    : connected && isNew ? ['It is connected.', 'muted']
+    : connected ? ['A camera of this name is connected; two cannot be.', styles.hint]
+    : ['Letters, digits, dots and dashes', 'muted']
+  return <small id="add-name-hint" class={kind}>{text}</small>
+}
+
+type Reach = Answers['GET /v1/addresses']
+
+/** Where others reach the box, by its own account; a page at localhost takes the likeliest for them. */
+function useReach(use: (address: string) => void): Reach | null {
+  const [reach, setReach] = useState<Reach | null>(null)
+  useEffect(() => {
+    const asking = new AbortController()
+    request('GET /v1/addresses', { signal: asking.signal }).then(
+      (answer) => {
+        setReach(answer)
+        const [likeliest] = answer.addresses
+        if (likeliest && isLoopback(new URL(document.baseURI))) use(`http://${likeliest}/`)
+      },
+      () => {},
+    )
+    return () => asking.abort()
+  }, [use])
+  return reach
+}
+
+function reachHint(box: URL | null, reach: Reach | null): string {
+  if (!box) return 'An address like http://192.168.1.5:8787'
+  if (!isLoopback(box)) return 'As other machines see it'
+  if (reach?.only_here) return 'This box listens for its own machine only: start it with --host 0.0.0.0 to let others in.'
+  return 'Only this machine itself reaches the box there.'
+}
+
+function Phone({ box, name }: { box: URL; name: string }) {
+  const address = new URL(`camera?name=${encodeURIComponent(name)}`, box).href
+  const here = new URL(`camera?name=${encodeURIComponent(name)}`, document.baseURI).href
+  return (
+    <div class={styles.phone}>
+      {!isLoopback(box) && <QrCode text={address} label={`QR code of ${address}`} />}
+      <div class={styles.phoneText}>
+        {isLoopback(box) ? (
+          <p>A phone needs an address that leads to this box; {box.hostname} leads it to itself. Give one above.</p>
+        ) : (
+          <p>Scan it with the phone, allow the camera, press Start. Or open <a href={address}>{address}</a></p>
+        )}
+        {!isLoopback(box) && box.protocol === 'http:' && (
+          <p class={styles.hint} data-testid="needs-https">
+            Phones give a page their camera only over https. Put a proxy with TLS before the box and its https address above; the page behind the code says how, and what works without.
+          </p>
+        )}
+        <p><a class={styles.button} href={here}>Use this device as a camera</a></p>
+      </div>
+    </div>
+  )
+}
+
+function Arriving({ came, state, dispatcher }: PageProps & { came: readonly string[] }) {
+  const [openedAt_ms] = useState(state.now_ms)
+  const connected = state.cameras.filter((camera) => camera.connected).length
+  const warnings = state.box.events.filter(({ at_ms, level }) => level !== 'info' && at_ms > openedAt_ms)
+  return (
+    <section class="card" aria-labelledby="arriving-title">
+      <h2 id="arriving-title" data-testid="arriving">
+        {came.length === 0 && <span class={`pulsing ${connectionStyles.dot} ${styles.waitingDot}`} aria-hidden="true" />}
+        {came.length === 0 ? ' Waiting for the new camera’s first frame' : `${plural(came.length, 'new camera')} since this page was opened`}
+      </h2>
+      {came.length === 0 && <p class="muted">{plural(connected, 'camera is', 'cameras are')} connected. A new one shows here at once, wherever it was started.</p>}
+      <ul class={styles.arrivals} aria-live="polite">
+        {came.map((id) => {
+          const camera = state.cameras.find((one) => one.id === id)
+          return camera && <Arrival key={id} camera={camera} dispatcher={dispatcher} />
+        })}
+      </ul>
+      {warnings.length > 0 && (
+        <ul data-testid="warnings">
+          {warnings.slice(-3).map((event: BoxEvent) => <li key={`${event.at_ms}${event.text}`} class={styles.hint}>{event.text}</li>)}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+function Arrival({ camera, dispatcher }: { camera: Camera; dispatcher: PageProps['dispatcher'] }) {
+  const { canvas, caption } = useLivePicture(dispatcher, camera.id)
+  return (
+    <li class={styles.arrival} data-testid="arrival" data-camera={camera.id}>
+      <div class={classes(pictureStyles.picture, styles.picture)}>
+        <canvas ref={canvas} aria-hidden="true" />
+        <p class={pictureStyles.caption} ref={caption} hidden />
+      </div>
+      <div>
+        <p class={styles.arrivalTitle}>{camera.connected && <CheckIcon />} <strong>{camera.id}</strong> {arrivalWords(camera)}</p>
+        {camera.first_frame_s !== null && camera.advice && <p>{camera.advice.reason}</p>}
+        <p><a href={hashOf({ page: 'camera', camera: camera.id })}>Show {camera.id}</a></p>
+      </div>
+    </li>
+  )
+}
+
+function arrivalWords({ connected, first_frame_s, left }: Camera): string {
+  if (!connected) return `connected, and left again: ${left?.why ?? 'the reason is not known'}.`
+  if (first_frame_s === null) return 'connected. Waiting for its first frame…'
+  return `connected, first frame after ${first_frame_s.toFixed(1)} s.`
+}

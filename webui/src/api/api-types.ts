@@ -1,0 +1,592 @@
+// Written by webui/generate_types.py from the box's OpenAPI document: do not edit.
+
+export type AccuracyReport = {
+  kind: 'mAP' | 'F1'
+  standard_error: number
+  source: string
+  pictures: number
+  measured_at_ms: number
+  details: Readonly<Record<string, number>>
+}
+
+export type Addresses = {
+  /** The box listens for its own machine only */
+  only_here: boolean
+  /** host:port under which other machines reach the box, the most likely first */
+  addresses: ReadonlyArray<string>
+}
+
+export type Advice = {
+  variant: string
+  width_px: number
+  height_px: number
+  rate_hz: number
+  quality: number
+  bandwidth_bps: number
+  reason: string
+}
+
+export type AppLatency = {
+  app: string
+  variant: string
+  executor: string
+  count: number
+  measured_ms: {
+    p50: number
+    p99: number
+  } | null
+  profile_ms: {
+    p50: number
+    p99: number
+  }
+  expected_ms: {
+    p50: number
+    p99: number
+  }
+}
+
+export type Assignment = {
+  camera: string
+  variant: string
+  rate_hz: number
+  quality: number
+  served: boolean
+  reason: string
+  limit: Limit | null
+}
+
+export type Batch = {
+  batch: number
+  kind: 'batch' | 'sample'
+  executor: string
+  variant: string
+  size: number
+  padded_size: number
+  ordered_ms: number
+  started_ms: number | null
+  ended_ms: number | null
+  answered_ms: number | null
+  expected_ms: number | null
+  requests: ReadonlyArray<BatchRequest>
+}
+
+export type BatchRequest = {
+  request: number
+  camera: string
+  captured_ms: number
+  arrived_ms: number
+  deadline_ms: number
+  outcome: 'on_time' | 'late' | 'failed' | 'departed' | 'shutdown' | null
+}
+
+export type BatchTimes = {
+  executor: string
+  variant: string
+  batch_size: number
+  count: number
+  measured_ms: {
+    p50: number
+    p90: number
+    p99: number
+  }
+  profile_ms: {
+    p50: number
+    p90: number
+    p99: number
+  }
+  factor: number
+}
+
+export type BoxState = {
+  name: string
+  version: string
+  ready: boolean
+  ready_reason: string
+  uptime_s: number
+  family: string
+  labels: ReadonlyArray<string>
+  executors: ReadonlyArray<Executor>
+  applications: ReadonlyArray<AppLatency>
+  latencies: ReadonlyArray<BatchTimes>
+  memory: ReadonlyArray<ModelMemory>
+  queue_length: number
+  planner: {
+    last_ms: number | null
+    age_s: number | null
+    runs: number
+    groups: ReadonlyArray<Group>
+  }
+  decision_us: {
+    p50: number
+    p99: number
+  } | null
+  loop_lag_ms: {
+    p50: number
+    p99: number
+    p999: number
+    max: number
+  } | null
+  window_s: number
+  counts: Counts
+  refused: Readonly<Record<string, number>>
+  destinations: ReadonlyArray<Destination>
+  events: ReadonlyArray<{
+    at_ms: number
+    level: 'info' | 'warning' | 'error'
+    camera: string | null
+    text: string
+  }>
+}
+
+export type Camera = {
+  id: string
+  connected: boolean
+  first_seen_ms: number | null
+  last_seen_ms: number | null
+  requested: RequestedSettings
+  overrides: Overrides
+  in_force: InForce | null
+  state: CameraState | null
+}
+
+export type CameraState = {
+  id: string
+  app: string
+  family: string
+  connected: boolean
+  first_frame_s: number | null
+  left: {
+    at_ms: number
+    why: string
+  } | null
+  agent: string
+  address: string | null
+  site: {
+    name: string
+    inferred: boolean
+  } | null
+  slo_ms: number
+  later: ReadonlyArray<readonly [number, number]>
+  rate_hz: number
+  width_px: number
+  height_px: number
+  advice: Advice | null
+  on_time_share: number | null
+  dropped_in_window: Readonly<Record<string, number>>
+  fps: number
+  latency_ms: {
+    p50: LatencyParts
+    p99: LatencyParts
+  } | null
+  link: Link
+  counts: Counts
+  variant_history: ReadonlyArray<readonly [number, number]>
+}
+
+export type ConfigKey = {
+  /** Section and key; of sections that repeat, with a number from 0 */
+  key: string
+  /** What is in force, with what is left empty filled in */
+  value: unknown
+  default: unknown
+  origin: 'default' | 'file' | 'environment' | 'option'
+  /** Its value is not shown, or of a URL only scheme and host */
+  secret: boolean
+  expected: string
+  doc: string
+}
+
+export type ConsideredOption = {
+  variant: string
+  accuracy: number
+  width_px: number
+  height_px: number
+  frame_bytes: number
+  needed_bps: number | null
+  needed_ms: number
+  left_ms: number
+  verdict: 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source'
+  why: string
+  limit: Limit | null
+}
+
+export type Counts = {
+  captured: number
+  accepted: number
+  on_time: number
+  late: number
+  pending: number
+  dropped: Readonly<Record<string, number>>
+  utility: number
+  mismatches: number
+}
+
+export type Destination = {
+  kind: 'mqtt' | 'webhook'
+  name: string
+  connected: boolean | null
+  queued: number
+  sent: number
+  dropped: Readonly<Record<string, number>>
+  last_error: {
+    at_ms: number
+    text: string
+  } | null
+}
+
+export type Detection = {
+  label: string
+  label_id: number
+  score: number
+  box: readonly [number, number, number, number]
+}
+
+export type DroppedRequest = {
+  at_ms: number
+  request: number
+  camera: string
+  variant: string | null
+  captured_ms: number
+  arrived_ms: number
+  deadline_ms: number
+  reason: 'queue' | 'infeasible' | 'invalid' | 'overload' | 'departed' | 'shutdown'
+}
+
+export type Event = {
+  id: number
+  at_ms: number
+  level: 'info' | 'warning' | 'error'
+  camera: string | null
+  text: string
+}
+
+export type Executor = {
+  id: string
+  provider: string
+  device: string
+  note: string
+  threads: number
+  cores: ReadonlyArray<number>
+  families: ReadonlyArray<string>
+  interference: number | null
+  utilisation: number
+  batch_size_mean: number | null
+  running: string | null
+  state: 'up' | 'opening' | 'waiting' | 'wedged'
+  restarts: number
+  losses: Readonly<Record<string, number>>
+  abandoned_threads: number
+  retry_s: number | null
+  last_error: {
+    at_ms: number
+    text: string
+  } | null
+}
+
+export type Family = {
+  name: string
+  task: 'detect' | 'classify'
+  licence: string
+  description: string
+  labels: ReadonlyArray<string>
+  imported: {
+    layout: string
+    sources: ReadonlyArray<string>
+    remarks: ReadonlyArray<string>
+  } | null
+  variants: ReadonlyArray<Variant>
+}
+
+export type Group = {
+  executors: ReadonlyArray<string>
+  variants: ReadonlyArray<string>
+  steal_budget_ms: number
+}
+
+export type History = {
+  camera: string | null
+  from_ms: number
+  to_ms: number
+  segments: ReadonlyArray<{
+    level: 'second' | 'minute' | 'hour'
+    from_ms: number
+    step_ms: number
+    points: number
+  }>
+  at_ms: ReadonlyArray<number>
+  covered_ms: ReadonlyArray<number | null>
+  connected: ReadonlyArray<number | null>
+  captured: ReadonlyArray<number | null>
+  accepted: ReadonlyArray<number | null>
+  on_time: ReadonlyArray<number | null>
+  late: ReadonlyArray<number | null>
+  mismatches: ReadonlyArray<number | null>
+  dropped: Readonly<Record<string, ReadonlyArray<number | null>>>
+  variants: Readonly<Record<string, ReadonlyArray<number | null>>>
+  fps: ReadonlyArray<number | null>
+  width_px: ReadonlyArray<number | null>
+  latency_ms: {
+    p50: HistoryLatency
+    p99: HistoryLatency
+  }
+  received_bps: ReadonlyArray<number | null>
+  bandwidth_bps: {
+    measured: HistoryBandwidth
+    estimated: HistoryBandwidth
+  }
+}
+
+export type HistoryBandwidth = {
+  mean: ReadonlyArray<number | null>
+  min: ReadonlyArray<number | null>
+  max: ReadonlyArray<number | null>
+}
+
+export type HistoryLatency = {
+  network: ReadonlyArray<number | null>
+  queue: ReadonlyArray<number | null>
+  inference: ReadonlyArray<number | null>
+  total: ReadonlyArray<number | null>
+  return: ReadonlyArray<number | null>
+}
+
+export type InForce = {
+  family: string
+  app: string
+  slo_ms: number
+  later: ReadonlyArray<readonly [number, number]>
+  rate_hz: number
+  min_rate_hz: number
+  min_accuracy: number
+  width_px: number
+  height_px: number
+  site: string | null
+}
+
+export type Job = {
+  id: number
+  kind: 'profile' | 'import'
+  family: string
+  state: 'running' | 'done' | 'failed'
+  /** Present step; after the end, the result */
+  text: string
+  /** How much of it is done */
+  share: number
+  started_ms: number
+  ended_ms: number | null
+  /** Remarks about the result */
+  remarks: ReadonlyArray<string>
+  /** Why it failed */
+  problem: Problem | null
+}
+
+export type LatencyParts = {
+  network: number
+  queue: number
+  inference: number
+  total: number
+  return: number
+}
+
+export type Limit = {
+  resource: 'uplink' | 'deadline' | 'waiting' | 'executors'
+  missing: number
+  unit: string
+  gain: number
+  price: number
+  lifted_by: string
+}
+
+export type Link = {
+  bandwidth_bps: number | null
+  throughput_stability: number | null
+  rtt_ms: number | null
+  clock_error_ms: number | null
+  history: ReadonlyArray<readonly [number, number]>
+}
+
+export type ModelMemory = {
+  executor: string
+  limit_bytes: number
+  used_bytes: number
+  resident: ReadonlyArray<{
+    weights: string
+    size_bytes: number
+  }>
+  loading: string | null
+  loads: number
+  hits: number
+  misses: number
+  hit_ratio: number | null
+  switch_ms: number | null
+}
+
+export type Overrides = {
+  /** The deadline of each frame; it replaces all deadlines of the hello */
+  slo_ms: number | null
+  /** At most so many frames a second */
+  rate_hz: number | null
+  /** The application its frames belong to */
+  app: string | null
+  /** Run no variant below this accuracy */
+  min_accuracy: number | null
+  /** A name for the uplink that it shares with other cameras */
+  site: string | null
+}
+
+export type Package = {
+  name: string
+  version: string
+  licence: string | null
+}
+
+export type Plan = {
+  runs: number
+  age_s: number | null
+  took_ms: number | null
+  utilisation: number | null
+  slowdown: Readonly<Record<string, number>>
+  groups: ReadonlyArray<Group>
+  prices: ReadonlyArray<ResourcePrice>
+  assignments: ReadonlyArray<Assignment>
+}
+
+export type PlanChange = {
+  at_ms: number
+  camera: string
+  before: Told | null
+  after: Told
+  reason: string
+}
+
+export type Problem = {
+  /** URI of the kind of problem; about:blank: the status suffices */
+  type: string
+  /** The kind of problem in words */
+  title: string
+  /** The HTTP status */
+  status: number
+  /** What is wrong in this case, and what to do about it */
+  detail: string
+  /** The kind of problem as one word, for programs */
+  code: string
+  /** Only if the box failed: the reference in its log */
+  instance?: string
+}
+
+export type RequestedSettings = {
+  family: string | null
+  app: string | null
+  slo_ms: number | null
+  rate_hz: number | null
+  min_rate_hz: number | null
+  min_accuracy: number | null
+  width_px: number | null
+  height_px: number | null
+  later: ReadonlyArray<readonly [number, number]>
+  site: string | null
+}
+
+export type ResourcePrice = {
+  resource: 'uplink' | 'deadline' | 'waiting' | 'executors'
+  of: ReadonlyArray<string>
+  price: number
+  unit: string
+  cameras: number
+}
+
+export type State = {
+  type: 'state'
+  now_ms: number
+  box: BoxState
+  cameras: ReadonlyArray<CameraState>
+}
+
+export type Storage = {
+  file: string
+  database_bytes: number
+  /** Size of its write-ahead log */
+  log_bytes: number
+  /** Free space on its disk; null: the database is in memory */
+  free_bytes: number | null
+  /** By table */
+  rows: Readonly<Record<string, number>>
+  /** Rows not written yet */
+  waiting_rows: number
+  /** Rows lost since the start */
+  lost_rows: number
+  /** Why writing fails; empty: it works */
+  last_error: string
+}
+
+export type System = {
+  edgebox: string
+  python: string
+  platform: string
+  onnxruntime: string | null
+  /** Providers in this ONNX Runtime */
+  providers: ReadonlyArray<string>
+  storage: Storage
+  packages: ReadonlyArray<Package>
+}
+
+export type Told = {
+  variant: string
+  width_px: number
+  height_px: number
+  rate_hz: number
+}
+
+export type Variant = {
+  name: string
+  width_px: number
+  height_px: number
+  /** mAP@0.5:0.95, or the measure named in `accuracy_report` */
+  accuracy: number
+  /** The accuracy was not measured: only the order of variants is meaningful */
+  accuracy_assumed: boolean
+  /** How its accuracy was measured on this box */
+  accuracy_report: AccuracyReport | null
+  /** Why cameras are not offered it; null: they are */
+  dominated: string | null
+  /** Executors that could run it at once */
+  in_memory: ReadonlyArray<string>
+  sha256: string
+  /** Connected cameras that are advised to send for it */
+  cameras: number
+  /** Milliseconds by executor and batch size, one for each of `quantiles` */
+  profiles: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<number>>>>>
+}
+
+/** What each operation that the page uses answers. */
+export interface Answers {
+  'GET /v1/addresses': Addresses
+  'GET /v1/cameras/{id}': Camera
+  'PATCH /v1/cameras/{id}': Camera
+  'DELETE /v1/cameras/{id}': null
+  'GET /v1/cameras/{id}/explanation': {
+    camera: string
+    bandwidth_bps: number | null
+    options: ReadonlyArray<ConsideredOption>
+  }
+  'GET /v1/cameras/{id}/history': History
+  'GET /v1/config': {
+    keys: ReadonlyArray<ConfigKey>
+  }
+  'GET /v1/events': {
+    events: ReadonlyArray<Event>
+    next_before: number | null
+  }
+  'GET /v1/jobs': {
+    jobs: ReadonlyArray<Job>
+  }
+  'GET /v1/models': {
+    default: string
+    quantiles: ReadonlyArray<number>
+    families: ReadonlyArray<Family>
+  }
+  'POST /v1/models/{family}/profile': Job
+  'GET /v1/plan': Plan
+  'GET /v1/state': State
+  'GET /v1/system': System
+}

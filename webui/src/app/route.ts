@@ -1,0 +1,44 @@
+// Which page the address names. After the #, so that the page works under any path of any proxy.
+
+/** The pages whose address is their name. */
+const NAMED = ['scheduler', 'models', 'add', 'settings'] as const
+
+export type Page = 'overview' | 'camera' | (typeof NAMED)[number]
+
+export interface Route {
+  page: Page
+  /** Which camera, where the page is one camera's. */
+  camera?: string
+  /** How far back its charts look, where that is said. */
+  range?: string
+}
+
+/** Read an address's part after the #; what names no page is the overview. */
+export function routeOf(hash: string): Route {
+  const [path = '', query] = hash.replace(/^#\/?/, '').split('?', 2)
+  const [page, rest] = path.split('/', 2)
+  if (page === 'cameras' && rest) {
+    const range = new URLSearchParams(query).get('range')
+    return { page: 'camera', camera: decoded(rest), ...(range && { range }) }
+  }
+  const named = NAMED.find((each) => each === page)
+  if (named) return { page: named }
+  return { page: 'overview' }
+}
+
+/** Write the part of an address after the #. */
+export function hashOf(route: Route): string {
+  if (route.page === 'camera') {
+    const query = route.range ? `?${new URLSearchParams({ range: route.range })}` : ''
+    return `#/cameras/${encodeURIComponent(route.camera ?? '')}${query}`
+  }
+  return route.page === 'overview' ? '#/' : `#/${route.page}`
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,141 @@
+// One camera: live and large, what happened to its frames, what was weighed for it, what is set for it.
+
+import notices from '../ui/notices.module.css'
+import styles from './Camera.module.css'
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+import { Explanation } from './Explanation'
+import { Forget } from './Forget'
+import { Live } from './Live'
+import { Results } from './Results'
+import { Settings } from './Settings'
+import { Timelines } from './Timelines'
+import { origin } from '../overview/CameraTile'
+import { Decision } from '../figures/Decision'
+import { Events } from '../overview/Events'
+import { FrameCounts } from '../figures/FrameCounts'
+import { ErrorBoundary } from '../ui/ErrorBoundary'
+import { Headline } from '../figures/Headline'
+import { HealthIcon } from '../ui/icons'
+import { LatencyBars } from '../figures/LatencyBars'
+import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
+import type { FrameDispatcher } from '../live/frameDispatcher'
+import { cameraHealth, HEALTH_WORD } from '../figures/health'
+import type { ShownFrame } from '../api/messages'
+import { usePolled } from '../api/polling'
+import { withResult, type Result } from './results'
+import { hashOf } from '../app/route'
+import type { BoxState, Camera as CameraState } from '../api/types'
+import type { CameraDocument } from './cameraOverrides'
+
+export interface CameraProps {
+  state: BoxState
+  dispatcher: FrameDispatcher
+  camera: string
+  range: string | undefined
+}
+
+const KNOWN_PERIOD_MS = 5_000
+const EVENTS_PERIOD_MS = 5_000
+const EVENTS = 20
+
+/** Nothing of one camera's page is another's. */
+export function Camera(props: CameraProps) {
+  return <OneCamera key={props.camera} {...props} />
+}
+
+function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
+  const { answer: known, error, put } = usePolled('GET /v1/cameras/{id}', { path: { id } }, KNOWN_PERIOD_MS)
+  const { answer: newest } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
+  const { frame, results } = useFrames(dispatcher, id)
+  const camera = state.cameras.find((one) => one.id === id)
+  if (!camera && error?.status === 404) return <Unknown id={id} />
+  const connected = camera?.connected ?? false
+  const settings = known?.in_force ?? known?.requested
+  const present = { slo_ms: camera?.slo_ms ?? settings?.slo_ms ?? null, rate_hz: camera?.rate_hz ?? settings?.rate_hz ?? null }
+  return (
+    <main class={`live-data ${styles.page}`} aria-label={`Camera ${id}`} data-connected={connected}>
+      <Title id={id} camera={camera} known={known} />
+      {camera && (
+        <div class={styles.top}>
+          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} /></ErrorBoundary>
+          <ErrorBoundary what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></ErrorBoundary>
+        </div>
+      )}
+      <div class={styles.columns}>
+        <div class={styles.column}>
+          <ErrorBoundary what="The charts"><Timelines camera={id} range={range} present={present} /></ErrorBoundary>
+          <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
+        </div>
+        <div class={styles.column}>
+          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} onChanged={put} /></ErrorBoundary>}
+          <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
+          {newest && <Events class={styles.events} events={newest.events} />}
+        </div>
+      </div>
+    </main>
+  )
+}
+
+function Title({ id, camera, known }: { id: string; camera: CameraState | undefined; known: CameraDocument | null }) {
+  const health = camera ? cameraHealth(camera) : 'gone'
+  return (
+    <header class={`health-${health} ${styles.title}`}>
+      <p><a href={hashOf({ page: 'overview' })}>Cameras</a> <span class="muted" aria-hidden="true">/</span></p>
+      <h2>{id}</h2>
+      <p class={styles.health}><HealthIcon health={health} />{HEALTH_WORD[health]}</p>
+      <p class="muted">{camera ? [origin(camera), camera.agent].filter(Boolean).join(' · ') : seen(known)}</p>
+      {!camera?.connected && known && <Forget camera={id} />}
+    </header>
+  )
+}
+
+function seen(known: CameraDocument | null): string {
+  return isKnown(known?.last_seen_ms) ? `last connected ${new Date(known.last_seen_ms).toLocaleString('en-GB')}` : ''
+}
+
+function Figures({ camera, window_s }: { camera: CameraState; window_s: number }) {
+  const { link } = camera
+  return (
+    <section class={`card health-${cameraHealth(camera)} ${styles.figures}`} aria-label="Now">
+      <Headline camera={camera} window_s={window_s} />
+      <Decision camera={camera} reason="large" />
+      <LatencyBars camera={camera} window_s={window_s} />
+      <dl class={styles.linkFigures}>
+        <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
+        <div><dt>In bad seconds</dt><dd data-testid="throughput_stability">{percent(link?.throughput_stability, 0)}</dd></div>
+        <div><dt>Round trip</dt><dd>{milliseconds(link?.rtt_ms)}</dd></div>
+        <div><dt>Clock known within</dt><dd>{milliseconds(link?.clock_error_ms)}</dd></div>
+      </dl>
+      <FrameCounts camera={camera} window_s={window_s} />
+    </section>
+  )
+}
+
+function Unknown({ id }: { id: string }) {
+  return (
+    <main class={notices.empty} aria-label="Unknown camera" data-testid="unknown">
+      <h2>This box knows no camera {id}</h2>
+      <p>It never connected here, or it was forgotten. If it connects, this page shows it.</p>
+      <p><a href={hashOf({ page: 'overview' })}>All cameras</a> · <a href={hashOf({ page: 'add' })}>Add a camera</a></p>
+    </main>
+  )
+}
+
+/** A camera's frames as they come: the newest, and the results of the last ones. */
+function useFrames(dispatcher: FrameDispatcher, camera: string): { frame: ShownFrame | null; results: readonly Result[] } {
+  // Drawn with the states, twice a second: nobody reads faster.
+  const kept = useRef<{ frame: ShownFrame | null; results: readonly Result[] }>({ frame: null, results: [] })
+  const [, setDrawings] = useState(0)
+  useEffect(
+    () =>
+      dispatcher.follow(camera, (frame) => {
+        const first = kept.current?.frame === null
+        kept.current = { frame, results: withResult(kept.current?.results ?? [], frame.header, Date.now()) }
+        if (first) setDrawings(1)
+      }),
+    [dispatcher, camera],
+  )
+  return kept.current ?? { frame: null, results: [] }
+}

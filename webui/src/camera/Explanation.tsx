@@ -1,0 +1,100 @@
+// What the planner considers for a camera: each size with what it needs, what there is, and the verdict.
+
+import styles from './Explanation.module.css'
+
+import { useState } from 'preact/hooks'
+
+import { classes } from '../ui/classes'
+import type { Answers, ConsideredOption } from '../api/api-types'
+import { bitrate, milliseconds, UNKNOWN } from '../ui/format'
+import { worth } from '../figures/limits'
+import { usePolled } from '../api/polling'
+
+export type Option = ConsideredOption
+type Verdict = Option['verdict']
+type Answer = Pick<Answers['GET /v1/cameras/{id}/explanation'], 'bandwidth_bps' | 'options'>
+
+const PERIOD_MS = 3_000
+const WORD: Readonly<Record<Verdict, string>> = {
+  chosen: 'chosen',
+  smaller: 'possible',
+  contended: 'no time',
+  infeasible: 'out of reach',
+  not_yet: 'not yet',
+  inaccurate: 'not wanted',
+  no_gain: 'no gain',
+  exceeds_source: 'not needed',
+}
+
+export function Explanation({ camera, connected }: { camera: string; connected: boolean }) {
+  const { answer, error } = usePolled('GET /v1/cameras/{id}/explanation', connected ? { path: { id: camera } } : null, PERIOD_MS)
+  return (
+    <section class={`${styles.card} card`} aria-labelledby="explanation-title" data-testid="explanation">
+      <h2 id="explanation-title">
+        What the planner considers{' '}
+        {answer && connected && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
+      </h2>
+      {!connected && <p class="muted">Nothing while it is not connected.</p>}
+      {connected && error && <p role="status" class="muted">{error.message}</p>}
+      {connected && answer && (answer.options.length > 0 ? <Options {...answer} /> : <p class="muted">Nothing at the moment.</p>)}
+    </section>
+  )
+}
+
+/** Sizes shown at first: the chosen one and its neighbours. */
+const NEAR = 6
+
+/** The options around the chosen one, always as many. */
+export function around(options: readonly Option[], amount: number): readonly Option[] {
+  const chosen = Math.max(0, options.findIndex(({ verdict }) => verdict === 'chosen'))
+  const from = Math.max(0, Math.min(chosen - Math.floor((amount - 1) / 2), options.length - amount))
+  return options.slice(from, from + amount)
+}
+
+function Options({ bandwidth_bps, options }: Answer) {
+  const [showsAll, setShowsAll] = useState(false)
+  const shown = showsAll ? options : around(options, NEAR)
+  return (
+    <>
+      <OptionTable bandwidth_bps={bandwidth_bps} options={shown} />
+      {options.length > NEAR && (
+        <button type="button" class="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
+          {showsAll ? 'Show those around it' : `Show all ${options.length} sizes`}
+        </button>
+      )}
+    </>
+  )
+}
+
+function OptionTable({ bandwidth_bps, options }: Answer) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Size</th>
+          <th scope="col" class="figure"><abbr title="mAP at 0.5 to 0.95, measured">Accuracy</abbr></th>
+          <th scope="col" class="figure">Uplink needed</th>
+          <th scope="col" class="figure"><abbr title="One batch to wait for and its own, at their 99th percentile, and a margin for moving up">Time needed</abbr></th>
+          <th scope="col" class="figure"><abbr title="What its link leaves of the deadline">Time left</abbr></th>
+          <th scope="col">Verdict</th>
+        </tr>
+      </thead>
+      <tbody>
+        {[...options].reverse().map((option) => (
+          <tr key={option.variant} class={styles[option.verdict]} data-variant={option.variant} data-verdict={option.verdict}>
+            <th scope="row">{option.variant} <span class="muted">{option.width_px} × {option.height_px}</span></th>
+            <td class="figure">{option.accuracy.toFixed(2)}</td>
+            <td class={classes('figure', lacks(option.needed_bps, bandwidth_bps) && styles.lacking)}>{option.needed_bps === null ? UNKNOWN : bitrate(option.needed_bps)}</td>
+            <td class={classes('figure', option.needed_ms > option.left_ms && styles.lacking)}>{milliseconds(option.needed_ms)}</td>
+            <td class="figure">{milliseconds(Math.max(0, option.left_ms))}</td>
+            <td class={styles.why}><div><strong>{WORD[option.verdict]}</strong> <span>{option.why}</span>{option.limit && <small class={styles.lift} title={worth(option.limit)}>Lifted by {option.limit.lifted_by}.</small>}</div></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function lacks(needed_bps: number | null, bandwidth_bps: number | null): boolean {
+  return needed_bps !== null && bandwidth_bps !== null && needed_bps > bandwidth_bps
+}

@@ -1,0 +1,113 @@
+// What a person sets for a camera on the box: saved at once, in the box's own words where refused, and undone.
+
+import page from './Camera.module.css'
+import styles from './Settings.module.css'
+
+import { useState } from 'preact/hooks'
+
+import { messageOf, request } from '../api/api'
+import { FIELDS, fieldOf, patchOf, textOf, typedSince, type CameraDocument, type Draft, type Field, type FieldWords, type Overrides } from './cameraOverrides'
+
+interface SettingsProps {
+  known: CameraDocument
+  connected: boolean
+  onChanged: (changed: CameraDocument) => void
+}
+
+interface Outcome {
+  message: string
+  failed: boolean
+  /** What it was before, to go back to. */
+  before?: Overrides
+}
+
+export function Settings({ known, connected, onChanged }: SettingsProps) {
+  const [draft, setDraft] = useState<Draft>({})
+  const [outcome, setOutcome] = useState<Outcome | null>(null)
+  const [saving, setSaving] = useState(false)
+  const patch = patchOf(draft, known.overrides)
+  const changed = Object.keys(patch).length > 0
+  const refused = outcome?.failed ? fieldOf(outcome.message) : null
+
+  async function send(body: object, message: string, undo: boolean): Promise<void> {
+    setSaving(true)
+    const sent = draft
+    try {
+      const changed = await request('PATCH /v1/cameras/{id}', { path: { id: known.id }, body })
+      setDraft((now) => typedSince(sent, now))
+      setOutcome({ message, failed: false, ...(undo && { before: known.overrides }) })
+      onChanged(changed)
+    } catch (error) {
+      setOutcome({ message: messageOf(error), failed: true })
+    } finally {
+      setSaving(false)
+    }
+  }
+
+  const save = (event: Event) => {
+    event.preventDefault()
+    if (changed && !saving) void send(patch, connected ? 'Saved: it holds from the next frame on.' : 'Saved for its return.', true)
+  }
+  return (
+    <section class={`${styles.card} card`} aria-labelledby="settings-title">
+      <h2 id="settings-title">Settings <span class="muted">on the box, over what the camera asks for</span></h2>
+      <form onSubmit={save} noValidate>
+        {FIELDS.map((words) => (
+          <Setting
+            key={words.field}
+            words={words}
+            known={known}
+            typed={draft[words.field]}
+            refusal={refused === words.field ? (outcome?.message ?? null) : null}
+            onType={(text) => setDraft((now) => ({ ...now, [words.field]: text }))}
+            onReset={() => {
+              const { [words.field]: _, ...rest } = draft
+              setDraft(rest)
+              if (known.overrides[words.field] !== null) void send({ [words.field]: null }, `${words.name} is as the camera asks.`, true)
+            }}
+          />
+        ))}
+        <div class={styles.end}>
+          <button type="submit" class={page.primary} disabled={!changed || saving}>Save</button>
+          <p role="status" class={outcome?.failed ? page.refused : 'muted'} data-testid="saved">
+            {outcome && refused === null ? outcome.message : ''}{' '}
+            {outcome?.before && <button type="button" onClick={() => void send(outcome.before ?? {}, 'Undone.', false)}>Undo</button>}
+          </p>
+        </div>
+      </form>
+    </section>
+  )
+}
+
+interface SettingProps {
+  words: FieldWords
+  known: CameraDocument
+  typed: string | undefined
+  refusal: string | null
+  onType: (text: string) => void
+  onReset: () => void
+}
+
+function Setting({ words: { field, name, unit, hint, numeric }, known, typed, refusal, onType, onReset }: SettingProps) {
+  const set = known.overrides[field] !== null
+  const value = typed ?? textOf(known.overrides[field])
+  return (
+    <div class={styles.setting}>
+      <label for={`setting-${field}`}>{name} {unit && <span class="muted">{unit}</span>}</label>
+      <input
+        id={`setting-${field}`} type="text" inputMode={numeric ? 'decimal' : 'text'} autocomplete="off" spellcheck={false} autocapitalize="none"
+        value={value} placeholder={asAsked(known, field)} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
+        onInput={(event) => onType(event.currentTarget.value)}
+      />
+      <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to what the camera asks for`}>Reset</button>
+      <small id={`setting-${field}-hint`} class={refusal === null ? 'muted' : page.refused} role={refusal === null ? undefined : 'alert'}>
+        {refusal ?? (set ? `${hint}. The camera asks for ${textOf(known.requested[field]) || 'nothing'}` : hint)}
+      </small>
+    </div>
+  )
+}
+
+function asAsked(known: CameraDocument, field: Field): string {
+  const asked = known.requested[field]
+  return asked === null ? 'as the camera asks' : `${asked}, as the camera asks`
+}

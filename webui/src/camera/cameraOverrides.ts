@@ -1,0 +1,55 @@
+// What a person sets for a camera on the box: from the texts of a form to what PATCH takes. Pure.
+
+import type { Camera as CameraAnswer, Overrides } from '../api/api-types'
+
+export type { Overrides }
+export type Field = keyof Overrides
+
+/** What GET /v1/cameras/{id} answers. */
+export type CameraDocument = CameraAnswer
+
+export interface FieldWords {
+  field: Field
+  name: string
+  unit: string
+  hint: string
+  numeric: boolean
+}
+
+export const FIELDS: readonly FieldWords[] = [
+  { field: 'slo_ms', name: 'Deadline', unit: 'ms', hint: 'From capture to answer (the SLO)', numeric: true },
+  { field: 'rate_hz', name: 'Rate', unit: 'frames/s', hint: 'The most it may send; a camera that asks for fewer sends fewer', numeric: true },
+  { field: 'min_accuracy', name: 'Minimum accuracy', unit: 'mAP', hint: '0 to 1: no variant below it is used', numeric: true },
+  { field: 'app', name: 'Application', unit: '', hint: 'The application whose learned batch times count for its frames', numeric: false },
+  { field: 'site', name: 'Site', unit: '', hint: 'A name for the uplink that it shares with other cameras', numeric: false },
+]
+
+/** What was typed and not yet saved. */
+export type Draft = Partial<Record<Field, string>>
+
+/** What is to change. A text that is no number goes as it is: the box says what is wrong with it. */
+export function patchOf(draft: Draft, overrides: Overrides): Partial<Record<Field, number | string | null>> {
+  const patch: Partial<Record<Field, number | string | null>> = {}
+  for (const { field, numeric } of FIELDS) {
+    const typed = draft[field]?.trim()
+    if (typed === undefined || typed === textOf(overrides[field])) continue
+    const number = Number(typed.replace(',', '.'))
+    patch[field] = typed === '' ? null : numeric && Number.isFinite(number) ? number : typed
+  }
+  return patch
+}
+
+/** What was typed while a draft was being saved: it is not saved yet. */
+export function typedSince(sent: Draft, now: Draft): Draft {
+  return Object.fromEntries(Object.entries(now).filter(([field, text]) => text !== sent[field as Field]))
+}
+
+/** A value as the form's fields show it; empty: as the camera asks. */
+export function textOf(value: number | string | null): string {
+  return value === null ? '' : String(value)
+}
+
+/** Which field a refusal speaks of; null: of none, or of the whole. */
+export function fieldOf(refusal: string): Field | null {
+  return FIELDS.find(({ field }) => new RegExp(`\\b${field}\\b`).test(refusal))?.field ?? null
+}

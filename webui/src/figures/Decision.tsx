@@ -1,0 +1,31 @@
+// What the box decided for a camera, and why.
+
+import styles from './Decision.module.css'
+
+import { rate } from '../ui/format'
+import type { Camera } from '../api/types'
+import { classes } from '../ui/classes'
+
+interface DecisionProps {
+  camera: Camera
+  /** How much of the reason is shown: two lines, all of it, or all of it in larger letters. */
+  reason?: 'clamped' | 'whole' | 'large'
+}
+
+export function Decision({ camera, reason = 'clamped' }: DecisionProps) {
+  const { advice } = camera
+  return (
+    <section>
+      <h3 class="visually-hidden">What the box decided</h3>
+      <p class={styles.variant}>
+        <strong data-testid="variant">{advice?.variant ?? 'no variant yet'}</strong>
+        {advice && (
+          <span class="muted">
+            {advice.width_px} × {advice.height_px} px · {rate(advice.rate_hz)} Hz · quality {advice.quality}
+          </span>
+        )}
+      </p>
+      <p class={classes(styles.reason, styles[reason])} data-testid="reason" title={advice?.reason}>{advice?.reason ?? ''}</p>
+    </section>
+  )
+}

@@ -1,0 +1,44 @@
+// The promise behind the counts: every captured frame ends in exactly one outcome. Pure.
+
+import type { ByReason, Counts } from '../api/types'
+
+export interface CountsCheck {
+  dropped: number
+  /** captured minus everything it should equal; 0 when the counts add up. */
+  unaccounted: number
+}
+
+/** Check captured = on time + late + dropped + pending. */
+export function checkCounts(counts: Counts): CountsCheck {
+  const dropped = Object.values(counts.dropped).reduce((sum, amount) => sum + amount, 0)
+  return {
+    dropped,
+    unaccounted: counts.captured - (counts.on_time + counts.late + dropped + counts.pending),
+  }
+}
+
+const MEANINGS: Readonly<Record<string, string>> = {
+  sender: 'never sent: the camera had a newer frame first, or its link was too slow',
+  queue: 'waiting behind other work, they could no longer be answered in time',
+  infeasible: 'on arrival there was already too little time left',
+  invalid: 'not a usable JPEG',
+  overload: 'too many frames at the box at once',
+  failed: 'the model failed on the batch',
+  departed: 'the camera left before the answer',
+  shutdown: 'the box was stopping',
+  lost: 'sent, but never heard of again: the connection broke, or the camera stopped',
+}
+
+export interface DropLine {
+  reason: string
+  amount: number
+  meaning: string
+}
+
+/** The reasons frames were dropped for, the most frequent first. */
+export function dropLines(dropped: ByReason): DropLine[] {
+  return Object.entries(dropped)
+    .filter(([, amount]) => amount > 0)
+    .sort(([a, x], [b, y]) => y - x || a.localeCompare(b))
+    .map(([reason, amount]) => ({ reason, amount, meaning: MEANINGS[reason] ?? reason }))
+}

@@ -1,0 +1,44 @@
+// A camera's live picture, and what stands over it while there is none.
+
+import styles from './Picture.module.css'
+
+import { clockTime } from '../ui/format'
+import type { FrameDispatcher } from './frameDispatcher'
+import { cameraHealth } from '../figures/health'
+import type { Camera } from '../api/types'
+import { classes } from '../ui/classes'
+import { useLivePicture } from './useLivePicture'
+
+interface PictureProps {
+  camera: Camera
+  window_s: number
+  dispatcher: FrameDispatcher
+  onToggle?: () => void
+  /** Added to its own class. */
+  class?: string | undefined
+}
+
+/** The picture; a click enlarges, as the button in the header does for the keyboard. */
+export function Picture({ camera, window_s, dispatcher, onToggle, class: added }: PictureProps) {
+  const { canvas, caption } = useLivePicture(dispatcher, camera.id)
+  return (
+    <div class={classes(styles.picture, added)} data-connected={camera.connected} onClick={onToggle}>
+      <canvas
+        ref={canvas}
+        role="img"
+        aria-label={`Live picture of ${camera.id}`}
+        data-frames="0"
+        data-boxes="0"
+      />
+      <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
+      {!camera.connected && (
+        <p class={styles.note} data-testid="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>
+      )}
+      {cameraHealth(camera) === 'waiting' && (
+        <p class={styles.note} data-testid="picture-note">
+          {camera.counts.captured === 0 ? 'Waiting for its first frame' : `No frames in the last ${window_s} s`}
+        </p>
+      )}
+    </div>
+  )
+}

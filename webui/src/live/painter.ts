@@ -1,0 +1,177 @@
+// Draws one camera's frames and what was found on them. The latest frame wins; nothing is ever queued.
+
+import { milliseconds, plural } from '../ui/format'
+import { contain, scaleBox, type Rectangle } from './geometry'
+import type { ShownFrame } from '../api/messages'
+import type { FrameHeader } from '../api/types'
+
+/** Bright enough for any picture, by label; text on them is dark. */
+const COLOURS = ['#ffb43a', '#4cc9f0', '#ff7aa8', '#8ce07a', '#b9a0ff', '#ff9770', '#e9e36a', '#8fb8ff']
+const LABEL_TEXT = '#10161a'
+/** Boxes narrower than this (CSS pixels) carry no label: it would cover the neighbours. */
+const LABELLED_FROM = 34
+
+interface Drawn {
+  header: FrameHeader
+  bitmap: ImageBitmap
+}
+
+export class Painter {
+  private next: ShownFrame | null = null
+  private isInView = false
+  private decoding = false
+  private drawn: Drawn | null = null
+  private frames = 0
+  private readonly resizes: ResizeObserver
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly caption: HTMLElement,
+    private readonly labels: () => readonly string[],
+  ) {
+    this.resizes = new ResizeObserver(() => this.resize())
+    this.resizes.observe(canvas)
+    this.resize()
+  }
+
+  /** Whether a person can see the canvas; while not, nothing is decoded. */
+  get inView(): boolean {
+    return this.isInView
+  }
+
+  set inView(inView: boolean) {
+    this.isInView = inView
+    void this.pump()
+  }
+
+  push(frame: ShownFrame): void {
+    this.next = frame
+    void this.pump()
+  }
+
+  dispose(): void {
+    this.resizes.disconnect()
+    this.next = null
+    this.drawn?.bitmap.close()
+    this.drawn = null
+  }
+
+  /** Decode and draw until no newer frame is waiting, as long as somebody can see that. */
+  async pump(): Promise<void> {
+    if (this.decoding) return
+    this.decoding = true
+    try {
+      while (this.next && this.isInView && !document.hidden) {
+        const { header, jpeg } = this.next
+        this.next = null
+        const bitmap = await decode(jpeg)
+        if (bitmap) this.show({ header, bitmap })
+      }
+    } finally {
+      this.decoding = false
+    }
+  }
+
+  private show(drawn: Drawn): void {
+    if (!this.canvas.isConnected) {
+      drawn.bitmap.close()
+      return
+    }
+    this.drawn?.bitmap.close()
+    this.drawn = drawn
+    this.frames += 1
+    this.draw()
+    const { header } = drawn
+    this.canvas.dataset['frames'] = String(this.frames)
+    this.canvas.dataset['boxes'] = String(header.detections.length)
+    const ended = header.outcome === 'on_time' ? '' : ` · ${header.outcome.replace('_', ' ')}`
+    this.caption.textContent = `${plural(header.detections.length, 'object')} in ${milliseconds(header.total_ms)}${ended}`
+    this.caption.hidden = false
+  }
+
+  private resize(): void {
+    const ratio = window.devicePixelRatio || 1
+    const width = Math.max(1, Math.round(this.canvas.clientWidth * ratio))
+    const height = Math.max(1, Math.round(this.canvas.clientHeight * ratio))
+    if (this.canvas.width === width && this.canvas.height === height) return
+    this.canvas.width = width
+    this.canvas.height = height
+    this.draw()
+  }
+
+  private draw(): void {
+    const context = this.canvas.getContext('2d')
+    if (!context || !this.drawn) return
+    const { header, bitmap } = this.drawn
+    const source = { width: header.width_px, height: header.height_px }
+    const picture = contain(source, this.canvas)
+    context.clearRect(0, 0, this.canvas.width, this.canvas.height)
+    context.drawImage(bitmap, picture.x, picture.y, picture.width, picture.height)
+    drawDetections(context, header, picture, this.labels(), window.devicePixelRatio || 1)
+  }
+}
+
+/** Draw what was found on a frame whose picture lies in this rectangle; `ratio`: device pixels of a CSS pixel. */
+export function drawDetections(
+  context: CanvasRenderingContext2D,
+  header: FrameHeader,
+  picture: Rectangle,
+  labels: readonly string[],
+  ratio: number,
+): void {
+  const source = { width: header.width_px, height: header.height_px }
+  for (const { label, score, box } of header.detections) {
+    drawBox(context, scaleBox(box, source, picture), label, score, colourOf(label, labels), ratio)
+  }
+}
+
+async function decode(jpeg: Uint8Array<ArrayBuffer>): Promise<ImageBitmap | null> {
+  try {
+    return await createImageBitmap(new Blob([jpeg], { type: 'image/jpeg' }))
+  } catch {
+    // The box answers for a broken picture; here the last good one simply stays.
+    return null
+  }
+}
+
+export function colourOf(label: string, labels: readonly string[]): string {
+  const index = Math.max(0, labels.indexOf(label))
+  return COLOURS[index % COLOURS.length] as string
+}
+
+export function drawBox(
+  context: CanvasRenderingContext2D,
+  box: Rectangle,
+  label: string,
+  score: number,
+  colour: string,
+  ratio: number,
+): void {
+  const line = Math.max(1, Math.round(1.5 * ratio))
+  // Whole device pixels keep the lines sharp.
+  const x = Math.round(box.x)
+  const y = Math.round(box.y)
+  const width = Math.round(box.width)
+  const height = Math.round(box.height)
+  context.lineWidth = line + 2 * ratio
+  context.strokeStyle = 'rgb(0 0 0 / 45%)'
+  context.strokeRect(x, y, width, height)
+  context.lineWidth = line
+  context.strokeStyle = colour
+  context.strokeRect(x, y, width, height)
+  if (width < LABELLED_FROM * ratio) return
+
+  context.font = `600 ${Math.round(11 * ratio)}px system-ui, sans-serif`
+  const withScore = `${label} ${Math.round(score * 100)}`
+  const padding = 4 * ratio
+  const text = context.measureText(withScore).width + 2 * padding <= Math.max(width, 72 * ratio) ? withScore : label
+  const plateWidth = Math.ceil(context.measureText(text).width + 2 * padding)
+  const plateHeight = Math.round(15 * ratio)
+  const plateY = y >= plateHeight ? y - plateHeight : y
+  const plateX = Math.min(x - Math.floor(line / 2), context.canvas.width - plateWidth)
+  context.fillStyle = colour
+  context.fillRect(plateX, plateY, plateWidth, plateHeight)
+  context.fillStyle = LABEL_TEXT
+  context.textBaseline = 'middle'
+  context.fillText(text, plateX + padding, plateY + plateHeight / 2 + ratio / 2)
+}

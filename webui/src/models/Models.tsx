@@ -1,0 +1,105 @@
+// Model families: how good and how fast their variants are, who uses which, measuring and importing.
+
+import notices from '../ui/notices.module.css'
+import styles from './Models.module.css'
+
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+
+import { ApiError, request } from '../api/api'
+import { ErrorBoundary } from '../ui/ErrorBoundary'
+import { FamilyCard } from './FamilyCard'
+import { ImportCard } from './ImportCard'
+import { type Job, running } from './jobs'
+import { type ModelList, usersOf } from './families'
+import type { BoxState } from '../api/types'
+
+const POLL_BUSY_MS = 400
+const POLL_IDLE_MS = 4_000
+
+export function Models({ state }: { state: BoxState }) {
+  const admin = useAdmin()
+  const { jobs, refresh } = useJobs()
+  const busy = running(jobs)
+  const ended = jobs.reduce((newest, { id, state }) => (state === 'running' ? newest : Math.max(newest, id)), 0)
+  const { list, error } = useModels(`${state.box.ready} ${ended}`)
+  const users = usersOf(state.cameras)
+  const connected = state.cameras.filter((camera) => camera.connected).length
+  return (
+    <main class={`live-data ${styles.page}`} aria-label="Models">
+      {error && <p class={`card ${notices.broken}`} role="alert">The list of models cannot be shown: {error}</p>}
+      {!list && !error && <p class={notices.opening} aria-busy="true">Loading…</p>}
+      {list?.families.length === 0 && <p class={`card ${styles.none}`}>There are none yet: {state.box.ready_reason || 'the box is starting'}.</p>}
+      {list?.families.map((family) => (
+        <ErrorBoundary key={family.name} what={`The family ${family.name}`}>
+          <FamilyCard list={list} family={family} users={users} jobs={jobs} busy={busy} admin={admin} connected={connected} onStarted={refresh} />
+        </ErrorBoundary>
+      ))}
+      {list && (
+        <ErrorBoundary what="The import">
+          <ImportCard list={list} jobs={jobs} busy={busy} admin={admin} onStarted={refresh} />
+        </ErrorBoundary>
+      )}
+    </main>
+  )
+}
+
+/** Whether this box lets the page import and measure; null: not known yet. */
+function useAdmin(): boolean | null {
+  const [admin, setAdmin] = useState<boolean | null>(null)
+  useEffect(() => {
+    const asking = new AbortController()
+    request('GET /v1/config', { signal: asking.signal }).then(
+      ({ keys }) => setAdmin(keys.some(({ key, value }) => key === 'server.admin' && value === true)),
+      () => {},
+    )
+    return () => asking.abort()
+  }, [])
+  return admin
+}
+
+/** The models, asked for again when `version` changes; what was known stays until the answer. */
+function useModels(version: string): { list: ModelList | null; error: string } {
+  const [known, setKnown] = useState<{ list: ModelList | null; error: string }>({ list: null, error: '' })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another version means another list
+  useEffect(() => {
+    const asking = new AbortController()
+    request('GET /v1/models', { signal: asking.signal }).then(
+      (list) => setKnown({ list, error: '' }),
+      (error) => error instanceof ApiError && setKnown(({ list }) => ({ list, error: list ? '' : error.message })),
+    )
+    return () => asking.abort()
+  }, [version])
+  return known
+}
+
+/** The box's jobs: asked for often while one runs. `refresh` asks at once. */
+function useJobs(): { jobs: readonly Job[]; refresh: () => void } {
+  const [jobs, setJobs] = useState<readonly Job[]>([])
+  const timer = useRef(0)
+  const asking = useRef<AbortController | null>(null)
+  const refresh = useCallback(() => {
+    window.clearTimeout(timer.current)
+    asking.current?.abort()
+    const current = new AbortController()
+    asking.current = current
+    request('GET /v1/jobs', { signal: current.signal })
+      .then(
+        (answer) => {
+          setJobs(answer.jobs)
+          return running(answer.jobs) ? POLL_BUSY_MS : POLL_IDLE_MS
+        },
+        () => POLL_IDLE_MS,
+      )
+      .then((wait_ms) => {
+        if (!current.signal.aborted) timer.current = window.setTimeout(refresh, wait_ms)
+      })
+  }, [])
+  useEffect(() => {
+    refresh()
+    return () => {
+      window.clearTimeout(timer.current)
+      asking.current?.abort()
+    }
+  }, [refresh])
+  return { jobs, refresh }
+}

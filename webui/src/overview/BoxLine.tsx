@@ -1,0 +1,140 @@
+// The box itself: whether it is ready, how busy it is, what its own loop costs.
+
+import styles from './BoxLine.module.css'
+
+import type { ComponentChildren } from 'preact'
+
+import { lost, working } from '../settings/destinations'
+import { count, duration, isKnown, microseconds, milliseconds, percent } from '../ui/format'
+import { HEALTH_WORD, healthSummary } from '../figures/health'
+import { bytes } from '../settings/configuration'
+import type { BoxState, Destination, Executor, Memory } from '../api/types'
+import { CountsLine } from '../figures/CountsLine'
+import { CheckIcon, HealthIcon } from '../ui/icons'
+import { providerName } from '../ui/names'
+
+export function BoxLine({ state }: { state: BoxState }) {
+  const { box, cameras } = state
+  const connected = cameras.filter((camera) => camera.connected).length
+  return (
+    <section class={`card live-data ${styles.box}`} aria-label="Box">
+      <div class={styles.state} data-testid="box-state" data-ready={box.ready}>
+        {box.ready ? (
+          <p class={styles.ready}><CheckIcon /> Ready</p>
+        ) : (
+          <p class={styles.notReady}><HealthIcon health="strained" /> Not ready: {box.ready_reason || 'no reason given'}</p>
+        )}
+        <p class="muted">
+          {box.family}, up {duration(box.uptime_s)}
+        </p>
+      </div>
+      <div class={styles.stats}>
+        <Stat name="Cameras" value={count(connected)} note="connected">
+          <ul class={styles.healthSummary}>
+            {healthSummary(cameras).map(({ health, amount }) => (
+              <li key={health} class={`health-${health}`} title={`${count(amount)} ${HEALTH_WORD[health]}`}>
+                <HealthIcon health={health} /> {count(amount)}
+                <span class="visually-hidden"> {HEALTH_WORD[health]}</span>
+              </li>
+            ))}
+          </ul>
+        </Stat>
+        {box.executors.map((executor) => (
+          <ExecutorStat
+            key={executor.id}
+            executor={executor}
+            memory={box.memory.find((each) => each.executor === executor.id)}
+            window_s={box.window_s}
+          />
+        ))}
+        <Stat name="Queue" value={count(box.queue_length)} note="waiting now" />
+        <Stat
+          name="Planner"
+          value={milliseconds(box.planner?.last_ms)}
+          note={isKnown(box.planner?.age_s) ? `${box.planner.age_s.toFixed(1)} s ago` : 'not run yet'}
+          title="How long the last plan took, and how long ago that was"
+        />
+        <Stat
+          name="Decision"
+          value={microseconds(box.decision_us?.p50)}
+          note={`p99 ${microseconds(box.decision_us?.p99)}`}
+          title="How long the scheduler takes to decide what to do about an event: median and 99th percentile"
+        />
+        <Stat
+          name="Loop lag"
+          value={milliseconds(box.loop_lag_ms?.p99)}
+          note={`p99, max ${milliseconds(box.loop_lag_ms?.max)}`}
+          title={`How late the event loop gets to what is due, over the last ${box.window_s} s`}
+        />
+        {box.destinations.length > 0 && <EventsOutStat destinations={box.destinations} />}
+      </div>
+      <div class={styles.totals}>
+        <h2>All cameras, since the start</h2>
+        <CountsLine counts={box.counts} />
+      </div>
+    </section>
+  )
+}
+
+interface StatProps {
+  name: string
+  value: string
+  note: string
+  title?: string
+  children?: ComponentChildren
+}
+
+function Stat({ name, value, note, title, children }: StatProps) {
+  return (
+    <div class={styles.stat} title={title}>
+      <h2>{name}</h2>
+      <p class={styles.statValue}>
+        {value} <span class="muted">{note}</span>
+      </p>
+      {children}
+    </div>
+  )
+}
+
+/** Whether events arrive; Settings has each destination. */
+function EventsOutStat({ destinations }: { destinations: readonly Destination[] }) {
+  const sum = (amount: (each: Destination) => number) => count(destinations.reduce((all, each) => all + amount(each), 0))
+  const up = working(destinations)
+  return (
+    <Stat
+      name="Events out"
+      value={`${count(up)} of ${count(destinations.length)}`}
+      note="up"
+      title="Places that events are sent to and that take them; more in Settings"
+    >
+      <p class={up < destinations.length ? styles.remark : `muted ${styles.note}`} data-testid="events-out-stat">
+        {sum(({ queued }) => queued)} waiting, {sum(lost)} lost
+      </p>
+    </Stat>
+  )
+}
+
+function ExecutorStat({ executor, memory, window_s }: { executor: Executor; memory: Memory | undefined; window_s: number }) {
+  const provider = providerName(executor.provider)
+  const batch = isKnown(executor.batch_size_mean) ? `, ${executor.batch_size_mean.toFixed(1)} a batch` : ''
+  return (
+    <Stat
+      name={executor.id}
+      value={percent(executor.utilisation, 0)}
+      note="busy"
+      title={`Share of the last ${window_s} s in which ${executor.id} was running a batch`}
+    >
+      <div class="meter" aria-hidden="true">
+        <div style={{ width: `${Math.min(1, executor.utilisation ?? 0) * 100}%` }} />
+      </div>
+      <p class={`muted ${styles.note}`}>
+        {provider} · {executor.device}
+        <br />
+        {executor.running ?? 'idle'}{batch}
+        {memory && <><br />{bytes(memory.used_bytes)} of {bytes(memory.limit_bytes)} in memory</>}
+      </p>
+      {executor.note && <p class={styles.remark}>{executor.note}</p>}
+      {executor.state !== 'up' && <p class={styles.remark} data-testid="executor-lost">{`Lost: ${executor.last_error?.text ?? executor.state}`}</p>}
+    </Stat>
+  )
+}

@@ -1,0 +1,99 @@
+// One camera: its picture, how it is doing, and why the box treats it as it does.
+
+import styles from './CameraTile.module.css'
+
+import { useEffect, useRef } from 'preact/hooks'
+
+import { bitrate, isKnown, milliseconds } from '../ui/format'
+import type { FrameDispatcher } from '../live/frameDispatcher'
+import { cameraHealth, HEALTH_WORD } from '../figures/health'
+import { hashOf } from '../app/route'
+import type { Camera } from '../api/types'
+import { classes } from '../ui/classes'
+import { Decision } from '../figures/Decision'
+import { FrameCounts } from '../figures/FrameCounts'
+import { Headline } from '../figures/Headline'
+import { EnlargeIcon, HealthIcon, ShrinkIcon } from '../ui/icons'
+import { LatencyBars } from '../figures/LatencyBars'
+import { LinkChart } from './LinkChart'
+import { Picture } from '../live/Picture'
+
+export interface CameraTileProps {
+  camera: Camera
+  window_s: number
+  dispatcher: FrameDispatcher
+  enlarged: boolean
+  onToggle: () => void
+}
+
+export function CameraTile({ camera, window_s, dispatcher, enlarged, onToggle }: CameraTileProps) {
+  const health = cameraHealth(camera)
+  const tile = useRef<HTMLElement>(null)
+  useEffect(() => {
+    if (enlarged) tile.current?.scrollIntoView({ block: 'start' })
+  }, [enlarged])
+  return (
+    <article
+      ref={tile}
+      class={classes('card', `health-${health}`, styles.tile, enlarged && styles.enlarged)}
+      data-testid="camera-tile"
+      data-camera={camera.id}
+      data-health={health}
+      aria-label={`Camera ${camera.id}, ${HEALTH_WORD[health]}`}
+    >
+      <header>
+        <span class={styles.health}><HealthIcon health={health} /></span>
+        <h2><a href={hashOf({ page: 'camera', camera: camera.id })}>{camera.id}</a></h2>
+        <p class="muted">{origin(camera)}</p>
+        <button
+          type="button"
+          class="quiet"
+          onClick={onToggle}
+          aria-expanded={enlarged}
+          aria-label={`${enlarged ? 'Shrink' : 'Enlarge'} ${camera.id}`}
+        >
+          {enlarged ? <ShrinkIcon /> : <EnlargeIcon />}
+        </button>
+      </header>
+      <Picture class={styles.picture} camera={camera} window_s={window_s} dispatcher={dispatcher} onToggle={onToggle} />
+      <div class={styles.figures}>
+        <Headline camera={camera} window_s={window_s} />
+        <Decision camera={camera} reason={enlarged ? 'whole' : 'clamped'} />
+        <LatencyBars camera={camera} window_s={window_s} />
+        <LinkSection camera={camera} window_s={window_s} enlarged={enlarged} />
+        <FrameCounts camera={camera} window_s={window_s} />
+      </div>
+    </article>
+  )
+}
+
+export function origin(camera: Camera): string {
+  const app = camera.app === 'default' ? null : camera.app
+  return [app, camera.address, camera.site && `${camera.site.inferred ? 'shared uplink' : 'site'} ${camera.site.name}`].filter(Boolean).join(' · ')
+}
+
+function LinkSection({ camera, window_s, enlarged }: Pick<CameraTileProps, 'camera' | 'window_s' | 'enlarged'>) {
+  const bandwidth_bps = camera.link?.bandwidth_bps
+  const clock = camera.link?.clock_error_ms
+  return (
+    <section>
+      <h3>
+        Link <span class={styles.bandwidthKey} aria-hidden="true" />
+        <span class="muted">Mbit/s</span>
+        <span class={`${styles.bandwidthKey} ${styles.sizeKey}`} aria-hidden="true" />
+        <span class="muted">size, px</span>
+        <span class={styles.now} title={isKnown(clock) ? `Round trip time. The camera's clock is known within ${milliseconds(clock)}` : undefined}>
+          {bitrate(bandwidth_bps)} · RTT {milliseconds(camera.link?.rtt_ms)}
+        </span>
+      </h3>
+      <LinkChart
+        bandwidth={camera.link?.history ?? []}
+        sizes={camera.variant_history}
+        window_s={window_s}
+        height={enlarged ? 150 : 76}
+        label={`Link of ${camera.id} over the last ${window_s} s, now ${bitrate(bandwidth_bps)}`}
+      />
+    </section>
+  )
+}
+

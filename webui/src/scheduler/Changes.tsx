@@ -1,0 +1,45 @@
+// How the plan changed: which camera went from where to where, and why; the newest first.
+
+import styles from './Changes.module.css'
+
+import { rate } from '../ui/format'
+import type { PlanChange, Told } from './timeline'
+import { timeOfDay } from './view'
+
+const SHOWN = 30
+
+export function Changes({ changes, offset_ms }: { changes: readonly PlanChange[]; offset_ms: number }) {
+  const latest = changes.slice(-SHOWN).reverse()
+  return (
+    <section class={`${styles.changes} card`} aria-labelledby="changes-title" data-testid="changes">
+      <h2 id="changes-title">How it changed</h2>
+      {latest.length === 0 && <p class="muted">Nothing has changed since the box started.</p>}
+      <ol tabIndex={0} aria-labelledby="changes-title">
+        {latest.map((change) => (
+          <li key={`${change.at_ms} ${change.camera}`}>
+            <time dateTime={new Date(change.at_ms + offset_ms).toISOString()}>{timeOfDay(change.at_ms + offset_ms, false)}</time>
+            <p>
+              <strong>{change.camera}</strong> {step(change)}
+              <br />
+              <span class="muted">{change.reason}</span>
+            </p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+/** What is different: "street-320 → street-256", "10 → 5 Hz". */
+export function step({ before, after }: PlanChange): string {
+  if (!before) return `begins with ${after.variant} at ${rate(after.rate_hz)}\u202fHz`
+  const parts: string[] = []
+  if (before.variant !== after.variant) parts.push(`${before.variant} → ${after.variant}`)
+  else if (sizeOf(before) !== sizeOf(after)) parts.push(`${sizeOf(before)} → ${sizeOf(after)}`)
+  if (before.rate_hz !== after.rate_hz) parts.push(`${rate(before.rate_hz)} → ${rate(after.rate_hz)}\u202fHz`)
+  return parts.join(', ')
+}
+
+function sizeOf({ width_px, height_px }: Told): string {
+  return `${width_px} × ${height_px} px`
+}

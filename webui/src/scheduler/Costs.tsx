@@ -1,0 +1,40 @@
+// What deciding costs, and how busy each executor is.
+
+import styles from './Costs.module.css'
+
+import { count, isKnown, microseconds, percent } from '../ui/format'
+import type { DecisionTimes } from './timeline'
+import type { Box } from '../api/types'
+
+export function Costs({ box, decision }: { box: Box; decision: DecisionTimes | null }) {
+  return (
+    <section class={`${styles.costs} card`} aria-labelledby="costs-title" data-testid="costs">
+      <h2 id="costs-title">
+        Decisions <span class="muted">{decision ? `the last ${count(decision.count)}` : ''}</span>
+      </h2>
+      <dl class={styles.times}>
+        {(['p50', 'p99', 'max'] as const).map((name) => (
+          <div key={name}>
+            <dt>{name === 'max' ? 'longest' : name.toUpperCase()}</dt>
+            <dd>{microseconds(decision?.[name])}</dd>
+          </div>
+        ))}
+      </dl>
+      <h2>Executors <span class="muted">busy, over 10 s</span></h2>
+      <ul class={styles.busy}>
+        {box.executors.map((executor) => (
+          <li key={executor.id}>
+            <span>{executor.id}</span>
+            <div class="meter" aria-hidden="true">
+              <div style={{ width: `${Math.min(1, executor.utilisation ?? 0) * 100}%` }} />
+            </div>
+            <strong>{percent(executor.utilisation, 0)}</strong>
+            <span class="muted">
+              {isKnown(executor.batch_size_mean) ? `${executor.batch_size_mean.toFixed(1)} frames a batch` : 'no batches'}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,26 @@
+// The flight recorder: take the last minute home, and replay it.
+
+import styles from './Recorder.module.css'
+
+import { DownloadIcon } from '../ui/icons'
+
+/** `request`: one that is looked at, to be asked about. */
+export function Recorder({ ready, request }: { ready: boolean; request: number | null }) {
+  return (
+    <section class={`${styles.recorder} card`} aria-labelledby="recorder-title">
+      <h2 id="recorder-title">Flight recorder</h2>
+      <p>The last 60 s of every decision: names, sizes and instants, never pictures. It replays exactly, anywhere.</p>
+      {ready ? (
+        <a class={styles.button} href="v1/journal" download data-testid="journal"><DownloadIcon /> Download the flight recorder</a>
+      ) : (
+        <p class="muted">There is none before the models are ready.</p>
+      )}
+      <p class={styles.replay}><code>edgebox replay FILE{request === null ? '' : ` --request ${request}`}</code></p>
+      <p class="muted">
+        {request === null
+          ? 'repeats every decision and compares; with --request or --camera it prints the story of one.'
+          : 'prints the story of the first request of the chosen batch.'}
+      </p>
+    </section>
+  )
+}

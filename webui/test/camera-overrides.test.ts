@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+
+import { around, type Option } from '../src/camera/Explanation'
+import { fileName, KEPT, resultsText, withResult, type Result } from '../src/camera/results'
+import type { FrameHeader } from '../src/api/types'
+import { fieldOf, patchOf, textOf, typedSince, type Overrides } from '../src/camera/cameraOverrides'
+
+const SET: Overrides = { slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3, site: null }
+
+test('only what differs from what is set is sent', () => {
+  expect(patchOf({}, SET)).toEqual({})
+  expect(patchOf({ slo_ms: '200', rate_hz: '' }, SET)).toEqual({})
+  expect(patchOf({ slo_ms: ' 250 ', rate_hz: '2,5', app: 'door' }, SET)).toEqual({ slo_ms: 250, rate_hz: 2.5, app: 'door' })
+})
+
+test('an emptied field goes back to what the camera asks for', () => {
+  expect(patchOf({ slo_ms: '', min_accuracy: ' ' }, SET)).toEqual({ slo_ms: null, min_accuracy: null })
+  expect(textOf(null)).toBe('')
+  expect(textOf(0)).toBe('0')
+})
+
+test('what is no number goes as it is, for the box to refuse', () => {
+  expect(patchOf({ slo_ms: 'soon', rate_hz: '1e999' }, SET)).toEqual({ slo_ms: 'soon', rate_hz: '1e999' })
+  expect(patchOf({ app: '7' }, SET)).toEqual({ app: '7' })
+})
+
+test('a refusal is shown at the field that it speaks of', () => {
+  expect(fieldOf('settings.slo_ms must be a number from 1 to 60000')).toBe('slo_ms')
+  expect(fieldOf('settings.min_accuracy must be a number from 0 to 1')).toBe('min_accuracy')
+  expect(fieldOf('The box does not answer.')).toBeNull()
+})
+
+const HEADER: FrameHeader = { camera: 'gate-2', frame: 1, width_px: 640, height_px: 360, variant: 'street-256', outcome: 'on_time', total_ms: 33, detections: [] }
+
+test('the newest results are kept, the newest first', () => {
+  let results: Result[] = []
+  for (let frame = 0; frame < KEPT + 7; frame++) results = withResult(results, { ...HEADER, frame }, 1000 + frame)
+  expect(results.map(({ frame }) => frame)).toEqual(Array.from({ length: KEPT }, (_, n) => KEPT + 6 - n))
+  const told = JSON.parse(resultsText('gate-2', results)) as { camera: string; results: Result[] }
+  expect(told.camera).toBe('gate-2')
+  expect(told.results[0]).toEqual({ received_ms: 1000 + KEPT + 6, ...HEADER, frame: KEPT + 6 })
+})
+
+test('a file is named after camera and moment, whatever the camera is called', () => {
+  expect(fileName('a/b ü', Date.UTC(2026, 10, 21, 10, 28, 5, 123), '.jpg')).toBe('a_b__-2026-11-21T102805Z.jpg')
+})
+
+test('the sizes around the chosen one are shown, always as many', () => {
+  const options = (chosen: number) =>
+    Array.from({ length: 9 }, (_, n) => ({ variant: String(n), verdict: n === chosen ? 'chosen' : 'alone' }) as Option)
+  const names = (chosen: number) => around(options(chosen), 4).map(({ variant }) => variant).join('')
+  expect(names(0)).toBe('0123')
+  expect(names(4)).toBe('3456')
+  expect(names(8)).toBe('5678')
+  expect(around(options(1).slice(0, 2), 4)).toHaveLength(2)
+})
+
+test('what was typed while a draft was being saved stays', () => {
+  expect(typedSince({ rate_hz: '5' }, { rate_hz: '5' })).toEqual({})
+  expect(typedSince({ rate_hz: '5' }, { rate_hz: '50', app: 'gate' })).toEqual({ rate_hz: '50', app: 'gate' })
+  expect(typedSince({ rate_hz: '5', app: 'gate' }, { app: 'gate' })).toEqual({})
+})

@@ -1,0 +1,111 @@
+// @vitest-environment happy-dom
+// Components operated as a person does, by roles and labels.
+
+import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-library/preact'
+import { useState } from 'preact/hooks'
+import { afterEach, expect, test, vi } from 'vitest'
+
+import type { Camera as CameraDocument } from '../src/api/api-types'
+import { Settings } from '../src/camera/Settings'
+import { ConnectionBar } from '../src/ui/ConnectionStatus'
+import { ErrorBoundary } from '../src/ui/ErrorBoundary'
+import { Lazy } from '../src/ui/Lazy'
+import { Tabs } from '../src/ui/Tabs'
+
+afterEach(() => {
+  cleanup()
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+  vi.unstubAllGlobals()
+})
+
+const TABS = [{ key: 'a', name: 'One' }, { key: 'b', name: 'Two' }, { key: 'c', name: 'Three' }]
+
+function SomeTabs() {
+  const [key, setKey] = useState('a')
+  return <Tabs label="Kinds" tabs={TABS} selected={key} onSelect={setKey}>{key}</Tabs>
+}
+
+test('arrows go round the tabs, Home and End to the ends, and the panel follows', () => {
+  render(<SomeTabs />)
+  const press = (key: string) => fireEvent.keyDown(document.activeElement as Element, { key })
+  screen.getByRole('tab', { name: 'One' }).focus()
+  for (const [key, name, panel] of [['ArrowRight', 'Two', 'b'], ['End', 'Three', 'c'], ['ArrowRight', 'One', 'a'], ['ArrowLeft', 'Three', 'c'], ['Home', 'One', 'a']] as const) {
+    press(key)
+    expect(document.activeElement?.textContent).toBe(name)
+    expect(screen.getByRole('tabpanel').textContent).toBe(panel)
+  }
+})
+
+const NONE = { slo_ms: null, rate_hz: null, app: null, min_accuracy: null, site: null }
+const ASKED = { ...NONE, family: null, slo_ms: 300, rate_hz: 10, min_rate_hz: null, width_px: 1280, height_px: 720, later: [] }
+const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, requested: ASKED, overrides: NONE, in_force: null, state: null }
+
+test('a setting is saved, told of, and undone', async () => {
+  const changed = { ...KNOWN, overrides: { ...NONE, slo_ms: 200 } }
+  const fetch = vi.fn((_route: string, _init: RequestInit) => Promise.resolve(new Response(JSON.stringify(changed))))
+  vi.stubGlobal('fetch', fetch)
+  const onChanged = vi.fn()
+  const { rerender } = render(<Settings known={KNOWN} connected onChanged={onChanged} />)
+  const save = screen.getByRole<HTMLButtonElement>('button', { name: 'Save' })
+  expect(save.disabled).toBe(true)
+  fireEvent.input(screen.getByLabelText('Deadline ms'), { target: { value: '200' } })
+  fireEvent.click(save)
+  await screen.findByText('Saved: it holds from the next frame on.')
+  expect(fetch.mock.calls[0]?.[1]).toMatchObject({ method: 'PATCH', body: '{"slo_ms":200}' })
+  expect(onChanged).toHaveBeenCalledWith(changed)
+  rerender(<Settings known={changed} connected onChanged={onChanged} />)
+  fireEvent.click(screen.getByRole('button', { name: 'Undo' }))
+  await screen.findByText('Undone.')
+  expect(fetch.mock.calls[1]?.[1]).toMatchObject({ body: JSON.stringify(NONE) })
+})
+
+test('a refusal stands at its field', async () => {
+  const problem = { title: 'Invalid', detail: 'slo_ms must be a number of 1 to 60000' }
+  vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify(problem), { status: 400 })))
+  render(<Settings known={KNOWN} connected onChanged={() => {}} />)
+  const field = screen.getByLabelText('Deadline ms')
+  fireEvent.input(field, { target: { value: 'soon' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Save' }))
+  expect((await screen.findByRole('alert')).textContent).toBe(problem.detail)
+  expect(field.getAttribute('aria-invalid')).toBe('true')
+})
+
+test('a page that is loaded gets no other page’s properties', async () => {
+  const first = async () => ({ name }: { name: string }) => <main>first of {name}</main>
+  const second = async () => ({ name }: { name: string }) => <main>second of {name}</main>
+  const onShown = vi.fn()
+  const { rerender } = render(<Lazy load={first} props={{ name: 'a' }} onShown={onShown} />)
+  expect(screen.getByRole('main').getAttribute('aria-busy')).toBe('true')
+  await screen.findByText('first of a')
+  rerender(<Lazy load={second} props={{ name: 'b' }} onShown={onShown} />)
+  expect(screen.queryByText('first of b')).toBeNull()
+  await screen.findByText('second of b')
+  await waitFor(() => expect(onShown).toHaveBeenCalledTimes(2))
+})
+
+test('a part that cannot be drawn says so, is logged, and is tried again', () => {
+  vi.useFakeTimers()
+  const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+  let isBroken = true
+  const Part = () => {
+    if (isBroken) throw new Error('no figures')
+    return <p>all there</p>
+  }
+  render(<ErrorBoundary what="The plan"><Part /></ErrorBoundary>)
+  expect(screen.getByRole('alert').textContent).toContain('The plan cannot be shown: no figures')
+  expect(log.mock.calls[0]?.[0]).toContain('The plan')
+  isBroken = false
+  act(() => void vi.advanceTimersByTime(2_000))
+  expect(screen.getByText('all there')).toBeTruthy()
+})
+
+test('a lost connection counts down, and can be tried at once', () => {
+  vi.useFakeTimers({ now: 10_000 })
+  const onRetry = vi.fn()
+  render(<ConnectionBar connection={{ phase: 'lost', since_ms: 9_000, retry_at_ms: 14_000 }} onRetry={onRetry} />)
+  act(() => void vi.advanceTimersByTime(2_000))
+  expect(screen.getByText(/What you see is 3 s old/).textContent).toContain('Trying again in 2 s.')
+  fireEvent.click(screen.getByRole('button', { name: 'Try now' }))
+  expect(onRetry).toHaveBeenCalled()
+})

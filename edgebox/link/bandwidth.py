@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from copy import copy
 from enum import StrEnum
 from functools import lru_cache
-from itertools import takewhile
 from typing import NamedTuple, Protocol
 
 from edgebox.link.throughput_samples import BUSY_MIN_NS, Sample, Samples
@@ -219,7 +218,11 @@ class BandwidthEstimate:
             return None
         if self._rule is not EstimatorKind.CAUTIOUS:
             return self._plain(recent)
-        bits_per_ns = sum(s.bits for s in recent) / sum(s.busy_ns for s in recent)
+        bits = busy_ns = 0
+        for sample in recent:
+            bits += sample.bits
+            busy_ns += sample.busy_ns
+        bits_per_ns = bits / busy_ns
         if self._samples:
             last = self._samples[-1]
             bits_per_ns = min(bits_per_ns, last.bits / self._forgiven(last.busy_ns))
@@ -233,9 +236,12 @@ class BandwidthEstimate:
         # Samples older than the window are kept for links that fall silent; they may be ten times
         # as many.
         samples = self._samples or self._sampling.open()
-        newest_first = reversed(samples)
         horizon_ns = now_ns - self._window_ns
-        recent = list(takewhile(lambda s: s.end_ns > horizon_ns, newest_first))
+        recent = []
+        for sample in reversed(samples):
+            if sample.end_ns <= horizon_ns:
+                break
+            recent.append(sample)
         if len(recent) >= SAMPLES_MIN:
             return recent
         few = list(samples)[: -SAMPLES_MIN - 1 : -1]

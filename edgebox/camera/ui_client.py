@@ -1,4 +1,4 @@
-"""Owns looking at a camera of a running box: its frames as the page gets them. docs/http-api.md.
+"""Owns looking at a camera of a running box: its frames as the page gets them. http-api.md.
 
 Limits: a viewer only; frames are as large as the camera sends them over its link at that moment.
 """

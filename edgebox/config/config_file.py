@@ -186,7 +186,7 @@ class SchedulerSection:
 
     batching: str = _key(
         "adaptive",
-        "The policy that forms batches; docs/scheduling.md compares them",
+        "The policy that forms batches; docs/explanation/scheduling.md compares them",
         choices=tuple(POLICIES),
     )
     low_quantile: float = _key(
@@ -239,7 +239,8 @@ class PlannerSection:
     )
     bandwidth: str = _key(
         str(EstimatorKind.CAUTIOUS),
-        "How frames' throughputs become a link's bandwidth; docs/simulation.md compares the rules",
+        "How frames' throughputs become a link's bandwidth; "
+        "docs/explanation/simulation.md compares the rules",
         choices=tuple(str(rule) for rule in EstimatorKind),
     )
     rate_min_hz: float = _key(

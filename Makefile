@@ -74,7 +74,7 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 unit: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
-# What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/docker.md).
+# What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/how-to/docker.md).
 IMAGE_ARGS ?= --build-arg EXTRAS=mqtt
 image-check: $(VENV)/.edgebox-dev
 	$(BIN)/python -m tests.docker.verify $(IMAGE_ARGS)

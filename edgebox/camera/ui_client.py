@@ -1,4 +1,4 @@
-"""Views a camera of a running box: its frames as the page receives them. docs/http-api.md.
+"""Views a camera of a running box: its frames as the page receives them. http-api.md.
 
 Limits: a viewer only; frames are as large as the camera sends them over its link at that moment.
 """

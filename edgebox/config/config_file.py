@@ -186,7 +186,7 @@ class SchedulerSection:
 
     batching: str = _key(
         "adaptive",
-        "The policy that forms batches; docs/scheduling.md compares them",
+        "The policy that forms batches; docs/explanation/scheduling.md compares them",
         choices=tuple(POLICIES),
     )
     low_quantile: float = _key(
@@ -241,7 +241,7 @@ class PlannerSection:
     bandwidth: str = _key(
         str(EstimatorKind.CAUTIOUS),
         "How the bandwidth of a link is estimated from frames' throughputs; "
-        "docs/simulation.md compares the estimators",
+        "docs/explanation/simulation.md compares the estimators",
         choices=tuple(str(rule) for rule in EstimatorKind),
     )
     rate_min_hz: float = _key(

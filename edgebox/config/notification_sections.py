@@ -103,7 +103,9 @@ class WebhookParameters:
         "Certificates to trust instead of the system's, relative to this file",
         may_be_empty=True,
     )
-    events: tuple[str, ...] = key((), "Kinds of events to send, see docs/events.md; empty: all")
+    events: tuple[str, ...] = key(
+        (), "Kinds of events to send, see docs/reference/events.md; empty: all"
+    )
     cameras: tuple[str, ...] = key((), "Cameras whose events to send, with * and ?; empty: all")
     classes: tuple[str, ...] = key((), "Classes whose detections to send; empty: all")
     timeout_s: float = key(10.0, "Time limit of an answer, in seconds", low=0.1, high=300)

@@ -35,7 +35,7 @@ RATE_MAX_HZ = 1_000
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """The 32 bytes before each JPEG; see the table in docs/protocol.md, section 3."""
+    """The 32 bytes before each JPEG; see the table in docs/reference/protocol.md, section 3."""
 
     frame: int
     captured_ns: int

@@ -1,6 +1,6 @@
 """Owns what both directions of the wire share: limits, the table of errors, error and bye.
 
-The protocol is docs/protocol.md, version 1. Pure: no clock, no I/O.
+The protocol is docs/reference/protocol.md, version 1. Pure: no clock, no I/O.
 """
 
 import re

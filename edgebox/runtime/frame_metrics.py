@@ -74,7 +74,7 @@ class Counts:
         return copied
 
     def to_json(self) -> dict[str, object]:
-        """Return the document of docs/http-api.md."""
+        """Return the document of docs/reference/http-api.md."""
         return {
             "captured": self.captured,
             "accepted": self.accepted,

@@ -1,7 +1,7 @@
 """Owns the scenario file: cameras, links, variants and executors of a simulated box. TOML in.
 
 Pure: the text, and a function that reads the trace files it names, are arguments. Every error is
-one line that names file, line and key. docs/simulation.md describes the format.
+one line that names file, line and key. docs/explanation/simulation.md describes the format.
 """
 
 import random

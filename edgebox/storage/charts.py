@@ -157,7 +157,7 @@ def drawn(
 
 
 def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
-    """Return the series of docs/http-api.md, `at_ms` included."""
+    """Return the series of docs/reference/http-api.md, `at_ms` included."""
     sums = {name: [v for part in parts for v in part.sums[name]] for name in COLUMNS[:-2]}
     variants = [counts for part in parts for counts in part.variants]
     latencies = np.concatenate([part.latencies for part in parts])

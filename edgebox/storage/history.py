@@ -117,7 +117,7 @@ class History:
     # -- reading ----------------------------------------------------------------------------
 
     async def chart(self, camera: CameraId, from_ms: int, to_ms: int, points: int) -> bytes:
-        """Return the JSON document of docs/http-api.md.
+        """Return the JSON document of docs/reference/http-api.md.
 
         Args:
             camera: the camera; `BOX`: all cameras together.

@@ -1,4 +1,4 @@
-"""REST over cameras: list them, read one, set it on the box, forget it. docs/http-api.md."""
+"""REST over cameras: list them, read one, set it on the box, forget it. http-api.md."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""POST /v1/infer: one picture in, detections out. docs/http-api.md."""
+"""POST /v1/infer: one picture in, detections out. docs/reference/http-api.md."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""Builds the state document: what the page shows, as JSON. docs/http-api.md specifies it."""
+"""Builds the state document: what the page shows, as JSON. http-api.md specifies it."""
 
 import asyncio
 import time

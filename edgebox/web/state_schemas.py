@@ -1,4 +1,4 @@
-"""Schemas of the state document. docs/http-api.md specifies its fields."""
+"""Schemas of the state document. docs/reference/http-api.md specifies its fields."""
 
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.schemas import (

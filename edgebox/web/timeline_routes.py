@@ -1,4 +1,4 @@
-"""GET /v1/timeline: the last minute of batches, drops and queues. docs/http-api.md."""
+"""GET /v1/timeline: the last minute of batches, drops and queues. docs/reference/http-api.md."""
 
 from aiohttp import web
 

@@ -1,4 +1,4 @@
-// The page drawn from the very document docs/http-api.md shows: the two must agree.
+// The page drawn from the very document docs/reference/http-api.md shows: the two must agree.
 
 import { renderToString } from 'preact-render-to-string'
 import { beforeAll, describe, expect, test, vi } from 'vitest'

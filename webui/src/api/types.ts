@@ -1,4 +1,4 @@
-// What the box sends to the page, as docs/http-api.md says. Values not known yet are null.
+// What the box sends to the page, as docs/reference/http-api.md says. Values not known yet are null.
 
 import type { BoxState as BoxSection, CameraState, Detection, LatencyParts, ModelMemory, State } from './api-types'
 

@@ -1,4 +1,4 @@
-// Owns the camera protocol's messages as a browser writes and reads them; docs/protocol.md says what they mean. Pure.
+// Owns the camera protocol's messages as a browser writes and reads them; docs/reference/protocol.md says what they mean. Pure.
 
 import { objectOf } from '../api/json'
 import type { Advice, ByReason, Detection } from '../api/types'

@@ -1,4 +1,4 @@
-// What the box sends of its timeline, as docs/http-api.md says. Instants are milliseconds of the box's own clock.
+// What the box sends of its timeline, as docs/reference/http-api.md says. Instants are milliseconds of the box's own clock.
 
 import type { Batch, BatchRequest, DroppedRequest, PlanChange, AdvisedSize } from '../api/api-types'
 import { mismatch, type Shape } from '../api/shape'

@@ -24,7 +24,8 @@ from edgebox.app.startup import measure
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import BatchResult, Executor, HungError, OnnxExecutor
+from edgebox.inference.executor import Executor, HungError, OnnxExecutor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.importing.folder import unfinished

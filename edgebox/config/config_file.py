@@ -4,11 +4,10 @@ Every key is declared once, with its default, range and explanation; the example
 reference in docs/ are tested against these declarations.
 """
 
-import difflib
 import itertools
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from typing import Any, Literal
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
-from edgebox.config.keys import Secret, as_toml, converted, expected, repeated
+from edgebox.config.keys import Secret, as_toml, converted, expected, nearest, repeated
 from edgebox.config.keys import key as _key
 from edgebox.config.notification_sections import (
     PATHS,
@@ -359,7 +358,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     declared, several = _declared(), _repeated()
     for name in list(tables):
         if name not in declared:
-            problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
+            problems.append(f"{name}: there is no such section{nearest(name, declared)}")
         elif name in several and not _are_tables(tables[name]):
             problems.append(f"{name}: must be tables, [[{name}]], not {as_toml(tables.pop(name))}")
         elif name not in several and not isinstance(tables[name], dict):
@@ -464,7 +463,7 @@ def _checked(
     for name, value in table.items():
         if name not in known:
             moved = MOVED.get(f"{section}.{name}")
-            said = moved or f"there is no such key{_nearest(name, known)}"
+            said = moved or f"there is no such key{nearest(name, known)}"
             if name in _repeated():
                 said = f"this is no key, but tables of their own, each begins with [[{name}]]"
             problems.append(f"{section}.{name}: {said}")
@@ -476,11 +475,6 @@ def _checked(
         else:
             good[name] = checked
     return good
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(known)})"
 
 
 def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:

@@ -27,7 +27,14 @@ from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frame_metrics import Metrics
-from edgebox.runtime.frames import Answer, ArrivedFrame, FrameResult, PendingFrame, Refusal
+from edgebox.runtime.frames import (
+    ONE_SHOT_CAMERA,
+    Answer,
+    ArrivedFrame,
+    FrameResult,
+    PendingFrame,
+    Refusal,
+)
 from edgebox.runtime.peers import Peers
 from edgebox.runtime.refusals import (
     REFUSALS,
@@ -53,13 +60,6 @@ _log = logging.getLogger(__name__)
 
 _FORGET_NS = 600_000_000_000
 _EVENTS_KEPT = 200
-
-ONE_SHOT_APP = "http"
-"""The application of a picture whose sender names none."""
-
-ONE_SHOT_CAMERA = CameraId("(one-shot)")
-"""The camera id of pictures that programs send singly. Names of cameras have no parentheses
-(`NAME_PATTERN`), so no camera that disconnects can drop these requests."""
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[PendingFrame, FrameResult], None]
@@ -124,10 +124,7 @@ class Box:
         self._on_camera = on_camera
         self._admission = admission
         self._opening = asyncio.Lock()
-        self.refusals = Refusals(
-            lambda text, camera, address: self.note_from(address, "warning", text, camera),
-            time.monotonic_ns,
-        )
+        self.refusals = Refusals(self._warn_of, time.monotonic_ns)
         self._driver: Driver | None = None
         self._frames_shown = 0
 
@@ -207,12 +204,13 @@ class Box:
         if self._peers.passes(address) and self._repeats.passes(camera or address):
             self.note(level, text, camera)
 
+    def _warn_of(self, text: str, camera: str | None, address: str) -> None:
+        self.note_from(address, "warning", text, camera)
+
     def end_minute(self) -> None:
         """Publish how many notices were held back in this minute; forget cameras that left."""
-        for source, count in [
-            *self._repeats.end_period().items(),
-            *self._peers.end_minute().items(),
-        ]:
+        held_back = [*self._repeats.end_period().items(), *self._peers.end_minute().items()]
+        for source, count in held_back:
             text = f"{source}: {count} more notices within a minute"
             self.note("warning", text, source if source in self.cameras else None)
         if self._driver is not None:

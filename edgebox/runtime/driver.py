@@ -16,7 +16,8 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, RequestId
-from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.executor import Executor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks

@@ -7,14 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
-from edgebox.domain.requests import DropReason, Outcome, Request
-from edgebox.inference.executor import BatchResult
+from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
 from edgebox.link.transit import FrameArrival
 from edgebox.scheduling.events import Infer
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
+
+ONE_SHOT_APP = "http"
+"""The application of a picture whose sender names none."""
+
+ONE_SHOT_CAMERA = CameraId("(one-shot)")
+"""The camera id of pictures that programs send singly. Names of cameras have no parentheses
+(`NAME_PATTERN`), so no camera that disconnects can drop these requests."""
 
 
 @dataclass(frozen=True, slots=True)

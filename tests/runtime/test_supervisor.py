@@ -10,7 +10,8 @@ import pytest
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
 from edgebox.domain.requests import DropReason
-from edgebox.inference.executor import BatchResult, NullExecutor
+from edgebox.inference.executor import NullExecutor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS

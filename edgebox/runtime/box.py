@@ -128,8 +128,6 @@ class Box:
         self._driver: Driver | None = None
         self._frames_shown = 0
 
-    # -- life -------------------------------------------------------------------------------
-
     def offer(self, families: Sequence[Family], default: str) -> None:
         """Set the families that are served; `default` is for cameras that name none."""
         self.families = {family.name: family for family in families}
@@ -216,8 +214,6 @@ class Box:
         if self._driver is not None:
             self._driver.end_minute()
         self.forget_old_cameras()
-
-    # -- cameras ----------------------------------------------------------------------------
 
     async def open_camera(
         self, camera: Camera, agent: str, instance: str | None, session: Session
@@ -378,8 +374,6 @@ class Box:
             if record.left_ns is not None and record.left_ns < horizon_ns:
                 self._let_go(camera)
 
-    # -- frames -----------------------------------------------------------------------------
-
     def submit_frame(
         self,
         record: CameraRecord,
@@ -479,8 +473,6 @@ class Box:
             variant=variant,
         )
         driver.submit(PendingFrame(request, jpeg, width_px, height_px, 0, on_end, rgb=rgb))
-
-    # -- what the driver tells --------------------------------------------------------------
 
     def advised(self, order: Advise) -> None:
         """Apply new advice."""

@@ -1,4 +1,4 @@
-# edgebox for x86-64, with or without an NVIDIA GPU. docs/docker.md says how to run it.
+# edgebox for x86-64, with or without an NVIDIA GPU. docs/how-to/docker.md says how to run it.
 #
 #   docker build -t edgebox .                          CUDA and cuDNN inside
 #   docker build -t edgebox --build-arg EXTRAS=mqtt .  for CPUs only, 1.3 GB less to download

@@ -9,7 +9,7 @@ export PYTHON WITHOUT
 # Tests start a box in hundreds of processes: half of such a start is compiling, unless that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint ruff types layers page-lint pure unit page page-tests image-check clean packages-demo packages-test
+.PHONY: demo test check lint ruff types layers page-lint pure unit page page-tools page-tests image-check clean packages-demo packages-test
 .DEFAULT_GOAL := demo
 
 packages-demo packages-test:
@@ -33,8 +33,12 @@ page: $(VENV)/.edgebox
 	@$(BIN)/python hatch_build.py
 
 # What takes one core runs beside the tests of the box, which mostly keep the others busy.
-test: packages-test $(VENV)/.edgebox-dev page ruff
+test: packages-test $(VENV)/.edgebox-dev page-tools page ruff
 	@$(MAKE) --no-print-directory --jobs 2 unit types layers page-tests
+
+# The tools of the page's tests, some of which tests of the box use, too; building needs none of them.
+page-tools: $(VENV)/.edgebox-dev
+	@$(BIN)/python webui/node.py tools
 
 page-tests: $(VENV)/.edgebox-dev
 	$(BIN)/python webui/node.py npm test
@@ -60,7 +64,8 @@ check: $(VENV)/.edgebox-dev
 
 # The pure packages, but for what policies and plans achieve over thousands of requests.
 PURE := $(addprefix tests/,domain link planning scheduling simulation vision scene config commands/test_plan.py)
-PURE_BUT := $(addprefix --ignore=tests/,simulation/test_batching_simulator.py simulation/test_closed_loop.py link/test_sender_in_browser.py)
+PURE_BUT := $(addprefix --ignore=tests/simulation/,test_applications.py test_batching_simulator.py test_closed_loop.py)
+PURE_BUT += --ignore=tests/link/test_sender_in_browser.py
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PURE) $(PURE_BUT)
 
@@ -69,7 +74,7 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 unit: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
-# What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/docker.md).
+# What the Docker images do, without Docker: needs Linux, root, debootstrap, and registries in reach (docs/how-to/docker.md).
 IMAGE_ARGS ?= --build-arg EXTRAS=mqtt
 image-check: $(VENV)/.edgebox-dev
 	$(BIN)/python -m tests.docker.verify $(IMAGE_ARGS)

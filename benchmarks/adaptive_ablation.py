@@ -25,19 +25,19 @@ from edgebox.simulation.workload import Workload
 LOADS = (0.7, 0.9)
 SLO_MULTIPLES = (1.5, 3.0)
 
-_tops, _members, _scored = (
-    batch_candidates._tops,
+_class_ranks, _members, _scored = (
+    batch_candidates._class_ranks,
     batch_candidates._members,
     batch_candidates._scored,
 )
 
 
 def _one_class(rank: Any) -> Any:
-    return _tops(rank)[-1:]
+    return _class_ranks(rank)[-1:]
 
 
-def _full_only(slack_ns: Any, rank: Any, tops: Any, need_ns: Any, sizes: Any) -> Any:
-    members, present = _members(slack_ns, rank, tops, need_ns, sizes)
+def _full_only(slack_ns: Any, rank: Any, class_ranks: Any, need_ns: Any, sizes: Any) -> Any:
+    members, present = _members(slack_ns, rank, class_ranks, need_ns, sizes)
     full = np.isin(present.sum(axis=1), sizes)
     return members[full], present[full]
 

@@ -2,7 +2,7 @@
 
 Served mixes that differ from the profiled one, among applications and inside one; machines that
 become slower, also while the mix changes; applications that nobody knows, and two that swap their
-execution times. Virtual time; `adaptive` without looking ahead. Each row has the share on time as
+execution times. Virtual time. Each row has the share on time as
 it is, without drift detection, and where everything had been known beforehand (informed).
 """
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import click
 
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
-from edgebox.scheduling.attribution import Ran, attribute
-from edgebox.scheduling.censored import Belief, Mixed, infer
+from edgebox.scheduling.attribution import VariantBatches, attribute
+from edgebox.scheduling.censored import AppEvidence, MultiRequestBatch, infer
 from edgebox.scheduling.drift import WINDOW
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
@@ -71,19 +71,22 @@ class Box:
             members = self._members()
             took_ns = times.profiled_ns(len(members), 3 * self._rng.uniform(0.8, 1.4))
             seen.append(reference.seen(members, times.sizes.index(len(members)), took_ns))
-        return lambda: attribute(Ran(seen, times.profile_fixed_ns, times.profile_slope_ns))
+        return lambda: attribute(
+            VariantBatches(seen, times.profile_fixed_ns, times.profile_slope_ns)
+        )
 
     def inference(self) -> Callable[[], object]:
         """Return what infers the work of applications of which few samples are known."""
         batches = [
-            Mixed(self._members(), 3 * self._rng.uniform(0.5, 2), 1, EXECUTOR) for _ in range(MIXED)
+            MultiRequestBatch(self._members(), 3 * self._rng.uniform(0.5, 2), 1, EXECUTOR)
+            for _ in range(MIXED)
         ]
         known = self.times.learning.distributions(_variant(0))
-        beliefs = {
-            app: Belief([1.0] * 64, known[app].sampled_values[:20], 20, fixed=False)
+        evidence_by_app = {
+            app: AppEvidence([1.0] * 64, known[app].sampled_values[:20], 20, fixed=False)
             for app in range(len(self.apps))
         }
-        return lambda: infer(batches, beliefs)
+        return lambda: infer(batches, evidence_by_app)
 
     def learned(self) -> object:
         """Build every application's profiles of every variant."""

@@ -24,7 +24,7 @@ from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import RequestArrived
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
-from edgebox.simulation.report import UtilityStep
+from edgebox.simulation.report import SchedulerCall
 from edgebox.simulation.simulated_cameras import SimulatedCamera
 from edgebox.simulation.simulator import SimulationParameters, Simulator
 
@@ -43,7 +43,7 @@ def fresh() -> Scheduler:
     return Scheduler(SchedulerParameters(), EarliestDeadlineFirst())
 
 
-def lived() -> list[UtilityStep]:
+def lived() -> list[SchedulerCall]:
     """Return what the Scheduler of a busy box is told and orders."""
     variants, profiles = [], []
     for at, px in enumerate(SIZES_PX):
@@ -74,7 +74,7 @@ def lived() -> list[UtilityStep]:
     return simulator.run(LIFE_S * 1000 * MS).journal
 
 
-def record(steps: list[UtilityStep]) -> tuple[Journal, dict[str, Any]]:
+def record(steps: list[SchedulerCall]) -> tuple[Journal, dict[str, Any]]:
     """Record a life; return the journal and what that cost."""
     scheduler, journal = fresh(), Journal()
     journal.attach(scheduler, lambda: 0)

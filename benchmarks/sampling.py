@@ -3,7 +3,7 @@
 A model whose applications nobody knows beforehand: the profile was measured with all of them
 together. For ten minutes every application sends two requests at once, now and then, so that they
 share batches; then comes a rush of 2,500 requests at a load of 0.7, with deadlines of three times
-the P99. Virtual time; `adaptive` without looking ahead.
+the P99. Virtual time.
 """
 
 import json

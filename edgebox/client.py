@@ -1,4 +1,4 @@
-"""Client of a box for Python programs: `subscribe` yields what its cameras see.
+"""Client of a box for Python programs: `subscribe` yields results of its cameras.
 
 Connects again whenever the connection breaks. Results that end meanwhile are not sent later: a box
 keeps none.

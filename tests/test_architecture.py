@@ -1,4 +1,4 @@
-"""The diagram in docs/architecture.md against the imports of the code."""
+"""The diagram in docs/explanation/architecture.md against the imports of the code."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import grimp
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "architecture.md"
 _ARROW = re.compile(r"^ +(\w+) --> (\w+)$", re.MULTILINE)
 
 Edges = Mapping[str, set[str]]

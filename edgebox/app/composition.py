@@ -1,8 +1,8 @@
-"""The composition root: builds every part of a box, starts and stops them in order.
+"""The composition root: builds all parts of a box, starts and stops them in order.
 
-Nothing else wires parts together. Order of a start: database, web server (which says "not ready"),
-models, executors, profiles (from the database, or measured), core and driver; then cameras are
-welcome.
+Nothing else wires parts together. Order of a start: database, web server (which answers "not
+ready"), models, executors, profiles (from the database, or measured), core and driver; then
+cameras may connect.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ from edgebox.web.web_context import WebContext
 _STOP_PATIENCE_S = 3.0
 _COLLECT_MINUTES = 10
 SWITCH_INTERVAL_S = 0.001
-"""How long another Python thread may keep the event loop from running: a fifth of the default."""
+"""Python's thread switch interval: a fifth of the default, for a responsive event loop."""
 
 
 class App:
@@ -83,12 +83,12 @@ class App:
     def __init__(
         self, config: Config, *, on_progress: Progress | None = None, journal: Journal | None = None
     ) -> None:
-        """Nothing is opened before `start`.
+        """Prepare a box; `start` opens everything.
 
         Args:
-            config: what to build.
-            on_progress: told about long work during the start, in any thread.
-            journal: records every decision; a fresh one of a minute if not given.
+            config: the configuration.
+            on_progress: called with the progress of the start, in any thread.
+            journal: records every decision; a new one of a minute if not given.
 
         Raises:
             ConfigError: a secret for a destination of events cannot be read.
@@ -99,9 +99,9 @@ class App:
         self.ready_s: float | None = None
         """How long the start took."""
         self.failed = asyncio.Event()
-        """Set when this box cannot go on: stop it, then start another one."""
+        """Set when this box cannot continue: stop it, then start another one."""
         self.failure: EdgeboxError | None = None
-        """Why: the core has contradicted itself, or no executor is left."""
+        """The error of `failed`: the core contradicted itself, or no executor is left."""
         self.profiled = False
         """Whether profiles had to be measured."""
         self._on_progress = on_progress
@@ -114,7 +114,7 @@ class App:
         self._tasks: list[asyncio.Task[None]] = []
         self._minutes_since_collection = 0
         self._storage_error = ""
-        """What people were last told of the database."""
+        """The last published error of the database."""
         self._history_recorder: HistoryRecorder | None = None
         self._learned_times_recorder: LearnedTimesRecorder | None = None
         self._model_jobs: ModelJobs | None = None
@@ -134,7 +134,7 @@ class App:
 
     @property
     def url(self) -> str:
-        """Where the page is, as seen from this machine."""
+        """URL of the page on this machine."""
         host = self.config.server.host
         shown = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
@@ -142,7 +142,7 @@ class App:
     # -- start ------------------------------------------------------------------------------
 
     async def listen(self) -> None:
-        """Open the database and listen; the page answers from here on, cameras wait for `start`.
+        """Open the database and listen; the page works from now on, cameras after `start`.
 
         Raises:
             StorageError: the database cannot be used.
@@ -156,7 +156,7 @@ class App:
         try:
             await self._listen(storage)
         except BaseException:
-            # Also to end: its threads would keep the process from it.
+            # Its threads would keep the process alive.
             await storage.close()
             raise
         self.lag.start()
@@ -177,7 +177,9 @@ class App:
             try:
                 self._box.override(known.camera, changed(NOTHING_SET, known.overrides))
             except InvalidInputError as error:
-                self._box.note("warning", f"what was set for {known.camera} is damaged: {error}")
+                self._box.note(
+                    "warning", f"the stored settings of {known.camera} are damaged: {error}"
+                )
         self._report_storage_error()
         states = StateCache(self._box, self.lag)
         self._model_jobs = ModelJobs(config, self._box, storage)
@@ -198,7 +200,7 @@ class App:
         """Do all that `listen` does, then load, profile and warm the models.
 
         Raises:
-            EdgeboxError: with what a user can do about it.
+            EdgeboxError: the message says what a user can do.
         """
         began_s = time.monotonic()
         if self._server is None:
@@ -208,7 +210,7 @@ class App:
         except BaseException:
             await self.stop()
             raise
-        # From now on when nobody is connected, or after ten minutes (`_every_minute`).
+        # From now on only when no camera is connected, or every ten minutes (`_every_minute`).
         collect_on_request_only()
         self.ready_s = time.monotonic() - began_s
 
@@ -251,7 +253,7 @@ class App:
         self._tasks.append(asyncio.create_task(self._history_recorder.run(), name="chronicle"))
 
     def _make_driver(self, found: ModelInventory) -> Driver:
-        """Return a driver of what was found, and have lost executors replaced."""
+        """Return a driver of the models found, which replaces lost executors."""
         assert self._storage is not None
         replacements = Replacements(self._opened, found.families, found, lambda: self.box.profiles)
         self._cpu_fallback = CpuFallback(
@@ -265,7 +267,6 @@ class App:
         return Driver(
             Scheduler(
                 self.config.scheduler_parameters(),
-                # Always the same seed: a journal must replay to the same actions.
                 make_policy(self.config.scheduler.batching),
             ),
             executors=self._opened.executors,
@@ -289,7 +290,7 @@ class App:
         )
 
     async def _remember(self, driver: Driver, executors: Iterable[OnnxExecutor]) -> None:
-        """Tell the core what was learned before this start, and begin to keep what it learns."""
+        """Feed the core what was learned before this start, and begin to store what it learns."""
         assert self._storage is not None
         families = self.box.families.values()
         self._learned_times_recorder = LearnedTimesRecorder(
@@ -305,11 +306,11 @@ class App:
         try:
             driver.feed(LearningRestored(await self._learned_times_recorder.load()))
         except StorageError as error:
-            self.box.note("warning", f"what was learned before this start is not known: {error}")
+            self.box.note("warning", f"learned execution times could not be loaded: {error}")
         self._learned_times_recorder.began(driver.scheduler, driver.clock_ns())
 
     async def _with_accuracy_reports(self, family: Family) -> Family:
-        """Return a family with what was found out about its variants on this box."""
+        """Return a family with its accuracy reports on this box."""
         assert self._storage is not None
         return family.with_reports(
             await self._storage.load_accuracy_reports(family.name, family.sha256)
@@ -326,8 +327,8 @@ class App:
             names_max,
             lambda: self.box.note(
                 "warning",
-                f"more than {names_max} names of cameras in an hour: what further ones do is "
-                "kept only in the history of the whole box",
+                f"more than {names_max} names of cameras in an hour: further ones are recorded "
+                "only in the history of the whole box",
             ),
         )
         return HistoryRecorder(
@@ -386,7 +387,7 @@ class App:
         self._report_storage_error()
 
     def _report_storage_error(self) -> None:
-        """Tell people once why the database is not written, and again when it is for another."""
+        """Publish why the database cannot be written, once for each reason."""
         assert self._storage is not None
         why, before = self._storage.last_error, self._storage_error
         self._storage_error = why
@@ -396,7 +397,7 @@ class App:
     # -- the journal --------------------------------------------------------------------------
 
     async def write_journal(self) -> Path | None:
-        """Write the journal beside the database and tell people; None: it could not be."""
+        """Write the journal to the database's folder and publish a notice; None: it failed."""
         file = self.config.storage.file
         folder = Path() if file == ":memory:" else Path(file).parent
         return await keep(self.journal, folder.absolute(), self.box.note)
@@ -422,10 +423,10 @@ class App:
         )
 
     def _give_up_decoding(self) -> None:
-        self._end_wedged("no picture can be decoded in this process any more: its threads hang")
+        self._end_wedged("pictures can no longer be decoded in this process: its threads hang")
 
     def _end_wedged(self, why: str) -> None:
-        self.failure = WedgedError(f"{why}. What watches over edgebox should start it again")
+        self.failure = WedgedError(f"{why}. The process supervisor should restart edgebox")
         self.box.set_not_ready(str(self.failure))
         self.box.note("error", f"{self.failure}; the box stops")
         self.failed.set()
@@ -433,7 +434,7 @@ class App:
     # -- stop -------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Answer what runs, say goodbye to cameras, and close everything. Idempotent."""
+        """Finish running batches, disconnect cameras and close everything. Idempotent."""
         if self._box is not None:
             self._box.set_not_ready("stopping")
         if self._model_jobs is not None:

@@ -1,6 +1,6 @@
-"""Has an executor on the CPU stand in for one on a GPU that cannot be opened any more.
+"""Replaces an executor on a GPU that cannot be opened any more by one on the CPU.
 
-Where nothing does, and a family is left that nothing runs, it says so.
+Without a replacement it publishes which families no longer run.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ _log = logging.getLogger(__name__)
 
 
 class CpuFallback:
-    """Those that stand in, and the one that is being prepared.
+    """The replacements on the CPU, and those being prepared.
 
-    Once it is there it stays until the box ends: a GPU that comes back finds it beside it.
+    A replacement stays until the box stops, even if the GPU returns.
     """
 
     def __init__(
@@ -40,15 +40,15 @@ class CpuFallback:
         prepare: tuple[InferenceParameters, Storage],
         give_up: Callable[[], None],
     ) -> None:
-        """Prepare nothing before one is needed.
+        """Start without replacements.
 
         Args:
-            box: serves.
-            specs: what stands in for which executor.
-            replacements: is told of those that stand in.
-            families: all that the box serves.
-            prepare: how to measure them, and where times are kept.
-            give_up: ends the box.
+            box: the running box.
+            specs: the replacement of each executor.
+            replacements: receives the replacements.
+            families: the families that the box serves.
+            prepare: parameters and storage for measuring them.
+            give_up: stops the box.
         """
         self._box = box
         self._specs = specs
@@ -58,14 +58,14 @@ class CpuFallback:
         self._end_box = give_up
         self._requested: set[ExecutorId] = set()
         self._reported: set[FamilyName] = set()
-        """Families of which people know that nothing runs them any more."""
+        """Families whose loss was published."""
         self._tasks: set[asyncio.Task[None]] = set()
-        """Those that are being prepared."""
+        """Tasks that prepare replacements."""
         self._hopeless = False
         self._stopping = False
 
     def needed(self, lost: ExecutorId) -> None:
-        """Begin to prepare the one that stands in for an executor, unless it is there already."""
+        """Begin to prepare the replacement of an executor, once."""
         spec = self._specs.get(lost)
         if spec is not None and spec.id not in self._requested:
             self._requested.add(spec.id)
@@ -75,12 +75,12 @@ class CpuFallback:
         self._report_wedged()
 
     def give_up(self) -> None:
-        """End the box, unless something is about to stand in."""
+        """Stop the box, unless a replacement is being prepared."""
         self._hopeless = True
         self._end_if_hopeless()
 
     async def stop(self) -> None:
-        """Prepare nothing more."""
+        """Stop preparing."""
         self._stopping = True
         tasks = list(self._tasks)
         for task in tasks:
@@ -94,10 +94,10 @@ class CpuFallback:
         self._end_if_hopeless()
 
     def _report_wedged(self) -> None:
-        """Tell people once of each family that nothing runs any more, while others are served."""
+        """Publish once each family that no longer runs, while others are served."""
         executors = self._box.driver.scheduler.supervised
-        if self._tasks or all(of.hopeless for of in executors.values()):
-            return  # what is prepared may run it, or the whole box ends and says so
+        if self._tasks or all(of.unrecoverable for of in executors.values()):
+            return  # a replacement may run it, or the whole box stops
         wedged = {
             family.name
             for family in self._families
@@ -120,7 +120,7 @@ class CpuFallback:
         self._box.note("warning", f"{spec.id} is being prepared to stand in for {lost}")
         try:
             await self._open(lost, spec)
-        except Exception as error:  # whatever it is, a box that nothing serves must end
+        except Exception as error:  # after any error, a box without executors must stop
             expected = isinstance(error, EdgeboxError)
             text = str(error) if expected else f"{type(error).__name__}: {error}"
             if not expected:
@@ -150,7 +150,7 @@ class CpuFallback:
         box, driver = self._box, self._box.driver
         box.set_profiles(executor.id, {p.variant: p for p in profiles})
         driver.add(executor, found.loaders.get(executor.id))
-        # From here on the core says whether there is hope.
+        # From now on the core decides about giving up.
         self._hopeless = False
         served = tuple(p for p in profiles if driver.serves(p.variant))
         driver.feed(ExecutorStarted(executor.id, served))

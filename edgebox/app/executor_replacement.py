@@ -1,6 +1,6 @@
-"""Opens an executor that was lost as it was opened when the box started.
+"""Opens a lost executor again, as at the start of the box.
 
-Limits: it does not decide when, nor what stands in for one that cannot be opened any more.
+Limits: it decides neither when nor about fallbacks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,18 +18,18 @@ Profiles = Callable[[], Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]
 
 
 class Replacements:
-    """What takes the places of lost executors."""
+    """Replacements of lost executors."""
 
     def __init__(
         self, opened: Opened, families: Sequence[Family], found: ModelInventory, profiles: Profiles
     ) -> None:
-        """Replace none yet.
+        """Start without replacements.
 
         Args:
-            opened: the executors; a new one takes its place among them, to be closed with them.
-            families: all that the box serves.
-            found: what it started with.
-            profiles: what executors are lately known to take.
+            opened: the executors; replacements are added to them and closed with them.
+            families: the families that the box serves.
+            found: the models at the start.
+            profiles: returns the present profiles of executors.
         """
         self._opened = opened
         self._families = families
@@ -39,7 +39,7 @@ class Replacements:
         self._offered = {variant.name for family in families for variant in family.offered}
 
     def add(self, executor: OnnxExecutor, spec: ExecutorSpec, found: ModelInventory) -> None:
-        """Take in one more executor that may have to be replaced. To be called on the loop."""
+        """Add an executor that may have to be replaced. Called on the loop."""
         self._opened.executors.append(executor)
         self._opened.specs[executor.id] = spec
         self._loaders |= found.loaders
@@ -66,7 +66,7 @@ class Replacements:
         return replace(reopened, problems=problems, on_use=lambda: self._takes_the_place(executor))
 
     def _takes_the_place(self, executor: OnnxExecutor) -> None:
-        """Have it closed instead of the one before it. On the loop, as `add`: none gets lost."""
+        """Register a replacement to be closed. Called on the loop, like `add`."""
         executors = self._opened.executors
         executors[:] = [executor if each.id == executor.id else each for each in executors]
 

@@ -1,9 +1,9 @@
-"""Decides which executors a box has, from its configuration and from what its machine has.
+"""Opens the executors of a box, from its configuration and its machine's devices.
 
-Every table of the configuration becomes executors: one for each of its devices and streams. What
-`auto` cannot run on any GPU, because there is none or because a model does not run there, gets an
-executor on the CPU, with the reason. What hangs while it is opened is left behind, and the others
-go on. Blocking: opening takes 0.1 s on a CPU, seconds on a GPU.
+Every table of the configuration becomes executors: one for each of its devices and streams. Models
+that `auto` cannot run on any GPU get an executor on the CPU, with the reason. An executor that
+hangs while it is opened is abandoned, and the others go on. Blocking: opening takes 0.1 s on a CPU,
+seconds on a GPU.
 """
 
 from collections import Counter
@@ -35,17 +35,17 @@ class Opened:
 
     executors: list[OnnxExecutor] = field(default_factory=list)
     specs: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
-    """What each was opened from."""
+    """Specification of each executor."""
     cpu_fallbacks: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
-    """What takes over on the CPU when a GPU's executor cannot be opened any more, where the
+    """Replacements on the CPU for executors on GPUs that cannot be opened any more, where the
     configuration leaves the choice of the device to the box."""
     problems: list[str] = field(default_factory=list)
-    """What is not where it was to be, and why, for people."""
+    """Executors that could not be opened as configured, and why."""
     hung: HungError | None = None
-    """What hung while it was opened, the last of it."""
+    """The last error of an executor that hung while it was opened."""
 
     def leave_out(self, hung: Collection[ExecutorId]) -> None:
-        """Count executors no more that hang and are left behind."""
+        """Remove executors that hang."""
         self.executors = [each for each in self.executors if each.id not in hung]
 
     def close(self) -> None:
@@ -55,11 +55,11 @@ class Opened:
 
 
 def open_executors(config: Config, families: Sequence[Family]) -> Opened:
-    """Open every executor that the configuration asks for; blocks.
+    """Open all configured executors; blocks.
 
     Raises:
-        ConfigError: it asks for what this machine has not; the message has all of that.
-        ModelError: an executor that was insisted on has not one family that runs on it.
+        ConfigError: this machine lacks configured devices; the message names all.
+        ModelError: no family runs on an explicitly configured executor.
         HungError: something hangs, and nothing else can serve the default family.
     """
     opened = Opened()
@@ -82,10 +82,10 @@ def open_executors(config: Config, families: Sequence[Family]) -> Opened:
 
 
 def open_one(config: Config, family: Family, *, score_floor: float = SCORE_FLOOR) -> OnnxExecutor:
-    """Open the first executor that holds a family, with nothing but that family; blocks.
+    """Open the first executor for a family, with only that family; blocks.
 
     Raises:
-        ConfigError: the configuration asks for what this machine has not.
+        ConfigError: this machine lacks configured devices.
         ModelError: the family runs on no executor.
     """
     plan = _Plan(config)
@@ -106,11 +106,11 @@ def open_one(config: Config, family: Family, *, score_floor: float = SCORE_FLOOR
 def open_in_time(
     spec: ExecutorSpec, families: Sequence[Family], *, score_floor: float = SCORE_FLOOR
 ) -> OnnxExecutor:
-    """Open an executor that was never opened before; each of its files has a limit in time.
+    """Open an executor for the first time; each of its files has a time limit.
 
     Raises:
         ModelError: nothing runs on it.
-        HungError: it hangs; should it come back after all, it is left behind.
+        HungError: it hangs and is abandoned.
     """
     files = sum(len(family.model_files) for family in families if spec.holds(family.name))
     limit_s = run_limit_s(builds=spec.provider == "tensorrt") * max(1, files)
@@ -130,17 +130,17 @@ def open_in_time(
 
 @dataclass(frozen=True, slots=True)
 class _Gpus:
-    """What CUDA says."""
+    """The GPUs that CUDA reports."""
 
     count: int = 0
     obstacle: str = ""
-    """Why none can be used; empty: there may be some."""
+    """Why no GPU can be used; empty: there may be some."""
     hung: HungError | None = None
-    """CUDA does not answer."""
+    """The error of a hung CUDA driver."""
 
 
 def _gpus() -> _Gpus:
-    """Ask CUDA, whose driver may hang."""
+    """Query CUDA, whose driver may hang."""
 
     def ask() -> _Gpus:
         count = len(gpu_names())
@@ -157,7 +157,7 @@ def _gpus() -> _Gpus:
 
 
 def _not_here(tables: Sequence[ExecutorParameters], gpus: _Gpus) -> Iterator[str]:
-    """Yield what tables ask for and the machine has not."""
+    """Yield the configured devices that the machine lacks."""
     allowed = allowed_cores()
     for number, table in enumerate(tables):
         kind, _, index = table.device.partition(":")
@@ -179,17 +179,17 @@ def _not_here(tables: Sequence[ExecutorParameters], gpus: _Gpus) -> Iterator[str
 
 
 class _Plan:
-    """Gives out names and shares of memory: both are by device, whatever table it is in."""
+    """Assigns names and memory shares per device, across tables."""
 
     def __init__(self, config: Config, families: Sequence[str] | None = None) -> None:
-        """Look at the machine.
+        """Query the machine.
 
         Args:
-            config: of the box.
-            families: all that can be served; None: not known, one of them is asked for.
+            config: the configuration.
+            families: families that can be served; None: unknown, one of them is needed.
 
         Raises:
-            ConfigError: the configuration asks for what it has not.
+            ConfigError: this machine lacks configured devices.
         """
         tables = config.executors or (ExecutorParameters(),)
         gpus = _gpus() if any(table.device != "cpu" for table in tables) else _Gpus()
@@ -201,7 +201,7 @@ class _Plan:
         self._inference = config.inference
         self._tables = tables
         self.gpus = gpus
-        """Of the machine, where any were asked for."""
+        """GPUs of the machine, if any are configured."""
         self._numbers: Counter[str] = Counter()
         self._sharing: Counter[str] = Counter()
         for table in tables:
@@ -209,17 +209,17 @@ class _Plan:
                 self._sharing[device] += table.streams
 
     def specs(self) -> Iterator[tuple[ExecutorParameters, list[ExecutorSpec]]]:
-        """Yield what each table's executors are to be opened from, in the order of the file.
+        """Yield the specifications of each table's executors, in the order of the file.
 
-        A table's are numbered when it is its turn, so that what was added for the tables before it
-        on the CPU comes before it.
+        Numbers are assigned table by table, so that CPU executors added for earlier tables come
+        first.
         """
         for table in self._tables:
             devices = self._devices(table)
             yield table, [self.spec(table, at) for at in devices for _ in range(table.streams)]
 
     def on_cpu(self, table: ExecutorParameters, families: Sequence[str]) -> list[ExecutorSpec]:
-        """Return executors for what a table's GPUs cannot run."""
+        """Return executors for models that a table's GPUs cannot run."""
         self._sharing["cpu"] += table.streams
         of = replace(table, device="cpu", families=tuple(families))
         return [self.spec(of, "cpu") for _ in range(table.streams)]
@@ -244,7 +244,7 @@ class _Plan:
         )
 
     def _devices(self, table: ExecutorParameters) -> list[str]:
-        """Return a table's devices; none where `auto` finds no GPU that can be used."""
+        """Return a table's devices; none where `auto` finds no usable GPU."""
         kind, _, index = table.device.partition(":")
         if kind == "cpu":
             return ["cpu"]
@@ -262,7 +262,7 @@ def _open_table(
     families: Sequence[Family],
     opened: Opened,
 ) -> None:
-    """Open a table's executors, and those on the CPU for what its GPUs cannot run."""
+    """Open a table's executors, and CPU executors for models that its GPUs cannot run."""
     falls_back = _falls_back(table)
     why = (plan.gpus.obstacle or "CUDA finds no GPU") if falls_back and not specs else ""
     if plan.gpus.hung is not None and not specs:
@@ -290,7 +290,7 @@ def _choose_cpu_fallbacks(
     plan: _Plan,
     opened: Opened,
 ) -> None:
-    """Name what is to take over from GPUs; last, so that it takes no number of what is there."""
+    """Name the replacements of GPUs' executors; last, so that they do not take others' numbers."""
     for table, specs in tables:
         on_gpu = [spec.id for spec in specs if spec.id in opened.specs]
         if _falls_back(table) and on_gpu:

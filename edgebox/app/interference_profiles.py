@@ -1,7 +1,7 @@
-"""Decides what executors cost each other: known from the database, or measured while all run.
+"""Provides the interference between executors, from the database or measured while all run.
 
-A box with one executor has nothing to measure. Otherwise it takes a tenth of the time that the
-profiles take, once for each executor and family, and again when the executors are others.
+A box with one executor has none. Otherwise measuring takes a tenth of the time of profiles, once
+for each executor and family, and again when the executors change.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _BUDGET_SHARE = 0.1
 
 Profiles = Mapping[ExecutorId, Sequence[LatencyProfile]]
 Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of it that is done."""
+"""Called with the present step and the share done."""
 
 
 async def measure_interference(
@@ -33,19 +33,19 @@ async def measure_interference(
     on_progress: Progress | None = None,
     anew: bool = False,
 ) -> tuple[dict[ExecutorId, list[LatencyProfile]], list[str]]:
-    """Return profiles with their interference, and what could not be measured.
+    """Return profiles with their interference, and problems.
 
     Args:
-        storage: what is known, and where what is measured is kept.
-        executors: all of the box, with what is in memory warm.
-        families: what they hold, the default one first.
+        storage: stores the measurements.
+        executors: all executors of the box, warm.
+        families: their families, the default one first.
         profiles: by executor.
-        profile_s: what measuring the profiles of one family takes.
-        on_progress: told what is measured, and the share done.
-        anew: measure even what is known.
+        profile_s: time for measuring the profiles of one family.
+        on_progress: called with the present step and the share done.
+        anew: whether to measure even stored values again.
 
     Raises:
-        HungError: a batch does not come back from an executor.
+        HungError: a batch hangs on an executor.
     """
     out = {executor: list(of) for executor, of in profiles.items()}
     problems = []
@@ -64,7 +64,7 @@ async def measure_interference(
             found = {} if anew else await storage.load_interference(key, executor.id, beside)
             if not found:
                 if on_progress is not None:
-                    text = f"measuring {family.name} on {executor.id} beside the others"
+                    text = f"measuring {family.name} on {executor.id} while the others run"
                     on_progress(text, done / len(families))
                 try:
                     found = await asyncio.to_thread(
@@ -73,7 +73,9 @@ async def measure_interference(
                 except HungError:
                     raise  # nothing else runs on that executor any more
                 except ModelError as error:
-                    problems.append(f"what executors cost {executor.id} is not known: {error}")
+                    problems.append(
+                        f"the interference on {executor.id} could not be measured: {error}"
+                    )
                     continue
                 storage.save_interference(key, executor.id, beside, found)
             _take_in(out[executor.id], family, found)
@@ -83,7 +85,7 @@ async def measure_interference(
 def _take_in(
     profiles: list[LatencyProfile], family: Family, found: Mapping[VariantName, float]
 ) -> None:
-    """Put interference into the profiles of a family; variants not in memory get the greatest."""
+    """Add interference to the profiles of a family; variants outside memory get the greatest."""
     greatest = max(found.values())
     for at, known in enumerate(profiles):
         if known.variant in family.files:
@@ -93,7 +95,7 @@ def _take_in(
 def _in_memory(
     executor: OnnxExecutor, family: Family, profiles: Profiles
 ) -> dict[VariantName, tuple[Variant, int]]:
-    """Return what can be run at once on an executor, each with its smallest batch."""
+    """Return the variants in memory of an executor, each with its smallest batch."""
     known = {p.variant: p for p in profiles[executor.id]}
     return {
         variant.name: (variant, known[variant.name].batch_sizes[0])
@@ -103,7 +105,7 @@ def _in_memory(
 
 
 def _load(executor: OnnxExecutor, families: Sequence[Family], profiles: Profiles) -> Load | None:
-    """Return what keeps an executor busy: a medium variant of its first family."""
+    """Return the load that keeps an executor busy: a medium variant of its first family."""
     for family in families:
         held = sorted(
             _in_memory(executor, family, profiles).values(), key=lambda each: each[0].pixels

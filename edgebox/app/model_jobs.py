@@ -1,8 +1,8 @@
-"""Owns what people may have done to models while the box runs: measuring, bringing new ones in.
+"""Jobs on models while the box runs: measuring and importing families.
 
-Measuring uses the executors themselves, because their times are what is wanted; so it is done only
-while no camera is connected, and the first one that comes ends it within one batch. Importing runs
-in another process, and what it makes is served from the next start on.
+Measuring uses the box's executors, so it runs only while no camera is connected; a camera that
+connects ends it within one batch. Importing runs in another process; the new family is served from
+the next start on.
 """
 
 import asyncio
@@ -24,7 +24,8 @@ from edgebox.app.startup import measure
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.inference.executor import BatchResult, Executor, HungError, OnnxExecutor
+from edgebox.inference.executor import Executor, HungError, OnnxExecutor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.importing.folder import unfinished
@@ -45,7 +46,7 @@ from edgebox.web.web_context import (
 
 _WORKER_MODULE = "edgebox.inference.importing.import_worker"
 _POLL_S = 0.02
-"""How often a measurement looks for cameras, and for the moment to hand its times over."""
+"""Period at which a measurement checks for cameras and for idle executors."""
 _IMPORT_S = 900.0
 _END_S = 3.0
 _WRITE_BYTES = 1 << 20
@@ -56,7 +57,7 @@ class ModelJobs:
     """Measures and imports for one box, one job at a time."""
 
     def __init__(self, config: Config, box: Box, storage: Storage) -> None:
-        """Nothing is done before it is asked for."""
+        """Start without jobs."""
         self.jobs = Jobs()
         self._config = config
         self._box = box
@@ -70,7 +71,7 @@ class ModelJobs:
         Raises:
             BusyError: another job runs.
             CamerasConnectedError: it would take the executor from cameras.
-            MemoryLimitedError: not all of it is in memory.
+            MemoryLimitedError: the memory is limited.
         """
         if self._config.inference.memory_limit_bytes:
             raise MemoryLimitedError(
@@ -80,7 +81,7 @@ class ModelJobs:
         if self._box.connected:
             raise CamerasConnectedError(
                 f"{self._box.connected} cameras are connected, and measuring would take the "
-                "executor from them; it is possible while none is"
+                "executor from them; measure while none is connected"
             )
         return self.jobs.start("profile", family.name, lambda job: self._measure(family, job))
 
@@ -124,17 +125,17 @@ class ModelJobs:
             raise
 
     async def _use(self, executor: ExecutorId, found: Sequence[LatencyProfile]) -> None:
-        """Have planning and scheduling count with new times, as soon as the executor rests.
+        """Make planning and scheduling use new times, as soon as the executor is idle.
 
-        One that was lost meanwhile is opened with them.
+        An executor that was lost meanwhile is opened with them.
         """
         driver = self._box.driver
         known: dict[VariantName, LatencyProfile] = {**self._box.profiles[executor]}
         for profile in found:
-            # Measured alone; what the others cost it is as before.
+            # Measured alone; the interference is unchanged.
             before = known.get(profile.variant, profile)
             known[profile.variant] = replace(profile, interference=before.interference)
-        # To begin anew means that a batch which runs would count as lost.
+        # Restarting the executor would count a running batch as lost.
         while executor in driver.scheduler.running:  # noqa: ASYNC110 - nobody tells of its end
             await asyncio.sleep(_POLL_S)
         self._box.set_profiles(executor, known)
@@ -148,7 +149,7 @@ class ModelJobs:
         """Receive a model file, then begin to import it.
 
         Raises:
-            EdgeboxError: it was not received, or there is no importing it; nothing is left.
+            EdgeboxError: the upload failed, or the file cannot be imported; nothing is stored.
         """
         self.jobs.check_free()
         models = self._config.inference.models_folder
@@ -209,7 +210,7 @@ class ModelJobs:
 
 
 class _LentExecutor:
-    """An executor that can be taken back: every batch fails then, also the one that runs."""
+    """An executor that can be taken back: then every batch fails, including the running one."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -217,7 +218,7 @@ class _LentExecutor:
         self.provider = executor.provider
         self.device = executor.device
         self.note = executor.note
-        # Callbacks of a batch that is over already are called at once, in the same thread.
+        # Callbacks of a finished batch are called at once, in this thread.
         self._lock = threading.RLock()
         self._taken_back = False
         self._running: Future[BatchResult] | None = None
@@ -250,7 +251,7 @@ class _LentExecutor:
                 lent.set_result(real.result())
 
     def take_back(self) -> None:
-        """Have whoever measures end at once, whether its batch comes back or not."""
+        """End the measurement at once, even if its batch hangs."""
         with self._lock:
             self._taken_back = True
             running = self._running
@@ -262,16 +263,16 @@ class _LentExecutor:
         self._executor.warm(variants, batch_sizes)
 
     def abandon(self) -> None:
-        """Take it back: the executor itself stays open."""
+        """Take the executor back; it stays open."""
         self.take_back()
 
     def close(self) -> None:
-        """Take it back: the executor itself stays open."""
+        """Take the executor back; it stays open."""
         self.take_back()
 
 
 def _taken() -> CamerasConnectedError:
-    return CamerasConnectedError("a camera came and has the executor; nothing was changed")
+    return CamerasConnectedError("a camera connected and uses the executor; nothing was changed")
 
 
 async def _received(upload: Upload, path: Path) -> None:
@@ -294,10 +295,10 @@ async def _received(upload: Upload, path: Path) -> None:
 
 
 async def _followed(process: Process, order: Mapping[str, object], job: Job) -> dict[str, Any]:
-    """Give a process its order, take note of its progress, return what it says in the end.
+    """Send a process its order, report its progress and return its result.
 
     Raises:
-        ImportRefusedError: the file is not taken, or the process ended without a word.
+        ImportRefusedError: the file cannot be imported, or the process crashed.
     """
     assert process.stdin is not None
     assert process.stdout is not None
@@ -321,7 +322,7 @@ async def _followed(process: Process, order: Mapping[str, object], job: Job) -> 
 
 
 async def _ended(process: Process) -> None:
-    """Make sure that a process is gone."""
+    """Make sure that a process has ended."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

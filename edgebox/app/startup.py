@@ -1,4 +1,4 @@
-"""Decides what a box starts with: which families run where, how fast, and what memory they take.
+"""Prepares the models of a box: which families run where, their latencies and memory.
 
 Profiles come from the database or are measured; sizes in memory are measured at every start where
 there is a limit. Blocking work is done in threads.
@@ -34,7 +34,7 @@ from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
 from edgebox.media.typical import typical_canvases
 from edgebox.runtime.threads import within
 from edgebox.scheduling.events import MemoryLimited
-from edgebox.scheduling.weight_placement import Fit, fitting, hold
+from edgebox.scheduling.weight_placement import Fit, choose_resident, fit_to_memory
 from edgebox.storage.database import Storage
 
 _log = logging.getLogger(__name__)
@@ -42,19 +42,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ModelInventory:
-    """What a box starts with."""
+    """The models of a box at its start."""
 
     families: list[Family] = field(default_factory=list)
     profiles: dict[ExecutorId, list[LatencyProfile]] = field(default_factory=dict)
     limits: list[MemoryLimited] = field(default_factory=list)
-    """Of the executors that do not hold everything; empty: all do."""
+    """Memory limits of executors; empty: all hold everything."""
     loaders: dict[ExecutorId, WeightsLoader] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    """What is left out, and why."""
+    """Models that are left out, and why."""
     profiled: bool = False
     """Whether profiles had to be measured."""
     hung: dict[ExecutorId, HungError] = field(default_factory=dict)
-    """Executors that hung meanwhile: they are left behind, and nothing here is about them."""
+    """Executors that hung and were abandoned; nothing else here concerns them."""
 
 
 def family_folders(inference: InferenceParameters) -> list[Path]:
@@ -64,11 +64,11 @@ def family_folders(inference: InferenceParameters) -> list[Path]:
 
 
 def load_families(inference: InferenceParameters) -> tuple[list[Family], list[ModelError]]:
-    """Return the families that can be served, and what is wrong with those that cannot.
+    """Return the families that can be served, and the errors of others.
 
     Raises:
         ModelError: none can, or not the default one.
-        HungError: their files cannot be read: what they are on does not answer.
+        HungError: their files cannot be read, because their file system hangs.
     """
     folders = family_folders(inference)
     try:
@@ -77,7 +77,7 @@ def load_families(inference: InferenceParameters) -> tuple[list[Family], list[Mo
         )
     except TimeoutError:
         names = ", ".join(map(str, folders))
-        raise HungError(f"the files of the model families do not come: {names}") from None
+        raise HungError(f"reading the files of the model families hangs: {names}") from None
     problems = list(zoo.problems)
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
@@ -95,8 +95,8 @@ async def measured(
 ) -> ModelInventory:
     """Return the families that run on any executor, their profiles and where these live.
 
-    A family can open and still fail on its first batch: that executor goes without it, and it is
-    left out like a broken file where it runs on no executor. An executor that hangs is left behind.
+    A family that fails on its first batch is left out on that executor, and left out entirely if it
+    runs on no executor. An executor that hangs is abandoned.
 
     Raises:
         ModelError: the default family fails on every executor, or does not fit the memory limit.
@@ -104,7 +104,7 @@ async def measured(
     """
     out = ModelInventory(profiles={executor.id: [] for executor in executors})
     sizes: dict[ExecutorId, list[Weights]] = {executor.id: [] for executor in executors}
-    # The default family is what must fit first.
+    # The default family must fit first.
     for family in sorted(families, key=lambda family: family.name != inference.family):
         failures: list[ModelError] = []
         for executor in executors:
@@ -120,7 +120,7 @@ async def measured(
             except HungError as error:
                 failures.append(_left_behind(executor, error, out))
                 if family.name != inference.family:
-                    break  # it may be the model: other executors are needed for other families
+                    break  # the model may be the cause: keep other executors for other families
             except ModelError as error:
                 failures.append(error)
                 out.problems.append(f"{family.name} does not run on {executor.id}: {error}")
@@ -147,7 +147,7 @@ async def measured(
 
 
 def _left_behind(executor: OnnxExecutor, error: HungError, out: ModelInventory) -> HungError:
-    """Wait for an executor no longer, on which nothing else runs any more."""
+    """Abandon an executor that hangs."""
     executor.abandon()
     out.hung[executor.id] = error
     del out.profiles[executor.id]
@@ -161,21 +161,21 @@ def _take_in(
     inference: InferenceParameters,
     out: ModelInventory,
 ) -> None:
-    """Serve a family that has been measured, and no longer those whose executors have hung.
+    """Add a measured family; remove those whose executors have hung.
 
     Raises:
-        ModelError: it is the default family, and runs on no executor.
+        ModelError: the default family runs on no executor.
     """
     run = {profile.variant for of in out.profiles.values() for profile in of}
     kept = []
     for each in [*out.families, family]:
-        # One that was served before is not because its executors hang now.
+        # A family that was served before lost its executors, because they hang now.
         why = failures if each is family else list(out.hung.values())
         if any(variant.name in run for variant in each.variants):
             kept.append(each)
         elif each.name == inference.family:
             raise why[0] if why else ModelError(f"no executor holds {each.name}")
-        elif why:  # else nobody wants it: [[executors]] names others
+        elif why:  # otherwise [[executors]] does not name it
             out.problems.append(f"a model family is left out: {why[0]}")
     out.families = kept
 
@@ -183,9 +183,9 @@ def _take_in(
 async def stored_profiles(
     storage: Storage, executor: OnnxExecutor, family: Family, batch_size_max: int
 ) -> list[LatencyProfile]:
-    """Return a family's profiles from the database; empty: not all of them are there.
+    """Return a family's profiles from the database; empty: some are missing.
 
-    Batch sizes that would not be measured now, above `inference.batch_size_max`, are left out.
+    Batch sizes above `inference.batch_size_max` are left out.
     """
     size_max = family.batch_sizes(batch_size_max)[-1]
     names = {variant.name for variant in family.variants}
@@ -204,21 +204,21 @@ async def stored_profiles(
 
 
 def _offered(stored: LatencyProfile, size_max: int) -> LatencyProfile:
-    """Return a profile without what is above the largest batch size."""
+    """Return a profile without batch sizes above the limit."""
     rows = {size: ns for size, ns in stored.quantiles_ns.items() if size <= size_max}
     return replace(stored, quantiles_ns=rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is to be found out about one family on one executor."""
+    """The measurements of one family on one executor."""
 
     inference: InferenceParameters
     executor: OnnxExecutor
     family: Family
     on_progress: Progress | None
     stored: Sequence[LatencyProfile] = ()
-    """Its profiles, where they are known."""
+    """Its stored profiles."""
 
     def do(self) -> tuple[list[LatencyProfile], list[Weights]]:
         """Return profiles, measured unless stored, and sizes where memory is limited; blocks."""
@@ -227,7 +227,7 @@ class _Work:
             found = list(self.stored) or self.measure()
             warm(self.executor, [p for p in found if p.variant in offered])
             return found, []
-        # One file at a time: there may be no room for two.
+        # One file at a time: memory may be too small for two.
         profiles: list[LatencyProfile] = []
         sizes: list[Weights] = []
         for file in self.family.model_files:
@@ -292,7 +292,7 @@ def variants_of(family: Family, file: ModelFile | None) -> list[VariantName]:
 
 
 def weights_of(family: Family, file: ModelFile, size_bytes: int) -> Weights:
-    """Return a file as the core knows it: only what is offered runs on it, one variant at least."""
+    """Return a file as the core's weights, with its offered variants, at least one."""
     variants = [v for v in family.offered if family.files[v.name] == file]
     return Weights(
         weights_id(family, file),
@@ -304,12 +304,12 @@ def weights_of(family: Family, file: ModelFile, size_bytes: int) -> Weights:
 
 
 def weights_id(family: Family, file: ModelFile) -> WeightsId:
-    """Return the name under which the core knows a file."""
+    """Return a file's name in the core."""
     return WeightsId(f"{family.name}/{file.path.name}")
 
 
 def _grown(before: int | None, after: int | None, file: ModelFile) -> int:
-    """Return what a session took: what was measured, but never less than its weights."""
+    """Return the measured memory of a session, but at least that of its weights."""
     least = file.path.stat().st_size
     return least if before is None or after is None else max(least, after - before)
 
@@ -320,7 +320,7 @@ def _limit(
     sizes: Mapping[ExecutorId, Sequence[Weights]],
     out: ModelInventory,
 ) -> None:
-    """Decide what stays out, and bring in what shall be there at first; blocks.
+    """Choose what fits, and load the initial weights; blocks.
 
     Raises:
         ModelError: the default family has no room on any executor.
@@ -328,7 +328,7 @@ def _limit(
     kept: set[VariantName] = set()
     texts: dict[str, None] = {}
     for executor in executors:
-        fit = fitting(_memory_needs(executor, sizes), executor.memory_limit_bytes)
+        fit = fit_to_memory(_memory_needs(executor, sizes), executor.memory_limit_bytes)
         if fit.left_out:
             shares = sum(_device(each) == _device(executor) for each in executors)
             texts[_left_out_text(inference, fit, shares)] = None
@@ -338,7 +338,7 @@ def _limit(
     if all(variant.name not in kept for variant in default):
         raise ModelError("; ".join(texts))
     out.problems += texts
-    # A variant that is not offered has no weights to be kept: it stays, as it is, in its family.
+    # A variant that is not offered has no weights: it stays in its family.
     offered = {v.name for family in out.families for v in family.offered}
     gone = offered - kept
     out.families = [
@@ -351,7 +351,7 @@ def _limit(
 def _memory_needs(
     executor: OnnxExecutor, sizes: Mapping[ExecutorId, Sequence[Weights]]
 ) -> list[Weights]:
-    """Return an executor's weights, each as large as any executor of its device saw it."""
+    """Return an executor's weights, each with the largest size on its device."""
     largest: dict[WeightsId, int] = {}
     for other, of in sizes.items():
         if other.rpartition("/")[0] == _device(executor):
@@ -367,7 +367,7 @@ def _device(executor: OnnxExecutor) -> str:
 def _fill(
     inference: InferenceParameters, executor: OnnxExecutor, fit: Fit, out: ModelInventory
 ) -> None:
-    """Bring in what an executor shall hold at first."""
+    """Load an executor's initial weights."""
     gone = {variant for each in fit.left_out for variant in each.variants}
     held = [family for family in out.families if family.name in {each.family for each in fit.kept}]
     profiles = [
@@ -377,7 +377,7 @@ def _fill(
     ]
     out.profiles[executor.id] = profiles
     first = {each.id: int(each.family == inference.family) for each in fit.kept[:1]}
-    resident = hold(fit.kept, first, (), executor.memory_limit_bytes)
+    resident = choose_resident(fit.kept, first, (), executor.memory_limit_bytes)
     files = {weights_id(family, f): f.path for family in held for f in family.model_files}
     runs = {
         each.id: _runs(executor, [p for p in profiles if p.variant in each.variants])
@@ -405,7 +405,7 @@ def _mb(size_bytes: int) -> int:
 
 
 def warm(executor: OnnxExecutor, profiles: Sequence[LatencyProfile]) -> None:
-    """Run what makes no variant slow when it matters; blocks."""
+    """Run warm-up batches, so that no variant is slow at first; blocks."""
     executor.warm_each(_runs(executor, profiles))
 
 
@@ -426,7 +426,7 @@ def _runs(
 async def profiles_of(
     config: Config, executor: OnnxExecutor, family: Family, on_progress: Progress
 ) -> list[LatencyProfile]:
-    """Return a family's profiles on an executor, measured and kept now where there are none.
+    """Return a family's profiles on an executor; measure and store missing ones.
 
     Raises:
         EdgeboxError: the model or the database cannot be used.
@@ -446,12 +446,12 @@ async def profiles_of(
 async def measure_and_store(
     config: Config, on_progress: Progress | None = None, families: Sequence[Family] = ()
 ) -> list[tuple[Family, OnnxExecutor, list[LatencyProfile]]]:
-    """Measure families on every executor anew and keep the profiles for the next start.
+    """Measure families on every executor again and store the profiles for the next start.
 
     Args:
-        config: of the box.
-        on_progress: told what is measured, and the share done.
-        families: which; none: all that can be served.
+        config: the configuration.
+        on_progress: called with the present step and the share done.
+        families: names of families; empty: all that can be served.
 
     Raises:
         EdgeboxError: the models or the database cannot be used.

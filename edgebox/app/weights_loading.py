@@ -1,6 +1,6 @@
-"""Loads weights on executors of limited memory, and bounds how long that may take at a start.
+"""Loads weights on executors of limited memory, with a time limit during the start.
 
-While a box runs its supervision does that (`scheduling.supervision`).
+While a box runs, `scheduling.supervision` limits the time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from edgebox.runtime.threads import within
 
 
 class WeightsLoader:
-    """Loads files of an executor under the names that the core knows, and warms them."""
+    """Loads files of an executor by their names in the core, and warms them."""
 
     def __init__(
         self,
@@ -21,17 +21,17 @@ class WeightsLoader:
         files: Mapping[WeightsId, Path],
         runs: Mapping[WeightsId, Sequence[tuple[VariantName, int]]],
     ) -> None:
-        """Load nothing yet; `runs`: the batches that warm each."""
+        """Start without loaded files; `runs`: the warm-up batches of each."""
         self._executor = executor
         self._files = files
         self._runs = runs
 
     def on(self, executor: OnnxExecutor) -> "WeightsLoader":
-        """Return a loader of the same for an executor that takes the place of this one."""
+        """Return the same loader for an executor that replaces this one."""
         return WeightsLoader(executor, self._files, self._runs)
 
     def load(self, weights: WeightsId) -> None:
-        """Bring weights in and run them once.
+        """Load weights and run them once.
 
         Raises:
             ModelError: they cannot be loaded.
@@ -39,27 +39,27 @@ class WeightsLoader:
         self._executor.load(self._files[weights], self._runs[weights])
 
     def load_in_time(self, weights: WeightsId) -> None:
-        """Do the same where nobody supervises it.
+        """Do the same during the start, without supervision.
 
         Raises:
             ModelError: they cannot be loaded.
-            HungError: that does not come back.
+            HungError: the load hangs.
         """
         load_in_time(self._executor, self._files[weights], self._runs[weights])
 
     def unload(self, weights: WeightsId) -> None:
-        """Take weights out."""
+        """Unload weights."""
         self._executor.unload(self._files[weights])
 
 
 def load_in_time(
     executor: OnnxExecutor, path: Path, runs: Sequence[tuple[VariantName, int]] = ()
 ) -> None:
-    """Bring a file into memory and run it, where nobody supervises the executor; blocks.
+    """Load and run a file during the start, without supervision; blocks.
 
     Raises:
         ModelError: it cannot be opened, or a batch failed.
-        HungError: that does not come back.
+        HungError: the load hangs.
     """
     # Opening it, and each batch.
     limit_s = run_limit_s(builds=executor.provider == TENSORRT) * (1 + len(runs))

@@ -1,13 +1,13 @@
-"""Owns a camera's books: how each captured frame ended, and the figures that follow.
+"""Accounting of one camera: the result of each captured frame, and the figures.
 
 Every captured frame is open until it ends in exactly one of on_time, late (by the camera's own
 clock) or dropped with a reason, so at any moment
 
     captured = on_time + late + sum(dropped) + open
 
-On time is by the first of several deadlines; what late answers were still worth is summed beside.
-The box's reasons are kept as they are; `sender` are the frames that were never sent; `lost` are
-those that were sent and never answered, because the connection went or the run was over.
+The first of several deadlines decides what is on time; the utility of late answers is summed
+separately. The box's drop reasons are kept; `sender` counts frames that were never sent; `lost`
+counts frames that were sent and never answered, because the connection or the run ended.
 """
 
 from collections import Counter, deque
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from edgebox.camera.records import FrameRecord, HandedOver
 from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import DropReason, Outcome, UtilityStep, worth_at
+from edgebox.domain.requests import DropReason, Outcome, UtilityStep, utility_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
@@ -30,13 +30,13 @@ RECENT_NS = 10_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What became of a camera's frames. Latencies in ms, over the last 10,000 answered frames."""
+    """Results of a camera's frames. Latencies in ms, over the last 10,000 answered frames."""
 
     camera: str
     slo_ms: float
-    """The deadline, last; of several, the first."""
+    """The latest deadline; the first of several."""
     later: LaterDeadlines
-    """The later ones: ms, and what an answer by it is worth."""
+    """Later deadlines: ms, and the utility of an answer by each."""
     duration_s: float
     captured: int
     sent: int
@@ -45,17 +45,17 @@ class Summary:
     late: int
     dropped: Mapping[str, int]
     skipped: Mapping[str, int]
-    """Of the drops with reason `sender`: why they were not sent."""
+    """Causes of the drops with reason `sender`."""
     pending: int
-    """Not ended yet; 0 once a run is over."""
+    """Frames without a result; 0 once a run is over."""
     on_time_share: float | None
-    """Of all captured frames."""
-    worth: float
-    """Of all answers: 1 on time, less by a later deadline."""
+    """Share of all captured frames."""
+    utility: float
+    """Total utility of the answers: 1 on time, less by a later deadline."""
     latency_ms: Mapping[str, Mapping[str, float]]
-    """By part and quantile; `total` is measured here, from capture to the result's arrival."""
+    """Latency by part and quantile; `total` is measured here, from capture to result."""
     latency_histogram: Mapping[str, Mapping[str, int]]
-    """By part: all answered frames by bucket (`SUMMARY_BUCKETS`); summaries can be added up."""
+    """Answered frames by part and bucket (`SUMMARY_BUCKETS`); summaries can be added up."""
     width_sent_mean_px: float | None
     bytes_sent: int
     variants: Mapping[str, int]
@@ -83,12 +83,12 @@ class _Counts:
     sent: int = 0
     on_time: int = 0
     late: int = 0
-    worth_late: float = 0.0
+    utility_late: float = 0.0
     skipped: Counter[str] = field(default_factory=Counter)
 
 
 class Accounting:
-    """The books of one camera over all its connections."""
+    """The accounting of one camera over all its connections."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class Accounting:
         """Start empty.
 
         Args:
-            slo_ns: the first deadline, until `deadlines` says another.
+            slo_ns: the first deadline, until `deadlines` changes it.
             steps: the deadlines after it.
-            on_end: told of every frame when it has ended.
+            on_end: called with every frame that has ended.
         """
         self.reconnects = 0
         self.accepted = 0
@@ -122,7 +122,7 @@ class Accounting:
 
     @property
     def open_count(self) -> int:
-        """Frames that have not ended yet."""
+        """Frames without a result."""
         return len(self._open)
 
     @property
@@ -137,16 +137,16 @@ class Accounting:
 
     @property
     def last_slo_ns(self) -> int:
-        """The deadline in force after which an answer is worth nothing."""
+        """The deadline in force after which an answer has no utility."""
         return self._steps[-1].by_ns if self._steps else self._slo_ns
 
     def deadlines(self, slo_ns: int, steps: Sequence[UtilityStep]) -> None:
-        """Judge the frames that are captured from now on by other deadlines."""
+        """Apply other deadlines to frames captured from now on."""
         self._slo_ns = slo_ns
         self._steps = steps
 
     def connected(self) -> None:
-        """A hello was answered: reports count from here."""
+        """Record that a hello was answered: reports count from here."""
         self._at_hello = replace(self._counts, skipped=Counter(self._counts.skipped))
 
     def captured(self, frame: int, captured_ns: int) -> None:
@@ -192,7 +192,7 @@ class Accounting:
             self._counts.on_time += 1
         else:
             self._counts.late += 1
-            self._counts.worth_late += worth_at(total_ns, entry.slo_ns, entry.steps)
+            self._counts.utility_late += utility_at(total_ns, entry.slo_ns, entry.steps)
         timing = result.timing.to_json()
         for part in PARTS[:-1]:
             self._latency(part, timing[part])
@@ -212,7 +212,7 @@ class Accounting:
         self._drop(notice.frame, notice.reason.value, now_ns)
 
     def lost(self, now_ns: int) -> None:
-        """End all open frames: nobody will answer them any more."""
+        """End all open frames, because no answers will come."""
         for frame, entry in list(self._open.items()):
             if entry.handed_over is not None:
                 self._drop(frame, LOST, now_ns)
@@ -256,7 +256,7 @@ class Accounting:
             skipped=dict(counts.skipped),
             pending=len(self._open),
             on_time_share=_ratio(counts.on_time, counts.captured, 4),
-            worth=round(counts.on_time + counts.worth_late, 3),
+            utility=round(counts.on_time + counts.utility_late, 3),
             latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
             latency_histogram={p: h.to_json() for p, h in self._histograms.items()},
             width_sent_mean_px=_ratio(self._width_sum_px, counts.sent, 1),

@@ -1,4 +1,4 @@
-"""Owns the thread that reads a frame source, stamps each frame, and passes it to the loop."""
+"""The thread that reads a frame source, stamps each frame and passes it to the loop."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ class Capture:
         self.ended = asyncio.Event()
         """Set, in the loop, when no more frames will come."""
         self.error: EdgeboxError | None = None
-        """Why the source broke off, if it did."""
+        """The error of the source, if it failed."""
         self._source = source
         self._captured = captured
         self._loop = asyncio.get_running_loop()
@@ -39,7 +39,7 @@ class Capture:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Stop capturing; returns when the thread is done, or gives up on a stuck device."""
+        """Stop capturing; wait for the thread, but not for a stuck device."""
         self._source.close()
         await asyncio.to_thread(self._thread.join, JOIN_TIMEOUT_S)
 
@@ -51,6 +51,6 @@ class Capture:
         except EdgeboxError as error:
             self.error = error
         finally:
-            # A loop that is closed already has nobody left to tell.
+            # A closed loop has no callbacks left.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self.ended.set)

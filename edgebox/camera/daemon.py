@@ -1,4 +1,4 @@
-"""Owns a camera's life: capture, connect, reconnect, stop in order, and the summary at the end."""
+"""A camera's life cycle: capture, connect, reconnect, stop, and the summary."""
 
 import asyncio
 import os
@@ -41,12 +41,12 @@ from edgebox.media.sources import FrameSource
 CONNECT_TIMEOUT_S = 10.0
 ENCODER_THREADS = 2
 IN_USE_PATIENCE_S = 45.0
-"""The box notices a half-open connection after 30 s; until then the name may be our own."""
+"""The box notices a half-open connection after 30 s; until then it may hold this camera's name."""
 AFTER_SLO_S = 1.0
-"""How much longer than the last deadline the last answers are waited for."""
+"""Extra time after the last deadline to wait for the last answers."""
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 _PATH = re.compile(r"(/[!-~]*)?")
-"""Of an address, as it goes into a request's first line."""
+"""Path of an address, as in a request line."""
 _WORTH_ANOTHER_TRY = frozenset(
     ("camera_in_use", "box_full", "no_capacity", "silent", "too_slow", "too_fast", "unavailable")
 )
@@ -54,19 +54,19 @@ _WORTH_ANOTHER_TRY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a camera is doing, for a line on a terminal."""
+    """State of a camera, for a line on a terminal."""
 
     connected: bool
     captured: int
     sent: int
     on_time_share: float | None
-    """Of what ended in the last 10 s."""
+    """Share on time among frames that ended in the last 10 s."""
     latency_ms: float | None
-    """Median of the last 10 s."""
+    """Median latency of the last 10 s."""
     bandwidth_bps: float | None
     advice: Advice | None
     remark: str
-    """The last thing that a person should know."""
+    """The last remark for people."""
 
 
 class Camera:
@@ -83,18 +83,18 @@ class Camera:
         server: "ws://box:8787"; the scheme may be left out.
         name: the camera's name at the box.
         slo_ms: each frame's deadline, from capture to the result's arrival; or several, as pairs
-            of deadline and worth: [(100, 1), (300, 0.3)].
-        rate_hz: how many frames per second shall be sent.
+            of deadline and utility: [(100, 1), (300, 0.3)].
+        rate_hz: desired frames per second.
         app: the application the frames belong to.
         family: the model family; None: the box's default.
         min_accuracy: run no variant below this accuracy.
-        min_rate_hz: fewer frames per second than this are of no use.
+        min_rate_hz: lowest useful frame rate.
         site: a name for the uplink that it shares with other cameras; None: it has its own.
         link: sends no faster than this trace; None: as fast as the network goes.
-        size_px: of pushed frames, (width, height); sources know theirs.
+        size_px: (width, height) of pushed frames; sources define theirs.
         on_result: called with each result, in the event loop.
         on_drop: called with each drop.
-        on_frame_end: called with what became of each captured frame.
+        on_frame_end: called with the record of each captured frame.
         on_remark: called with sentences for a person (connected, lost, refused).
         rng: for the reconnect waits.
 
@@ -130,7 +130,7 @@ class Camera:
             camera=name,
             width_px=width_px,
             height_px=height_px,
-            # The same as long as this object lives: so a reconnection replaces its own past.
+            # Constant for this object, so that a reconnection replaces the old connection.
             instance=f"{os.getpid():x}-{os.urandom(6).hex()}",
             slo_ms=first_ms,
             later=later,
@@ -142,7 +142,7 @@ class Camera:
             site=site,
             agent=f"edgebox-camera/{__version__}",
         )
-        decode_from_camera(self.hello.encode())  # refuses what the box would refuse
+        decode_from_camera(self.hello.encode())  # raises the errors of the box
         self._source = source
         self._trace = link
         self._on_result = on_result
@@ -169,7 +169,7 @@ class Camera:
         The time counts from the box's first welcome.
 
         Raises:
-            EdgeboxError: the box refused this camera for good, or the source broke.
+            EdgeboxError: the box refused this camera for good, or the source failed.
         """
         if self._source is None:
             raise InvalidInputError("a camera without a source is not run; use `async with`")
@@ -198,7 +198,7 @@ class Camera:
         """Wait for the outstanding answers until 1 s after their last deadline, report, say bye.
 
         Raises:
-            EdgeboxError: the connection had ended for good before.
+            EdgeboxError: the connection had failed for good before.
         """
         if self._connecting is None:
             return
@@ -207,7 +207,7 @@ class Camera:
             session.settle()
             deadline_s = time.monotonic() + self._accounting.last_slo_ns / 1e9 + AFTER_SLO_S
             while self._accounting.open_count and self._session is session:
-                # Answers set it; frames can end in other ways too, hence the short wait.
+                # Answers set the event; frames can also end otherwise, hence the short wait.
                 self._idle.clear()
                 left_s = deadline_s - time.monotonic()
                 if left_s <= 0:
@@ -243,7 +243,7 @@ class Camera:
         await self.finish()
 
     def stop(self) -> None:
-        """End `run` soon, in order."""
+        """Make `run` end cleanly."""
         self._stopped.set()
 
     def send(self, rgb: NDArray[np.uint8]) -> int:
@@ -275,7 +275,7 @@ class Camera:
         return self._accounting.summary(self.hello.camera, duration_s)
 
     def status(self) -> Status:
-        """Return how it is going, for a person."""
+        """Return the present state."""
         now_ns = time.monotonic_ns()
         session = self._session
         share, latency_ms = self._accounting.recent(now_ns)
@@ -291,7 +291,7 @@ class Camera:
         )
 
     def _from_source(self, captured_ns: int, rgb: NDArray[np.uint8]) -> None:
-        # A device that hung may wake up after everything is counted.
+        # A hung device may resume after everything is counted.
         if self._connecting is not None:
             self._take(captured_ns, rgb)
 
@@ -317,7 +317,7 @@ class Camera:
                 await asyncio.sleep(self._backoff.wait_s())
 
     async def _connect(self, client: aiohttp.ClientSession) -> None:
-        """Serve one connection to its end, which is always an error."""
+        """Serve one connection until it ends with an error."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 connected = await client.ws_connect(self.url, autoping=False, timeout=_CLOSING)
@@ -350,7 +350,7 @@ class Camera:
             raise ConnectionLostError(f"cannot connect: {error or 'no answer'}") from None
 
     def _consider(self, error: BoxRefusedError) -> None:
-        """Say whether a refusal is worth another try; raise it if not."""
+        """Return if a refusal is worth a retry; raise it otherwise."""
         if error.reason not in _WORTH_ANOTHER_TRY:
             raise error
         if error.reason == "camera_in_use":
@@ -363,7 +363,7 @@ class Camera:
     async def _until_any(
         self, *waits: Coroutine[Any, Any, object], timeout_s: float | None = None
     ) -> None:
-        """Wait for the first of these, or for the end of the connection for good."""
+        """Wait for the first of these, or for the final end of the connection."""
         assert self._connecting is not None
         tasks = [asyncio.ensure_future(wait) for wait in waits]
         await asyncio.wait(
@@ -393,7 +393,7 @@ class Camera:
 def stream_url(server: str) -> str:
     """Return the address of a box's camera WebSocket.
 
-    A path is where a proxy serves the box.
+    A path is a proxy's prefix.
 
     Raises:
         InvalidInputError: not an address.

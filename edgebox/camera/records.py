@@ -1,4 +1,4 @@
-"""What is written down of each captured frame: how it was sent, and how it ended. Pure data.
+"""Records of captured frames: how they were sent and how they ended. Pure data.
 
 Instants are nanoseconds of the camera's monotonic clock.
 """
@@ -12,16 +12,16 @@ from edgebox.domain.requests import Outcome
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """A frame that starts to leave now."""
+    """A frame that is handed to the socket."""
 
     number: int
     width_px: int
     height_px: int
     size_bytes: int
-    """Of the whole message."""
+    """Size of the whole message."""
     sent_ns: int
     encode_ns: int
-    """What scaling and encoding took, the wait for a thread included."""
+    """Time for scaling and encoding, including the wait for a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,23 @@ class FrameRecord:
     frame: int
     captured_ns: int
     ended_ns: int
-    """When the camera knew: of an answered frame, when its result arrived."""
+    """When the camera learned it; for an answered frame, the arrival of its result."""
     outcome: Outcome
-    """By the camera's own clock."""
+    """Outcome by the camera's clock."""
     reason: str | None = None
-    """Of a dropped frame: as in the summary, with why it was not sent: "sender:window"."""
+    """Drop reason as in the summary, with the cause of an unsent frame: "sender:window"."""
     handed_over: HandedOver | None = None
-    """None: it was never sent."""
+    """How it was sent; None: it was not."""
     advised: VariantName | None = None
-    """The variant that the advice in force named when it was sent."""
+    """The variant advised when it was sent."""
     acked_ns: int | None = None
     variant: VariantName | None = None
-    """What it ran on; None if it was not answered."""
+    """The variant that ran; None if it was not answered."""
     timing_ms: Mapping[str, float] | None = None
-    """Where its time went, by the box's estimate."""
+    """Latency by part, as the box estimated it."""
 
     def to_json(self) -> dict[str, object]:
-        """Return one flat object of plain JSON values; `null` is what never was."""
+        """Return one flat object of plain JSON values; `null` for what did not happen."""
         sent = self.handed_over
         return {
             "frame": self.frame,

@@ -1,6 +1,6 @@
-"""Owns one connection to the box, from its welcome to its end: messages in, frames out.
+"""One connection to the box, from its welcome to its end: messages in, frames out.
 
-Decides nothing: what is sent is the sender's window's matter, how frames end the books'.
+The sender's window decides what is sent; the accounting decides how frames ended.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from edgebox.link.shaping import ShapedLink
 
 WELCOME_TIMEOUT_S = 10.0
 SILENCE_MAX_S = 10.0
-"""The socket is pinged every second; so long without a word and it is dead."""
+"""Silence after which the connection counts as lost; the socket is pinged every second."""
 REPORT_PERIOD_S = 1.0
 UNACKNOWLEDGED_MAX = 2
 
@@ -51,27 +51,27 @@ class BoxRefusedError(EdgeboxError):
 
 
 class ConnectionLostError(EdgeboxError):
-    """The connection ended without an error of the protocol; worth another try."""
+    """The connection was lost; a retry may succeed."""
 
     code = "connection_lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Whom to tell what comes back; called in the event loop, so they must be quick."""
+    """Functions called with messages of the box, in the event loop; they must be quick."""
 
     result: Callable[[Result], None]
     drop: Callable[[DropNotice], None]
     remark: Callable[[str], None]
-    """A sentence for a person."""
+    """Called with a sentence for people."""
 
 
 async def introduce(socket: aiohttp.ClientWebSocketResponse, hello: Hello) -> Welcome:
-    """Say hello and return the box's welcome.
+    """Send the hello and return the box's welcome.
 
     Raises:
-        BoxRefusedError: the box does not want this camera.
-        ConnectionLostError: it hung up, was silent, or does not speak the protocol.
+        BoxRefusedError: the box refused this camera.
+        ConnectionLostError: the box disconnected, was silent, or violated the protocol.
     """
     await socket.send_frame(hello.encode(), aiohttp.WSMsgType.TEXT)
     while True:
@@ -125,7 +125,7 @@ class Session:
         self._aim(welcome.slo_ms)
 
     async def run(self) -> None:
-        """Serve the connection until it ends, which is always by an error.
+        """Serve the connection until it ends with an error.
 
         Raises:
             BoxRefusedError, ConnectionLostError: how it ended.
@@ -148,21 +148,21 @@ class Session:
             self._accounting.lost(time.monotonic_ns())
 
     def captured(self, number: int, captured_ns: int, rgb: Frame) -> None:
-        """Take a frame that was just captured and opened in the books."""
+        """Process a frame that was just captured and counted."""
         frame = Captured(number, captured_ns, self.window.captured_total + 1, rgb)
         self._frames[number] = frame
         self._apply(self.window.captured(number, captured_ns, time.monotonic_ns()))
 
     async def say_bye(self, reason: str) -> None:
-        """Report once more and take leave."""
+        """Send the last report and a goodbye."""
         try:
             await self._say(self._accounting.report().encode())
             await self._say(Bye(reason).encode())
         except (aiohttp.ClientError, OSError):
-            return  # it is gone already, which is what was wanted
+            return  # already disconnected
 
     def settle(self) -> None:
-        """Give up what has not been sent yet: nothing more shall be captured."""
+        """Drop frames that are not sent yet, after the last capture."""
         self._apply(self.window.close())
 
     async def _read(self) -> None:
@@ -209,14 +209,14 @@ class Session:
             case Bye():
                 raise ConnectionLostError(f"the box said bye: {message.reason}")
             case Welcome() | BoxPong():
-                pass  # answered once already; never asked for
+                pass  # a second welcome, or an answer to no question
 
     def _obey(self, advice: Advice) -> None:
         self.advice = advice
         self.window.advised(advice)
 
     def _aim(self, slo_ms: float | None) -> None:
-        """Take on the deadline that was set on the box; None: what the hello says."""
+        """Apply the deadline set on the box; None: that of the hello."""
         first_ms, later = self._hello.slo_ms, self._hello.later
         if slo_ms is not None:
             first_ms, later = slo_ms, ()
@@ -250,8 +250,8 @@ class Session:
             await self._say(self._accounting.report().encode())
 
     async def _complain(self, error: InvalidInputError, text: str) -> None:
-        self._callbacks.remark(f"the box sent what is not understood: {error}")
-        # An error that is not understood is not answered, or two sides could argue for ever.
+        self._callbacks.remark(f"the box sent an invalid message: {error}")
+        # Errors are not answered, otherwise two sides could send errors for ever.
         if '"error"' not in text:
             await self._say(ErrorMessage("bad_message", str(error), fatal=False).encode())
 
@@ -260,21 +260,21 @@ class Session:
 
 
 async def _receive(socket: aiohttp.ClientWebSocketResponse, timeout_s: float) -> aiohttp.WSMessage:
-    """Return the next message that is not the end.
+    """Return the next message.
 
     Raises:
-        BoxRefusedError, ConnectionLostError: it was the end, or nothing came in time.
+        BoxRefusedError, ConnectionLostError: the connection ended or timed out.
     """
     try:
         message = await socket.receive(timeout_s)
     except TimeoutError:
-        raise ConnectionLostError(f"nothing was heard for {timeout_s:g} s") from None
+        raise ConnectionLostError(f"nothing was received for {timeout_s:g} s") from None
     if message.type in (
         aiohttp.WSMsgType.CLOSE,
         aiohttp.WSMsgType.CLOSING,
         aiohttp.WSMsgType.CLOSED,
     ):
-        raise ConnectionLostError("the box hung up")
+        raise ConnectionLostError("the box closed the connection")
     if message.type is aiohttp.WSMsgType.ERROR:
         raise ConnectionLostError(f"the connection broke: {socket.exception()}")
     return message

@@ -1,4 +1,4 @@
-"""Owns what Ctrl-C and SIGTERM mean: end in order; asked again a moment later, end at once."""
+"""Handles Ctrl-C and SIGTERM: the first ends cleanly, a later one at once."""
 
 import asyncio
 import signal
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _IMPATIENT_AFTER_S = 0.5
-"""Tools such as `timeout` signal a process and its group: that is one request, not two."""
+"""Signals within this time count as one: tools such as `timeout` signal a process and its group."""
 
 
 def on_end_signals(stop: Callable[[], None]) -> None:
-    """Call `stop` at the first signal; from half a second later, signals do what they always do."""
+    """Call `stop` at the first signal; half a second later signals have their default effect."""
     loop = asyncio.get_running_loop()
 
     def let_go() -> None:

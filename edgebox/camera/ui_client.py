@@ -1,4 +1,4 @@
-"""Owns looking at a camera of a running box: its frames as the page gets them. docs/http-api.md.
+"""Views a camera of a running box: its frames as the page receives them. http-api.md.
 
 Limits: a viewer only; frames are as large as the camera sends them over its link at that moment.
 """
@@ -25,7 +25,7 @@ class Viewed:
 
     jpeg: bytes
     width_px: int
-    """Of the camera's own picture; the JPEG may be smaller."""
+    """Width of the camera's own picture; the JPEG may be smaller."""
     height_px: int
 
 
@@ -36,7 +36,7 @@ async def viewing(box: str, camera: str, rate_hz: float) -> AsyncIterator[AsyncI
     Args:
         box: the box's address, http://host:port.
         camera: its name.
-        rate_hz: so many frames a second at most.
+        rate_hz: largest frame rate.
 
     Raises:
         InvalidInputError: no box answers there, or it has no such camera connected.
@@ -64,7 +64,7 @@ async def _frames(
         elif message.type is aiohttp.WSMsgType.BINARY:
             (length,) = struct.unpack_from("<I", message.data)
             header = orjson.loads(message.data[4 : 4 + length])
-            if header["camera"] == camera:  # sent before the wish was heard
+            if header["camera"] == camera:  # otherwise sent before the request arrived
                 yield Viewed(message.data[4 + length :], header["width_px"], header["height_px"])
 
 
@@ -80,7 +80,7 @@ def _insist_on_camera(document: dict[str, Any], box: str, camera: str) -> None:
 
 
 async def next_within(frames: AsyncIterator[Viewed], seconds: float) -> Viewed | None:
-    """Return the next frame; None: none came in time, or the box hung up."""
+    """Return the next frame; None: none came in time, or the box disconnected."""
     try:
         async with asyncio.timeout(seconds):
             return await anext(frames, None)

@@ -1,6 +1,6 @@
-"""Owns the way of a frame from pixels to the socket: scaling, encoding, pacing, in order.
+"""Sends frames: scales, encodes and paces them in order.
 
-Two stages, so that one frame is encoded while the one before it is leaving. With a shaped link,
+Two stages, so that one frame is encoded while the previous one is being sent. With a shaped link,
 a frame reaches the socket at the instant its last byte would have left a link of that rate.
 """
 
@@ -25,7 +25,7 @@ Frame = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """One frame as it came from the source."""
+    """One frame from the source."""
 
     number: int
     captured_ns: int
@@ -38,9 +38,9 @@ class Uplink:
     """Sends frames over one connection.
 
     Args:
-        socket: of the connection.
-        pool: where scaling and encoding run.
-        link: shapes the rate; None: as fast as the socket takes it.
+        socket: the connection.
+        pool: threads for scaling and encoding.
+        link: shapes the rate; None: as fast as the socket allows.
         handed_over: called just before a frame starts to leave.
     """
 
@@ -60,7 +60,7 @@ class Uplink:
         self._to_write: asyncio.Queue[tuple[Send, Captured, bytes, int]] = asyncio.Queue()
 
     def put(self, send: Send, frame: Captured) -> None:
-        """Take a frame to be sent as decided."""
+        """Queue a frame with its decision."""
         self._to_encode.put_nowait((send, frame))
 
     async def encode(self) -> None:

@@ -1,4 +1,4 @@
-"""Owns the command line of the camera daemon: `edgebox camera SOURCE`. Thin.
+"""The command line of the camera daemon: `edgebox camera SOURCE`. Thin.
 
 Imports neither the server nor onnxruntime: a camera starts quickly and stays small.
 """
@@ -93,10 +93,10 @@ def parse_slo(text: str) -> float | list[tuple[float, float]]:
 
 
 def _later(text: str) -> tuple[float, float]:
-    by_ms, colon, worth = text.partition(":")
+    by_ms, colon, utility = text.partition(":")
     if not colon:
         raise ValueError
-    return _finite(by_ms), _finite(worth)
+    return _finite(by_ms), _finite(utility)
 
 
 def _finite(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Owns what a person sees of a running camera: a live line, plain lines, the final table."""
+"""The terminal output of a running camera: a live line, plain lines, the final table."""
 
 import asyncio
 import time
@@ -69,10 +69,10 @@ def render(summary: Summary) -> str:
 
 
 def _worth(summary: Summary) -> str:
-    """Return what the answers were worth, where there are later deadlines."""
+    """Return the mean utility of the frames, if there are later deadlines."""
     if not summary.later or not summary.captured:
         return ""
-    return f", worth {summary.worth / summary.captured:.3f} a frame"
+    return f", utility {summary.utility / summary.captured:.3f} a frame"
 
 
 class _Rate:

@@ -1,4 +1,4 @@
-"""What people see on a terminal: tables, progress, one clear line for an error."""
+"""Terminal output: tables, progress, one line for an error."""
 
 import contextlib
 import logging

@@ -61,7 +61,7 @@ def detect(
     config_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Say what a family finds on IMAGES."""
+    """Print what a family detects on IMAGES."""
     from edgebox.app.executor_setup import open_one
     from edgebox.app.startup import family_folders
     from edgebox.config.config_file import load

@@ -56,7 +56,9 @@ def models() -> None:
 )
 @click.option("--labels", help="A file with a label name per line, or coco80.")
 @click.option("--sizes", help="Input sizes, as 320,640 or 640x384.  [default: 320,416,512,640]")
-@click.option("--layout", help="The layout, where it is not found out; docs/models.md lists them.")
+@click.option(
+    "--layout", help="The layout, where it is not found out; docs/how-to/models.md lists them."
+)
 @click.option("--licence", "--license", "licence", help="The licence.  [default: the file's]")
 @click.option(
     "--batch",

@@ -40,7 +40,7 @@ _CONFIG = click.option(
 )
 _DIFFERENCES_SHOWN = 10
 _STOP_S = 8.0
-"""A box that is told to stop has ended by then: Docker kills it after 10 s."""
+"""Time limit for stopping a box; Docker kills it after 10 s."""
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
@@ -247,7 +247,7 @@ def demo(
 @_CONFIG
 @_JSON
 def doctor(config_file: Path | None, as_json: bool) -> None:
-    """Say what was found on this machine, what is missing, and how to mend it."""
+    """Check this installation: report what works, what is missing, and how to fix it."""
     from edgebox.app.executor_setup import open_executors
     from edgebox.app.startup import family_folders
     from edgebox.config.config_file import load
@@ -308,7 +308,7 @@ def _print_replay(replayed_file: Any) -> None:
         soft_wrap=True,
     )
     for title, counts in (
-        ("What the scheduler was told", replayed.events),
+        ("Events of the scheduler", replayed.events),
         ("What it ordered", replayed.actions),
         ("How requests ended", replayed.endings),
     ):

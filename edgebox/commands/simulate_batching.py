@@ -129,7 +129,7 @@ def batching(
     type=(float, float),
     multiple=True,
     metavar="MULTIPLE WORTH",
-    help="One more deadline, and what an answer by it is worth: 6 0.3. May be repeated.",
+    help="One more deadline and the utility of an answer by it: 6 0.3. May be repeated.",
 )
 @click.option("--requests", type=click.IntRange(1, 10_000_000), default=4000, show_default=True)
 @click.option(
@@ -214,7 +214,7 @@ def figures(report: "BatchingReport") -> dict[str, Any]:
     p50, p99 = np.quantile(decisions_ns, (0.5, 0.99)) / 1e3 if decisions_ns else (0.0, 0.0)
     return {
         "finish_rate": round(report.finish_rate, 6),
-        "worth": round(report.worth, 6),
+        "utility": round(report.utility, 6),
         "on_time": counts[Outcome.ON_TIME],
         "late": counts[Outcome.LATE],
         "dropped": counts[Outcome.DROPPED],
@@ -255,7 +255,7 @@ def _outcome_lines(reports: "dict[str, BatchingReport]") -> Iterator[bytes]:
                 "id": end.job.id,
                 "app": end.job.app,
                 "outcome": str(end.outcome),
-                "worth": end.worth,
+                "utility": end.utility,
                 "at_ms": end.at_ns / 1e6,
                 "deadline_ms": end.job.at_ms + end.job.slo_ms,
                 "batch": end.batch,
@@ -274,14 +274,14 @@ def _write(path: Path, lines: Iterator[bytes]) -> None:
 
 def _print_figures(workload: Path, found: list[dict[str, Any]]) -> None:
     headings = (
-        "policy", "finish rate", "worth", "on time", "late", "dropped",
+        "policy", "finish rate", "utility", "on time", "late", "dropped",
         "batches", "mean batch", "decision P50 us", "P99 us",
     )  # fmt: skip
     rows = [
         (
             str(of["policy"]),
             f"{of['finish_rate']:.3f}",
-            f"{of['worth']:.3f}",
+            f"{of['utility']:.3f}",
             str(of["on_time"]),
             str(of["late"]),
             str(of["dropped"]),

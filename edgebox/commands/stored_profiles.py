@@ -1,4 +1,4 @@
-"""Owns reading what a box on this machine would run, and how fast, from its database."""
+"""Reads the families and profiles of a box on this machine from its database."""
 
 import asyncio
 from dataclasses import replace

@@ -4,11 +4,10 @@ Every key is declared once, with its default, range and explanation; the example
 reference in docs/ are tested against these declarations.
 """
 
-import difflib
 import itertools
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from typing import Any, Literal
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
-from edgebox.config.keys import Secret, as_toml, converted, expected, repeated
+from edgebox.config.keys import Secret, as_toml, converted, expected, nearest, repeated
 from edgebox.config.keys import key as _key
 from edgebox.config.notification_sections import (
     PATHS,
@@ -54,19 +53,19 @@ class ServerParameters:
     port: int = _key(8787, "Port to listen on; 0 takes any free one", low=0, high=65535)
     allowed_hosts: tuple[str, ...] = _key(
         (),
-        "Names by which the box may be asked for, beside its IP addresses, localhost and this "
-        "machine's own names; .example.com is all names below, too. Empty: where other machines "
-        "are let in, also names of one part and those ending in .local, .lan, .home, .internal or "
-        ".home.arpa",
+        "Host names accepted in requests, in addition to IP addresses, localhost and this "
+        "machine's own names; .example.com includes all subdomains. Empty: if the box "
+        "listens for other machines, it also accepts names without a dot and those ending "
+        "in .local, .lan, .home, .internal or .home.arpa",
     )
     trusted_proxies: tuple[str, ...] = _key(
-        (), "Addresses or networks of reverse proxies whose X-Forwarded-Host is believed"
+        (), "Addresses or networks of reverse proxies whose X-Forwarded-Host is trusted"
     )
-    name: str = _key("edgebox", "What the page calls this box")
+    name: str = _key("edgebox", "Name of this box on the page")
     admin: bool = _key(
         False,
-        "Whether anybody who reaches the port may import models and start profile runs, on the "
-        "page and by program",
+        "Whether everybody who can reach the port may import models and start profile "
+        "runs, on the page and over HTTP",
     )
 
 
@@ -145,23 +144,23 @@ class InferenceParameters:
     )
     models: str = _key(
         "",
-        "Where edgebox models import puts families and serve finds them, relative to this file; "
-        "empty: edgebox/models in $XDG_DATA_HOME or ~/.local/share",
+        "Folder in which edgebox models import stores families for serve, relative to "
+        "this file; empty: edgebox/models in $XDG_DATA_HOME or ~/.local/share",
         may_be_empty=True,
     )
-    family: str = _key("street", "The family of cameras that name none")
+    family: str = _key("street", "Default model family, for cameras that name none")
     memory_limit_mb: float = _key(
         0.0,
-        "Megabytes that the models of one device may take, shared by its executors; beyond, those "
-        "in use and their neighbours in size are held and others loaded when the plan asks for "
-        "them; 0: no limit",
+        "Megabytes of memory for the models of one device, shared by its executors; with "
+        "a limit, variants in use and their neighbours in size stay loaded, and others "
+        "are loaded when the plan needs them; 0: no limit",
         low=0,
         high=1_000_000,
     )
     batch_size_max: int = _key(16, "Largest batch that is profiled and used", low=1, high=128)
     decode_threads: int = _key(0, "Threads for JPEG, at least 2; 0: by the cores", low=0, high=512)
     profile_s: float = _key(
-        10.0, "Seconds a machine is measured for, the first time it is seen", low=1, high=3600
+        10.0, "Seconds for measuring a machine at its first start", low=1, high=3600
     )
 
     @property
@@ -186,31 +185,32 @@ class SchedulerSection:
 
     batching: str = _key(
         "adaptive",
-        "The policy that forms batches; docs/scheduling.md compares them",
+        "The policy that forms batches; docs/explanation/scheduling.md compares them",
         choices=tuple(POLICIES),
     )
     low_quantile: float = _key(
         0.05,
-        "A frame is dropped once it would be late even if its batch ran this fast (a quantile)",
+        "A frame is dropped when it would be late even if its batch took only this "
+        "quantile of its execution time",
         low=0,
         high=0.5,
     )
     high_quantile: float = _key(
         0.99,
-        "A batch is sized to be in time even if it runs this slowly (a quantile)",
+        "A batch is sized to be on time even if it takes this quantile of its execution time",
         low=0.5,
         high=1,
     )
     sample_share: float = _key(
         0.01,
-        "Share of an executor's time in which an idle box runs finished frames once more, alone, "
-        "to learn what they take; only for policies that learn; 0: never",
+        "Share of an executor's time in which an idle box runs finished frames again, "
+        "alone, to learn their execution times; only for policies that learn; 0: never",
         low=0,
         high=0.2,
     )
     sample_horizon_s: float = _key(
         600.0,
-        "Seconds for which such a measurement counts, while there are enough newer ones",
+        "Seconds after which such a measurement expires, if there are enough newer ones",
         low=1,
         high=1_000_000,
     )
@@ -224,7 +224,7 @@ class PlannerSection:
     quality: int = _key(85, "JPEG quality cameras are told to use", low=1, high=100)
     utilisation_max: float = _key(
         0.75,
-        "Share of the executors' time that may be planned; the rest absorbs unlucky phases",
+        "Share of the executors' time that plans may use; the rest absorbs unfavourable phases",
         low=0.05,
         high=1,
     )
@@ -233,25 +233,26 @@ class PlannerSection:
     )
     uplink_utilisation_max_stable: float = _key(
         0.95,
-        "The same of an uplink that carries what was expected of it, frame by frame",
+        "The same share for an uplink whose throughput is stable from frame to frame",
         low=0.05,
         high=1,
     )
     bandwidth: str = _key(
         str(EstimatorKind.CAUTIOUS),
-        "How frames' throughputs become a link's bandwidth; docs/simulation.md compares the rules",
+        "How the bandwidth of a link is estimated from frames' throughputs; "
+        "docs/explanation/simulation.md compares the estimators",
         choices=tuple(str(rule) for rule in EstimatorKind),
     )
     rate_min_hz: float = _key(
         1.0,
-        "No camera is told to send fewer frames a second than this, or than it asked for",
+        "Lowest frame rate in plans; a camera that requests less gets what it requests",
         low=0.01,
         high=1000,
     )
     admission: str = _key(
         "best_effort",
-        "A new camera whose service would take that of cameras already served: best_effort takes "
-        "it on, and some become best effort; refuse turns it away",
+        "What happens to a new camera that would degrade others: best_effort accepts it, "
+        "and some cameras become best effort; refuse refuses it",
         choices=("best_effort", "refuse"),
     )
 
@@ -357,7 +358,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     declared, several = _declared(), _repeated()
     for name in list(tables):
         if name not in declared:
-            problems.append(f"{name}: there is no such section{_nearest(name, declared)}")
+            problems.append(f"{name}: there is no such section{nearest(name, declared)}")
         elif name in several and not _are_tables(tables[name]):
             problems.append(f"{name}: must be tables, [[{name}]], not {as_toml(tables.pop(name))}")
         elif name not in several and not isinstance(tables[name], dict):
@@ -462,7 +463,7 @@ def _checked(
     for name, value in table.items():
         if name not in known:
             moved = MOVED.get(f"{section}.{name}")
-            said = moved or f"there is no such key{_nearest(name, known)}"
+            said = moved or f"there is no such key{nearest(name, known)}"
             if name in _repeated():
                 said = f"this is no key, but tables of their own, each begins with [[{name}]]"
             problems.append(f"{section}.{name}: {said}")
@@ -474,11 +475,6 @@ def _checked(
         else:
             good[name] = checked
     return good
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(known)})"
 
 
 def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Owns the section that says which executors a box has: where models run, and which.
+"""The section that says which executors a box has: where models run, and which.
 
 Limits: what depends on the machine (whether a core or a GPU is there) is found out at the start of
 the box, by `edgebox.app.executor_setup`.
@@ -23,14 +23,15 @@ class ExecutorParameters:
 
     device: str = key(
         "auto",
-        "Where models run: cpu; cuda, every NVIDIA GPU; cuda:1, that one; auto, every NVIDIA GPU, "
-        "and the CPU for what none of them can run; tensorrt and tensorrt:1, as auto with TensorRT "
-        "before CUDA (it builds every model for minutes at first)",
+        "Where models run: cpu; cuda, every NVIDIA GPU; cuda:1, that GPU; auto, every "
+        "NVIDIA GPU, and the CPU for models that no GPU can run; tensorrt and tensorrt:1, "
+        "as auto with TensorRT before CUDA (building each model takes minutes the first "
+        "time)",
         pattern=r"auto|cpu|(cuda|tensorrt)(:\d{1,3})?",
         wanted='"auto", "cpu", "cuda", "tensorrt" or one GPU ("cuda:0", "tensorrt:0")',
     )
     streams: int = key(
-        1, "Batches that each device runs at the same time, an executor for each", low=1, high=8
+        1, "Batches that each device runs at the same time, with one executor each", low=1, high=8
     )
     threads: int = key(
         0,
@@ -44,7 +45,7 @@ class ExecutorParameters:
         "Numbers of the CPU cores that the executors' threads are pinned to (Linux); empty: any",
         of=int,
     )
-    families: tuple[str, ...] = key((), "Families that they hold; empty: all")
+    families: tuple[str, ...] = key((), "Model families of these executors; empty: all")
 
 
 def contradictions(executors: Sequence[ExecutorParameters]) -> Iterator[str]:

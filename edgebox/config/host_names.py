@@ -72,7 +72,7 @@ class KnownHosts:
         )
 
     def has(self, host: str) -> bool:
-        """Say whether the box answers to a host (`host_of`)."""
+        """Return whether the box answers to a host (`host_of`)."""
         return (
             host in self.names
             or host == _LOOPBACK
@@ -83,7 +83,7 @@ class KnownHosts:
 
 
 def is_loopback(listens_on: str) -> bool:
-    """Say whether only this machine reaches what listens on a host."""
+    """Return whether only this machine reaches what listens on a host."""
     address = address_of(listens_on)
     return listens_on.lower() == _LOOPBACK if address is None else address.is_loopback
 

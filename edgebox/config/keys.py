@@ -1,8 +1,10 @@
 """Owns how a configuration key is declared, and which values it takes."""
 
+import difflib
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import Field, field
 from typing import Any, Literal
 
@@ -95,3 +97,9 @@ def as_toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(as_toml(entry) for entry in value) + "]"
     return "a table" if isinstance(value, dict) else str(value)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return how to go on after a name that is not known: the closest one, or all there are."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(known)})"

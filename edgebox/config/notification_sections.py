@@ -1,4 +1,4 @@
-"""Owns the sections that say which events happen and where they go: MQTT and webhooks.
+"""The sections that say which events happen and where they go: MQTT and webhooks.
 
 Secrets are named here (a file, an environment variable), never held: a configuration may be shown.
 Of a webhook's URL, which can hold a token in its path, only scheme and host are.
@@ -12,8 +12,8 @@ from edgebox.config.keys import key
 from edgebox.domain.notifications import NotificationType
 
 _OVERFLOWS = ("oldest", "newest")
-_QUEUE_DOC = "Events that wait while it is away"
-_OVERFLOW_DOC = "Which event is lost when more would wait"
+_QUEUE_DOC = "Events queued while it is unreachable"
+_OVERFLOW_DOC = "Which event an overflow of the queue drops"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,15 @@ class EventParameters:
     """When a camera's deadlines count as breached and as kept again."""
 
     slo_window_s: float = key(
-        30.0, "Seconds over which the share of frames on time is taken", low=1, high=3600
+        30.0, "Seconds of the window for the share of frames on time", low=1, high=3600
     )
     slo_breached_below: float = key(
         0.9, "A share of frames on time below this is a breach", low=0, high=1
     )
     slo_margin: float = key(
-        0.05, "A breach is over once the share is this much above that", low=0, high=0.5
+        0.05, "A breach ends when the share is this much above that threshold", low=0, high=0.5
     )
-    slo_frames_min: int = key(
-        10, "Frames of the window before its share says anything", low=1, high=100_000
-    )
+    slo_frames_min: int = key(10, "Fewest frames in the window for a decision", low=1, high=100_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,13 @@ class DetectionParameters:
     cameras: tuple[str, ...] = key(
         (), 'Names of cameras, with * and ? as in file names ("gate-*"); empty: all'
     )
-    classes: tuple[str, ...] = key((), "Classes that count; empty: all the model knows")
-    score_min: float = key(0.5, "Detections that score less do not count", low=0, high=1)
+    classes: tuple[str, ...] = key((), "Classes that make events; empty: all classes of the model")
+    score_min: float = key(0.5, "Detections with lower scores are ignored", low=0, high=1)
     hold_s: float = key(
-        5.0, "Seconds without being seen after which a class is gone", low=0.1, high=300
+        5.0, "Seconds without detections after which a class is gone", low=0.1, high=300
     )
     interval_s: float = key(
-        10.0, "Seconds that a class stays at least once it was seen: no more events than that",
+        10.0, "Shortest duration of an episode in seconds, which limits the number of events",
         low=0, high=300,
     )  # fmt: skip
 
@@ -61,23 +59,23 @@ class MqttParameters:
 
     host: str = key("", "The broker's name or address; empty: no MQTT", may_be_empty=True)
     port: int = key(1883, "Its port; 8883 is usual with TLS", low=1, high=65535)
-    username: str = key("", "Who the box is to the broker; empty: nobody", may_be_empty=True)
+    username: str = key("", "User name for the broker; empty: none", may_be_empty=True)
     password_file: str = key(
         "", "A file with the password, relative to this file", may_be_empty=True
     )
     password_env: str = key(
         "", "Or the environment variable that has the password", may_be_empty=True
     )
-    tls: bool = key(False, "Whether to speak TLS")
+    tls: bool = key(False, "Whether to use TLS")
     ca_file: str = key(
         "",
         "Certificates to trust instead of the system's, relative to this file",
         may_be_empty=True,
     )
-    topic: str = key("edgebox", "What all topics begin with; each box of a broker needs its own")
+    topic: str = key("edgebox", "Prefix of all topics; each box of a broker needs its own")
     discovery: str = key(
         "homeassistant",
-        "Where Home Assistant looks for devices; empty: it is not told of any",
+        "Home Assistant's discovery prefix; empty: no discovery",
         may_be_empty=True,
     )
     metrics_s: float = key(
@@ -91,10 +89,10 @@ class MqttParameters:
 class WebhookParameters:
     """An address that each event is posted to."""
 
-    url: str = key("", "Where to post, http or https", secret="path")
-    name: str = key("", "What people are told it is; empty: the URL's host", may_be_empty=True)
+    url: str = key("", "URL to post to, http or https", secret="path")
+    name: str = key("", "Name of the webhook for people; empty: the URL's host", may_be_empty=True)
     secret_file: str = key(
-        "", "A file with the secret that signs, relative to this file", may_be_empty=True
+        "", "File with the signing secret, relative to this file", may_be_empty=True
     )
     secret_env: str = key(
         "", "Or the environment variable that has the secret; neither: not signed",
@@ -105,12 +103,14 @@ class WebhookParameters:
         "Certificates to trust instead of the system's, relative to this file",
         may_be_empty=True,
     )
-    events: tuple[str, ...] = key((), "Kinds of events to send, see docs/events.md; empty: all")
+    events: tuple[str, ...] = key(
+        (), "Kinds of events to send, see docs/reference/events.md; empty: all"
+    )
     cameras: tuple[str, ...] = key((), "Cameras whose events to send, with * and ?; empty: all")
     classes: tuple[str, ...] = key((), "Classes whose detections to send; empty: all")
-    timeout_s: float = key(10.0, "Seconds that an answer may take", low=0.1, high=300)
+    timeout_s: float = key(10.0, "Time limit of an answer, in seconds", low=0.1, high=300)
     give_up_s: float = key(
-        3600.0, "Seconds after which an event that was never taken is given up", low=1, high=604_800
+        3600.0, "Seconds after which an undelivered event is dropped", low=1, high=604_800
     )
     queue_max: int = key(1000, _QUEUE_DOC, low=1, high=100_000)
     overflow: str = key("oldest", _OVERFLOW_DOC, choices=_OVERFLOWS)

@@ -1,1 +1,1 @@
-"""What things are: cameras, requests, variants, profiles, plans. Pure data."""
+"""Domain types: cameras, requests, variants, profiles, plans. Pure data."""

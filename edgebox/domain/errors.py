@@ -7,9 +7,9 @@ class EdgeboxError(Exception):
     http_status = 500
     code = "internal"
     title = "The box failed on this request"
-    """What kind of error it is, the same at every occurrence."""
+    """The type of the error, the same at every occurrence."""
     exit_code = 1
-    """Of a command that ends with it."""
+    """The exit code of a command that ends with this error."""
 
 
 class InvalidInputError(EdgeboxError):
@@ -51,7 +51,7 @@ class ModelError(EdgeboxError):
 
 
 class WedgedError(EdgeboxError):
-    """No executor is left, and none can be opened in this process: another one may."""
+    """No executor is left, and this process can open none; another process may be able to."""
 
     code = "wedged"
     title = "No executor is left"
@@ -67,12 +67,12 @@ class StorageError(EdgeboxError):
 
 
 class InvariantViolation(EdgeboxError):  # noqa: N818 - the design's name
-    """The core's state contradicts itself: a defect of edgebox, never of its input."""
+    """The core's state is inconsistent: a defect of edgebox, never of its input."""
 
     code = "invariant"
-    title = "The box contradicts itself, which is a defect of edgebox"
+    title = "The box's state is inconsistent, which is a defect of edgebox"
 
     def __init__(self, message: str, tail: tuple[str, ...] = ()) -> None:
-        """Say what contradicts what; `tail` is the end of the journal, a line per call."""
+        """Name the contradiction; `tail` is the end of the journal, a line per call."""
         super().__init__(message)
         self.tail = tail

@@ -16,7 +16,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 PARTS = ("network", "queue", "inference", "return", "total")
-"""Where a frame's time goes; the last is all of it."""
+"""The parts of a frame's latency; the last one is the total."""
 
 
 class Buckets:
@@ -51,7 +51,7 @@ class Buckets:
 
     @property
     def relative_error(self) -> float:
-        """How far a duration may be from the value of its bucket, where buckets are logarithmic."""
+        """The maximum relative error of a bucket's value, where buckets are logarithmic."""
         return math.sqrt(self.values_ms[1] / self.values_ms[0]) - 1
 
     def of_ns(self, durations_ns: Ints) -> Ints:

@@ -1,42 +1,42 @@
-"""What a box has learned of execution times, as it outlives a restart. Pure data."""
+"""Learned execution times in the form that is stored over a restart. Pure data."""
 
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 
 FACTOR_LIMITS = (1 / 8, 64.0)
-"""What drift can be believed to multiply a profile by."""
+"""Limits of the factor by which drift multiplies a profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedWork:
-    """How much work one application's requests are on a variant; 1: its profile's median.
+    """The work of an application's requests on a variant; 1: its profile's median.
 
-    Below 0, down to -1: less than any work, by that share of what all requests take in the profile.
+    A value between -1 and 0 reduces the fixed part of the profile's time by that share.
     """
 
     variant: VariantName
     app: str
     work: tuple[float, ...]
-    """Equally likely amounts, rising: samples, or quantiles of more of them."""
+    """Equally likely amounts, rising: samples, or quantiles of them."""
     age_ns: int
     """How long ago the newest sample was taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedDrift:
-    """What the profile of a variant on an executor had to be multiplied by."""
+    """The drift factor of a variant's profile on an executor."""
 
     executor: ExecutorId
     variant: VariantName
     factor: float
     age_ns: int
-    """How long ago it was last known to hold."""
+    """How long ago it was last confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """All of it."""
+    """Everything learned of execution times."""
 
     work: tuple[LearnedWork, ...] = ()
     drifts: tuple[LearnedDrift, ...] = ()

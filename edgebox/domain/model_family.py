@@ -1,4 +1,4 @@
-"""What a model family and its variants are, and how long they take. Pure data."""
+"""Model families, their variants and the execution times of these. Pure data."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NewType
 
 ExecutorId = NewType("ExecutorId", str)
-"""Something that runs one batch at a time: "cpu/0", "cuda:0/1"."""
+"""A device stream that runs one batch at a time: "cpu/0", "cuda:0/1"."""
 
 VariantName = NewType("VariantName", str)
 """Unique on one box: "street-256"."""
@@ -19,14 +19,14 @@ WeightsId = NewType("WeightsId", str)
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One input size of one model family; what a request runs on."""
+    """One input size of one model family; a request runs on a variant."""
 
     name: VariantName
     family: FamilyName
     width_px: int
     height_px: int
     accuracy: float
-    """What the planner maximises, in [0, 1]: measured on this box, else as the manifest says."""
+    """The value that the planner maximises, in [0, 1]: measured here, else the manifest's."""
 
     @property
     def pixels(self) -> int:
@@ -40,21 +40,21 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One model file as an executor holds it: all or nothing of it is in memory."""
+    """One model file as an executor holds it: in memory completely or not at all."""
 
     id: WeightsId
     family: FamilyName
     size_bytes: int
-    """What the executor's device needs for it, its largest batch included."""
+    """Device memory it needs, its largest batch included."""
     pixels: int
     """Input pixels of the largest variant that runs on it."""
     variants: tuple[VariantName, ...]
-    """Those that run on it; between them a switch costs nothing."""
+    """The variants that run on it; switching between them costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccuracyReport:
-    """How good one variant was found to be, on which pictures, and what follows."""
+    """The measured accuracy of one variant, its source, and its consequences."""
 
     kind: Literal["mAP", "F1"]
     """mAP@0.5:0.95 against labels, or F1 at IoU 0.5 against the family's largest variant."""
@@ -63,16 +63,16 @@ class AccuracyReport:
     error: float
     """Standard error over the pictures."""
     source: str
-    """What the pictures were: a data set, a video, a camera."""
+    """Where the pictures came from: a data set, a video, a camera."""
     pictures: int
     measured_at_ms: int
     dominated: str = ""
-    """Why it is not offered to the planner; empty: it is."""
+    """Why the planner does not use the variant; empty: it does."""
     details: Mapping[str, float] = field(default_factory=dict)
     """Further figures: mAP50, mAP75, small, medium, large; precision and recall for F1."""
 
     def origin(self) -> dict[str, str | int | float]:
-        """Return how it was measured, as documents for programs have it."""
+        """Return how it was measured, as in documents for programs."""
         return {
             "kind": self.kind,
             "standard_error": round(self.error, 4),
@@ -97,12 +97,12 @@ class LatencyProfile:
     variant: VariantName
     executor: ExecutorId
     quantiles_ns: Mapping[int, tuple[int, ...]]
-    """Measured while the box's other executors rest."""
+    """Measured while the box's other executors are idle."""
     interference: float = 0.0
-    """k: while n others run, a batch takes (1 + n k) times its time. 0: none is known."""
+    """k: while n others run, a batch takes (1 + n k) times its time. 0: not measured."""
 
     def slowed(self, others: float) -> float:
-        """Return how many times as long a batch takes while so many other executors run."""
+        """Return the interference factor of this many other running executors."""
         return 1.0 + self.interference * others
 
     @property
@@ -137,7 +137,7 @@ class LatencyProfile:
         return round(times[left] + share * (times[right] - times[left]))
 
     def in_batches_ns(self, count: int, q: float) -> int:
-        """Return the quantiles of the fewest batches that so many requests make, added up."""
+        """Return the summed quantiles of the fewest batches that hold this many requests."""
         full, rest = divmod(count, self.batch_sizes[-1])
         took_ns = full * self.quantile_ns(self.batch_sizes[-1], q)
         return took_ns + (self.quantile_ns(rest, q) if rest else 0)
@@ -146,10 +146,10 @@ class LatencyProfile:
 def monotone(
     profiles: Sequence[LatencyProfile], pixels: Mapping[VariantName, int]
 ) -> list[LatencyProfile]:
-    """Lift measured times so that they never fall as the batch or the input grows.
+    """Raise measured times so that they never fall as the batch or the input grows.
 
-    Noise on a shared machine makes a larger batch look faster now and then; a planner that
-    believes it oscillates. Only profiles of one executor and one family belong in one call.
+    Noise on a shared machine can make a larger batch look faster, and a planner that uses such
+    times oscillates. Only profiles of one executor and one family belong in one call.
 
     Args:
         profiles: one per variant, all with the same batch sizes.

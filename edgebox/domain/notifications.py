@@ -1,4 +1,4 @@
-"""What a notification is: news of a camera or the box that programs outside want. Pure data."""
+"""Notifications: events of a camera or the box that other programs subscribe to. Pure data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from edgebox.domain.requests import CameraId
 
 
 class NotificationType(StrEnum):
-    """What has happened."""
+    """The type of a notification."""
 
     DETECTION = "detection"
-    """A class is seen by a camera that did not see it before."""
+    """A camera sees a class that it did not see before."""
     DETECTION_ENDED = "detection_ended"
-    """It has not been seen for a while."""
+    """A camera has not seen the class for a while."""
     CAMERA_UP = "camera_up"
     CAMERA_DOWN = "camera_down"
     SLO_BREACHED = "slo_breached"
@@ -24,17 +24,17 @@ class NotificationType(StrEnum):
     EXECUTOR_RECOVERED = "executor_recovered"
     BOX_ONLINE = "box_online"
     BOX_OFFLINE = "box_offline"
-    """The box stops, in order: one that dies cannot say so itself."""
+    """The box stops as ordered; one that dies cannot send this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One fact, at an instant of the box's monotonic clock."""
+    """One event, at an instant of the box's monotonic clock."""
 
     kind: NotificationType
     at_ns: int
     camera: CameraId | None = None
     label: str | None = None
-    """The class, of detections."""
+    """The class, for detections."""
     details: Mapping[str, object] = field(default_factory=dict)
-    """What else is told, ready for JSON."""
+    """Further fields, ready for JSON."""

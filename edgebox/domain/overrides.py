@@ -1,4 +1,4 @@
-"""What a person has set for a camera on the box, over what its hello asks for. Pure data."""
+"""Settings of a camera that a person made on the box; they override its hello. Pure data."""
 
 from dataclasses import dataclass, replace
 
@@ -7,18 +7,18 @@ from edgebox.domain.requests import Camera, SiteId
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Settings that win over a camera's hello; None: as the hello says."""
+    """Settings that override a camera's hello; None: the hello's."""
 
     slo_ns: int | None = None
-    """The one deadline; later ones of the hello do not count then."""
+    """The only deadline; the later ones of the hello are ignored then."""
     rate_hz: float | None = None
-    """At most so many frames per second; a camera that asks for fewer sends fewer."""
+    """Maximum frames per second; a camera that asks for fewer sends fewer."""
     app: str | None = None
     min_accuracy: float | None = None
     site: SiteId | None = None
 
     def applied_to(self, asked: Camera) -> Camera:
-        """Return what is in force for a camera that asks for this."""
+        """Return a camera's settings with these overrides applied."""
         camera = asked
         if self.slo_ns is not None:
             camera = replace(camera, slo_ns=self.slo_ns, steps=())
@@ -35,4 +35,4 @@ class Overrides:
 
 
 NOTHING_SET = Overrides()
-"""As the hello says, in everything."""
+"""No overrides."""

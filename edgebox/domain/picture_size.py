@@ -1,4 +1,4 @@
-"""Decides at which size a camera's picture travels. Pure arithmetic."""
+"""Decides the size at which a camera's picture is sent. Pure arithmetic."""
 
 from edgebox.domain.model_family import Variant
 
@@ -6,8 +6,8 @@ from edgebox.domain.model_family import Variant
 def send_size(width_px: int, height_px: int, variant: Variant) -> tuple[int, int]:
     """Return the size at which a picture best fills a variant's input.
 
-    The aspect is kept, and a picture is never enlarged: what the camera did not see, the model
-    cannot find. Both sides are at least 1 px.
+    The aspect ratio is kept, and a picture is never enlarged, because that adds no information.
+    Both sides are at least 1 px.
     """
     if variant.covers(width_px, height_px):
         return width_px, height_px

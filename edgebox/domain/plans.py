@@ -1,4 +1,4 @@
-"""What a plan is: which variant, size and rate each camera gets, and why. Pure data."""
+"""Plans: the variant, size and rate of each camera, with the reasons. Pure data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from edgebox.domain.requests import Camera, CameraId, LinkState
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a camera is told to send, in force until the next advice."""
+    """The size, rate and quality that a camera is to send, in force until the next advice."""
 
     variant: VariantName
     width_px: int
@@ -20,56 +20,59 @@ class Advice:
     bandwidth_bps: int
     """The box's estimate of the uplink; 0: not known yet."""
     reason: str
-    """One sentence for a person: what holds this camera at this size."""
+    """One sentence for a person: why this camera has this size."""
 
 
 class Resource(StrEnum):
-    """What there is too little of for a camera to have more."""
+    """A resource that limits a camera."""
 
     UPLINK = "uplink"
-    """The camera's own, or that of its site, in bit/s."""
+    """The camera's own uplink, or that of its site, in bit/s."""
     DEADLINE = "deadline"
-    """Time until its results are due, in ns: not even an idle box would do."""
+    """Time until its results are due, in ns: too short even for an idle box."""
     WAITING = "waiting"
-    """Time that somebody's frames can wait for those of others, in ns."""
+    """Time that a camera's frames can wait for those of others, in ns."""
     EXECUTORS = "executors"
     """The executors' time, as a share of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The constraint that binds a camera: what keeps it from the next larger option."""
+    """The binding constraint of a camera: what excludes its next larger option."""
 
     resource: Resource
     missing: float
-    """How much more of the resource it would take, in the unit of the resource."""
+    """How much more of the resource the option needs, in the unit of the resource."""
     gain: float
-    """Accuracy times rate, per second, that the larger option would bring."""
+    """Accuracy times rate, per second, that the larger option would add."""
     lifted_by: str
-    """What would lift it, for a person."""
+    """For a person: what would remove the constraint."""
 
     @property
     def price(self) -> float:
-        """What one more unit of the resource would bring: accuracy times rate, per second."""
+        """Accuracy times rate, per second, that one more unit of the resource would add."""
         return self.gain / self.missing
 
 
 @dataclass(frozen=True, slots=True)
 class ResourcePrice:
-    """What more of a resource would bring that cameras share."""
+    """The marginal value of a resource that cameras share."""
 
     resource: Resource
     of: tuple[str, ...]
-    """The executors, or the site whose uplink it is."""
+    """The executors, or the site of the uplink."""
     price: float
-    """Accuracy times rate, per second, that the best use of one more unit brings."""
+    """Accuracy times rate, per second, that the best use of one more unit would add."""
     cameras: int
-    """How many cameras would have more if there were more of it."""
+    """The number of cameras that would get more if there were more of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the plan gives one camera. `served` False: best effort at the smallest size."""
+    """The variant, rate and quality that the plan gives one camera.
+
+    `served` False: best effort at the smallest size.
+    """
 
     camera: CameraId
     variant: VariantName
@@ -78,19 +81,19 @@ class Assignment:
     served: bool
     reason: str
     limit: Limit | None = None
-    """What keeps it from more; None: nothing does, or it is a matter of time."""
+    """The constraint that excludes a larger option; None: there is none, or only a waiting time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Executors that serve some variants apart from the others."""
+    """Executors that serve some variants separately from the others."""
 
     executors: tuple[ExecutorId, ...]
     variants: tuple[VariantName, ...]
-    """Whose home these executors are."""
+    """The variants that these executors serve."""
     steal_budget_ns: int
-    """While nothing waits for its own variants, an executor may run a foreign batch that takes no
-    longer than this: nobody at home becomes late by it."""
+    """While nothing waits for its own variants, an executor may run a batch of another group that
+    takes at most this long: no request of its own group becomes late by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +106,24 @@ class Plan:
     utilisation: float = 0.0
     """Planned share of the executors' time, P99 times over rates."""
     groups: tuple[Group, ...] = ()
-    """Executors that work apart, no executor and no variant in two of them; empty: none do, every
-    executor serves all variants."""
+    """Groups of executors; no executor and no variant is in two of them. Empty: every executor
+    serves all variants."""
     prices: tuple[ResourcePrice, ...] = ()
-    """Of executors' time and uplinks of sites, where some camera would have more of them."""
+    """The prices of executors' time and of sites' uplinks, where some camera could use more of
+    them."""
 
 
 @dataclass(frozen=True, slots=True)
 class UplinkShare:
-    """What the other cameras of a site leave of its uplink to one of them."""
+    """The part of a site's uplink that the other cameras leave to one of them."""
 
     cameras: int
-    """How many share it, this one among them."""
+    """The number of cameras that share it, this one included."""
     others_bits: float
-    """One frame of each other camera: what a frame may have to wait for, or share the link with."""
+    """The size of one frame of each other camera: a frame may have to wait for these, or share the
+    link with them."""
     others_bps: float
-    """What the others send."""
+    """The rate at which the others send."""
     frame_bits_max: float
     """The largest frame that is planned for this camera."""
     rate_hz_max: float
@@ -127,25 +132,25 @@ class UplinkShare:
 
 @dataclass(frozen=True, slots=True)
 class CameraSnapshot:
-    """All that planning may know about one camera."""
+    """The input of planning for one camera."""
 
     camera: Camera
     link: LinkState
     current: Assignment | None
     lowered_ns: int | None = None
-    """When it was last given a smaller variant than it had; None: never."""
+    """When it last got a smaller variant than before; None: never."""
     overrun_ns: int | None = None
     """How much longer than planned its frames take in bad cases, apart from their link and from
-    waiting for others; None: not known."""
+    waiting for other batches; None: not known."""
     share: UplinkShare | None = None
-    """Its part of an uplink that it shares, once that is planned; None: the uplink is its own."""
+    """Its part of a shared uplink, once that is planned; None: the uplink is its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningSnapshot:
-    """All that one planning run may know. Immutable, so it can cross threads.
+    """The input of one planning run. Immutable, so it can cross threads.
 
-    `slowdown[executor]` is how much slower than its profile an executor has lately been (>= 1);
+    `slowdown[executor]` is how much slower than its profile an executor has been of late (>= 1);
     `fixed_ns` is the measured cost of a frame outside link and inference (decoding, dispatch,
     decoding of outputs).
     """
@@ -157,12 +162,11 @@ class PlanningSnapshot:
     slowdown: Mapping[ExecutorId, float]
     fixed_ns: int
     groups: tuple[Group, ...] = ()
-    """Those of the plan in force."""
+    """The groups of the plan in force."""
     others: float = 0.0
-    """How many executors run beside any one of these, on average, which slows it by its profiles'
+    """Mean number of other executors that run beside each of these; they slow it by its profiles'
     interference."""
     applications: Mapping[str, Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]] = field(
         default_factory=dict
     )
-    """By application: what its batches take where that was learned and is not what `profiles` say.
-    """
+    """By application: the learned times of its batches, where they differ from `profiles`."""

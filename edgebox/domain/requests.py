@@ -1,4 +1,4 @@
-"""What a camera and a request are, and how a request can end. Pure data."""
+"""Cameras, requests and the outcomes of requests. Pure data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ CameraId = NewType("CameraId", str)
 RequestId = NewType("RequestId", int)
 BatchId = NewType("BatchId", int)
 SiteId = NewType("SiteId", str)
-"""Of cameras that share one uplink."""
+"""A site: cameras that share one uplink."""
 
 
 class Outcome(StrEnum):
-    """How a request ended; every request ends exactly once."""
+    """The outcome of a request; every request ends exactly once."""
 
     ON_TIME = "on_time"
     LATE = "late"
@@ -23,18 +23,18 @@ class Outcome(StrEnum):
 
 
 class DropReason(StrEnum):
-    """Why a frame was not answered."""
+    """The reason why a frame was not answered."""
 
     SENDER = "sender"
     """The camera never sent it (a newer frame, or no time left on the link)."""
     QUEUE = "queue"
-    """While it waited, its deadline came out of reach."""
+    """It expired while it waited."""
     INFEASIBLE = "infeasible"
     """On arrival there was already too little time left."""
     INVALID = "invalid"
     """Not a picture the box can decode."""
     OVERLOAD = "overload"
-    """Too many frames of this camera, or of all, are at the box."""
+    """Too many frames of this camera, or of all cameras, are at the box."""
     FAILED = "failed"
     """The model failed on its batch, or no executor that runs it is up."""
     DEPARTED = "departed"
@@ -45,47 +45,47 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UtilityStep:
-    """A deadline, and what an answer by it is worth; by an earlier one it is worth more."""
+    """A deadline and the utility of an answer by it; an earlier deadline has a higher utility."""
 
     by_ns: int
-    worth: float
+    utility: float
 
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """What a camera asked for in its hello. Sizes are of its own picture."""
+    """The settings that a camera sent in its hello. Sizes are of its own picture."""
 
     id: CameraId
     app: str
     family: FamilyName
     slo_ns: int
-    """An answer within it is worth 1: on time."""
+    """An answer within it is on time and has utility 1."""
     rate_hz: float
     width_px: int
     height_px: int
     min_accuracy: float = 0.0
     min_rate_hz: float = 0.0
-    """Fewer frames per second than this are of no use to it."""
+    """The minimum useful rate."""
     steps: tuple[UtilityStep, ...] = ()
-    """Later deadlines, counted like `slo_ns` from the capture: rising, their worth falling."""
+    """Later deadlines, counted like `slo_ns` from the capture: rising, with falling utility."""
     site: SiteId | None = None
-    """The cameras of one site share one uplink; None: it has its own, as far as is known."""
+    """The site whose cameras share its uplink; None: it has its own, as far as is known."""
 
     def steps_after(self, deadline_ns: int) -> tuple[UtilityStep, ...]:
         """Return the later deadlines of a frame whose first is at this instant."""
         if not self.steps:
             return ()
         shift_ns = deadline_ns - self.slo_ns
-        return tuple(UtilityStep(step.by_ns + shift_ns, step.worth) for step in self.steps)
+        return tuple(UtilityStep(step.by_ns + shift_ns, step.utility) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One frame at the box. The core sees numbers only; the pixels stay in the runtime.
 
-    `deadline_ns` is the compute deadline: capture + SLO less the way back. An answer by it is on
-    time and worth 1; by a later one of `steps` it is late, but worth something. Instants are on
-    the box's monotonic clock.
+    `deadline_ns` is the compute deadline: capture + SLO minus the way back. An answer by it is on
+    time and has utility 1; by a later one of `steps` it is late but has some utility. Instants are
+    on the box's monotonic clock.
     """
 
     id: RequestId
@@ -99,52 +99,54 @@ class Request:
     """Size of the picture that was sent."""
     size_bytes: int
     variant: VariantName | None = None
-    """Run on exactly this variant (one-shot use), else the plan decides."""
+    """The variant to run on (one-shot use); None: the plan decides."""
     steps: tuple[UtilityStep, ...] = ()
-    """Later deadlines, rising, their worth falling."""
+    """Later deadlines, rising, with falling utility."""
     advised: VariantName | None = None
-    """What its camera had been told to send for when it sent this frame; None: not known."""
+    """The variant of the advice that its camera followed for this frame; None: not known."""
     sent_ns: int | None = None
     """When it left its camera; None: not known."""
 
     @property
     def last_deadline_ns(self) -> int:
-        """The instant after which an answer is worth nothing."""
+        """The instant after which an answer has no utility."""
         return self.steps[-1].by_ns if self.steps else self.deadline_ns
 
-    def worth_at(self, at_ns: int) -> float:
-        """Return what an answer at this instant is worth."""
-        return worth_at(at_ns, self.deadline_ns, self.steps)
+    def utility_at(self, at_ns: int) -> float:
+        """Return the utility of an answer at this instant."""
+        return utility_at(at_ns, self.deadline_ns, self.steps)
 
 
-def worth_at(at_ns: int, deadline_ns: int, steps: Sequence[UtilityStep]) -> float:
-    """Return what an answer at an instant is worth: 1 by the deadline, less by a later one."""
+def utility_at(at_ns: int, deadline_ns: int, steps: Sequence[UtilityStep]) -> float:
+    """Return the utility of an answer at an instant: 1 by the deadline, less by a later one."""
     if at_ns <= deadline_ns:
         return 1.0
-    return next((step.worth for step in steps if at_ns <= step.by_ns), 0.0)
+    return next((step.utility for step in steps if at_ns <= step.by_ns), 0.0)
 
 
 def single_deadlines(steps: Sequence[UtilityStep]) -> tuple[UtilityStep, ...]:
-    """Return the deadlines whose worths, each gained or not on its own, add up to these steps.
+    """Return single deadlines whose utilities, each gained independently, add up to these steps.
 
-    An answer by one deadline is by all later ones too, so each counts for what is lost after it.
+    An answer by one deadline also meets all later ones, so each deadline counts with the utility
+    that is lost after it.
     """
-    after = [*(step.worth for step in steps[1:]), 0.0]
+    after = [*(step.utility for step in steps[1:]), 0.0]
     return tuple(
-        UtilityStep(step.by_ns, step.worth - rest) for step, rest in zip(steps, after, strict=True)
+        UtilityStep(step.by_ns, step.utility - rest)
+        for step, rest in zip(steps, after, strict=True)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """What is known of one camera's link. None: not known yet."""
+    """The state of one camera's link. None: not known yet."""
 
     bandwidth_bps: float | None = None
     rtt_ns: int | None = None
-    """Least round trip of the window."""
+    """The least round trip of the window."""
     clock_error_ns: int | None = None
     bytes_per_pixel: float | None = None
-    """A high quantile of JPEG bytes per pixel of a picture of 256x256, learnt from this camera's
+    """A high quantile of JPEG bytes per pixel of a picture of 256x256, learned from this camera's
     own frames of any size."""
     throughput_stability: float | None = None
-    """The share of the bandwidth believed that frames get in bad seconds, at most 1."""
+    """The fraction of the estimated bandwidth that frames get in bad seconds, at most 1."""

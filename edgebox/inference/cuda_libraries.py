@@ -1,4 +1,4 @@
-"""Owns the CUDA libraries that ONNX Runtime needs: loads them, says which are missing.
+"""The CUDA libraries that ONNX Runtime needs: loads them, says which are missing.
 
 Limits: knows only those of the CUDA provider, by their names on Linux.
 """

@@ -1,4 +1,4 @@
-"""Decides what is wrong with an installation, and how to mend it: facts, for `edgebox doctor`.
+"""Checks an installation and suggests fixes, for `edgebox doctor`.
 
 Looks and never changes anything. What the page, the database and the port are is told by the
 caller, who knows the configuration.
@@ -68,7 +68,7 @@ class Finding:
     health: Health
     found: str
     mend: str = ""
-    """What to do about it; empty when nothing needs to be done."""
+    """Suggested fix; empty when none is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Executors(Protocol):
 
     executors: list[OnnxExecutor]
     problems: list[str]
-    """What is not where it was to be."""
+    """Problems of opening executors."""
 
     def close(self) -> None:
         """Close all."""
@@ -139,7 +139,7 @@ def examine(
 
 
 def check_python() -> Finding:
-    """Say which Python runs."""
+    """Report which Python runs."""
     found = f"{platform.python_implementation()} {platform.python_version()} on {sys.platform}"
     return Finding("Python", Health.OK, f"{found}, {platform.machine()}")
 
@@ -154,7 +154,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def check_runtime_packages(installed: Mapping[str, str], imported: str) -> Finding:
-    """Say whether exactly one package provides ONNX Runtime; several overwrite each other."""
+    """Report whether exactly one package provides ONNX Runtime; several overwrite each other."""
     packages = {n: v for n, v in sorted(installed.items()) if _RUNTIME_PACKAGES.fullmatch(n)}
     listed = ", ".join(f"{name} {version}" for name, version in packages.items())
     if len(packages) > 1:
@@ -175,7 +175,7 @@ def check_runtime_packages(installed: Mapping[str, str], imported: str) -> Findi
 
 
 def check_libraries() -> list[Finding]:
-    """Say which versions of the libraries are there."""
+    """Report which versions of the libraries are there."""
     versions = {name: _version(name) for name in _LIBRARIES}
     missing = [name for name, version in versions.items() if version is None]
     without = [
@@ -233,7 +233,7 @@ def parse_gpus(table: str) -> list[Gpu]:
 
 
 def check_gpus(gpus: Sequence[Gpu] | None) -> Finding:
-    """Say which GPUs there are."""
+    """Report which GPUs there are."""
     if gpus is None:
         mend = "run nvidia-smi by hand; the driver may need to be installed again or loaded"
         return Finding("GPU", Health.WARN, "nvidia-smi is installed but fails", mend)
@@ -251,7 +251,7 @@ def check_gpus(gpus: Sequence[Gpu] | None) -> Finding:
 
 
 def check_cuda_libraries(gpus: Sequence[Gpu] | None, missing: Sequence[str]) -> Finding:
-    """Say whether the libraries that the CUDA provider loads are there; `missing` are not."""
+    """Report whether the libraries that the CUDA provider loads are there; `missing` are not."""
     if not missing:
         return Finding("CUDA libraries", Health.OK, "CUDA and cuDNN can be loaded")
     if not gpus:
@@ -265,7 +265,7 @@ def check_executors(
     gpus: Sequence[Gpu] | None,
     opening: Callable[[Sequence[Family]], Executors],
 ) -> list[Finding]:
-    """Say where models really run, by running one on each executor: what is listed says little."""
+    """Report where models really run, by running one on each executor."""
     listed = f"listed: {', '.join(available_providers())}"
     if not zoo.families:
         return [Finding("Executors", Health.WARN, f"{listed}; not tried, there is no model")]
@@ -311,7 +311,7 @@ def executor_text(executor: Executor) -> str:
 
 
 def check_cores(usable: int, limit: float | None) -> Finding:
-    """Say how many cores this process may use."""
+    """Report how many cores this process may use."""
     found = f"{usable} usable of {os.cpu_count()} ({processor_name()})"
     if limit is not None:
         found += f"; the container allows {limit:g}"
@@ -322,7 +322,7 @@ def check_cores(usable: int, limit: float | None) -> Finding:
 
 
 def check_memory(usable_bytes: int | None) -> Finding:
-    """Say how much memory this process may use."""
+    """Report how much memory this process may use."""
     if usable_bytes is None:
         return Finding("Memory", Health.OK, "unknown")
     found = f"{usable_bytes / _GIB:.1f} GiB"
@@ -332,7 +332,7 @@ def check_memory(usable_bytes: int | None) -> Finding:
 
 
 def check_families(zoo: Zoo) -> list[Finding]:
-    """Say which model families can run, and what is wrong with the others."""
+    """Report which model families can run, and what is wrong with the others."""
     findings = [
         Finding(
             "Model families",
@@ -360,7 +360,7 @@ def check_families(zoo: Zoo) -> list[Finding]:
 
 
 def check_page(built: bool) -> Finding:
-    """Say whether the page can be shown."""
+    """Report whether the page can be shown."""
     if built:
         return Finding("Page", Health.OK, "built")
     return Finding(
@@ -369,7 +369,7 @@ def check_page(built: bool) -> Finding:
 
 
 def check_storage(file: str) -> Finding:
-    """Say whether the database can be written where it is to be."""
+    """Report whether the database can be written where it is to be."""
     if file == ":memory:":
         return Finding("Database", Health.OK, "in memory: nothing is kept")
     path = Path(file)
@@ -390,7 +390,7 @@ def check_storage(file: str) -> Finding:
 
 
 def _storage_problem(path: Path, place: Path) -> str:
-    """Say why a database cannot be at `path`, of which `place` exists; empty: it can."""
+    """Report why a database cannot be at `path`, of which `place` exists; empty: it can."""
     if path.is_dir():
         return f"{path} is a folder"
     if place != path and not place.is_dir():
@@ -406,7 +406,7 @@ def _storage_problem(path: Path, place: Path) -> str:
 
 
 def check_port(host: str, port: int) -> Finding:
-    """Say whether the box could listen on a port now."""
+    """Report whether the box could listen on a port now."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

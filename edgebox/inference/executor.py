@@ -1,4 +1,4 @@
-"""Owns executors: each runs one batch at a time on one device, on a thread of its own.
+"""Executors: each runs one batch at a time on one device, on a thread of its own.
 
 The thread spends its time inside numpy and ONNX Runtime, which release the GIL. A thread that
 hangs there cannot be ended from outside: ONNX Runtime is asked to stop, which it does between two
@@ -8,11 +8,9 @@ nothing; what to run, and in which order, is the scheduler's.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Protocol
 
 import numpy as np
@@ -20,14 +18,19 @@ import numpy as np
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName, Variant, VariantName
 from edgebox.inference.cuda_libraries import cuda_runtime
+from edgebox.inference.executor_thread import (
+    BatchJob,
+    BatchResult,
+    ExecutorThread,
+    model_error,
+)
 from edgebox.inference.family import Family
-from edgebox.inference.machine import pin, pinned
+from edgebox.inference.machine import pinned
 from edgebox.inference.session_store import SessionStore, StoreSettings, run_bound
 from edgebox.inference.sessions import (
     CPU,
     TENSORRT,
     Provider,
-    brief,
     default_cpu_threads,
     device_name,
     stoppable,
@@ -49,21 +52,6 @@ CLOSE_S = 1.0
 """How long a batch may still run when its executor is closed: a box has waited for it before."""
 STOP_S = 0.5
 """How long ONNX Runtime may take to stop it, between two operators."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What came of one batch. Instants are on the executor's clock."""
-
-    detections: list[Detections]
-    """One per picture that was submitted, in input px of the variant; padding is left out."""
-    started_ns: int
-    ended_ns: int
-
-    @property
-    def took_ns(self) -> int:
-        """How long the batch kept the executor: filling the input, running, decoding."""
-        return self.ended_ns - self.started_ns
 
 
 def run_limit_s(*, builds: bool) -> float:
@@ -113,12 +101,12 @@ class Executor(Protocol):
 
     @property
     def cores(self) -> tuple[int, ...]:
-        """What its threads are pinned to; empty: they run on any core."""
+        """Cores that its threads are pinned to; empty: any core."""
         ...
 
     @property
     def families(self) -> tuple[FamilyName, ...]:
-        """Those it holds; empty: any."""
+        """Families it holds; empty: any."""
         ...
 
     def submit(
@@ -144,99 +132,6 @@ class Executor(Protocol):
         A batch that does not end is abandoned after `CLOSE_S`.
         """
         ...
-
-
-@dataclass(slots=True)
-class _Job:
-    variant: VariantName
-    canvases: Sequence[Canvas]
-    batch_size: int
-    future: Future[BatchResult]
-
-
-class _Worker:
-    """A thread that runs jobs in order and outlives every one that fails."""
-
-    def __init__(
-        self,
-        name: str,
-        run: Callable[[_Job], BatchResult],
-        cores: Collection[int] = (),
-        on_end: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Start the thread; `on_end` is called in it when it ends, as what it used is free then."""
-        self._run = run
-        self._cores = cores
-        self._on_end = on_end
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._closing = False
-        # Between the check of `_closing` and the put, an end must not slip in: a job behind
-        # the end mark would never be answered.
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
-
-    def submit(self, job: _Job) -> Future[BatchResult]:
-        with self._lock:
-            if self._closing:
-                job.future.set_exception(_closed())
-            else:
-                self._jobs.put(job)
-        return job.future
-
-    def end(self) -> None:
-        """Begin nothing more, and fail what waits; what runs may finish."""
-        with self._lock:
-            if self._closing:
-                return
-            self._closing = True
-            waiting = _taken_from(self._jobs)
-            self._jobs.put(None)
-        for job in waiting:
-            if job.future.set_running_or_notify_cancel():
-                job.future.set_exception(_closed())
-
-    def ended(self, patience_s: float) -> bool:
-        """Wait a while for the thread to end, and say whether it has."""
-        self._thread.join(patience_s)
-        return not self._thread.is_alive()
-
-    def _work(self) -> None:
-        pin(self._cores)
-        while (job := self._jobs.get()) is not None:
-            if job.future.set_running_or_notify_cancel():
-                try:
-                    result = self._run(job)
-                except Exception as error:  # a batch may fail in any way; the thread must go on
-                    job.future.set_exception(_model_error(job.variant, error))
-                else:
-                    job.future.set_result(result)
-            # Frees the pictures now, not when the next batch comes.
-            del job
-        self._on_end()
-
-
-def _taken_from(jobs: "SimpleQueue[_Job | None]") -> list[_Job]:
-    taken: list[_Job] = []
-    while True:
-        try:
-            job = jobs.get_nowait()
-        except Empty:
-            return taken
-        if job is not None:
-            taken.append(job)
-
-
-def _closed() -> ModelError:
-    return ModelError("the executor is closed")
-
-
-def _model_error(variant: VariantName, error: Exception) -> ModelError:
-    if isinstance(error, ModelError):
-        return error
-    wrapped = ModelError(f"{variant}: the batch failed: {brief(error)}")
-    wrapped.__cause__ = error
-    return wrapped
 
 
 def _open_sessions(families: Sequence[Family], settings: StoreSettings) -> SessionStore:
@@ -282,9 +177,9 @@ class OnnxExecutor:
             device_index: which GPU.
             cpu_threads: threads a CPU session computes with; 0: one for each of `cores`, else all
                 cores but one.
-            cores: what its threads are pinned to; empty: they run on any core.
+            cores: cores that its threads are pinned to; empty: any core.
             memory_limit_bytes: above 0, nothing is in memory but what `load` brings there.
-            engine_folder: where TensorRT keeps what it built; None: nowhere.
+            engine_folder: folder for TensorRT's engines; None: they are not stored.
             score_floor: detections below it are not reported.
             clock_ns: the clock of results' instants.
 
@@ -296,7 +191,7 @@ class OnnxExecutor:
             raise ModelError("an executor needs at least one model family")
         self.cpu_threads = cpu_threads or len(cores) or default_cpu_threads()
         self.cores = cores
-        """What its threads are pinned to; empty: they run on any core."""
+        """Cores that its threads are pinned to; empty: any core."""
         self.memory_limit_bytes = memory_limit_bytes
         """Above 0, nothing is in memory but what `load` brings there."""
         self._clock_ns = clock_ns
@@ -317,7 +212,7 @@ class OnnxExecutor:
         self.id = _full_id(executor_id, self.provider, device_index)
         self._tensors = self._make_tensors()
         self._stop = stoppable()
-        self._worker = _Worker(f"{THREADS}{self.id}", self._run, cores, self._release)
+        self._worker = ExecutorThread(f"{THREADS}{self.id}", self._run, cores, self._release)
 
     def _make_tensors(self) -> InputTensors:
         cuda = cuda_runtime() if self.provider != CPU else None
@@ -329,7 +224,7 @@ class OnnxExecutor:
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
     ) -> Future[BatchResult]:
         """Run a batch; never raises, never blocks: what goes wrong is in the future."""
-        return self._worker.submit(_Job(variant, canvases, batch_size, Future()))
+        return self._worker.submit(BatchJob(variant, canvases, batch_size, Future()))
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Run every combination once, so that none is slow when it matters. Blocks.
@@ -371,14 +266,14 @@ class OnnxExecutor:
                 run_bound(session, np.zeros(shape, family.input.dtype), self._stop)
             except Exception as error:  # ONNX Runtime's exception classes share no base
                 self._store.drop(path)
-                raise _model_error(name, error) from error
+                raise model_error(name, error) from error
 
     def unload(self, path: Path) -> None:
         """Take a file out of memory; what runs on it at the moment is finished."""
         self._store.drop(path)
 
     def is_loaded(self, variant: VariantName) -> bool:
-        """Say whether a variant is in memory, so that a batch of it can run."""
+        """Return whether a variant is in memory, so that a batch of it can run."""
         family = self._families.get(variant)
         return family is not None and self._store.has(family.files[variant].path)
 
@@ -431,7 +326,7 @@ class OnnxExecutor:
         except KeyError:
             raise ModelError(f"executor {self.id} has no variant {name!r}") from None
 
-    def _run(self, job: _Job) -> BatchResult:
+    def _run(self, job: BatchJob) -> BatchResult:
         started_ns = self._clock_ns()
         family = self._family(job.variant)
         variant = family.variant(job.variant)
@@ -481,13 +376,13 @@ class NullExecutor:
         self.device = "none"
         self._batch_ns = batch_ns
         self._clock_ns = clock_ns
-        self._worker = _Worker(f"{THREADS}{executor_id}", self._run)
+        self._worker = ExecutorThread(f"{THREADS}{executor_id}", self._run)
 
     def submit(
         self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
     ) -> Future[BatchResult]:
         """Answer a batch with nothing found."""
-        return self._worker.submit(_Job(variant, canvases, batch_size, Future()))
+        return self._worker.submit(BatchJob(variant, canvases, batch_size, Future()))
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Do nothing: there is nothing to warm."""
@@ -501,7 +396,7 @@ class NullExecutor:
         self._worker.end()
         self._worker.ended(CLOSE_S)
 
-    def _run(self, job: _Job) -> BatchResult:
+    def _run(self, job: BatchJob) -> BatchResult:
         started_ns = self._clock_ns()
         if self._batch_ns:
             time.sleep(self._batch_ns / 1e9)

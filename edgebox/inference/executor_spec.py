@@ -1,4 +1,4 @@
-"""Owns what an executor is opened from, and opens it: the same specification, the same executor.
+"""Specifications of executors: opening the same specification gives the same executor.
 
 Limits: it decides nothing about which executors a box has; `edgebox.app.executor_setup` does.
 """
@@ -21,7 +21,7 @@ class ExecutorSpec:
     id: ExecutorId
     """Its device and its number there: "cpu/0", "cuda:0/1"."""
     provider: Provider
-    """What runs its models."""
+    """The execution provider."""
     device_index: int = 0
     """Which GPU, as CUDA counts them; 0 for the CPU."""
     threads: int = 0
@@ -31,9 +31,9 @@ class ExecutorSpec:
     families: tuple[str, ...] = ()
     """Names of the families that it holds; empty: all there are."""
     memory_limit_bytes: int = 0
-    """What its models may take of its device's memory; 0: no limit."""
+    """Memory limit of its models; 0: no limit."""
     engine_folder: Path | None = None
-    """Where TensorRT keeps what it built; None: nowhere."""
+    """Folder for TensorRT's engines; None: they are not stored."""
 
     @property
     def device(self) -> str:
@@ -41,7 +41,7 @@ class ExecutorSpec:
         return self.id.rpartition("/")[0]
 
     def holds(self, family: str) -> bool:
-        """Say whether a family is to run there."""
+        """Return whether a family is to run there."""
         return not self.families or family in self.families
 
 

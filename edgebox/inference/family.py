@@ -1,6 +1,6 @@
-"""Owns what a model family on disk is: `Family`, read from a manifest, every mistake named.
+"""Model families on disk: `Family`, read from a manifest; errors name every mistake.
 
-Limits: reads the manifest and weighs it against itself; zoo.py looks at the model file.
+Limits: it checks the manifest for consistency; zoo.py checks the model file.
 """
 
 import tomllib
@@ -37,14 +37,14 @@ FITS: Mapping[str, Fit] = {
     "stretch": "stretch",
     "cover": "cover",
 }
-"""By the name a manifest uses."""
+"""Values by their names in manifests."""
 _PLAIN = (1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _SIDE_MAX_PX = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """What a model wants to be fed. A float32 pixel becomes (value * scale - mean) / std."""
+    """The input format of a model. A float32 pixel becomes (value * scale - mean) / std."""
 
     layout: Literal["nhwc", "nchw"]
     dtype: Literal["uint8", "float32"]
@@ -103,7 +103,7 @@ class Origin:
     sources: tuple[str, ...]
     """Names of the files it was made from."""
     remarks: tuple[str, ...]
-    """What the importer had to say about them."""
+    """Remarks of the importer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Family:
     variants: tuple[Variant, ...]
     """In rising order of pixels."""
     files: Mapping[VariantName, ModelFile]
-    """What each variant runs on; variants of one file share its session and weights."""
+    """The file of each variant; variants of one file share its session and weights."""
     accuracy_assumed: frozenset[VariantName] = frozenset()
     """Variants whose accuracy was never measured: its order is a guess from their cost."""
     origin: Origin | None = None
@@ -131,7 +131,7 @@ class Family:
     keep_all: bool = False
     """Offer every variant, whatever was found out about it."""
     accuracy_reports: Mapping[VariantName, AccuracyReport] = field(default_factory=dict)
-    """What `edgebox profile` found out on this box; variants carry that accuracy."""
+    """Accuracy reports of `edgebox profile` on this box; variants carry that accuracy."""
 
     @property
     def model_files(self) -> tuple[ModelFile, ...]:
@@ -150,7 +150,7 @@ class Family:
         return tuple(v for v in self.variants if self.keep_all or not self.dominated(v.name))
 
     def dominated(self, name: VariantName) -> str:
-        """Return why a variant is not worth keeping; empty: it is, or nobody knows."""
+        """Return why a variant is dominated; empty: it is not, or was not measured."""
         found = self.accuracy_reports.get(name)
         return "" if found is None else found.dominated
 

@@ -42,7 +42,7 @@ def neighbours(executor: OnnxExecutor, executors: Sequence[OnnxExecutor]) -> str
 
 
 def model_print(family: Family) -> str:
-    """Return the family's model and what its times are held against, whatever it runs on."""
+    """Return the fingerprint of a family's model, independent of executors."""
     return f"measuring {_MEASURING} | {family_print(family)}"
 
 

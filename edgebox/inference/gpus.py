@@ -14,7 +14,7 @@ _NAME_BYTES = 256
 
 
 class CudaDriver(Protocol):
-    """What is used of the driver's interface; every call returns 0 when it went well."""
+    """The functions used of the driver; every call returns 0 on success."""
 
     def cuInit(self, flags: int, /) -> int: ...  # noqa: N802 - CUDA's names
     def cuDeviceGetCount(self, count: object, /) -> int: ...  # noqa: N802

@@ -17,7 +17,8 @@ import numpy as np
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import Variant, VariantName
-from edgebox.inference.executor import THREADS, BatchResult, Executor, come_back
+from edgebox.inference.executor import THREADS, Executor, come_back
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas
 
 _ROUNDS_MIN = 3

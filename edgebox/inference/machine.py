@@ -1,4 +1,4 @@
-"""Owns what is known of this machine: cores this process may use, memory, processor name.
+"""Properties of this machine: cores this process may use, memory, processor name.
 
 Reads /proc and /sys; limits: Linux first, other systems get what Python's own modules know.
 """

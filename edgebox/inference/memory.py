@@ -12,7 +12,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def resident_bytes(statm: Path = _STATM) -> int | None:
-    """Return the memory that this process has resident; None: it is not told here."""
+    """Return the resident memory of this process; None: unknown on this system."""
     try:
         pages = int(statm.read_text().split()[1])
     except (OSError, ValueError, IndexError):

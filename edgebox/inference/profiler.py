@@ -74,7 +74,7 @@ def profile(
         variants: of one family.
         batch_sizes: candidates, rising.
         limits: when to stop.
-        progress: told the share done, 0 to 1.
+        progress: called with the share done, 0 to 1.
         pictures: what is run.
         networks: what each variant runs on; None: all on the same. Only of one network does a
             larger input take longer for certain.

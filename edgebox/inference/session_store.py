@@ -1,4 +1,4 @@
-"""Owns an executor's sessions by file: opens them on one device, adds and drops them meanwhile.
+"""An executor's sessions by file: opens them on one device, adds and drops them meanwhile.
 
 Which thread adds and drops is the caller's choice, one at a time; a session that runs while it is
 dropped lives until it is done. Limits: it decides nothing about what should be in memory.
@@ -47,9 +47,9 @@ class StoreSettings:
     memory_limit_bytes: int = 0
     """Above 0: sessions are opened by `load`, and one alone may take no more than this."""
     engine_folder: Path | None = None
-    """Where TensorRT keeps what it built."""
+    """Folder for TensorRT's engines."""
     cores: tuple[int, ...] = ()
-    """What sessions' threads are pinned to; empty: they run on any core."""
+    """Cores that sessions' threads are pinned to; empty: any core."""
 
 
 class SessionStore:
@@ -117,7 +117,7 @@ class SessionStore:
             raise ModelError(f"{file.path.name} is not in memory") from None
 
     def has(self, path: Path) -> bool:
-        """Say whether a file is in memory."""
+        """Return whether a file is in memory."""
         return path in self._sessions
 
     def load(self, path: Path) -> None:
@@ -184,7 +184,7 @@ def run_bound(session: Session, tensor: NDArray[Any], stop: Any = None) -> list[
     Args:
         session: a model.
         tensor: its input.
-        stop: what `stoppable` returned, to stop this run from another thread; None: nobody will.
+        stop: the result of `stoppable`, to stop this run from another thread; or None.
     """
     binding = session.session.io_binding()
     binding.bind_cpu_input(session.input_name, tensor)

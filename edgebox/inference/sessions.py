@@ -1,4 +1,4 @@
-"""Decides how ONNX Runtime runs a model: session options, provider, and what it really got.
+"""Opens models in ONNX Runtime: session options, provider, and the provider in use.
 
 Limits: one device per session; TensorRT is used only where it was asked for, because it builds
 each model for minutes at first.
@@ -34,7 +34,7 @@ class Session:
     """`onnxruntime.InferenceSession`, which has no type information."""
     input_name: str
     provider: str
-    """What ONNX Runtime offers after creation, never what was asked for."""
+    """The provider in use after creation, which may differ from the requested one."""
 
 
 def default_cpu_threads() -> int:
@@ -83,7 +83,7 @@ def cuda_options(device_index: int, arena_bytes_max: int = 0) -> dict[str, str]:
 
 
 def tensorrt_options(device_index: int, engines: Path | None) -> dict[str, str]:
-    """Return the TensorRT provider's options; `engines`: the folder of what it built, None: none.
+    """Return the TensorRT provider's options; `engines`: the folder of its engines, None: none.
 
     An engine holds for the shapes it has seen and is built anew for others, so that everything is
     run once before the box is ready. Nothing is rounded to half precision that the model does not.
@@ -112,11 +112,11 @@ def open_session(
 
     Args:
         path: the file.
-        provider: TensorRT leaves to CUDA what it does not know.
+        provider: TensorRT leaves unsupported operators to CUDA.
         cpu_threads: threads a CPU session computes with.
         device_index: which GPU.
         arena_bytes_max: what a session may take of a GPU's memory; 0: all.
-        engines: where TensorRT keeps what it built for this model; None: nowhere.
+        engines: folder for TensorRT's engines of this model; None: they are not stored.
 
     Raises:
         ModelError: the file is no model ONNX Runtime can run, or the provider is not usable here;

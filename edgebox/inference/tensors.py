@@ -1,4 +1,4 @@
-"""Owns the input tensors: canvases of a batch become what a family's model wants to be fed.
+"""The input tensors: converts a batch's canvases to the input format of a family's model.
 
 One buffer is used for every batch, so one `InputTensors` serves one thread. All conversion is numpy
 over whole pictures, inside C.

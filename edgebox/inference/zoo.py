@@ -1,4 +1,4 @@
-"""Owns the model families a box can run: finds their folders, checks each against its file.
+"""The model families a box can run: finds their folders, checks each against its file.
 
 A broken family never stops the others: it becomes a `problem` that names file and key.
 """

@@ -1,1 +1,1 @@
-"""How far away a camera is: clock, bandwidth, wire messages. Pure: no clock, no I/O."""
+"""The network link of a camera: clock, bandwidth, wire messages. Pure: no clock, no I/O."""

@@ -1,4 +1,5 @@
-"""Decides how long to wait before the next attempt. Pure: the randomness comes in."""
+"""Decides how long to wait before the next attempt. Pure: the generator of randomness is an
+argument."""
 
 import random
 
@@ -8,16 +9,17 @@ RANDOM_SHARE = 0.5
 
 
 class Backoff:
-    """Doubles from 0.5 s to a cap, each wait a random part (up to half) less."""
+    """Exponential back-off from 0.5 s to a maximum; each wait is reduced by a random part, up to
+    half."""
 
     def __init__(self, rng: random.Random, max_s: float = MAX_S) -> None:
-        """Begin with the shortest wait; none is longer than `max_s`."""
+        """Start with the shortest wait; none is longer than `max_s`."""
         self._rng = rng
         self._max_s = max_s
         self._next_s = FIRST_S
 
     def reset(self) -> None:
-        """Start over: a connection worked."""
+        """Start again with the shortest wait after a successful connection."""
         self._next_s = FIRST_S
 
     def wait_s(self) -> float:

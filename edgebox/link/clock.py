@@ -1,13 +1,13 @@
-"""Decides where a camera's clock stands against the box's, and how sure that is.
+"""Decides the offset of a camera's clock from the box's, and its uncertainty.
 
-Each ping/pong exchange brackets the offset (box minus camera) soundly: the camera stamped its
-clock after the box sent the ping and before the box had the pong. The estimate is the middle of
-the bracket that is narrowest now, as NTP's clock filter does it (RFC 5905, section 10); ours
-differs in that age counts through the drift allowance instead of a dispersion sum, and that a
-bracket which contradicts an earlier one is taken as proof that the camera's clock jumped (a
-suspended or rebooted camera) and empties the window. O(window) per exchange, O(1) per frame.
+Each ping/pong exchange brackets the offset (box minus camera) soundly: the camera stamped its clock
+after the box sent the ping and before the box received the pong. The estimate is the middle of the
+bracket that is narrowest now, as in NTP's clock filter (RFC 5905, section 10). There are two
+differences. Age counts through the drift allowance instead of a dispersion sum. A bracket that
+contradicts an earlier one proves that the camera's clock jumped (a suspended or rebooted camera)
+and empties the window. O(window) per exchange, O(1) per frame.
 
-Pure: the instants come in as arguments.
+Pure: the instants are arguments.
 """
 
 from collections import deque
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 WINDOW_NS = 30_000_000_000
 DRIFT_PPM = 100.0
-"""Two plain crystals differ by at most this; 3 ms over the whole window."""
+"""The maximum drift between two plain crystals; 3 ms over the whole window."""
 JUMP_TOLERANCE_NS = 1_000_000
-"""Contradictions below this are a clock that ticks coarsely (browsers: 1 ms), not a jump."""
+"""Smaller contradictions come from a coarse clock (browsers: 1 ms), not from a jump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class ClockEstimate:
 
         Args:
             sent_ns: when the ping left, on the box's clock.
-            camera_ns: what the camera's clock said when it answered.
+            camera_ns: the camera's clock when it answered.
             received_ns: when the pong arrived, on the box's clock; never falls between calls.
 
         Returns:
-            Whether this exchange proves that the camera's clock has jumped; what was mapped
-            with the old offset since the jump was wrong.
+            Whether this exchange proves that the camera's clock has jumped. Instants mapped with
+            the old offset since the jump were wrong.
 
         Raises:
             ValueError: the pong arrived before the ping was sent.
@@ -69,7 +69,7 @@ class ClockEstimate:
             self.jumps += 1
             self._window.clear()
         self._window.append(exchange)
-        # The newest stays in any case, so the window never runs empty.
+        # The newest always stays, so the window is never empty.
         while self._window[0].received_ns < received_ns - self._window_ns:
             self._window.popleft()
         self._best = min(self._window, key=lambda e: self._error_ns(e, received_ns))
@@ -77,16 +77,16 @@ class ClockEstimate:
 
     @property
     def offset_ns(self) -> int | None:
-        """Box's clock minus camera's clock; None before the first exchange."""
+        """The box's clock minus the camera's; None before the first exchange."""
         return None if self._best is None else self._best.offset_ns
 
     @property
     def rtt_ns(self) -> int | None:
-        """Least round trip of the window."""
+        """The least round trip of the window."""
         return min((exchange.rtt_ns for exchange in self._window), default=None)
 
     def error_ns(self, now_ns: int) -> int | None:
-        """Return how far `offset_ns` may be off: half its round trip and drift over its age."""
+        """Return the maximum error of `offset_ns`: half its round trip plus drift over its age."""
         return None if self._best is None else self._error_ns(self._best, now_ns)
 
     def to_box_ns(self, camera_ns: int) -> int | None:
@@ -95,7 +95,7 @@ class ClockEstimate:
 
     def _error_ns(self, exchange: _Exchange, now_ns: int) -> int:
         age_ns = max(0, now_ns - exchange.received_ns) + exchange.rtt_ns
-        # Half up: the middle of an odd bracket was rounded down.
+        # Rounded up: the middle of an odd bracket was rounded down.
         return (exchange.rtt_ns + 1) // 2 + round(age_ns * self._drift_ppm * 1e-6)
 
     def _contradicts(self, exchange: _Exchange, earlier: _Exchange) -> bool:

@@ -1,7 +1,7 @@
-"""Owns how several deadlines are written: `[[100, 1], [300, 0.3]]`.
+"""Owns the notation of several deadlines: `[[100, 1], [300, 0.3]]`.
 
-An answer within 100 ms is worth 1, one within 300 ms still 0.3, a later one nothing. The same
-form serves a camera's hello, the camera daemon and the simulator's workloads. Pure.
+An answer within 100 ms has utility 1, one within 300 ms 0.3, a later one 0. A camera's hello, the
+camera daemon and the simulator's workloads use the same notation. Pure.
 """
 
 import math
@@ -15,7 +15,7 @@ from edgebox.link.fields import shown
 STEPS_MAX = 4
 
 LaterDeadlines = tuple[tuple[float, float], ...]
-"""(ms, worth) of every deadline but the first, whose worth is 1."""
+"""(ms, utility) of every deadline but the first, whose utility is 1."""
 
 
 def read_deadlines(
@@ -24,17 +24,17 @@ def read_deadlines(
     """Return the first deadline in ms, and the later ones.
 
     Args:
-        written: pairs of deadline and worth.
-        low_ms: the least that a deadline may be.
-        high_ms: the most.
+        written: pairs of deadline and utility.
+        low_ms: the minimum of a deadline.
+        high_ms: the maximum.
 
     Raises:
-        InvalidInputError: the first mistake, beginning with its place: "[1][0] must be ...".
+        InvalidInputError: the first mistake, beginning with its position: "[1][0] must be ...".
     """
     if not written:
         raise InvalidInputError(
             f" must be a number from {low_ms:g} to {high_ms:g}, or a list of 1 to "
-            f"{STEPS_MAX} pairs [deadline in ms, worth], not []"
+            f"{STEPS_MAX} pairs [deadline in ms, utility], not []"
         )
     if len(written) > STEPS_MAX:
         raise InvalidInputError(f" must have at most {STEPS_MAX} deadlines, not {len(written)}")
@@ -42,9 +42,9 @@ def read_deadlines(
     for at, pair in enumerate(written):
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InvalidInputError(
-                f"[{at}] must be a pair [deadline in ms, worth], not {shown(pair)}"
+                f"[{at}] must be a pair [deadline in ms, utility], not {shown(pair)}"
             )
-        by_ms, worth = pair
+        by_ms, utility = pair
         if not _is_number(by_ms) or not low_ms <= by_ms <= high_ms:
             wanted = f"a number from {low_ms:g} to {high_ms:g}"
             raise InvalidInputError(f"[{at}][0] must be {wanted}, not {shown(by_ms)}")
@@ -53,20 +53,20 @@ def read_deadlines(
                 f"[{at}][0] must be above the deadline before it, {read[-1][0]:g}, "
                 f"not {shown(by_ms)}"
             )
-        read.append((float(by_ms), _worth(worth, at, read[-1][1] if read else None)))
+        read.append((float(by_ms), _utility(utility, at, read[-1][1] if read else None)))
     return read[0][0], tuple(read[1:])
 
 
-def _worth(worth: object, at: int, before: float | None) -> float:
+def _utility(utility: object, at: int, before: float | None) -> float:
     if before is None:
-        wanted = "1, the worth of an answer by the first deadline"
-        right = _is_number(worth) and worth == 1
+        wanted = "1, the utility of an answer by the first deadline"
+        right = _is_number(utility) and utility == 1
     else:
-        wanted = f"a worth above 0 and below the one before it, {before:g}"
-        right = _is_number(worth) and 0 < worth < before
-    if not right or not _is_number(worth):
-        raise InvalidInputError(f"[{at}][1] must be {wanted}, not {shown(worth)}")
-    return float(worth)
+        wanted = f"a utility above 0 and below the one before it, {before:g}"
+        right = _is_number(utility) and 0 < utility < before
+    if not right or not _is_number(utility):
+        raise InvalidInputError(f"[{at}][1] must be {wanted}, not {shown(utility)}")
+    return float(utility)
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
@@ -78,22 +78,22 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def written_deadlines(first_ms: float, later: LaterDeadlines) -> float | list[list[float]]:
-    """Return what `read_deadlines` reads, or the plain number of a single deadline."""
+    """Return the notation that `read_deadlines` reads, or the plain number of a single deadline."""
     if not later:
         return first_ms
-    return [[first_ms, 1.0], *([by_ms, worth] for by_ms, worth in later)]
+    return [[first_ms, 1.0], *([by_ms, utility] for by_ms, utility in later)]
 
 
 def written_steps(first_ns: int, steps: Sequence[UtilityStep]) -> float | list[list[float]]:
-    """Return the same form of deadlines in nanoseconds."""
+    """Return the same notation for deadlines in nanoseconds."""
     return written_deadlines(first_ns / 1e6, to_later(steps))
 
 
 def to_later(steps: Sequence[UtilityStep]) -> LaterDeadlines:
     """Return later deadlines in ms."""
-    return tuple((step.by_ns / 1e6, step.worth) for step in steps)
+    return tuple((step.by_ns / 1e6, step.utility) for step in steps)
 
 
 def to_steps(later: LaterDeadlines) -> tuple[UtilityStep, ...]:
     """Return later deadlines in nanoseconds, counted from the same instant."""
-    return tuple(UtilityStep(round(by_ms * 1e6), worth) for by_ms, worth in later)
+    return tuple(UtilityStep(round(by_ms * 1e6), utility) for by_ms, utility in later)

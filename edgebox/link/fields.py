@@ -1,6 +1,6 @@
-"""Owns the checking of JSON objects from outside, field by field, all errors at once.
+"""Owns the validation of JSON objects from outside, field by field, with all errors at once.
 
-Pure: no clock, no I/O. Knows nothing of any particular message.
+Pure: no clock, no I/O. Independent of any particular message.
 """
 
 import math
@@ -43,11 +43,11 @@ def shown(value: object) -> str:
 
 
 class FieldReader:
-    """Reads one object's fields and gathers what is wrong with them until `finish`.
+    """A reader of one object's fields that collects their errors until `finish`.
 
-    A field that is absent takes its default; without one it is an error. `null` counts as
-    absent. After an error a reader method returns some value of the right type, so that the
-    remaining fields can be checked too; `finish` then raises.
+    A field that is absent takes its default; without one it is an error. `null` counts as absent.
+    After an error a reader method returns some value of the right type, so that the remaining
+    fields can be checked too; `finish` then raises.
     """
 
     def __init__(self, where: str, fields: Mapping[str, object]) -> None:
@@ -56,7 +56,7 @@ class FieldReader:
         self._fields = fields
 
     def finish(self) -> None:
-        """Raise everything that was wrong.
+        """Raise all collected errors.
 
         Raises:
             InvalidInputError: at least one field was wrong.
@@ -96,7 +96,7 @@ class FieldReader:
         *,
         above: bool = False,
     ) -> float:
-        """Read a finite number from `low` (not included if `above`) to `high`."""
+        """Read a finite number from `low` (excluded if `above`) to `high`."""
         if above:
             wanted = f"a number above {low:g} and at most {high:g}"
         elif math.isinf(high):
@@ -128,7 +128,7 @@ class FieldReader:
         return value
 
     def instant(self, name: str) -> int:
-        """Read an instant on somebody's monotonic clock, ns."""
+        """Read an instant on any monotonic clock, in ns."""
         return self.integer(name, 0, INSTANT_MAX_NS)
 
     def count(self, name: str, default: int | None = None) -> int:
@@ -149,7 +149,7 @@ class FieldReader:
     def items(
         self, name: str, length_max: int, default: list[object] | None = None
     ) -> list[object]:
-        """Read an array, its items unchecked."""
+        """Read an array without checking its items."""
         wanted = f"an array of at most {length_max} items"
 
         def fits(value: object) -> bool:
@@ -160,12 +160,12 @@ class FieldReader:
         return value
 
     def inner(self, name: str, *, optional: bool = False) -> "FieldReader":
-        """Read an object; its errors arrive here."""
+        """Read an object; its errors are collected here."""
         default: dict[str, object] | None = {} if optional else None
         value = self._read(name, default, {}, "an object", lambda v: isinstance(v, dict))
         assert isinstance(value, dict)
         reader = FieldReader(f"{self.where}.{name}", value)
-        # An object that is not there has been complained of once; not again for every field.
+        # A missing object is reported once, and not again for every field.
         missing = not optional and not isinstance(self._fields.get(name), dict)
         reader.errors = [] if missing else self.errors
         return reader

@@ -1,8 +1,8 @@
 """Owns the messages that only the box sends: welcome, ack, result, drop, advice, ping, pong.
 
-Encoding builds one dict and leaves the rest to orjson, advice included: about 1 us for an ack.
-Decoding trusts nothing: a wrong message raises InvalidInputError that names every wrong field.
-Pure: no clock, no I/O; whether a message fits the moment is the reader's matter.
+Encoding builds one dict and leaves the rest to orjson: about 1 us for an ack. Decoding validates
+everything: a wrong message raises InvalidInputError that names every wrong field. Pure: no clock,
+no I/O; the caller checks whether a message is allowed at this point.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _TIME_MAX_MS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """The box takes a camera on."""
+    """The box accepts a camera."""
 
     TYPE: ClassVar = "welcome"
     version: int
@@ -80,7 +80,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """A frame is at the box, whole."""
+    """A frame was received completely."""
 
     TYPE: ClassVar = "ack"
     frame: int
@@ -116,7 +116,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class WireDetection:
-    """One thing seen, in pixels of the camera's own picture."""
+    """One detected object, in pixels of the camera's own picture."""
 
     label: str
     score: float
@@ -126,7 +126,7 @@ class WireDetection:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Where a frame's time went, by the box's estimate."""
+    """The parts of a frame's latency, by the box's estimate."""
 
     network_ms: float
     queue_ms: float
@@ -136,7 +136,7 @@ class Timing:
     batch_size: int
 
     def to_json(self) -> dict[str, float]:
-        """Return the fields as they go over the wire."""
+        """Return the fields in their wire format."""
         return {
             "network": self.network_ms,
             "queue": self.queue_ms,
@@ -149,7 +149,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A frame's answer."""
+    """The detections of a frame."""
 
     TYPE: ClassVar = "result"
     frame: int
@@ -160,7 +160,7 @@ class Result:
     advice: Advice
 
     def encode(self) -> bytes:
-        """Return the message as JSON; round scores and boxes before, they cost most."""
+        """Return the message as JSON; round scores and boxes before, because they cost most."""
         return orjson.dumps(
             {
                 "type": "result",
@@ -273,7 +273,7 @@ def _deadline(slo_ms: float | None) -> dict[str, float]:
 
 
 def _read_deadline(read: FieldReader) -> float | None:
-    # Zero, which is no deadline, stands for one that is not there.
+    # 0 is no valid deadline; it represents a missing one.
     return read.number("slo_ms", 0, SLO_MAX_MS, 0.0) or None
 
 

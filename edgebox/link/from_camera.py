@@ -1,7 +1,7 @@
 """Owns the messages that only a camera sends: hello, frames, pong, ping, report.
 
-Decoding trusts nothing: a wrong message raises InvalidInputError that names every wrong field.
-Pure: no clock, no I/O; whether a message fits the moment is the reader's matter.
+Decoding validates everything: a wrong message raises InvalidInputError that names every wrong
+field. Pure: no clock, no I/O; the caller checks whether a message is allowed at this point.
 """
 
 import struct
@@ -16,7 +16,7 @@ from edgebox.link.deadlines import LaterDeadlines, read_deadlines, written_deadl
 from edgebox.link.fields import INSTANT_MAX_NS, FieldReader, shown
 from edgebox.link.protocol import (
     FRAME_HEADER_BYTES,
-    FRAME_KIND,
+    FRAME_MESSAGE_TYPE,
     NAME_PATTERN,
     NAME_WANTED,
     OWN_SIDE_MAX_PX,
@@ -35,7 +35,7 @@ RATE_MAX_HZ = 1_000
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """The 32 bytes before each JPEG; see the table in docs/protocol.md, section 3."""
+    """The 32 bytes before each JPEG; see the table in docs/reference/protocol.md, section 3."""
 
     frame: int
     captured_ns: int
@@ -47,7 +47,7 @@ class FrameHeader:
     def encode(self) -> bytes:
         """Return the header's bytes; the JPEG follows."""
         return _FRAME_STRUCT.pack(
-            FRAME_KIND,
+            FRAME_MESSAGE_TYPE,
             VERSION,
             FRAME_HEADER_BYTES,
             self.frame,
@@ -60,10 +60,10 @@ class FrameHeader:
 
     @classmethod
     def decode(cls, message: bytes | memoryview) -> tuple[Self, memoryview]:
-        """Split a binary message into its header and its JPEG (not copied, not looked at).
+        """Split a binary message into its header and its JPEG, which is neither copied nor read.
 
         Raises:
-            InvalidInputError: too short, another kind or version, or fields that cannot be.
+            InvalidInputError: too short, another type or version, or impossible field values.
         """
         if len(message) < FRAME_HEADER_BYTES:
             raise InvalidInputError(
@@ -71,8 +71,8 @@ class FrameHeader:
                 f"this message has {len(message)} bytes in all"
             )
         kind, version, header_bytes, *numbers = _FRAME_STRUCT.unpack_from(message)
-        if kind != FRAME_KIND:
-            raise InvalidInputError(f"a frame's kind must be {FRAME_KIND}, not {kind}")
+        if kind != FRAME_MESSAGE_TYPE:
+            raise InvalidInputError(f"a frame's kind must be {FRAME_MESSAGE_TYPE}, not {kind}")
         if version != VERSION:
             raise InvalidInputError(f"a frame's version must be {VERSION}, not {version}")
         if not FRAME_HEADER_BYTES <= header_bytes <= len(message):
@@ -99,7 +99,7 @@ class FrameHeader:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A camera introduces itself."""
+    """A camera's first message: its settings."""
 
     TYPE: ClassVar = "hello"
     camera: str
@@ -115,14 +115,14 @@ class Hello:
     min_accuracy: float = 0.0
     min_rate_hz: float = 0.0
     site: str | None = None
-    """Of cameras that share its uplink."""
+    """The site of the cameras that share its uplink."""
     agent: str = ""
     later: LaterDeadlines = ()
-    """On the wire all deadlines are in `slo_ms`."""
+    """The later deadlines; on the wire all deadlines are in `slo_ms`."""
 
     @property
     def last_slo_ms(self) -> float:
-        """The deadline after which an answer is worth nothing."""
+        """The deadline after which an answer has no utility."""
         return self.later[-1][0] if self.later else self.slo_ms
 
     def encode(self) -> bytes:
@@ -167,12 +167,12 @@ class Hello:
         return hello
 
     def common_version(self) -> int | None:
-        """Return the highest version that both sides speak, None if there is none."""
+        """Return the highest version that both sides support; None if there is none."""
         return max(set(self.versions) & set(VERSIONS), default=None)
 
 
 def _deadlines(read: FieldReader, fields: dict[str, object]) -> tuple[float, LaterDeadlines]:
-    """Read `slo_ms`: a number, or pairs of deadline and worth."""
+    """Read `slo_ms`: a number, or pairs of deadline and utility."""
     written = fields.get("slo_ms")
     if not isinstance(written, list):
         return read.number("slo_ms", SLO_MIN_MS, SLO_MAX_MS, SLO_MS), ()
@@ -190,7 +190,7 @@ def _site(read: FieldReader, fields: dict[str, object]) -> str | None:
 
 
 def _least_rate(read: FieldReader, rate_hz: float) -> float:
-    """Read `min_rate_hz`, which may not be above what the camera would like to send."""
+    """Read `min_rate_hz`, which may not exceed the rate that the camera would like to send."""
     least_hz = read.number("min_rate_hz", 0, RATE_MAX_HZ, 0.0)
     if 0 < rate_hz < least_hz:  # a rate_hz that is wrong itself reads as 0
         read.errors.append(
@@ -200,10 +200,10 @@ def _least_rate(read: FieldReader, rate_hz: float) -> float:
 
 
 def split_slo(slo_ms: float | Sequence[object]) -> tuple[float, LaterDeadlines]:
-    """Return the first deadline and the later ones, of a number or of pairs.
+    """Return the first deadline and the later ones, from a number or from pairs.
 
     Raises:
-        InvalidInputError: the pairs are wrong; a number is not looked at.
+        InvalidInputError: the pairs are wrong; a number is not checked.
     """
     if isinstance(slo_ms, int | float):
         return slo_ms, ()
@@ -215,7 +215,7 @@ def split_slo(slo_ms: float | Sequence[object]) -> tuple[float, LaterDeadlines]:
 
 @dataclass(frozen=True, slots=True)
 class Pong:
-    """A camera's clock, in answer to a ping."""
+    """The camera's clock, in answer to a ping."""
 
     TYPE: ClassVar = "pong"
     id: int
@@ -236,7 +236,7 @@ class Pong:
 
 @dataclass(frozen=True, slots=True)
 class CameraPing:
-    """A camera asks for a sign of life; for those that cannot send a WebSocket's own ping."""
+    """A camera asks for a sign of life; for cameras that cannot send a WebSocket ping."""
 
     TYPE: ClassVar = "ping"
     id: int
@@ -256,7 +256,7 @@ class CameraPing:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a camera counted since its hello. None: it did not say."""
+    """A camera's frame counts since its hello. None: it did not report the value."""
 
     TYPE: ClassVar = "report"
     captured: int | None = None

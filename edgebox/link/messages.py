@@ -1,8 +1,8 @@
-"""Owns the wire protocol's front door: every message, and how to read a text message.
+"""Owns the entry point of the wire protocol: every message, and how to read a text message.
 
-The messages live in `from_camera`, `from_box` and `protocol` (what both send); import them from
-here. Each is a frozen value with `encode() -> bytes`; text messages travel as WebSocket text,
-frames as binary. Pure: no clock, no I/O.
+The messages are defined in `from_camera`, `from_box` and `protocol` (those that both send); import
+them from here. Each is a frozen value with `encode() -> bytes`. Text messages are WebSocket text,
+frames are binary. Pure: no clock, no I/O.
 """
 
 from collections.abc import Iterable
@@ -77,11 +77,12 @@ BoxMessage = (
 )
 
 _FROM_CAMERA: dict[object, type[CameraMessage]] = {
-    kind.TYPE: kind for kind in (Hello, Pong, CameraPing, Report, ErrorMessage, Bye)
+    message_type.TYPE: message_type
+    for message_type in (Hello, Pong, CameraPing, Report, ErrorMessage, Bye)
 }
 _FROM_BOX: dict[object, type[BoxMessage]] = {
-    kind.TYPE: kind
-    for kind in (
+    message_type.TYPE: message_type
+    for message_type in (
         Welcome,
         Ack,
         Result,
@@ -96,34 +97,34 @@ _FROM_BOX: dict[object, type[BoxMessage]] = {
 
 
 def decode_from_camera(text: str | bytes) -> CameraMessage:
-    """Read a text message that a camera sent.
+    """Read a text message from a camera.
 
     Raises:
         InvalidInputError: not JSON, an unknown type, or wrong fields; the message says which.
     """
     fields = parse_object(text)
-    kind = _FROM_CAMERA.get(_type_of(fields))
-    if kind is None:
+    message_type = _FROM_CAMERA.get(_type_of(fields))
+    if message_type is None:
         raise _unknown_type(fields, _FROM_CAMERA)
-    return kind.decode(fields)
+    return message_type.decode(fields)
 
 
 def decode_from_box(text: str | bytes) -> BoxMessage:
-    """Read a text message that the box sent.
+    """Read a text message from the box.
 
     Raises:
         InvalidInputError: not JSON, an unknown type, or wrong fields; the message says which.
     """
     fields = parse_object(text)
-    kind = _FROM_BOX.get(_type_of(fields))
-    if kind is None:
+    message_type = _FROM_BOX.get(_type_of(fields))
+    if message_type is None:
         raise _unknown_type(fields, _FROM_BOX)
-    return kind.decode(fields)
+    return message_type.decode(fields)
 
 
 def _type_of(fields: dict[str, object]) -> str | None:
-    kind = fields.get("type")
-    return kind if isinstance(kind, str) else None
+    message_type = fields.get("type")
+    return message_type if isinstance(message_type, str) else None
 
 
 def _unknown_type(fields: dict[str, object], known: Iterable[object]) -> InvalidInputError:

@@ -1,4 +1,4 @@
-"""Owns how settings over a hello are written: as a program changes them, and as stored. Pure."""
+"""Owns the notation of settings that override a hello: in requests, and stored. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,12 +12,12 @@ from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 
 NAMES = ("slo_ms", "rate_hz", "app", "min_accuracy", "site")
 RATE_MIN_HZ = 0.01
-"""Slower is no camera any more; disconnect it."""
+"""The minimum rate; to get fewer frames, disconnect the camera."""
 _FIELDS = {"slo_ms": "slo_ns"} | {name: name for name in NAMES[1:]}
 
 
 def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
-    """Return overrides after a change: null takes one back, what is not named stays.
+    """Return overrides after a change: null removes one, absent ones stay.
 
     Raises:
         InvalidInputError: lists every wrong field.
@@ -43,7 +43,7 @@ def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
 
 
 def written(overrides: Overrides) -> dict[str, float | str | None]:
-    """Return what `changed` reads; null is what the hello decides."""
+    """Return the notation that `changed` reads; null: the hello decides."""
     return {
         "slo_ms": None if overrides.slo_ns is None else overrides.slo_ns / 1e6,
         "rate_hz": overrides.rate_hz,

@@ -1,6 +1,6 @@
 """Owns what both directions of the wire share: limits, the table of errors, error and bye.
 
-The protocol is docs/protocol.md, version 1. Pure: no clock, no I/O.
+The protocol is docs/reference/protocol.md, version 1. Pure: no clock, no I/O.
 """
 
 import re
@@ -18,20 +18,20 @@ SILENCE_MAX_NS = 30_000_000_000
 BAD_MESSAGES_MAX = 100
 BAD_MESSAGES_CLOSE_CODE = 4006
 
-FRAME_KIND = 70
+FRAME_MESSAGE_TYPE = 70
 FRAME_HEADER_BYTES = 32
 OWN_SIDE_MAX_PX = 65535
-"""The largest side of a camera's own picture: what the header's fields can say."""
+"""The largest side of a camera's own picture: the maximum of the header's fields."""
 FRAME_NUMBER_MAX = 2**32 - 1
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""What a camera or an application may be called; use fullmatch."""
+"""Valid names of cameras and applications; use fullmatch."""
 NAME_WANTED = "1 to 64 letters, digits, '.', '_' or '-'"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """One row of the table of errors: fatal exactly if it has a close code."""
+    """One row of the table of errors; it is fatal if and only if it has a close code."""
 
     code: str
     close_code: int | None
@@ -56,7 +56,7 @@ ERROR_CODES = {
         ErrorCode("box_full", 4008, "as many cameras as the box is configured for"),
         ErrorCode("silent", 4009, "nothing was heard from the camera for 30 s"),
         ErrorCode("replaced", 4010, "a newer connection of the same camera took over"),
-        ErrorCode("no_capacity", 4011, "to serve this camera would take the service of others"),
+        ErrorCode("no_capacity", 4011, "serving this camera would take service from others"),
         ErrorCode("too_fast", 4012, "more small messages a second than the box takes"),
         ErrorCode("unavailable", 4013, "no executor that runs its model family is up just now"),
     )
@@ -65,7 +65,7 @@ ERROR_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorMessage:
-    """Something was wrong; fatal: the connection closes."""
+    """An error report; if it is fatal, the connection closes."""
 
     TYPE: ClassVar = "error"
     code: str
@@ -93,7 +93,7 @@ class ErrorMessage:
 
 @dataclass(frozen=True, slots=True)
 class Bye:
-    """The sender is about to close."""
+    """The sender is about to close the connection."""
 
     TYPE: ClassVar = "bye"
     reason: str = ""

@@ -1,76 +1,76 @@
-"""Decides when the bytes of each WebSocket message were there, and when there are too many.
+"""Decides when the bytes of each WebSocket message were received, and when there are too many.
 
-Reads the headers of WebSocket frames (RFC 6455, section 5.2) as they pass by, and keeps nothing
-of what they carry. What time a message's bytes were spread over is what `transit.py` knows of its
-transmission. Bytes that are no WebSocket are no error here: whoever reads the messages finds it,
-and a receipt that does not fit its message is not given out.
+It parses the headers of WebSocket frames (RFC 6455, section 5.2) as their bytes are read, and keeps
+nothing of the payload. The time over which a message's bytes were spread is what `transit.py` uses
+as its transmission time. Bytes that are no WebSocket frames are no error here: the reader of the
+messages detects them, and a receipt that does not match its message is not returned.
 
-Every frame costs the box time, whatever it carries, so those that carry next to nothing are
-rationed; here they are seen before anything else is done with them.
+Every frame costs the box time, whatever its size, so small frames are rate-limited. They are
+counted here, before any other processing.
 
-Pure: the bytes and the instants come in as arguments. O(frames in the bytes) per read.
+Pure: the bytes and the instants are arguments. O(frames in the bytes) per read.
 """
 
 from collections import deque
 from dataclasses import dataclass
 
 _CONTROL = 0x8
-"""Opcodes from here on: close, ping, pong. They may come between the frames of a message."""
+"""The smallest control opcode; close, ping and pong may come between a message's frames."""
 _FINAL_BIT, _OPCODE_BITS, _MASK_BIT, _LENGTH_BITS = 0x80, 0x0F, 0x80, 0x7F
 _LENGTH_BYTES = {126: 2, 127: 8}
 
 SMALL_FRAME_BYTES = 1_024
-"""A frame that carries less is rationed; larger ones are by what the network carries."""
+"""A smaller frame is rate-limited; larger ones are limited by the network."""
 SMALL_FRAMES_PER_S = 3_000
-"""A camera at the protocol's highest rate sends 1,000 frames, and answers as many pings."""
+"""A camera at the protocol's highest rate sends 1,000 frames and answers as many pings."""
 SMALL_FRAMES_BURST = 3_000
-"""That may come at once: what a network held back for a second."""
+"""Frames that may arrive at once: those that a network delayed for a second."""
 _SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReceipt:
-    """When the bytes of one message were there."""
+    """The instants at which the bytes of one message were received."""
 
     size_bytes: int
-    """Of what it carries, without the headers of its frames."""
+    """The payload, without the headers of its frames."""
     first_ns: int
-    """The read that brought its first byte."""
+    """The read that returned its first byte."""
     first_bytes: int
-    """What this read brought of it."""
+    """The bytes of it that this read returned."""
     last_ns: int
-    """The read that brought its last byte."""
+    """The read that returned its last byte."""
 
 
 class MessageReceipts:
-    """The receipts of one connection's messages, in their order."""
+    """The receipts of one connection's messages, in order."""
 
     def __init__(self, *, kept: bool = True) -> None:
-        """Begin with a connection; not `kept`: only the ration is of interest."""
+        """Start with a connection; without `kept`, only the rate limit is applied."""
         self._done: deque[MessageReceipt] = deque()
         self._lost = not kept
-        """What was read here is not what the messages are made of, or nobody asks."""
+        """Whether the bytes read here do not match the messages, or receipts are not wanted."""
         self._header = bytearray()
         self._left_bytes = 0
-        """Of the frame that passes by."""
+        """Remaining bytes of the current frame."""
         self._control = False
         self._final = False
         self._first_ns: int | None = None
-        """Of the message that passes by; None: there is none."""
+        """First byte of the current message; None: there is none."""
         self._first_bytes = 0
         self._size_bytes = 0
         self._ration = SMALL_FRAMES_BURST * _SECOND_NS
-        """Small frames that may come, times a second."""
+        """Small frames that may still arrive, times a second."""
         self._rationed_ns: int | None = None
-        """When they were counted last."""
+        """When they were last counted."""
 
     @property
     def exceeded(self) -> bool:
-        """Say whether more small frames have come than may; what follows is not read."""
+        """Whether too many small frames have arrived; what follows is not read."""
         return self._ration < 0
 
     def read(self, data: bytes, now_ns: int) -> None:
-        """Take in what a read has brought; once `exceeded`, nothing is read any more."""
+        """Process the bytes of a read; after `exceeded`, ignore all bytes."""
         if self.exceeded:
             return
         self._add_to_ration(now_ns)
@@ -90,10 +90,10 @@ class MessageReceipts:
                 self._end_frame(now_ns)
 
     def take(self, size_bytes: int) -> MessageReceipt | None:
-        """Return the receipt of the next message, which carried so much; None: not known.
+        """Return the receipt of the next message, which had this payload size; None: not known.
 
-        Once one does not fit, none is known any more: the connection began with bytes that
-        were not seen here.
+        Once a size does not match, no receipt is known any more: the connection began with bytes
+        that were not seen here.
         """
         if self._done and self._done[0].size_bytes == size_bytes:
             return self._done.popleft()
@@ -108,7 +108,7 @@ class MessageReceipts:
             self._ration = min(SMALL_FRAMES_BURST * _SECOND_NS, self._ration + more)
 
     def _take_header(self, data: bytes, at: int, now_ns: int) -> int:
-        """Take in bytes of a frame's header; return where what follows them begins."""
+        """Process bytes of a frame's header; return the index after them."""
         header = self._header
         while at < len(data) and len(header) < _header_bytes(header):
             header.append(data[at])
@@ -137,7 +137,7 @@ class MessageReceipts:
 
 
 def _header_bytes(header: bytearray) -> int:
-    """Return how long a frame's header is, as far as its first bytes say."""
+    """Return the length of a frame's header, as far as its first bytes determine it."""
     if len(header) < 2:
         return 2
     masked = 4 if header[1] & _MASK_BIT else 0

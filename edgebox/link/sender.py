@@ -1,15 +1,15 @@
-"""Decides, at the camera, which frames are sent and how large: the sender's window.
+"""Decides, at the camera, which frames are sent and at which size: the sender's window.
 
-Follows the advice of the box, and corrects it frame by frame, because a link changes faster than
-advice travels: a frame that would arrive too late at the advised size is sent smaller (which on
-swinging links saves most of the misses), and one that could not be answered in time, of several
-deadlines the last, even at the smallest size and by a quick box is not sent. At most
-`unacknowledged_max` frames are on their way (two are needed to keep the link busy while an ack
-returns); the newest frame waits outside, and replaces the one that waited there.
+It follows the advice of the box, and corrects it frame by frame, because a link changes faster than
+advice arrives. A frame that would arrive too late at the advised size is sent smaller, which avoids
+most of the misses on fluctuating links. A frame is not sent if it could not be answered in time (of
+several deadlines, the last) even at the smallest size and by a fast box. At most
+`unacknowledged_max` frames are in transit; two are needed to keep the link busy while an ack
+returns. The newest frame waits outside the window and replaces the one that waited there.
 
 Every captured frame is counted exactly once: captured = sent + skipped + waiting.
 
-Pure: the instants, all on the camera's clock, come in as arguments. O(sizes + window) per frame.
+Pure: the instants, all on the camera's clock, are arguments. O(sizes + window) per frame.
 """
 
 from collections import Counter, deque
@@ -22,11 +22,11 @@ from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel, LinkEstimat
 SIDE_MIN_PX = 128
 SIDE_STEP_PX = 32
 GUARD_NS = 5_000_000
-"""Kept free of every deadline: encoding, the result's way back, timers."""
+"""Reserve in every deadline: encoding, the result's way back, timers."""
 PROBE_NS = 1_000_000_000
-"""So long without a frame on its way, and one is sent whatever the estimates say."""
+"""After this long without a frame in transit, one is sent whatever the estimates are."""
 PERIOD_MAX_NS = 3_600_000_000_000
-"""However low the rate: a frame an hour, so that no number on the wire breaks the arithmetic."""
+"""Maximum period, however low the rate: a frame an hour, so that no wire number overflows."""
 ANSWERS_KEPT = 20
 ANSWER_QUANTILE = 0.9
 
@@ -35,11 +35,11 @@ class SkipReason(StrEnum):
     """Why a captured frame was not sent."""
 
     WINDOW = "window"
-    """A newer frame came while this one waited for acks."""
+    """A newer frame was captured while this one waited for acks."""
     INFEASIBLE = "infeasible"
-    """Not even the smallest size could have been answered in time, with luck."""
+    """Even the smallest size would not be answered in time by a fast box."""
     RATE = "rate"
-    """More were captured than the advice asks for."""
+    """More frames were captured than the advice asks for."""
     OFFLINE = "offline"
     """There was no connection."""
 
@@ -79,10 +79,10 @@ class _OnTheWay:
 
 
 class SenderWindow:
-    """One connection's window.
+    """The window of one connection.
 
-    Events in (`captured`, `encoded`, `acknowledged`, ...), decisions out. After `Send` for a
-    frame the caller encodes it and says so with `encoded`.
+    Events in (`captured`, `encoded`, `acknowledged`, ...), decisions out. After `Send` for a frame
+    the caller encodes it and reports that with `encoded`.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class SenderWindow:
         Args:
             width_px: of the camera's own picture.
             height_px: of the camera's own picture.
-            slo_ns: deadline of each frame, from its capture; sizes are chosen to make it.
+            slo_ns: deadline of each frame, from its capture; sizes are chosen to meet it.
             rate_hz: frames per second the camera would like to send.
-            unacknowledged_max: frames on their way at once.
-            last_slo_ns: what cannot even make this is not sent; None: the same deadline.
-            bandwidth: what is believed of the link; None: edgebox's own estimate.
+            unacknowledged_max: frames in transit at once.
+            last_slo_ns: a frame that cannot meet even this is not sent; None: the same deadline.
+            bandwidth: the estimate of the link; None: edgebox's own estimator.
         """
         self.captured_total = 0
         self.sent_total = 0
@@ -130,7 +130,7 @@ class SenderWindow:
         self._advice = advice
 
     def deadlines(self, slo_ns: int, last_slo_ns: int) -> None:
-        """Aim at other deadlines from the next frame on."""
+        """Use other deadlines from the next frame on."""
         self._slo_ns = slo_ns
         self._last_slo_ns = last_slo_ns
 
@@ -139,7 +139,7 @@ class SenderWindow:
         self._answers_ns.append(box_ns)
 
     def captured(self, frame: int, captured_ns: int, now_ns: int) -> list[Decision]:
-        """Take a new frame; decide about it and about the one that waited."""
+        """Process a new frame; decide about it and about the one that waited."""
         self.captured_total += 1
         if not self._due(captured_ns):
             return [self._skip(frame, SkipReason.RATE)]
@@ -150,7 +150,7 @@ class SenderWindow:
         return decisions + self._release(now_ns)
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
-        """Note what a frame weighs that is being sent now."""
+        """Note the bytes of a frame that is being sent now."""
         self._bytes_per_pixel.add(size_bytes, pixels)
         for entry in self._on_the_way:
             if entry.frame == frame:
@@ -161,7 +161,7 @@ class SenderWindow:
         """Note an ack; release the frame that waited for it.
 
         Args:
-            frame: acks come in the order of the frames, so older frames are through as well.
+            frame: acks arrive in the order of the frames, so older frames have arrived as well.
             now_ns: when the ack arrived.
             base_ns: least round trip.
         """
@@ -176,7 +176,7 @@ class SenderWindow:
         return self._release(now_ns)
 
     def close(self) -> list[Decision]:
-        """Give up the frame that waits: the connection is gone or nothing more shall be sent."""
+        """Skip the frame that waits: the connection is closed or nothing more is to be sent."""
         if self._waiting is None:
             return []
         waiting, self._waiting = self._waiting, None
@@ -184,16 +184,16 @@ class SenderWindow:
 
     @property
     def unacknowledged(self) -> int:
-        """Frames on their way."""
+        """The number of frames in transit."""
         return len(self._on_the_way)
 
     @property
     def waiting(self) -> int | None:
-        """Number of the frame that waits outside the window."""
+        """The number of the frame that waits outside the window."""
         return None if self._waiting is None else self._waiting.frame
 
     def bandwidth_bps(self, now_ns: int) -> float | None:
-        """Return the lowest of what the box and this side believe; None: nothing is known."""
+        """Return the lower of the box's and this side's estimates; None: nothing is known."""
         oldest = self._on_the_way[0] if self._on_the_way else None
         own = self.bandwidth.bps(
             now_ns,
@@ -207,7 +207,7 @@ class SenderWindow:
     def _due(self, captured_ns: int) -> bool:
         period_ns = round(min(1e9 / self._send_rate_hz(), PERIOD_MAX_NS))
         if self._due_ns is None:
-            # The first frame may come late (a source warms up); it does not set the phase.
+            # The first frame may be late (a source warms up), so it does not set the phase.
             self._due_ns = captured_ns - 2 * period_ns
         # A quarter of a period early is jitter of the source; more is a faster source. A frame
         # up to two periods late does not delay those after it, so jitter costs no frames.
@@ -235,7 +235,7 @@ class SenderWindow:
         return [Send(waiting.frame, size[0], size[1], quality)]
 
     def _size(self, captured_ns: int, now_ns: int) -> tuple[int, int] | None:
-        """Return the largest size that makes it, None if there is none."""
+        """Return the largest size that meets the deadline; None if there is none."""
         sizes = send_sizes(self._own_px, self._advice)
         bps = self.bandwidth_bps(now_ns)
         if bps is None or self._bytes_per_pixel.value() is None:
@@ -247,7 +247,7 @@ class SenderWindow:
         for size in sizes:
             if self._expected_bytes(size) * 8 <= min(in_time, sustained):
                 return size
-        # A frame that is skipped is lost for certain: only if it would be even with luck.
+        # A skipped frame is certainly lost, so skip it only if even the best case is too late.
         smallest = sizes[-1]
         last_left_ns = left_ns + self._last_slo_ns - self._slo_ns
         with_luck = bps * (last_left_ns - self._box_ns(0.0)) / 1e9 - backlog
@@ -264,7 +264,7 @@ class SenderWindow:
         return message_bytes(self._bytes_per_pixel.value() or 0.0, size[0] * size[1])
 
     def _backlog_bits(self, bps: float, now_ns: int) -> float:
-        """Return what of the frames on their way has probably not left yet."""
+        """Return how many bits of the frames in transit have probably not left yet."""
         if not self._on_the_way:
             return 0.0
         bits = sum(entry.size_bytes for entry in self._on_the_way) * 8
@@ -272,7 +272,7 @@ class SenderWindow:
         return max(0.0, bits - bps * max(0, now_ns - since_ns) / 1e9)
 
     def _box_ns(self, quantile: float) -> int:
-        """Return a quantile of what the box takes, 0 while unknown."""
+        """Return a quantile of the box's time per frame; 0 while unknown."""
         if not self._answers_ns:
             return 0
         ordered = sorted(self._answers_ns)

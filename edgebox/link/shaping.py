@@ -1,9 +1,9 @@
-"""Decides when a byte has left, on a link whose rate follows a recorded or made-up trace.
+"""Decides when a byte has left a link whose rate follows a recorded or synthetic trace.
 
-Used where a slow link has to be real: the camera daemon's `--link` and the simulator. The link is
-a queue in front of one bit pipe: it sends frames in order, at the trace's rate of that moment,
-and saves up nothing while idle. Latency and loss are not modelled. Pure: no clock, no I/O; the
-text of a trace file comes in as an argument.
+Used by the camera daemon's `--link` and the simulator. The link is a queue in front of one bit
+pipe: it sends frames in order, at the trace's rate of that moment, and accumulates no credit while
+idle. Latency and loss are not modelled. Pure: no clock, no I/O; the text of a trace file is an
+argument.
 """
 
 import math
@@ -18,7 +18,7 @@ from edgebox.domain.errors import InvalidInputError
 
 NS_PER_S = 1_000_000_000
 RATE_MAX_MBPS = 1e6
-"""A terabit per second: what lies above is a wrong unit."""
+"""A terabit per second: a higher value is a wrong unit."""
 MADE_UP_SECONDS = 300
 TRACE_FORMATS = ("mbps", "csv", "mahimahi")
 MAHIMAHI_SUFFIXES = (".up", ".down", ".mahi")
@@ -28,7 +28,7 @@ _MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class BandwidthTrace:
-    """A link's rate over time, stepwise constant, repeated for ever.
+    """A link's rate over time, piecewise constant, repeated for ever.
 
     `starts_ns` begin at 0 and rise; the last step ends at `period_ns`.
     """
@@ -50,7 +50,7 @@ class BandwidthTrace:
 
     @classmethod
     def constant(cls, mbps: float) -> "BandwidthTrace":
-        """Return a link that never changes."""
+        """Return a link with a constant rate."""
         return cls((0,), (mbps * 1e6,), NS_PER_S)
 
     @classmethod
@@ -87,7 +87,7 @@ class ShapedLink:
         """Bits that the link could have carried when the last one of the queue leaves."""
 
     def mean_bps(self, from_ns: int, until_ns: int) -> float:
-        """Return what the link could carry between two instants, per second."""
+        """Return the mean rate between two instants."""
         bits = self.bits_until(until_ns) - self.bits_until(from_ns)
         return bits / (until_ns - from_ns) * 1e9
 
@@ -96,25 +96,25 @@ class ShapedLink:
         return max(now_ns, self._free_ns)
 
     def leaves_ns(self, now_ns: int, size_bytes: int) -> int:
-        """Hand a frame over; return the instant at which its last byte has left.
+        """Add a frame to the queue; return the instant at which its last byte has left.
 
         O(log steps): from the sum of bits up to each step and whole periods at once.
         """
         start_ns = self.free_ns(now_ns)
         if now_ns > self._free_ns:
             self._through = self.bits_until(now_ns)
-        # Counted on from the last bit itself, not from its instant, which is rounded up: on a
-        # link that pauses a nanosecond too late may be a pause too late.
+        # Counted from the last bit, not from its instant, which is rounded up: on a link with
+        # pauses, a nanosecond too late may be a whole pause too late.
         self._through += size_bytes * 8
         self._free_ns = max(start_ns, self.instant_of(self._through))
         return self._free_ns
 
     def left_but_for_ns(self, behind_bytes: int) -> int:
-        """Return when all that was handed over but its last bytes has left."""
+        """Return when the queue has left except for its last bytes."""
         return self.instant_of(max(0.0, self._through - behind_bytes * 8))
 
     def behind_bytes(self, at_ns: int) -> int:
-        """Return how much of what was handed over has not left at an instant."""
+        """Return how many bytes of the queue have not left at an instant."""
         return max(0, math.ceil((self._through - self.bits_until(at_ns)) / 8))
 
     def bits_until(self, at_ns: int) -> float:
@@ -126,9 +126,9 @@ class ShapedLink:
         return periods * self._bits_before[-1] + carried
 
     def instant_of(self, bits: float) -> int:
-        """Return when the link could have carried so much since its origin."""
+        """Return when the link could have carried this many bits since its origin."""
         periods, left = divmod(bits, self._bits_before[-1])
-        # The first step by whose end the bits are through; steps without rate add nothing.
+        # The first step by whose end the bits have left; steps with rate 0 add nothing.
         step = max(0, bisect_right(self._bits_before, left) - 1)
         if left == self._bits_before[step] and step > 0:
             # Exactly at a boundary: the last bit left at the end of the last step with a rate.
@@ -247,10 +247,10 @@ def _number(cell: str, name: str, line: int) -> float:
 
 
 def lte_trace(rng: random.Random, seconds: int = MADE_UP_SECONDS) -> BandwidthTrace:
-    """Make up an uplink that swings as a phone's does in a moving car, about 1 to 20 Mbit/s.
+    """Generate an uplink like a phone's in a moving car, about 1 to 20 Mbit/s.
 
-    A lognormal random walk around the level of a regime (good, fair, poor) that changes every
-    20 s or so, with dips of one to three seconds to a quarter. Not fitted to any one recording.
+    A lognormal random walk around a level (good, fair, poor) that changes about every 20 s, with
+    dips of one to three seconds to a quarter. Not fitted to any one recording.
     """
     rates: list[float] = []
     level_mbps, log_offset, dip_seconds_left = 8.0, 0.0, 0
@@ -267,9 +267,9 @@ def lte_trace(rng: random.Random, seconds: int = MADE_UP_SECONDS) -> BandwidthTr
 
 
 def wifi_trace(rng: random.Random, seconds: int = MADE_UP_SECONDS) -> BandwidthTrace:
-    """Make up a good wireless network shared with others, about 25 to 80 Mbit/s.
+    """Generate a good wireless network shared with others, about 25 to 80 Mbit/s.
 
-    A lognormal random walk around 50 Mbit/s, with now and then a second at half of it.
+    A lognormal random walk around 50 Mbit/s, with an occasional second at half of it.
     """
     rates: list[float] = []
     log_offset = 0.0

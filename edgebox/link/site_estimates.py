@@ -1,15 +1,15 @@
 """Owns the estimates of uplinks, one for each camera or for all cameras of a site.
 
-A camera says what site it is of, or it is found out from how its frames arrive
-(`site_inference.py`). The box and the simulator use the same.
+A camera states its site, or the site is inferred from the arrival times of its frames
+(`site_inference.py`). The box and the simulator use the same code.
 
-When a camera enters a site, the site's estimate is made anew from the last second's frames of all
-its members, in the order of their arrivals. Neither the sum of what they were believed to carry
-apart nor the largest of these would be right: apart, each camera's frames are timed with those of
-the others in their way, by how much only the frames tell. So the site knows at once what it would
-if it had been known as one before. How steady the link is must be learnt anew, as what was
-compared before lacked the newcomer's frames. A camera that leaves a site while it stays connected
-begins with a copy of the site's estimate, which its own frames replace within a second.
+When a camera joins a site, the site's estimate is rebuilt from the last second's frames of all its
+members, in the order of their arrivals. Neither the sum nor the maximum of their separate estimates
+would be right: separately, each camera's frames are timed together with other cameras' frames in
+their way, and only the frames tell by how much. So the site's estimate is at once what it would be
+if the site had been known before. The stability of the link must be learned again, because earlier
+comparisons lacked the new camera's frames. A camera that leaves a site while it stays connected
+starts with a copy of the site's estimate, which its own frames replace within a second.
 
 Pure: no clock, no I/O.
 """
@@ -22,7 +22,7 @@ from edgebox.link.site_inference import SiteInference
 
 
 class MemberEstimate:
-    """What one camera teaches and asks; the estimate may be its site's."""
+    """One camera's view of an estimate, which may be its site's."""
 
     def __init__(
         self, uplink: LinkEstimate, camera: CameraId, inference: SiteInference | None
@@ -34,41 +34,41 @@ class MemberEstimate:
     def add(
         self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0, camera: str = ""
     ) -> None:
-        """Learn from one frame of this camera that has arrived whole."""
+        """Learn from a completely received frame of this camera."""
         self.uplink.add(size_bytes, sent_ns, arrival_ns, base_ns, camera or self._camera)
         if self._inference is not None:
             self._inference.add(self._camera, size_bytes, sent_ns + base_ns, arrival_ns)
 
     def forget(self, camera: str) -> None:
-        """Wait no more for frames of a camera that has left."""
+        """Stop waiting for frames of a camera that has left."""
         self.uplink.forget(camera)
 
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
-        """Return what the uplink carries, for all its cameras; None when nothing is known."""
+        """Return the bandwidth of the uplink, for all its cameras; None if nothing is known."""
         return self.uplink.bps(now_ns, waiting_bytes, waiting_since_ns)
 
     def throughput_stability(self) -> float | None:
-        """Return the share of the estimate that frames get in bad seconds; None: not known."""
+        """Return the fraction of the estimate that frames get in bad seconds; None: not known."""
         return self.uplink.throughput_stability()
 
     def newest(self) -> tuple[int, int] | None:
-        """Return the bits of the uplink's last frame and how long, in ns, they took."""
+        """Return the bits of the uplink's last frame and its transmission time in ns."""
         return self.uplink.newest()
 
     def frames(self) -> Sequence[CarriedFrame]:
-        """Return the frames that the estimate rests on, oldest first."""
+        """Return the frames on which the estimate is based, oldest first."""
         return self.uplink.frames()
 
     def copy_for(self, camera: str) -> LinkEstimate:
-        """Return a copy that learns apart from this one, from frames of one camera."""
+        """Return an independent copy that learns from the frames of one camera."""
         return self.uplink.copy_for(camera)
 
 
 class SiteEstimates:
-    """The estimates of the uplinks of all cameras that are connected."""
+    """The uplink estimates of all connected cameras."""
 
     def __init__(self, make: Callable[[], LinkEstimate]) -> None:
-        """Know nothing; `make` makes an estimate of an uplink of which nothing is known."""
+        """Start empty; `make` creates a new estimate of an uplink."""
         self._make = make
         self._shared: dict[SiteId, LinkEstimate] = {}
         self._site_of: dict[CameraId, SiteId] = {}
@@ -85,11 +85,11 @@ class SiteEstimates:
         """Return the estimate of a camera's uplink.
 
         Args:
-            camera: the camera; it leaves the site it was of before. What was learnt of its
-                uplink since it last joined is kept, unless it has left meanwhile.
-            site: whose uplink it says it uses; None: it says nothing.
-            address: where it comes from, if its site may be found out; else empty.
-            make: makes the estimate, if this camera needs one of another kind.
+            camera: the camera; it leaves its previous site. What was learned of its uplink since it
+                last joined is kept, unless it has left meanwhile.
+            site: the site it states; None: it states none.
+            address: its network address, if its site may be inferred; else empty.
+            make: creates the estimate, if this camera needs another estimator.
         """
         self._inference.closed(camera)
         infer = site is None and bool(address)
@@ -101,29 +101,29 @@ class SiteEstimates:
         return self._member(camera, site, make or self._make, inferred=infer)
 
     def leave(self, camera: CameraId) -> None:
-        """Let a camera go; a site without cameras is forgotten."""
+        """Remove a camera; a site without cameras is forgotten."""
         self._inference.closed(camera)
         self._part(camera)
         self._members.pop(camera, None)
 
-    def take_news(self) -> list[tuple[CameraId, SiteId | None, LinkEstimate]]:
-        """Return whose site was found out to be another than before, and their estimates.
+    def take_updates(self) -> list[tuple[CameraId, SiteId | None, LinkEstimate]]:
+        """Return the cameras whose inferred site has changed, with their estimates.
 
-        All cameras that enter a site together are taken in at once: its estimate is made anew from
-        their frames one time, not one time for each of them.
+        All cameras that join a site together are added at once: its estimate is rebuilt from their
+        frames once, not once for each of them.
         """
-        news = self._inference.take_news()
-        for camera in news:
+        updates = self._inference.take_updates()
+        for camera in updates:
             self._part(camera)
         entering: dict[SiteId, list[CameraId]] = {}
-        for camera, site in news.items():
+        for camera, site in updates.items():
             if site is not None:
                 entering.setdefault(site, []).append(camera)
         for site, cameras in entering.items():
             self._enter(cameras, site, self._make)
         return [
             (camera, site, self._member(camera, site, self._make, inferred=True))
-            for camera, site in news.items()
+            for camera, site in updates.items()
         ]
 
     def _member(
@@ -149,10 +149,10 @@ class SiteEstimates:
     def _enter(
         self, cameras: Sequence[CameraId], site: SiteId, make: Callable[[], LinkEstimate]
     ) -> None:
-        """Let cameras enter a site; its estimate then rests on the frames of all its members."""
+        """Add cameras to a site and rebuild its estimate from the frames of all its members."""
         shared = self._shared.get(site)
         carried = set() if shared is None else set(shared.frames())
-        # Those of others, from a site that they have left, are not of this link.
+        # Frames of other cameras, from a site they have left, were not on this link.
         own = {
             frame
             for camera in cameras

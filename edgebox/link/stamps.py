@@ -1,14 +1,14 @@
-"""Decides what the stamps of a camera say that answers no pings: how late a frame can have left.
+"""Decides, from the time stamps of a camera that answers no pings, when a frame left at the latest.
 
-Nobody knows the offset of such a clock, but every frame bounds it from above: the camera stamped
-`sent` before the frame's first byte was here. The lowest bound of the last seconds holds for all
-frames (the base-delay filter of LEDBAT, RFC 6817, section 3.4.2): a frame that took longer than the
-quickest one is known to have waited, in the camera's socket or on the way. Ours differs in that a
-frame enters with what its own transmission took already taken off, so large and small frames bound
-alike, and in that stamps count only while their clock is seen to run at the pace of the box's:
-stamps of 0, of another unit or of no clock at all say nothing, and do no harm.
+The offset of such a clock is unknown, but every frame bounds it from above: the camera stamped
+`sent` before the frame's first byte was received. The lowest bound of the last seconds holds for
+all frames (the base-delay filter of LEDBAT, RFC 6817, section 3.4.2). A frame that took longer than
+the fastest one must have waited, in the camera's socket or in the network. There are two
+differences. The transmission time of a frame is subtracted first, so that large and small frames
+give the same bounds. Stamps are used only while their clock runs at the pace of the box's: stamps
+of 0, of another unit or of no clock at all have no effect.
 
-Pure: the instants come in as arguments. O(window / bucket) per frame.
+Pure: the instants are arguments. O(window / bucket) per frame.
 """
 
 from collections import deque
@@ -17,27 +17,27 @@ from dataclasses import dataclass
 from edgebox.link.clock import DRIFT_PPM
 
 WINDOW_NS = 10_000_000_000
-"""A clock that is set back makes frames look too old for at most so long."""
+"""Maximum time for which a clock that is set back makes frames look too old."""
 BUCKET_NS = 500_000_000
 SEEN_RUNNING_NS = 2_000_000_000
-"""Over at least so long is the pace of a clock compared."""
+"""Minimum time over which the pace of a clock is compared."""
 PACE_MAX = 2.0
-"""A clock that runs more than so many times as fast or slow is none. A link that stalls makes a
-good clock look slow, so the bound is wide; wrong units are off by 1000."""
+"""A clock that runs this many times as fast or slow is ignored. A stalled link makes a good clock
+look slow, so the bound is wide; wrong units are off by 1000."""
 WAIT_MAX_NS = 30_000_000_000
-"""A frame that seems to have waited longer says that the clock is wrong."""
+"""A frame that seems to have waited longer indicates a wrong clock."""
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """Frames of half a second."""
+    """The frames of half a second."""
 
     at_ns: int
-    """When the first of them was sent at the latest, on the box's clock."""
+    """The latest instant at which the first of them was sent, on the box's clock."""
     stamp_ns: int
-    """What the camera's clock said of it."""
+    """The camera's stamp of it."""
     offset_ns: int
-    """The least upper bound of box minus camera, drift since the epoch taken off."""
+    """The least upper bound of box minus camera, drift since the epoch subtracted."""
 
 
 class StampClock:
@@ -47,14 +47,15 @@ class StampClock:
         self._buckets: deque[_Bucket] = deque()
 
     def bounded(self, captured_ns: int, sent_ns: int, sent_by_ns: int) -> tuple[int, int]:
-        """Return by when, on the box's clock, a frame had been (captured, sent); learn from it.
+        """Return upper bounds, on the box's clock, of when a frame was (captured, sent); learn from
+        it.
 
         Neither is after `sent_by_ns`.
 
         Args:
             captured_ns: the camera's stamp of its capture.
             sent_ns: the camera's stamp of its sending, not before `captured_ns`.
-            sent_by_ns: when it was sent at the latest, by all else that is known.
+            sent_by_ns: the latest instant of its sending by all other evidence.
         """
         self._add(sent_ns, sent_by_ns)
         if not self._runs(sent_ns, sent_by_ns):
@@ -86,5 +87,5 @@ class StampClock:
 
 
 def _drift_ns(at_ns: int) -> int:
-    """Return how far two plain clocks may have come apart by an instant, since the epoch."""
+    """Return the maximum drift between two plain clocks since the epoch."""
     return round(at_ns * DRIFT_PPM * 1e-6)

@@ -1,25 +1,25 @@
-"""Decides what time of an uplink carried what: one sample of its throughput after the other.
+"""Decides how much an uplink carried in which interval: one sample of its throughput after another.
 
-The uplink may carry the frames of several cameras, in whatever order. It is work conserving: while
-any frame is on its way, it is busy. So its throughput is what it carried over the time in which
-any frame was under way. What one frame got is less than that, as it waits for those of others, or
-shares the link with them. Therefore frames under way at once make one sample, at most one frame of
-each camera: of one camera alone, each frame is a sample.
+The uplink may carry the frames of several cameras, in any order. It is work conserving: while any
+frame is in transit, it is busy. So its throughput is the bits it carried, divided by the time in
+which any frame was in transit. A single frame gets less than that, because it waits for frames of
+other cameras or shares the link with them. Therefore frames in transit at the same time form one
+sample, with at most one frame of each camera; with a single camera, each frame is a sample.
 
-When a frame arrives, others may be under way of which nothing is known before they arrive. Until
-then the sample is *open*: it says how much the link carried at least. It is settled once every
-camera that may have had a frame under way has a frame in it or has delivered one that was sent
-later. A camera may have had one if by its last frames the next was due before the sample's end. One
-that has delivered nothing for a while, as of the newest arrival, is not waited for.
+When a frame arrives, other frames may be in transit that are unknown until they arrive. Until then
+the sample is *open*: it is a lower bound of what the link carried. It is settled once every camera
+that may have had a frame in transit has a frame in it or has delivered one that was sent later. A
+camera may have had one if its rate suggests a frame before the sample's end. A camera that has
+delivered nothing for a while, as of the newest arrival, is ignored.
 
-Where one sample ends and the next begins without a pause, frames may be partly carried in the one
-and count in the other. That evens out over a second.
+Where one sample follows another without a pause, frames may be carried partly in the first and
+count in the second. That averages out over a second.
 
-Instants are those at the receiver, where a frame's first bit is `base_ns` after it was sent. So a
-`base_ns` that is measured anew moves no sample before it, and cameras of one site, whose ways are
-nearly the same, compare.
+Instants are those at the receiver, where a frame's first bit arrives `base_ns` after it was sent.
+So a new measurement of `base_ns` does not move earlier samples, and cameras of one site, with
+nearly the same path, are comparable.
 
-Pure: the instants come in as arguments. O(cameras) per frame, for one camera O(1).
+Pure: the instants are arguments. O(cameras) per frame, for one camera O(1).
 """
 
 from collections import deque
@@ -27,15 +27,15 @@ from copy import copy
 from dataclasses import dataclass
 
 BUSY_MIN_NS = 100_000
-"""The shortest transmission believed: it bounds the estimate for tiny frames."""
+"""The shortest transmission time accepted; it bounds the estimate for tiny frames."""
 OPEN_MAX = 256
-"""Samples that are open at once: it bounds the cost of a question, not what is believed. Sixteen
-cameras at 15 Hz send fewer frames in a second. Of more, the oldest is settled as it is."""
+"""Maximum number of open samples; it bounds the cost of reading the estimate. Sixteen cameras at 15
+Hz send fewer frames in a second. Beyond it, the oldest is settled as it is."""
 
 
 @dataclass(slots=True)
 class Sample:
-    """A stretch of time in which the link was busy, and what it carried."""
+    """An interval in which the link was busy, and the bits it carried."""
 
     start_ns: int
     end_ns: int
@@ -44,8 +44,9 @@ class Sample:
 
     @property
     def busy_ns(self) -> int:
-        """How long it was busy, at least `BUSY_MIN_NS`."""
-        return max(self.end_ns - self.start_ns, BUSY_MIN_NS)
+        """Its length, at least `BUSY_MIN_NS`."""
+        busy_ns = self.end_ns - self.start_ns
+        return busy_ns if busy_ns > BUSY_MIN_NS else BUSY_MIN_NS  # noqa: FURB136 - it is hot
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ class _Last:
     arrival_ns: int
     bits: int
     gap_ns: int | None = None
-    """By which it was sent later than the one before it."""
+    """The time since the frame before it was sent."""
 
     def next_is_due(self, at_ns: int) -> bool:
         """Say whether the next frame may have been sent by an instant."""
@@ -67,13 +68,13 @@ class Samples:
     """The samples of one uplink."""
 
     def __init__(self, active_ns: int) -> None:
-        """Know nothing; a camera without a frame for `active_ns` is waited for no more."""
+        """Start empty; a camera without a frame for `active_ns` is ignored."""
         self._active_ns = active_ns
         self._open: deque[Sample] = deque()
-        """Oldest first; each may still become part of another."""
+        """Oldest first; each may still be merged with another."""
         self._last: dict[str, _Last] = {}
         self._end_ns: int | None = None
-        """Of the newest sample."""
+        """The end of the newest sample."""
         self._newest_ns = 0
         """The latest arrival."""
         self._settled_end_ns: int | None = None
@@ -81,14 +82,14 @@ class Samples:
     def add(
         self, camera: str, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int
     ) -> tuple[list[Sample], int]:
-        """Learn from a frame; return the samples it settles, and how long the link took for it.
+        """Learn from a frame; return the samples it settles, and its time on the link.
 
         Args:
-            camera: whose frame it is; its frames arrive in order.
+            camera: the camera that sent it; its frames arrive in order.
             size_bytes: of the whole message.
             sent_ns: when it was handed to the link, on the clock of `arrival_ns`.
-            arrival_ns: when its last byte was there.
-            base_ns: what even an empty message takes.
+            arrival_ns: when its last byte was received.
+            base_ns: the time of an empty message.
         """
         bits, begun_ns = size_bytes * 8, sent_ns + base_ns
         start_ns = begun_ns if self._end_ns is None else max(begun_ns, self._end_ns)
@@ -112,7 +113,7 @@ class Samples:
         return settled, busy_ns
 
     def forget(self, camera: str) -> None:
-        """Wait no more for frames of a camera that has left."""
+        """Stop waiting for frames of a camera that has left."""
         self._last.pop(camera, None)
 
     def copy_for(self, camera: str) -> "Samples":
@@ -127,10 +128,10 @@ class Samples:
         return tuple(self._open)
 
     def at_most_bits(self, sample: Sample) -> int:
-        """Return what the link may have carried in an open sample.
+        """Return an upper bound of the bits the link carried in an open sample.
 
-        Of frames that are not known yet it cannot have carried more than of those that are, if it
-        is shared fairly, and nothing if what comes first goes first.
+        Unknown frames have at most as many bits carried as known ones if the link is shared fairly,
+        and none if frames are carried in the order of their sending.
         """
         unknown = (min(last.bits, sample.bits) for last in self._may_have_carried(sample))
         return sample.bits + sum(unknown)
@@ -145,7 +146,7 @@ class Samples:
         self._last[camera] = _Last(sent_ns, arrival_ns, bits, gap_ns)
 
     def _may_have_carried(self, sample: Sample) -> list[_Last]:
-        """Return the cameras of which the link may have carried what is not known yet."""
+        """Return the cameras of which the link may have carried an unknown frame."""
         horizon_ns = self._newest_ns - self._active_ns
         return [
             last
@@ -157,7 +158,7 @@ class Samples:
 
 
 def _join(sample: Sample, earlier: Sample) -> None:
-    """Make an earlier sample part of one that was under way at the same time."""
+    """Merge a sample with an earlier one that overlaps it."""
     sample.start_ns = min(sample.start_ns, earlier.start_ns)
     sample.end_ns = max(sample.end_ns, earlier.end_ns)
     sample.bits += earlier.bits

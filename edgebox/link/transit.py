@@ -1,30 +1,30 @@
 """Decides when each frame was captured and sent, on the box's clock, and when its answer is due.
 
-The one implementation of frame timing: the box and the simulator use the same. It owns what one
-camera's frames and pings teach about its link: clock, round trip, bandwidth, what pictures weigh.
+This is the only implementation of frame timing; the box and the simulator both use it. It owns what
+one camera's frames and pings say about its link: clock, round trip, bandwidth, bytes of pictures.
 
-Where the camera's clock is known (`clock.py`), its stamps say when the frame was captured. Where
-it is not, because the camera answers no pings or its stamps cannot be, the instant is bounded from
-above, and the lowest bound is taken:
+If the offset of the camera's clock is known (`clock.py`), its stamps say when the frame was
+captured. If not, because the camera answers no pings or its stamps are impossible, the instant is
+bounded from above, and the lowest bound is used:
 
-- The frame had been captured and handed over before its first byte was here, so it is older than
-  the time between its first and last byte. That is the transmission time of this very frame as the
-  socket saw it: packet-train dispersion (Dovrolis, Ramanathan, Moore: "What do packet dispersion
-  techniques measure?", INFOCOM 2001), of a train that the camera sends anyway. To it come what
-  the first bytes took at the same pace, and half the least round trip. Together that is
-  `arrival - (bytes / W + RTT / 2)`, with W measured on the frame itself.
-- If the camera's stamps come from a clock that runs, the frame was handed over no later than that
-  clock says, by the bounds of the frames before it (`stamps.py`): this adds what it waited in the
-  camera's socket, and for its encoding.
+- The frame was captured and handed over before its first byte was received, so it is older than the
+  time between its first and last byte. That is the transmission time of this frame as the socket
+  saw it: packet-train dispersion (Dovrolis, Ramanathan, Moore: "What do packet dispersion
+  techniques measure?", INFOCOM 2001), of a train that the camera sends anyway. The time of the
+  first bytes at the same pace and half the least round trip are added. Together that is `arrival -
+  (bytes / W + RTT / 2)`, with W measured on the frame itself.
+- If the camera's stamps come from a running clock, the frame was handed over no later than that
+  clock says, by the bounds of the frames before it (`stamps.py`). This adds its waiting time in the
+  camera's socket, and its encoding time.
 
-Gaps between whole frames alone would say less: at a low rate they only bound the throughput from
+The gaps between whole frames would say less: at a low rate they only bound the throughput from
 below, and `bytes / gap` would take a camera's idle time for transmission.
 
-No estimate is later than the arrival, so no deadline is later than arrival + SLO. A camera that
-lies can only look younger than it is, down to the arrival, as it can with a known clock; or older,
-which is nothing but a shorter SLO, and that it may ask for in its hello.
+No estimate is later than the arrival, so no deadline is later than arrival + SLO. A camera with
+false stamps can only look younger than it is, down to the arrival, as with a known clock; or older,
+which is the same as a shorter SLO, and that it may request in its hello.
 
-Pure: the instants come in as arguments. O(1) per frame, beside the bandwidth's O(window).
+Pure: the instants are arguments. O(1) per frame, plus the bandwidth's O(window).
 """
 
 from collections import deque
@@ -37,54 +37,54 @@ from edgebox.link.stamps import StampClock
 from edgebox.link.update_throttle import LinkUpdateThrottle
 
 RETURN_ALLOWANCE_NS = 2_000_000
-"""Time granted to the sending of a result, beside half the least round trip."""
+"""Time for sending a result, in addition to half the least round trip."""
 TRAVEL_MAX_NS = 30_000_000_000
-"""A frame that seems to have travelled longer says that the clock is wrong, not the link."""
+"""A longer transit time indicates a wrong clock, not a slow link."""
 FUTURE_MAX_NS = 50_000_000
 ROUND_TRIP_WINDOW_NS = 30_000_000_000
 SEGMENT_BYTES = 1_448
-"""Of a TCP segment in an Ethernet frame: so much is here at once however slow the link is."""
+"""Payload of a TCP segment in an Ethernet frame: it arrives at once on any link."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameArrival:
-    """A frame's message as the socket saw it, on the box's clock."""
+    """The arrival of a frame's message as the socket saw it, on the box's clock."""
 
     size_bytes: int
-    """Of the whole message."""
+    """The size of the whole message."""
     arrival_ns: int
-    """When it was here whole."""
+    """When it was complete."""
     first_ns: int
-    """When the first of its bytes were seen, at most `last_ns`."""
+    """When its first bytes were read, at most `last_ns`."""
     first_bytes: int
-    """How many they were, at most `size_bytes`."""
+    """The number of these bytes, at most `size_bytes`."""
     last_ns: int
-    """When the last of its bytes were seen, at most `arrival_ns`."""
+    """When its last bytes were read, at most `arrival_ns`."""
 
     @classmethod
     def at_once(cls, size_bytes: int, arrival_ns: int) -> "FrameArrival":
-        """Return the arrival of a message of which nothing is known but its end."""
+        """Return the arrival of a message of which only the end is known."""
         return cls(size_bytes, arrival_ns, arrival_ns, size_bytes, arrival_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class FrameTransit:
-    """A frame's journey to the box, on the box's clock."""
+    """The timing of a frame's way to the box, on the box's clock."""
 
     captured_ns: int
     sent_ns: int
     compute_deadline_ns: int
     """When its result must leave the box."""
     return_ns: int
-    """What the way back takes."""
+    """The time of the way back."""
     suspicious: bool
-    """The camera's clock contradicts the link: ask for it again."""
+    """Whether the camera's clock contradicts the link and should be measured again."""
     carried: tuple[int, int] | None
-    """Bits and how long, in ns, the uplink took for them; None: not known."""
+    """Bits, and their time on the uplink in ns; None: not known."""
 
 
 def compute_deadline_ns(captured_ns: int, slo_ns: int, return_ns: int) -> int:
-    """Return by when a result must leave the box to be at the camera by capture + SLO.
+    """Return when a result must leave the box to reach the camera by capture + SLO.
 
     Args:
         captured_ns: the capture.
@@ -95,21 +95,21 @@ def compute_deadline_ns(captured_ns: int, slo_ns: int, return_ns: int) -> int:
 
 
 class TransitEstimator:
-    """What the box knows of one camera's clock and uplink."""
+    """The box's estimates of one camera's clock and uplink."""
 
     def __init__(self, bandwidth: LinkEstimate | None = None) -> None:
-        """Know nothing; `bandwidth`: what estimates the uplink, None: edgebox's own."""
+        """Start with no measurements; `bandwidth`: the uplink's estimator, None: edgebox's own."""
         self.clock = ClockEstimate()
         self.bandwidth: LinkEstimate = BandwidthEstimate() if bandwidth is None else bandwidth
         self.weight = BytesPerPixel()
         self._stamps = StampClock()
         self._round_trips: deque[tuple[int, int]] = deque()
-        """(when it ended, ns it took): of pings that say nothing of the camera's clock."""
-        self._news = LinkUpdateThrottle()
+        """(when it ended, its duration in ns): of pings that do not measure the camera's clock."""
+        self._throttle = LinkUpdateThrottle()
 
     @property
     def rtt_ns(self) -> int | None:
-        """Least round trip of the last half minute; None: not known."""
+        """The least round trip of the last half minute; None: not known."""
         by_clock = self.clock.rtt_ns
         if by_clock is not None:
             return by_clock
@@ -120,22 +120,22 @@ class TransitEstimator:
         return self.clock.add(sent_ns, camera_ns, received_ns)
 
     def echoed(self, sent_ns: int, received_ns: int) -> None:
-        """Learn from a ping that any WebSocket answers: a round trip, and nothing of a clock."""
+        """Learn the round trip of a WebSocket ping, which does not measure the clock."""
         self._round_trips.append((received_ns, received_ns - sent_ns))
-        # The newest stays in any case.
+        # The newest always stays.
         while self._round_trips[0][0] < received_ns - ROUND_TRIP_WINDOW_NS:
             self._round_trips.popleft()
 
     def frame_arrived(
         self, captured_ns: int, sent_ns: int, arrival: FrameArrival, pixels: int | None, slo_ns: int
     ) -> FrameTransit:
-        """Place a frame on the box's clock and learn from its journey.
+        """Map a frame to the box's clock and learn from its transit.
 
         Args:
-            captured_ns: as the camera stamped it, on its own clock.
+            captured_ns: the camera's stamp, on its own clock.
             sent_ns: when it was handed to the link, stamped likewise; not before `captured_ns`.
             arrival: of its message.
-            pixels: of the picture as sent; None when it is not a picture.
+            pixels: of the picture as sent; None if it is not a picture.
             slo_ns: from the capture to the result's arrival at the camera.
         """
         return_ns = (self.rtt_ns or 0) // 2
@@ -167,19 +167,19 @@ class TransitEstimator:
             throughput_stability=self.bandwidth.throughput_stability(),
         )
 
-    def take_news(self, now_ns: int) -> LinkState | None:
-        """Return the link's state if the core should hear of it now, and take it as told."""
-        return self._news.due(now_ns, lambda: self.state(now_ns))
+    def take_updates(self, now_ns: int) -> LinkState | None:
+        """Return the link's state if it is due for the core, and mark it as sent."""
+        return self._throttle.due(now_ns, lambda: self.state(now_ns))
 
     def _contradicted(self, captured_ns: int, arrival_ns: int) -> bool:
-        """Say whether the clock's offset makes a stamp one that cannot be."""
+        """Say whether the clock's offset makes a stamp impossible."""
         on_box_ns = self.clock.to_box_ns(captured_ns)
         if on_box_ns is None:
             return False
         return not -FUTURE_MAX_NS <= arrival_ns - on_box_ns <= TRAVEL_MAX_NS
 
     def _by_clock(self, captured_ns: int, sent_ns: int, arrival_ns: int) -> tuple[int, int] | None:
-        """Return (captured, sent) by the clock's offset; None: not known, or it cannot be."""
+        """Return (captured, sent) by the clock's offset; None: not known, or impossible."""
         captured, sent = self.clock.to_box_ns(captured_ns), self.clock.to_box_ns(sent_ns)
         if captured is None or sent is None or self._contradicted(captured_ns, arrival_ns):
             return None
@@ -195,10 +195,10 @@ class TransitEstimator:
         return self._stamps.bounded(captured_ns, sent_ns, sent_by_ns)
 
     def _first_bytes_ns(self, arrival: FrameArrival, carried: tuple[int, int] | None) -> int:
-        """Return what the first bytes took, as far as they cannot but come together.
+        """Return a lower bound of the time of the first bytes.
 
-        At the pace of the frame's own other bytes or of the link, whichever is quicker: few other
-        bytes say little, a link may have become quicker, and no frame must look older than it is.
+        It uses the pace of the frame's other bytes or of the link, whichever is faster: few other
+        bytes say little, a link may have become faster, and no frame may look older than it is.
         """
         bandwidth_bps = self.bandwidth.bps(arrival.arrival_ns)
         if not bandwidth_bps:
@@ -213,8 +213,8 @@ class TransitEstimator:
         rest_bytes, end_ns = arrival.size_bytes - arrival.first_bytes, arrival.last_ns
         if rest_bytes > 0:
             return self._learn(rest_bytes, end_ns - arrival.first_ns, end_ns)
-        # All of it was here when the first of it was seen: it came while the loop woke up. That
-        # is a lower bound of the throughput, and says something only if it is above the estimate.
+        # The whole message was received by the first read, before the loop woke up. That
+        # is a lower bound of the throughput, and is used only if it is above the estimate.
         rest_bytes = arrival.size_bytes - SEGMENT_BYTES
         least_bps = rest_bytes * 8 / NOISE_NS * 1e9
         if self.clock.offset_ns is None and least_bps > (self.bandwidth.bps(end_ns) or 0.0):

@@ -1,4 +1,4 @@
-"""Owns pictures with detections on them, for people."""
+"""Pictures with detections on them, for people."""
 
 from collections.abc import Sequence
 from pathlib import Path

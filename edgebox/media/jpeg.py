@@ -1,4 +1,4 @@
-"""Owns JPEG: what a picture's header says, decoding into a canvas, encoding, resizing.
+"""JPEG: reading headers, decoding into a canvas, encoding, resizing.
 
 Pillow is the codec; its C code releases the GIL, and nothing here is shared between calls, so
 all of it may run in many threads at once. Nothing is allocated for a picture before its header
@@ -28,13 +28,13 @@ Fit = Literal["top_left", "centre", "stretch", "cover"]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a picture lies in a canvas, and what it was before."""
+    """The place of a picture in a canvas, and its sizes."""
 
     width_px: int
-    """Of the picture as it was sent."""
+    """Size of the picture as sent."""
     height_px: int
     placed_width_px: int
-    """Of the picture on the canvas; more than the canvas has for "cover"."""
+    """Size of the picture on the canvas; larger than the canvas for "cover"."""
     placed_height_px: int
     left_px: int
     """Canvas column of the picture's left edge; below 0 where it juts out."""
@@ -59,7 +59,7 @@ def decode_into(
     fill: int = 114,
     fit: Fit = "top_left",
 ) -> Placement:
-    """Decode a picture, scale it to its place on the canvas, fill what it leaves.
+    """Decode a picture, scale it to its place on the canvas, fill the rest.
 
     A picture much larger than the canvas is scaled by the codec's own power-of-two reduction
     first, which saves most of the decoding. Bytes after the picture's end are ignored.

@@ -1,4 +1,4 @@
-"""Decides from a JPEG's markers what it is, and whether decoding it is bounded in time.
+"""Checks a JPEG's markers: its format, and whether the time to decode it is bounded.
 
 The walk ends at the first scan. It is O(segments), of which only so many are taken; runs of fill
 bytes and the count of scans cost C speed. Nothing is decoded.
@@ -20,7 +20,7 @@ SCAN_PIXELS_MAX = 20 * PIXELS_MAX
 SEGMENTS_MAX = 512
 """Before the first scan. 8 MB of metadata in segments of the largest size are 128."""
 TABLE_BYTES_MAX = 32_768
-"""Of the tables before the first scan. All that a picture can use are below 3,000 bytes."""
+"""Largest size of the tables before the first scan; a picture uses less than 3,000 bytes."""
 
 _SOI = 0xD8
 _EOI = 0xD9
@@ -41,7 +41,7 @@ _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class JpegLimits:
-    """What of a picture's size is taken."""
+    """Limits on the size of a picture."""
 
     side_max_px: int = SIDE_MAX_PX
     pixels_max: int = PIXELS_MAX
@@ -54,7 +54,7 @@ FRAME_LIMITS = JpegLimits()
 
 @dataclass(frozen=True, slots=True)
 class JpegHeader:
-    """What the markers before a picture's first scan say, and where its scans end."""
+    """The markers before a picture's first scan, and the end of its scans."""
 
     width_px: int
     height_px: int

@@ -1,4 +1,4 @@
-"""Decides when a frame is due, and waits for it; a late reader can see what it missed."""
+"""Waits until a frame is due; a late reader learns how many frames it missed."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ class Pacer:
 
     @property
     def stopped(self) -> bool:
-        """Say whether `stop` was called."""
+        """Return whether `stop` was called."""
         return self._stopped.is_set()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Owns where frames come from: the made-up scene, a folder, a file, a stream, a webcam.
+"""Sources of frames: the synthetic scene, a folder, a file, a stream, a webcam.
 
 A source is a blocking iterator of (height, width, 3) uint8 RGB, meant to run in a thread of its
 own; each frame comes when it is due, so the moment `next` returns is the moment of capture. Live
@@ -29,7 +29,7 @@ _FORMATS = ("PNG", "BMP", "WEBP", "GIF", "TIFF")
 FILE_LIMITS = JpegLimits(
     side_max_px=65_500, pixels_max=178_956_970, scan_pixels_max=20 * 178_956_970
 )
-"""For pictures of this machine's own files, which hold up nobody else: as Pillow's own."""
+"""Limits for local files, the same as Pillow's."""
 
 Frame = NDArray[np.uint8]
 

@@ -1,4 +1,4 @@
-"""Owns the pictures that execution times are measured with: varied, as cameras' are.
+"""Pictures for measuring execution times: varied, like those of cameras.
 
 A model may take longer the more there is to see, in itself or in what decodes its outputs, and
 noise shows it nothing. These are synthetic streets, full and quiet ones, by day and at dusk, each

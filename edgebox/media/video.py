@@ -1,4 +1,4 @@
-"""Owns video as a source of frames: files in real time, live streams, devices. Needs PyAV.
+"""Video as a source of frames: files in real time, live streams, devices. Needs PyAV.
 
 PyAV is an extra (`pip install av`) and is imported only when a video is opened.
 Live sources that are read too slowly drop old frames: only the newest is kept.

@@ -133,7 +133,7 @@ class MqttBroker:
     async def _connection(self) -> None:
         """Connect, and send until the connection is lost."""
         async with self._client() as client:
-            # Subscribe first: the echo of the first message then marks the end of retained messages.
+            # The echo of the first message marks the end of retained messages.
             await client.subscribe([(self.topics.cameras, 1), (self.topics.availability, 1)])
             self._untold = {**self._retained, **self._untold}
             self._retained.pop(self.topics.availability, None)

@@ -1,4 +1,4 @@
-"""Writes notifications as JSON, for MQTT and webhooks. docs/events.md specifies it. Pure."""
+"""Writes notifications as JSON, for MQTT and webhooks. events.md specifies it. Pure."""
 
 from dataclasses import dataclass
 

@@ -25,7 +25,7 @@ def parse_problem(text: bytes, source: str) -> MappingProblem:
     """Read a problem.
 
     Args:
-        text: one JSON object; `docs/planning.md` describes it.
+        text: one JSON object; `docs/explanation/planning.md` describes it.
         source: what errors call it.
 
     Raises:

@@ -78,7 +78,7 @@ def dropped_because(
 
 
 def is_wedged(executors: Executors, variants: Collection[VariantName]) -> bool:
-    """Say whether nothing will run any of these again in this process."""
+    """Return whether nothing will run any of these again in this process."""
     holding = holders(executors, variants)
     return bool(holding) and all(of.state is ExecutorState.WEDGED for of in holding.values())
 

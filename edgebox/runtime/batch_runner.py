@@ -6,7 +6,8 @@ from concurrent.futures import Future
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId, RequestId
-from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.executor import Executor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas
 from edgebox.runtime.repeat_limiter import FailedBatches
 from edgebox.scheduling.events import BatchCompleted, BatchFailed, Infer

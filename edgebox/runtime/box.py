@@ -27,7 +27,14 @@ from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frame_metrics import Metrics
-from edgebox.runtime.frames import Answer, ArrivedFrame, FrameResult, PendingFrame, Refusal
+from edgebox.runtime.frames import (
+    ONE_SHOT_CAMERA,
+    Answer,
+    ArrivedFrame,
+    FrameResult,
+    PendingFrame,
+    Refusal,
+)
 from edgebox.runtime.peers import Peers
 from edgebox.runtime.refusals import (
     REFUSALS,
@@ -53,13 +60,6 @@ _log = logging.getLogger(__name__)
 
 _FORGET_NS = 600_000_000_000
 _EVENTS_KEPT = 200
-
-ONE_SHOT_APP = "http"
-"""The application of a picture whose sender names none."""
-
-ONE_SHOT_CAMERA = CameraId("(one-shot)")
-"""The camera id of pictures that programs send singly. Names of cameras have no parentheses
-(`NAME_PATTERN`), so no camera that disconnects can drop these requests."""
 
 Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 OnEnd = Callable[[PendingFrame, FrameResult], None]
@@ -124,14 +124,9 @@ class Box:
         self._on_camera = on_camera
         self._admission = admission
         self._opening = asyncio.Lock()
-        self.refusals = Refusals(
-            lambda text, camera, address: self.note_from(address, "warning", text, camera),
-            time.monotonic_ns,
-        )
+        self.refusals = Refusals(self._warn_of, time.monotonic_ns)
         self._driver: Driver | None = None
         self._frames_shown = 0
-
-    # -- life -------------------------------------------------------------------------------
 
     def offer(self, families: Sequence[Family], default: str) -> None:
         """Set the families that are served; `default` is for cameras that name none."""
@@ -207,19 +202,18 @@ class Box:
         if self._peers.passes(address) and self._repeats.passes(camera or address):
             self.note(level, text, camera)
 
+    def _warn_of(self, text: str, camera: str | None, address: str) -> None:
+        self.note_from(address, "warning", text, camera)
+
     def end_minute(self) -> None:
         """Publish how many notices were held back in this minute; forget cameras that left."""
-        for source, count in [
-            *self._repeats.end_period().items(),
-            *self._peers.end_minute().items(),
-        ]:
+        held_back = [*self._repeats.end_period().items(), *self._peers.end_minute().items()]
+        for source, count in held_back:
             text = f"{source}: {count} more notices within a minute"
             self.note("warning", text, source if source in self.cameras else None)
         if self._driver is not None:
             self._driver.end_minute()
         self.forget_old_cameras()
-
-    # -- cameras ----------------------------------------------------------------------------
 
     async def open_camera(
         self, camera: Camera, agent: str, instance: str | None, session: Session
@@ -380,8 +374,6 @@ class Box:
             if record.left_ns is not None and record.left_ns < horizon_ns:
                 self._let_go(camera)
 
-    # -- frames -----------------------------------------------------------------------------
-
     def submit_frame(
         self,
         record: CameraRecord,
@@ -408,7 +400,7 @@ class Box:
         metrics.captured(1 + news.skipped, news.skipped, now_ns)
         metrics.received(arrived.size_bytes, transit.carried)
         self._note_sites()
-        link = record.link.take_news(now_ns)
+        link = record.link.take_updates(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
         request = record.request(driver.next_request_id(), arrived, news, now_ns)
@@ -443,7 +435,7 @@ class Box:
 
     def _note_sites(self) -> None:
         """Apply what was inferred about shared uplinks."""
-        for camera, site, uplink in self._sites.take_news():
+        for camera, site, uplink in self._sites.take_updates():
             record = self.cameras[camera]
             record.inferred, record.link.bandwidth = site, uplink
             record.override(record.overrides)
@@ -481,8 +473,6 @@ class Box:
             variant=variant,
         )
         driver.submit(PendingFrame(request, jpeg, width_px, height_px, 0, on_end, rgb=rgb))
-
-    # -- what the driver tells --------------------------------------------------------------
 
     def advised(self, order: Advise) -> None:
         """Apply new advice."""

@@ -23,7 +23,7 @@ class Destination:
     error_at_ms: int = 0
 
     def to_json(self) -> dict[str, object]:
-        """Return the document of docs/http-api.md."""
+        """Return the document of docs/reference/http-api.md."""
         return {
             "kind": self.kind,
             "name": self.name,

@@ -16,6 +16,6 @@ def drift_text(drift: ReportDrift, since: str) -> tuple[Level, str]:
         # With a single application a slower machine and larger requests look the same.
         why = f"{why[:-2]}, or more in what {drift.apps[0]!r} sends?)"
     return "warning" if worse else "info", (
-        f"{what} has run {times:.1f} times {how} than profiled since about {since}{why}; "
+        f"{what} runs {times:.1f} times {how} than profiled since about {since}{why}; "
         "plans take this into account from now on"
     )

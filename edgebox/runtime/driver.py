@@ -16,7 +16,8 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.plans import Plan
 from edgebox.domain.requests import DropReason, RequestId
-from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.executor import Executor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
@@ -38,8 +39,8 @@ from edgebox.scheduling.events import (
     ComputePlan,
     Drop,
     Event,
+    ExitProcess,
     Finish,
-    GiveUp,
     Infer,
     Load,
     Open,
@@ -172,7 +173,7 @@ class Driver:
             self.loads.use(executor.id, loader)
 
     def serves(self, variant: VariantName) -> bool:
-        """Say whether requests may run on a variant."""
+        """Return whether requests may run on a variant."""
         return variant in self._variants
 
     @property
@@ -279,7 +280,7 @@ class Driver:
                 self.loads.carry_out(action)
             case ReportDrift():
                 self._callbacks.on_drift(action)
-            case Abandon() | Open() | GiveUp():
+            case Abandon() | Open() | ExitProcess():
                 self.supervisor.carry_out(action)
 
     # -- reports from threads, on the loop -----------------------------------------------------

@@ -2,7 +2,7 @@
 
 Writing is one call into orjson, cheap enough for every decision. Reading follows the annotations
 of the dataclasses in `scheduling.events`, so a new event or field needs no code here; an error
-names the place that does not fit. docs/journal.md specifies the lines.
+names the place that does not fit. docs/how-to/journal.md specifies the lines.
 """
 
 from collections.abc import Callable, Mapping

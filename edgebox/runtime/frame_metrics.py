@@ -1,7 +1,7 @@
 """Counts the results of all frames, and their latencies over the last minute.
 
 One identity holds at every moment: captured = on_time + late + dropped (by reason) + pending.
-`worth` adds 1 for each answer on time, and for late answers the utility that a later deadline of
+`utility` adds 1 for each answer on time, and for late answers the utility that a later deadline of
 the camera gives them.
 """
 
@@ -30,15 +30,15 @@ class Counts:
     on_time: int = 0
     late: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
-    worth_late: float = 0.0
+    utility_late: float = 0.0
     """Utility of the late answers, apart from the exact counts."""
     mismatches: int = 0
     """Answers from another variant than the one their camera was advised to use."""
 
     @property
-    def worth(self) -> float:
+    def utility(self) -> float:
         """Total utility of the answers."""
-        return self.on_time + self.worth_late
+        return self.on_time + self.utility_late
 
     @property
     def pending(self) -> int:
@@ -52,7 +52,7 @@ class Counts:
         self.on_time += other.on_time
         self.late += other.late
         self.dropped.update(other.dropped)
-        self.worth_late += other.worth_late
+        self.utility_late += other.utility_late
         self.mismatches += other.mismatches
 
     def minus(self, earlier: "Counts") -> "Counts":
@@ -63,7 +63,7 @@ class Counts:
             self.on_time - earlier.on_time,
             self.late - earlier.late,
             self.dropped - earlier.dropped,
-            self.worth_late - earlier.worth_late,
+            self.utility_late - earlier.utility_late,
             self.mismatches - earlier.mismatches,
         )
 
@@ -74,7 +74,7 @@ class Counts:
         return copied
 
     def to_json(self) -> dict[str, object]:
-        """Return the document of docs/http-api.md."""
+        """Return the document of docs/reference/http-api.md."""
         return {
             "captured": self.captured,
             "accepted": self.accepted,
@@ -82,7 +82,7 @@ class Counts:
             "late": self.late,
             "pending": self.pending,
             "dropped": dict(self.dropped),
-            "worth": round(self.worth, 3),
+            "utility": round(self.utility, 3),
             "mismatches": self.mismatches,
         }
 
@@ -100,9 +100,9 @@ class CameraMetrics:
         self._news = Period()
         """Figures of the current second, without counts and latencies."""
         self._ended_news: list[tuple[int, Period]] = []
-        """Figures of past seconds, for `take_news`."""
+        """Figures of past seconds, for `take_updates`."""
         self.has_news = False
-        """Whether anything was counted since the last `take_news`."""
+        """Whether anything was counted since the last `take_updates`."""
         self._counted = False
         """Whether anything was counted in the current second."""
         self._taken: tuple[Counts, int] = Counts(), 0
@@ -145,7 +145,7 @@ class CameraMetrics:
                 counts.on_time += 1
             else:
                 counts.late += 1
-                counts.worth_late += ending.worth
+                counts.utility_late += ending.utility
         if isinstance(ending, Answer):
             self._news.variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)
@@ -212,7 +212,7 @@ class CameraMetrics:
             for name, row in zip(quantiles, table, strict=True)
         }
 
-    def take_news(self) -> list[tuple[int, Period]]:
+    def take_updates(self) -> list[tuple[int, Period]]:
         """Return the figures since the last call, by second of the clock of `now_ns`.
 
         The caller fills in the covered times. The counts are exact; latencies are those of the

@@ -7,14 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
-from edgebox.domain.requests import DropReason, Outcome, Request
-from edgebox.inference.executor import BatchResult
+from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
 from edgebox.link.transit import FrameArrival
 from edgebox.scheduling.events import Infer
 from edgebox.vision.detections import Detections
 from edgebox.vision.letterbox import Placement
+
+ONE_SHOT_APP = "http"
+"""The application of a picture whose sender names none."""
+
+ONE_SHOT_CAMERA = CameraId("(one-shot)")
+"""The camera id of pictures that programs send singly. Names of cameras have no parentheses
+(`NAME_PATTERN`), so no camera that disconnects can drop these requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ class Answer:
     variant: VariantName
     detections: Detections
     timing: Timing
-    worth: float
+    utility: float
     """Utility: 1 on time, less by a later deadline of the camera, else 0."""
     mismatched: bool = False
     """Whether it ran on another variant than the one its camera was advised to use."""
@@ -136,7 +143,7 @@ class PendingFrame:
             order.variant,
             detections,
             Timing.of(self, result, len(order.requests), now_ns),
-            request.worth_at(now_ns),
+            request.utility_at(now_ns),
             mismatched=request.advised is not None and request.advised != order.variant,
         )
 

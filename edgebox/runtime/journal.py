@@ -59,7 +59,7 @@ class Recording:
     entries: int
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the file of docs/journal.md in pieces that end with a line."""
+        """Yield the file of docs/how-to/journal.md in pieces that end with a line."""
         yield self.header
         yield self.state
         yield from self.blocks

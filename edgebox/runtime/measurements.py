@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.inference.executor import BatchResult
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.app_latency import AppLatencies
 from edgebox.runtime.batch_latency import BatchLatencies
 from edgebox.runtime.meters import ExecutorMeter

@@ -152,7 +152,7 @@ class Rollup:
 def _news(metrics: CameraMetrics, stretch: Interval, seconds: list[int]) -> dict[int, Period]:
     """Return a camera's periods by Unix second, ascending."""
     periods: dict[int, Period] = {}
-    for clock_s, news in metrics.take_news():
+    for clock_s, news in metrics.take_updates():
         # The clocks' seconds do not begin together, nor are all told apart.
         at = bisect_right(seconds, stretch.wall_second(clock_s)) - 1
         periods.setdefault(seconds[max(at, 0)], Period()).add(news)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import RequestId
-from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.executor import Executor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas
 from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool

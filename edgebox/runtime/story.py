@@ -141,10 +141,10 @@ class RequestStory:
                 self._sample = batch
                 self._say(now_ns, f"run again, alone, on {executor} as {variant}")
             case Finish(request, _, outcome) if request == self._id:
-                worth = self._request.worth_at(now_ns)
+                utility = self._request.utility_at(now_ns)
                 how = "" if outcome is Outcome.ON_TIME else " late"
-                if 0 < worth < 1:
-                    how += f", still worth {worth:g}"
+                if 0 < utility < 1:
+                    how += f", still worth {utility:g}"
                 self._say(now_ns, f"answered{how}, {_margin(self._request, now_ns)}")
                 self._batch = None
             case Drop(request, reason) if request == self._id:
@@ -258,7 +258,8 @@ def _settings(camera: Camera) -> str:
 
 def _still_worth(steps: Iterable[UtilityStep], from_ns: int) -> str:
     return "".join(
-        f", still worth {step.worth:g} within {(step.by_ns - from_ns) / 1e6:g} ms" for step in steps
+        f", still worth {step.utility:g} within {(step.by_ns - from_ns) / 1e6:g} ms"
+        for step in steps
     )
 
 

@@ -18,7 +18,7 @@ from edgebox.scheduling.events import (
     Abandon,
     Event,
     ExecutorStarted,
-    GiveUp,
+    ExitProcess,
     LossCause,
     MemoryLimited,
     Open,
@@ -99,7 +99,7 @@ class Supervisor:
         self.last_losses: dict[ExecutorId, str] = {}
         """Why each executor was last lost."""
 
-    def carry_out(self, order: Abandon | Open | GiveUp) -> None:
+    def carry_out(self, order: Abandon | Open | ExitProcess) -> None:
         """Carry out an order."""
         match order:
             case Abandon(executor):
@@ -107,7 +107,7 @@ class Supervisor:
                 self._abandon(order)
             case Open(executor):
                 self._begin_to_open(executor)
-            case GiveUp():
+            case ExitProcess():
                 self._callbacks.on_give_up()
 
     def failed(self, executor: ExecutorId, text: str) -> None:

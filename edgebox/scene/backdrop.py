@@ -1,4 +1,4 @@
-"""Owns what of a street scene never moves: sky, ground, roads, buildings, trees.
+"""The static backdrop of a street scene: sky, ground, roads, buildings, trees.
 
 Painted once per scene. Pure: the randomness is passed in.
 """

@@ -1,4 +1,4 @@
-"""Owns what a street scene consists of, by seed: camera, light, roads and their traffic.
+"""The contents of a street scene by seed: camera, light, roads and their traffic.
 
 Pure: everything follows from the random numbers passed in.
 """

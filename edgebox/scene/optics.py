@@ -1,4 +1,4 @@
-"""Owns how a street scene is seen: the camera's projection, the light, where a thing stands.
+"""The optics of a street scene: the camera's projection, the light and the poses of objects.
 
 Pure functions of their arguments. World coordinates in metres: x to the right of the camera, y up
 from the ground, z away from the camera. The camera looks level through a shifted lens, so that what
@@ -61,7 +61,7 @@ class View:
 
 @dataclass(frozen=True)
 class Light:
-    """The light and the air of a scene; factors of 1.0 leave a colour as it is."""
+    """The light and the air of a scene; factors of 1.0 leave a colour unchanged."""
 
     ambient: Colour
     sun: Colour

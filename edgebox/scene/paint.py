@@ -1,4 +1,4 @@
-"""Owns how a shape becomes an anti-aliased, shaded sprite with its shadow and its lamps' glow.
+"""Renders a shape as an anti-aliased, shaded sprite with its shadow and its lamps' glow.
 
 Pure functions of their arguments; no randomness, no I/O.
 """

@@ -1,4 +1,4 @@
-"""Owns the shapes of people: on foot, and on motorbikes.
+"""The shapes of people: on foot, and on motorbikes.
 
 Variety comes from the `random.Random` passed in; nothing else varies.
 """
@@ -106,7 +106,7 @@ def build_person(rng: Random) -> tuple[Solid, ...]:
 
 @dataclass(frozen=True)
 class _Clothes:
-    """What a pedestrian looks like."""
+    """The appearance of a pedestrian."""
 
     top: Colour
     trousers: Colour

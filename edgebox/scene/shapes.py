@@ -1,4 +1,4 @@
-"""Owns what the things in a street scene are made of: faces, hulls, limbs, and ways to build them.
+"""Building blocks of objects in a street scene: faces, hulls, limbs, and functions to build them.
 
 Pure data, in local metres (forward, left, up), standing on the ground around the origin.
 """

@@ -1,4 +1,4 @@
-"""Owns the synthetic street camera: a picture and its ground truth for any seed and moment.
+"""The synthetic street camera: a picture and its ground truth for any seed and moment.
 
 `Scene.render` is a pure function of (seed, size, moment): moments can be asked for in any order.
 Limits: straight roads and flat ground; a scene keeps a cache of sprites, so use each from one
@@ -55,7 +55,7 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class SceneFrame:
-    """A picture and what it shows."""
+    """A picture and its ground truth."""
 
     rgb: NDArray[np.uint8]  #: (h, w, 3)
     objects: tuple[SceneObject, ...]  # the farthest first

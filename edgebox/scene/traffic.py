@@ -1,4 +1,4 @@
-"""Owns the roads of a street scene, and who moves on them where and when.
+"""The roads of a street scene, and their traffic over time.
 
 Pure data and pure functions: a position follows from the moment asked for. Everything on a lane
 keeps one speed, round after round; where two roads cross, their platoons take turns, so nobody has

@@ -1,4 +1,4 @@
-"""Owns the shapes of cars, buses and trucks.
+"""The shapes of cars, buses and trucks.
 
 Variety comes from the `random.Random` passed in; nothing else varies.
 """

@@ -1,1 +1,1 @@
-"""What runs next, decided at every event. Pure: no clock, no I/O."""
+"""The scheduling core: it decides at every event what runs next. Pure: no clock, no I/O."""

@@ -1,7 +1,7 @@
-"""Decides when to plan and what each camera is told of a plan.
+"""Decides when to plan, and what advice each camera gets from a plan.
 
-Owns the connected cameras, their links, the assignments and the advice in force. Pure: the
-planner itself runs elsewhere, between a ComputePlan and a PlanComputed.
+Owns the connected cameras, their links, the assignments and the advice in force. Pure: the planner
+itself runs elsewhere, between a ComputePlan and a PlanComputed.
 """
 
 import math
@@ -21,21 +21,21 @@ from edgebox.scheduling.ladders import Ladders, first_variant
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
-SURPLUS_WINDOW = 128
-"""So many frames of a camera tell how much longer than planned they may take."""
+OVERRUN_WINDOW = 128
+"""Frames of a camera over which its overrun is measured."""
 
-SURPLUS_QUANTILE = 1 - 1 / (SURPLUS_WINDOW - 1)
-"""All but the worst of them."""
+OVERRUN_QUANTILE = 1 - 1 / (OVERRUN_WINDOW - 1)
+"""The second largest of them."""
 
 _NEVER_NS = float(1 << 62)
-"""Surplus of a frame that was not answered, and before anything is known."""
+"""Overrun of a frame that was not answered, and the initial value."""
 
 FIRST_REASON = "first frames: the link is not measured yet"
 
 
 @dataclass(slots=True)
 class ConnectedCamera:
-    """A camera, what is known of it and what it has been told."""
+    """A connected camera: its state, its assignment and its advice."""
 
     camera: Camera
     link: LinkState
@@ -44,21 +44,21 @@ class ConnectedCamera:
     advised_ns: int = 0
     lowered_ns: int | None = None
     wanted: VariantName | None = None
-    """What the last plan gave it, in memory or not."""
+    """The variant that the last plan gave it, in memory or not."""
     planned_bps: float | None = None
-    """The bandwidth that the last plan reckoned with."""
-    surplus: RecentValues = field(default_factory=lambda: RecentValues(SURPLUS_WINDOW, _NEVER_NS))
+    """The bandwidth that the last plan used."""
+    overruns: RecentValues = field(default_factory=lambda: RecentValues(OVERRUN_WINDOW, _NEVER_NS))
     """How much longer than planned its last frames took, in ns."""
 
     @property
     def overrun_ns(self) -> int | None:
-        """What the worst but one of its last frames took longer than planned; None: not known."""
-        overrun_ns = self.surplus.quantile(SURPLUS_QUANTILE)
+        """The second largest overrun of its last frames; None: not known."""
+        overrun_ns = self.overruns.quantile(OVERRUN_QUANTILE)
         return None if overrun_ns == _NEVER_NS else round(overrun_ns)
 
 
 class Adaptation:
-    """The slow loop's half inside the core: snapshots out, advice from plans."""
+    """The core's part of the planning loop: it takes snapshots and turns plans into advice."""
 
     def __init__(
         self,
@@ -78,26 +78,29 @@ class Adaptation:
         self.cameras: dict[CameraId, ConnectedCamera] = {}
         self._in_snapshot: dict[CameraId, Camera] | None = None
         self._wanted = False
-        self._broke = False
+        self._urgent = False
         self._site_links: dict[SiteId, LinkState] = {}
-        """What was told last of the uplink of each site, by any of its cameras."""
+        """The last reported link state of each site's uplink, from any of its cameras."""
         self._due_ns = 0
         self._planned_ns = 0
         self._took_ns = 0
 
     def open(self, camera: Camera, now_ns: int) -> list[Advise]:
-        """Take in a camera and tell it what to start with."""
+        """Add a camera and return its first advice."""
         self.cameras[camera.id] = ConnectedCamera(camera, LinkState())
         self._wanted = True
         return self._first_advice(self.cameras[camera.id], now_ns)
 
     def change(self, camera: Camera, now_ns: int) -> list[Advise]:
-        """Take on other wishes of a connected camera: the next plan is asked for at once.
+        """Apply new settings of a connected camera and request a plan at once.
 
-        Until it comes the plan in force stays, at no higher rate than is wished for now.
+        Until that plan arrives the plan in force stays, at no higher rate than the new settings ask
+        for.
         """
         connected = self.cameras[camera.id]
-        connected.camera = camera  # so that a plan on its way is void for this camera
+        connected.camera = (
+            camera  # a plan computed from the old settings no longer applies to this camera
+        )
         self._wanted = True
         given = connected.assignment
         if given is None:
@@ -109,32 +112,32 @@ class Adaptation:
         return self._advise(connected, connected.assignment, variant, now_ns)
 
     def close(self, camera: CameraId) -> None:
-        """Forget a camera."""
+        """Remove a camera."""
         del self.cameras[camera]
         self._wanted = True
 
     @property
     def assignments(self) -> dict[CameraId, Assignment]:
-        """What is in force for each camera."""
+        """The assignment in force for each camera."""
         return {of: c.assignment for of, c in self.cameras.items() if c.assignment is not None}
 
     @property
     def advice(self) -> dict[CameraId, Advice]:
-        """What each camera was last told."""
+        """The last advice sent to each camera."""
         return {of: c.advice for of, c in self.cameras.items() if c.advice is not None}
 
     @property
     def wanted(self) -> Mapping[VariantName, int]:
-        """How many cameras the last plan gives each variant to."""
+        """The number of cameras to which the last plan gave each variant."""
         return Counter(c.wanted for c in self.cameras.values() if c.wanted is not None)
 
     @property
     def tightest_slo_ns(self) -> int | None:
-        """The shortest time in which a connected camera wants its answers."""
+        """The shortest SLO of all connected cameras."""
         return min((c.camera.slo_ns for c in self.cameras.values()), default=None)
 
     def link_measured(self, camera: CameraId, link: LinkState) -> None:
-        """Note what is now known of a link; one that broke its estimate is a reason to plan."""
+        """Note the state of a link; if it fell far below what the plan used, plan again."""
         if (connected := self.cameras.get(camera)) is None:
             return
         connected.link = link
@@ -142,13 +145,14 @@ class Adaptation:
             self._site_links[connected.camera.site] = link
         if connected.planned_bps is not None and link.bandwidth_bps is not None:
             enough_bps = (1 - self._parameters.bandwidth_drop_threshold) * connected.planned_bps
-            self._broke = self._broke or link.bandwidth_bps < enough_bps
+            self._urgent = self._urgent or link.bandwidth_bps < enough_bps
 
     def finished(self, batch: RunningBatch, members: Iterable[LiveRequest], now_ns: int) -> None:
-        """Learn from the frames of a batch how much longer than planned they took.
+        """Learn from the frames of a batch by how much they exceeded the plan's expectation.
 
-        Its link is known otherwise, and waiting for others is planned: what is left is the time
-        before it left its camera, its decoding, and its batch's execution.
+        The link is measured separately, and waiting for other batches is part of the plan. What
+        remains is the time before the frame left its camera, its decoding, and its batch's
+        execution.
         """
         infer = batch.infer
         row = self._latencies.row(infer.executor, infer.variant)
@@ -164,26 +168,26 @@ class Adaptation:
                 )
                 sent_ns = request.captured_ns if request.sent_ns is None else request.sent_ns
                 before_ns = sent_ns - request.captured_ns + live.ready_ns - request.arrival_ns
-                connected.surplus.add(max(0, before_ns + over_ns))
+                connected.overruns.add(max(0, before_ns + over_ns))
 
     @property
     def _others(self) -> float:
-        """How many executors run beside any one, on average, if as much is planned as may be."""
+        """The mean number of other running executors if the planner uses all its time."""
         return self._parameters.busy_share * max(0, len(self._profiles) - 1)
 
     def expired(self, camera: CameraId) -> None:
-        """Note that a frame could not be answered in time."""
+        """Note that a frame of this camera could not be answered in time."""
         if (connected := self.cameras.get(camera)) is not None:
-            connected.surplus.add(_NEVER_NS)
+            connected.overruns.add(_NEVER_NS)
 
     def slowed(self) -> None:
-        """Note that executors have become slower: a reason to plan, like a link that broke."""
-        self._broke = True
+        """Note that executors have become slower; plan again, as after a drop in bandwidth."""
+        self._urgent = True
 
     def resources_changed(
         self, profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]], now_ns: int
     ) -> list[Advise]:
-        """Take in other variants or executors; advise cameras that had nothing to run on."""
+        """Apply a change of variants or executors; advise cameras that had nothing to run on."""
         self._variants = {variant.name: variant for variant in self._ladders.offered}
         self._profiles = profiles
         self._wanted = True
@@ -195,21 +199,25 @@ class Adaptation:
         ]
 
     def planned(self, plan: Plan, now_ns: int) -> list[Advise]:
-        """Put a plan into force; what it says of cameras that changed meanwhile is void."""
-        asked, self._in_snapshot = self._in_snapshot, None
+        """Apply a plan; ignore its assignments for cameras that changed since its snapshot."""
+        snapshot_cameras, self._in_snapshot = self._in_snapshot, None
         self._affinity.planned(plan.groups)
-        if asked is not None:
+        if snapshot_cameras is not None:
             self._took_ns = now_ns - self._planned_ns
         out: list[Advise] = []
         for camera, given in plan.assignments.items():
             connected = self.cameras.get(camera)
-            if connected is None or asked is None or asked.get(camera) is not connected.camera:
+            if (
+                connected is None
+                or snapshot_cameras is None
+                or snapshot_cameras.get(camera) is not connected.camera
+            ):
                 continue
             if (wanted := self._variants.get(given.variant)) is None:
                 continue
             connected.wanted = given.variant
             variant = self._ladders.stand_in(wanted) or wanted
-            assignment = given if variant == wanted else _instead(given, variant)
+            assignment = given if variant == wanted else _substitute(given, variant)
             if self._is_smaller(variant, connected.assignment):
                 connected.lowered_ns = now_ns
             connected.assignment = assignment
@@ -221,24 +229,24 @@ class Adaptation:
         return before is not None and variant.pixels < before.pixels
 
     def plan_failed(self) -> None:
-        """Keep the plan in force; the next one comes in its turn."""
+        """Keep the plan in force; the next plan is requested at its usual time."""
         self._in_snapshot = None
 
     def next_plan_ns(self) -> int | None:
-        """Return when the next plan is to be asked for; None: not before something happens."""
+        """Return when to request the next plan; None: not before an event."""
         if self._in_snapshot is not None or not self.cameras or not self._profiles:
             return None
         if self._wanted:
             return 0
-        if self._broke:
+        if self._urgent:
             rest_ns = round(self._took_ns / self._parameters.replan_share)
             rest_ns = max(rest_ns, self._parameters.replan_min_ns)
             return min(self._due_ns, self._planned_ns + rest_ns)
         return self._due_ns
 
     def compute_plan(self, now_ns: int) -> ComputePlan:
-        """Take a snapshot; until its answer comes no other plan is asked for."""
-        self._wanted = self._broke = False
+        """Take a snapshot and request a plan; no other one is requested before its answer."""
+        self._wanted = self._urgent = False
         self._planned_ns = now_ns
         self._due_ns = now_ns + self._parameters.planning_interval_ns
         self._in_snapshot = {camera: c.camera for camera, c in self.cameras.items()}
@@ -249,7 +257,7 @@ class Adaptation:
         return ComputePlan(self.snapshot(now_ns))
 
     def _link_of(self, connected: ConnectedCamera) -> LinkState:
-        """Return a camera's link; of a site's, what was told last of any of its cameras."""
+        """Return a camera's link; for a site, the last state reported by any of its cameras."""
         newest = self._site_links.get(connected.camera.site) if connected.camera.site else None
         if newest is None:
             return connected.link
@@ -309,12 +317,12 @@ class Adaptation:
             bandwidth_bps=two_digits(bandwidth_bps) if bandwidth_bps is not None else 0,
             reason=assignment.reason,
         )
-        if old is not None and not self._is_news(old, advice, now_ns - connected.advised_ns):
+        if old is not None and not self._should_send(old, advice, now_ns - connected.advised_ns):
             return []
         connected.advice, connected.advised_ns = advice, now_ns
         return [Advise(camera.id, advice)]
 
-    def _is_news(self, old: Advice, new: Advice, age_ns: int) -> bool:
+    def _should_send(self, old: Advice, new: Advice, age_ns: int) -> bool:
         if old == new:
             return False
         step_bps = abs(new.bandwidth_bps - old.bandwidth_bps)
@@ -327,13 +335,13 @@ class Adaptation:
 
 
 def two_digits(value: float) -> int:
-    """Round to two significant digits, so that an estimate's noise is not news."""
+    """Round to two significant digits, so that noise in an estimate causes no new advice."""
     if value < 1:
         return 0
     return int(round(value, 1 - math.floor(math.log10(value))))
 
 
-def _instead(given: Assignment, variant: Variant) -> Assignment:
-    """Return what a camera gets until the variant that it was given is in memory."""
+def _substitute(given: Assignment, variant: Variant) -> Assignment:
+    """Return the assignment to use until the assigned variant is in memory."""
     reason = f"{given.reason}; {given.variant} is not in memory yet"
     return replace(given, variant=variant.name, reason=reason)

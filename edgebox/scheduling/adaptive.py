@@ -24,7 +24,7 @@ from edgebox.scheduling.batch_candidates import (
     BatchCost,
     WaitingRequests,
     answered_after,
-    likeliest,
+    most_likely_on_time,
     propose,
 )
 from edgebox.scheduling.batch_times import BatchTimes
@@ -34,63 +34,75 @@ from edgebox.scheduling.queueing import QueueingPolicy, Queues
 from edgebox.scheduling.work import WorkTable
 
 URGENCY = 0.3
-"""Weight of the members' urgency against their chances, where there are several applications."""
+"""Weight of the members' urgency relative to their probability of being on time. It is used only
+where a variant has several applications."""
 
 URGENCY_SLOS = 0.3
-"""Share of its deadline over which a member's urgency fades by a factor e."""
+"""Fraction of a request's SLO over which its urgency decays by a factor e."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Best:
+class _VariantBatch:
     """The best batch of one variant."""
 
     variant: VariantName
-    places: list[int]
+    indices: list[int]
     batch_size: int
     score: float
-    """Of the kind of `Candidates.score`."""
+    """In the unit of `Candidates.score`."""
     expected_ns: float = 0.0
     first_ns: float = 0.0
-    """Time to the earliest deadline of its members."""
+    """Time until the earliest deadline of its members."""
     answered_after: Callable[[Floats], Floats] | None = None
-    """What it is expected to answer if it runs so much later; None: hardly anything even now."""
+    """Expected number of answers on time as a function of a delay; None: it is close to 0 even
+    without a delay."""
 
 
 class DistributionAware(QueueingPolicy):
-    """The batch with the most worth of answers per time runs next (`batching = "adaptive"`)."""
+    """Batching by the expected utility of answers per unit of time (`batching = "adaptive"`)."""
 
     wants_samples = True
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
-        """Give away the batch with the best score; None: nobody waits for this executor."""
-        alone = len(queues) == 1 and len(queues[0][1]) == 1
-        bests: list[_Best] = []
+        """Take the best batch out of its queue; None: no request waits for this executor."""
+        only_request = len(queues) == 1 and len(queues[0][1]) == 1
+        batches: list[_VariantBatch] = []
         for number, (variant, _, _) in enumerate(queues):
             times = self._learning.times_now(executor, variant, now_ns)
-            found = None if times is None else self._best(executor, variant, times, now_ns, alone)
+            found = (
+                None
+                if times is None
+                else self._best_batch(executor, variant, times, now_ns, only_request)
+            )
             if found is not None:
-                bests.append(found)
-            if number == 0 and bests and self._costs_nobody(bests[0], queues[1:], executor, now_ns):
+                batches.append(found)
+            if (
+                number == 0
+                and batches
+                and self._delays_no_other(batches[0], queues[1:], executor, now_ns)
+            ):
                 break
-        if not bests:
+        if not batches:
             return None
-        best = _least_regretted(bests, len(self._latencies.slowdowns))
-        members = self._waiting.take(best.variant, best.places)
+        best = _least_costly(batches, len(self._latencies.slowdowns))
+        members = self._waiting.take(best.variant, best.indices)
         ids = tuple(member.id for member in members)
         return Batch(best.variant, ids, best.batch_size)
 
-    def _costs_nobody(
+    def _delays_no_other(
         self,
-        best: _Best,
+        best: _VariantBatch,
         others: Queues,
         executor: ExecutorId,
         now_ns: int,
     ) -> bool:
-        """Say whether the batch with the earliest deadline of all surely leaves time for the rest.
+        """Say whether the batch with the earliest deadline leaves enough time for every other
+        variant.
 
-        Then it is the one that `_least_regretted` would choose, and the others' need not be formed.
+        In that case `_least_costly` would choose it, so the batches of the other variants are not
+        formed.
         """
-        if best.answered_after is None or 0 not in best.places:
+        if best.answered_after is None or 0 not in best.indices:
             return False
         over_ns = now_ns + best.expected_ns / len(self._latencies.slowdowns)
         for variant, queue, _ in others:
@@ -100,54 +112,59 @@ class DistributionAware(QueueingPolicy):
             if queue.singles:
                 return False
             table = self._learning.table(variant)
-            pricing = self._pricing(executor, variant, times, table)
+            cost = self._batch_cost(executor, variant, times, table)
             at = min(bisect_left(times.sizes, len(queue)), len(times.sizes) - 1)
-            longest_ns = pricing.fixed_ns + float(pricing.slope_ns[at]) * table.greatest
+            longest_ns = cost.fixed_ns + float(cost.slope_ns[at]) * table.greatest
             if queue.deadlines[0] < over_ns + longest_ns:
                 return False
         return True
 
-    def _best(
+    def _best_batch(
         self,
         executor: ExecutorId,
         variant: VariantName,
         times: BatchTimes,
         now_ns: int,
-        alone: bool,
-    ) -> _Best | None:
-        """Return a variant's best batch; `alone`: nobody else waits, so there is no choice."""
+        only_request: bool,
+    ) -> _VariantBatch | None:
+        """Return the best batch of a variant.
+
+        `only_request`: a single request waits on this executor, so there is nothing to choose.
+        """
         columns = self._waiting.queues[variant].columns
         table = self._learning.table(variant)
         slack_ns = (columns.deadline_ns - now_ns).astype(np.float64)
         steps = None if columns.steps is None else columns.steps.left(now_ns)
-        waiters = WaitingRequests(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
-        pricing = self._pricing(executor, variant, times, table)
-        found = None if alone else propose(waiters, table, pricing)
+        waiting = WaitingRequests(slack_ns, columns.slo_ns, table.rank[columns.app], steps)
+        cost = self._batch_cost(executor, variant, times, table)
+        found = None if only_request else propose(waiting, table, cost)
         if found is None:
-            single = likeliest(waiters, table, pricing)
+            single = most_likely_on_time(waiting, table, cost)
             if single is None and times.is_stale(now_ns):
-                # By the pace of batches long ago nobody is in time, by the profile somebody may be.
+                # By the stale pace no request is on time; by the profile one may be.
                 single = int(np.argmax(slack_ns)), 0.0
             return (
-                None if single is None else _Best(variant, [single[0]], times.sizes[0], single[1])
+                None
+                if single is None
+                else _VariantBatch(variant, [single[0]], times.sizes[0], single[1])
             )
         at = int(np.argmax(found.score))
         size = times.sizes[int(found.size[at])]
-        places = found.batch(at)
-        return _Best(
+        indices = found.batch(at)
+        return _VariantBatch(
             variant,
-            places,
+            indices,
             size,
             float(found.score[at]),
             float(found.expected_ns[at]),
-            float(slack_ns[places].min()),
-            partial(answered_after, found, at, waiters=waiters, table=table, pricing=pricing),
+            float(slack_ns[indices].min()),
+            partial(answered_after, found, at, waiting=waiting, table=table, cost=cost),
         )
 
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
         return self._learning.quickest_ns(variant, app)
 
-    def _pricing(
+    def _batch_cost(
         self, executor: ExecutorId, variant: VariantName, times: BatchTimes, table: WorkTable
     ) -> BatchCost:
         slowed = self._latencies.slowed(executor, variant)
@@ -160,16 +177,17 @@ class DistributionAware(QueueingPolicy):
         )
 
 
-def _least_regretted(bests: Sequence[_Best], executors: int) -> _Best:
-    """Return the variant's batch that costs the other variants' least if it runs first.
+def _least_costly(batches: Sequence[_VariantBatch], executors: int) -> _VariantBatch:
+    """Return the batch that costs the other variants' batches least if it runs first.
 
-    Its cost is what those are expected to answer less when they run after it, of several executors
-    a share later. Of equals the earliest deadline comes first, which is what is right while there
-    is time for all; answers per time would let quick variants starve slow ones.
+    The cost of a batch is the number of expected answers that the other batches lose by running
+    after it. With several executors the delay is divided by their number. Ties are broken by the
+    earliest deadline, which is the right order as long as there is time for all. Maximising answers
+    per unit of time instead would let fast variants starve slow ones.
     """
-    likely = [best for best in bests if best.answered_after is not None]
+    likely = [best for best in batches if best.answered_after is not None]
     if len(likely) <= 1:
-        return likely[0] if likely else max(bests, key=lambda best: best.score)
+        return likely[0] if likely else max(batches, key=lambda best: best.score)
     delays_ns = np.array([0.0, *(best.expected_ns / executors for best in likely)])
     lost = np.zeros(len(likely))
     for at, best in enumerate(likely):
@@ -177,5 +195,5 @@ def _least_regretted(bests: Sequence[_Best], executors: int) -> _Best:
         answered = best.answered_after(delays_ns)
         answered[at + 1] = answered[0]
         lost += answered[0] - answered[1:]
-    # A tenth of an answer is no reason to leave the order of the deadlines.
+    # A difference below a tenth of an answer does not override the order of the deadlines.
     return min(zip(lost.round(1), likely, strict=True), key=lambda of: (of[0], of[1].first_ns))[1]

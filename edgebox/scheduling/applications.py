@@ -1,31 +1,40 @@
-"""Owns the applications of one variant: which have a place of their own, and what is known of each.
+"""Owns the applications of one variant: which of them have a slot, and what is known of each.
 
-Pure. Names of applications come from outside, without end: of each variant `APPS_MAX` have a place.
-When all are taken, a new one gets the place of the one that has not been seen for longest, if that
-is `APP_IDLE_NS` ago; else it shares one more place with all others like it. So a client that names
-thousands costs no more memory, nor time per decision, than one that names `APPS_MAX`.
+Pure. Clients choose the names of applications, so their number is unbounded. Each variant has
+`APPS_MAX` slots. When all slots are taken, a new application replaces the one that was idle
+longest, if that was idle for `APP_IDLE_NS`. Otherwise it shares one extra slot (`OTHER_APPS`) with
+all other applications without a slot. A client that sends thousands of names therefore costs no
+more memory, and no more time per decision, than one that sends `APPS_MAX`.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 
-from edgebox.scheduling.censored import Mixed
-from edgebox.scheduling.distributions import EmpiricalDistribution
+from edgebox.scheduling.censored import MultiRequestBatch
+from edgebox.scheduling.contradiction import CONTRADICTION_P, classify_batch, is_rare
+from edgebox.scheduling.distributions import SAMPLES_MIN, EmpiricalDistribution
 from edgebox.scheduling.work import WorkTable
 
 APPS_MAX = 64
-"""Applications of a variant that are told apart: more than a box has cameras for, and tables of so
-many are still quick."""
+"""Applications of a variant with a slot of their own. A box has fewer cameras than this, and tables
+of this size are still fast."""
 
 APP_IDLE_NS = 600_000_000_000
-"""So long after its last request an application may lose its place. No request waits for so long:
-none has the index of another application than its own."""
+"""Idle time after which an application may lose its slot. No request waits this long, so no waiting
+request refers to a slot that was reassigned."""
 
-OTHERS = "(others)"
-"""Stands for all applications without a place of their own; no application can have this name."""
+OTHER_APPS = "(others)"
+"""The shared entry of all applications without a slot. No application can have this name."""
 
-MIXED_WINDOW = 256
-"""So many batches of several requests are remembered."""
+MULTI_BATCH_WINDOW = 256
+"""Number of batches with several requests that are kept."""
+
+
+CONTRADICTION_WINDOW = 16
+
+CONTRADICTION_SPACING_NS = 500_000_000
+"""Minimum interval between two batches of an application that are tested, so that a short busy
+period does not count many times."""
 
 
 @dataclass(slots=True)
@@ -34,39 +43,44 @@ class Applications:
 
     prior: list[float]
     profiled: bool
-    """Whether the prior is that of a profile."""
+    """Whether the prior comes from a profile."""
     index: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     distributions: list[EmpiricalDistribution] = field(default_factory=list)
     used_ns: list[int] = field(default_factory=list)
-    """When each was last seen."""
+    """When a request of each application was last seen."""
     replaced: int = 0
-    """How often one gave its place to another."""
+    """How often a slot was reassigned."""
     table: WorkTable | None = None
-    news: int = 0
-    mixed: deque[Mixed] = field(default_factory=lambda: deque(maxlen=MIXED_WINDOW))
-    """The last batches of several requests."""
-    unread: int = 0
-    """How many of them have come since they were last made use of."""
-    surprises: dict[tuple[int, bool], deque[tuple[int, int, float]]] = field(default_factory=dict)
-    """Of an application's last batches, apart those of it alone: when they ended, whether they were
-    surprisingly quick (-1) or slow (1), and how likely the latter was."""
+    samples_since_table: int = 0
+    multi_batches: deque[MultiRequestBatch] = field(
+        default_factory=lambda: deque(maxlen=MULTI_BATCH_WINDOW)
+    )
+    """The last batches with several requests."""
+    unprocessed: int = 0
+    """Number of these batches since they were last used for inference."""
+    contradictions: dict[tuple[int, bool], deque[tuple[int, int, float]]] = field(
+        default_factory=dict
+    )
+    """For each application, its last batches, with batches of this application only kept
+    separately: when each ended, whether it contradicted the samples as too fast (-1) or too slow
+    (1), and the prior probability of too slow."""
 
     def find(self, name: str) -> int | None:
-        """Return the index of an application; None where it is new and there is room for it."""
+        """Return the index of an application; None if it is new and may get a slot."""
         at = self.index.get(name)
-        return self.index.get(OTHERS) if at is None else at
+        return self.index.get(OTHER_APPS) if at is None else at
 
-    def believe(self, prior: list[float]) -> None:
-        """Believe something else of what has not been measured."""
+    def set_prior(self, prior: list[float]) -> None:
+        """Replace the prior of everything that was not measured."""
         self.prior, self.profiled, self.table = prior, True, None
         for distribution in self.distributions:
-            distribution.believe(prior)
+            distribution.set_prior(prior)
 
-    def place(self, name: str, now_ns: int) -> int | None:
-        """Return the place of a new application that may have one; None: nobody may.
+    def find_slot(self, name: str, now_ns: int) -> int | None:
+        """Return a slot for a new application; None: no slot is free.
 
-        A place that was another's is empty of what was learned of that.
+        A slot that is reassigned loses what was learned of its previous application.
         """
         if len(self.names) < APPS_MAX:
             return len(self.names)
@@ -74,16 +88,53 @@ class Applications:
         if now_ns - self.used_ns[idlest] < APP_IDLE_NS:
             return None
         del self.index[self.names[idlest]]
-        self.mixed = deque((b for b in self.mixed if idlest not in b.apps), MIXED_WINDOW)
+        self.multi_batches = deque(
+            (b for b in self.multi_batches if idlest not in b.apps), MULTI_BATCH_WINDOW
+        )
         for alike in (True, False):
-            self.surprises.pop((idlest, alike), None)
+            self.contradictions.pop((idlest, alike), None)
         self.replaced += 1
         return idlest
 
-    def enter(self, at: int, name: str, distribution: EmpiricalDistribution) -> None:
-        """Give a place to an application."""
+    def assign_slot(self, at: int, name: str, distribution: EmpiricalDistribution) -> None:
+        """Give a slot to an application."""
         self.index[name] = at
         self.names[at:] = [name, *self.names[at + 1 :]]
         self.distributions[at:] = [distribution, *self.distributions[at + 1 :]]
         self.used_ns[at:] = [0, *self.used_ns[at + 1 :]]
         self.table = None
+
+    def compare(self, batch: MultiRequestBatch) -> None:
+        """Note whether a batch contradicts the samples of the application of its longest member."""
+        owner = max(batch.apps, key=lambda app: self.distributions[app].greatest)
+        values = self.distributions[owner].sampled_values
+        if len(values) < SAMPLES_MIN:
+            return
+        alike = batch.apps.count(owner) == len(batch.apps)
+        row = self.contradictions.setdefault((owner, alike), deque(maxlen=CONTRADICTION_WINDOW))
+        if row and batch.ended_ns - row[-1][0] < CONTRADICTION_SPACING_NS:
+            return
+        members = batch.apps.count(owner)
+        side, chance = classify_batch(values, members, len(batch.apps), batch.work)
+        row.append((batch.ended_ns, side, chance))
+
+    def is_contradicted(self, app: int) -> bool:
+        """Say whether batches contradict an application's samples."""
+        for alike in (True, False):
+            row = self.contradictions.get((app, alike), ())
+            quick = sum(side < 0 for _, side, _ in row)
+            slow = sum(side > 0 for _, side, _ in row)
+            if is_rare(quick, CONTRADICTION_P * len(row)) or is_rare(
+                slow, sum(chance for _, _, chance in row)
+            ):
+                return True
+        return False
+
+    def forget_contradicted(self, app: int) -> None:
+        """Forget the samples and batches from before the batches that contradict them."""
+        rows = [self.contradictions.pop((app, alike), deque()) for alike in (True, False)]
+        since_ns = min(ended_ns for row in rows for ended_ns, side, _ in row if side)
+        self.distributions[app].forget_before(since_ns)
+        self.multi_batches = deque(
+            (b for b in self.multi_batches if b.ended_ns >= since_ns), MULTI_BATCH_WINDOW
+        )

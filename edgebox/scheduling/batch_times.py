@@ -1,13 +1,13 @@
-"""Decides how long a batch takes from how much work its longest member is.
+"""Decides how long a batch takes, given the work of its longest member.
 
-Pure. Orloj (section 4.2.1, equation 3) has `c0 + c1 * k * l` for a batch of k whose longest member
-takes l alone. Here the time of a padded size k is
+Pure. Orloj (section 4.2.1, equation 3) uses `c0 + c1 * k * l` for a batch of k whose longest member
+takes l in a batch of its own. Here the time of a padded size k is
 
     fixed + pace * slope[k] * work
 
-where work is relative (1 is what the profile's median request needs, on any executor), `slope[k]`
-comes from the profile, so it need not be linear in k, and `fixed` and `pace` follow the served
-batches. Work below 0, down to -1, is less than the fixed part: by that share of it, at each size.
+where work is relative: 1 is the profile's median request, on any executor. `slope[k]` comes from
+the profile, so it need not be linear in k; `fixed` and `pace` follow the served batches. Work
+between -1 and 0 reduces the fixed part by that share, at every size.
 """
 
 import math
@@ -20,27 +20,29 @@ from edgebox.domain.model_family import QUANTILES, LatencyProfile
 from edgebox.scheduling.distributions import Floats, values_from_quantiles
 
 FIXED_SHARE_MAX = 0.9995
-"""Of a single request's time; with all of it fixed there would be no work to speak of."""
+"""Upper bound of the fixed part of a single request's time; if all of it were fixed, work would be
+undefined."""
 
 _MEDIAN = QUANTILES.index(0.5)
 _INNER = slice(1, -1)
-"""The least and the greatest time measured are the noisiest quantiles."""
+"""All quantiles but the minimum and the maximum, which are the noisiest."""
 
 _SPLITS = 32
 PRIOR_WEIGHT = 20.0
-"""The profile counts as many batches as this."""
+"""The weight of the profile, in batches."""
 
 MEMORY_NS = 10_000_000_000
-"""Served batches count less by a factor e after this time, so what was slow is tried again."""
+"""Time constant by which served batches lose weight, so that slow sizes are tried again."""
 
 FADED_EVERY_NS = 1_000_000_000
-"""Without batches as well: what seems too slow for every deadline is never served."""
+"""Interval of fading without batches: otherwise a variant that seems too slow for every deadline
+would never run again."""
 
 PACE_LIMITS = (0.25, 64.0)
 
 
 class BatchTimes:
-    """The times of one variant's batches on one executor, calibrated by those it served."""
+    """The times of one variant's batches on one executor, calibrated by those that it served."""
 
     def __init__(self, profile: LatencyProfile) -> None:
         self.sizes = profile.batch_sizes
@@ -53,60 +55,61 @@ class BatchTimes:
         self.pace = 1.0
         self.profile_slope_ns = medians - self.profile_fixed_ns
         self.slope_ns = self.profile_slope_ns
-        """Time per unit of work at each size, paced: (sizes,) float64."""
+        """Time per unit of work at each size, pace included: (sizes,) float64."""
         self._prior_work = np.maximum(
             (times[0] - self.profile_fixed_ns) / self.profile_slope_ns[0], 0.0
         )
         self._observed = _Sums()
         self._observed_ns = 0
-        """Until when it has faded."""
+        """The instant up to which the observations have faded."""
         self._served_ns = 0
         self._prior = _Sums()
         for median_ns, slope_ns in zip(medians, self.profile_slope_ns, strict=True):
             weight = PRIOR_WEIGHT / len(self.sizes) / float(median_ns) ** 2
             self._prior.add(weight, float(slope_ns), 0.0)
-        # One profiled size alone would leave the line free to turn about its point.
+        # With only one profiled size the slope would be undetermined.
         self._prior.one *= 1 + 1e-3
         self._prior.square *= 1 + 1e-3
 
     @property
     def prior_work(self) -> list[float]:
-        """Equally likely amounts of work, as the profile's single requests had them."""
+        """Equally likely amounts of work of single requests, by the profile."""
         return values_from_quantiles([float(work) for work in self._prior_work])
 
     def work_of(self, took_ns: float) -> float:
-        """Return how much work a request was that was served alone and took this long.
+        """Return the work of a request that ran in a batch of its own and took this long.
 
-        Held against the profile itself: the pace is that of the last seconds, and follows a mix
-        that has changed as well as a machine that has. What it makes up for would be missing.
+        The reference is the profile without the pace. The pace follows the last seconds, so it
+        absorbs a change of the request mix as well as a change of the machine's speed; work
+        relative to it would miss the former.
         """
         if took_ns < self.profile_fixed_ns:
             return max(-1.0, took_ns / self.profile_fixed_ns - 1)
         return self.longest_work(self.sizes[0], took_ns)
 
     def longest_work(self, size: int, took_ns: float) -> float:
-        """Return how much work the longest member of a batch of a profiled size was, 0 at least."""
+        """Return the work of the longest member of a batch of a profiled size, at least 0."""
         slope_ns = float(self.profile_slope_ns[self.sizes.index(size)])
         return max(0.0, took_ns - self.profile_fixed_ns) / slope_ns
 
     def batch_ns(self, at: int, work: float) -> float:
-        """Return the time of the `at`-th size whose longest member is this much work."""
+        """Return the time of the `at`-th size whose longest member has this much work."""
         return _time_ns(self.fixed_ns, float(self.slope_ns[at]), work)
 
     def profiled_ns(self, size: int, work: float) -> float:
-        """Return the time of a batch whose longest member is this much work, by the profile.
+        """Return the time of a batch by the profile, given the work of its longest member.
 
-        Served batches of the last seconds have no part in it, as they have in `batch_ns`.
+        Unlike `batch_ns` it ignores the batches served in the last seconds.
 
         Args:
-            size: at most the largest size; padded to the next that was profiled.
+            size: at most the largest size; padded to the next profiled one.
             work: of the longest member.
         """
         at = bisect_left(self.sizes, size)
         return _time_ns(self.profile_fixed_ns, float(self.profile_slope_ns[at]), work)
 
     def profiled_each_ns(self, work: Floats) -> Floats:
-        """Return `profiled_ns` of each of the profiled sizes, for amounts of work of its own.
+        """Return `profiled_ns` of each profiled size, for amounts of work given per size.
 
         Args:
             work: (sizes, n)
@@ -116,18 +119,18 @@ class BatchTimes:
         return times_ns
 
     def served(self, size: int, work: float, took_ns: float, now_ns: int) -> None:
-        """Learn from a batch: least squares, pulled to the profile, recent batches foremost.
+        """Learn from a batch by least squares, regularised towards the profile and weighted by age.
 
         Args:
             size: the padded size.
             work: the expected work of its longest member.
-            took_ns: its execution.
-            now_ns: when it was done.
+            took_ns: its execution time.
+            now_ns: when it ended.
         """
         if not (math.isfinite(took_ns) and took_ns > 0 and math.isfinite(work)):
             return
         if self.is_stale(now_ns) and took_ns < self.batch_ns(self.sizes.index(size), work) / 2:
-            self._observed = _Sums()  # What was slow is over; it must not take as long to see that.
+            self._observed = _Sums()  # The slow period is over; forget it at once.
         self._fade(max(0, now_ns - self._observed_ns))
         self._served_ns = now_ns
         slope_ns = float(self.profile_slope_ns[self.sizes.index(size)]) * work
@@ -136,9 +139,9 @@ class BatchTimes:
         self._settle()
 
     def relax(self, now_ns: int) -> None:
-        """Let what was observed fade while nothing is served.
+        """Let observations fade while nothing is served.
 
-        Any number of calls leaves what one call at the last instant would have left.
+        Any number of calls has the same effect as one call at the last instant.
         """
         steps = (now_ns - self._observed_ns) // FADED_EVERY_NS
         if steps > 0 and self._observed.one:
@@ -146,7 +149,7 @@ class BatchTimes:
             self._settle()
 
     def is_stale(self, now_ns: int) -> bool:
-        """Say whether no batch has told the pace for so long that one should."""
+        """Say whether the last batch is so old that the pace should be measured again."""
         return now_ns - self._served_ns > FADED_EVERY_NS
 
     def _fade(self, by_ns: int) -> None:
@@ -166,7 +169,7 @@ def _time_ns(fixed_ns: float, slope_ns: float, work: float) -> float:
 
 @dataclass(slots=True)
 class _Sums:
-    """The sums that a weighted line through residuals needs; two unknowns need no matrices."""
+    """The sums for a weighted linear regression of residuals, in closed form."""
 
     one: float = 0.0
     at: float = 0.0
@@ -175,7 +178,7 @@ class _Sums:
     cross: float = 0.0
 
     def add(self, weight: float, at: float, residual: float) -> None:
-        """Take a point in."""
+        """Add a point."""
         self.one += weight
         self.at += weight * at
         self.square += weight * at * at
@@ -183,7 +186,7 @@ class _Sums:
         self.cross += weight * at * residual
 
     def fade(self, keep: float) -> None:
-        """Let what is known count less."""
+        """Multiply all weights by `keep`."""
         self.one *= keep
         self.at *= keep
         self.square *= keep
@@ -191,7 +194,7 @@ class _Sums:
         self.cross *= keep
 
     def line(self, prior: "_Sums") -> tuple[float, float]:
-        """Return offset and slope of the residuals, pulled to 0 by a prior's points."""
+        """Return offset and slope of the residuals, regularised towards 0 by a prior's points."""
         one, at, square = self.one + prior.one, self.at + prior.at, self.square + prior.square
         determinant = one * square - at * at
         offset = (square * self.residual - at * self.cross) / determinant
@@ -201,8 +204,8 @@ class _Sums:
 def _fixed_ns(sizes: np.ndarray, medians: np.ndarray, times: np.ndarray) -> float:
     """Return the part of a batch's time that does not grow with the work in it.
 
-    At most the line through the medians at size 0; less where the spread of the times grows with
-    the size as if it were noise on the whole time rather than different amounts of work.
+    It is at most the intercept of the line through the medians. It is less where the spread of the
+    times grows with the size as if it were noise on the whole time, not different amounts of work.
     """
     if len(sizes) < 2:
         return 0.0

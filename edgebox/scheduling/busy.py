@@ -1,7 +1,7 @@
-"""Owns which executors are busy, and how busy the others were while each ran its batch.
+"""Owns which executors are busy, and how many others were busy while each one ran its batch.
 
 Pure. Executors of one machine share cores, caches and memory, so a batch takes longer while others
-run; how much longer is measured with its profile (`LatencyProfile.interference`).
+run. How much longer is measured with its profile (`LatencyProfile.interference`).
 """
 
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from edgebox.domain.model_family import ExecutorId
 class _Running:
     started_ns: int
     area_ns: int
-    """The time of all others together, when this one started."""
+    """The integral of the number of running executors when this one started."""
 
 
 class BusyExecutors:
-    """Counts running executors over time; all calls O(1)."""
+    """Counter of running executors over time; all calls are O(1)."""
 
     def __init__(self) -> None:
         self._running: dict[ExecutorId, _Running] = {}
@@ -26,12 +26,12 @@ class BusyExecutors:
         self._seen_ns = 0
 
     def started(self, executor: ExecutorId, now_ns: int) -> None:
-        """Note that an executor has begun a batch or a sample."""
+        """Note that an executor has started a batch or a sample."""
         self._advance(now_ns)
         self._running[executor] = _Running(now_ns, self._area_ns)
 
     def ended(self, executor: ExecutorId, now_ns: int) -> float:
-        """Note that this is over; return how many others ran meanwhile, on average."""
+        """Note that an executor has ended; return the mean number of others that ran meanwhile."""
         self._advance(now_ns)
         was = self._running.pop(executor, None)
         if was is None or now_ns <= was.started_ns:
@@ -40,7 +40,7 @@ class BusyExecutors:
 
     @property
     def executors(self) -> frozenset[ExecutorId]:
-        """Those that run a batch or a sample now."""
+        """The executors that run a batch or a sample now."""
         return frozenset(self._running)
 
     def others(self, executor: ExecutorId) -> int:

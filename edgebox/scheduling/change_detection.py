@@ -1,16 +1,16 @@
 """Decides whether the newest samples of a window contradict the older ones.
 
-Pure. A change of regime (another power mode, another kind of scene) makes what was measured before
-it wrong at once, not when it has aged. Samples are cut into the newest n and the rest, for n of
-32, 64, 128 and so on: a large change shows in few samples, a small one in many. A cut counts
-when the Kolmogorov-Smirnov distance of its two parts is one that samples of a single distribution
-reach with a probability of at most `FALSE_ALARM`, whatever the distribution.
+Pure. When the distribution changes abruptly (another power mode, another type of scene), all
+earlier samples are wrong at once. The samples are cut into the newest n and the rest, for n of 32,
+64, 128 and so on: a large change shows in few samples, a small one in many. A cut is significant if
+the Kolmogorov-Smirnov distance of its two parts occurs with a probability of at most `FALSE_ALARM`
+for samples of one distribution, whatever that distribution is.
 
-Source: the two-sample Kolmogorov-Smirnov test with its asymptotic bound (Smirnov 1948), which for
-few samples and for ties errs on the side of no change.
+Source: the two-sample Kolmogorov-Smirnov test with its asymptotic bound (Smirnov 1948). For few
+samples and for ties it errs towards no change.
 
-Limits: samples that follow each other closely are alike (one street, one minute), so what is found
-may be a change of the scene and not of the machine; either way the newest are right about now.
+Limits: consecutive samples are correlated (one street, one minute), so the change that is found may
+be one of the scene and not of the machine. In both cases the newest samples describe the present.
 """
 
 import math
@@ -22,18 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 NEWEST_MIN = 32
-"""The fewest samples that may overthrow the rest."""
+"""The fewest samples that may contradict the rest."""
 
 NEWEST_MAX = 1024
 
 TEST_EVERY = NEWEST_MIN // 2
-"""Samples between two tests; a cut into the newest n is tested after every n / 2."""
+"""Samples between two tests; a cut into the newest n is tested every n / 2 samples."""
 
 KEPT_MIN = 20
-"""However sharp a cut, so many samples stay."""
+"""The number of samples that always remain."""
 
 FALSE_ALARM = 1e-6
-"""Of one test. Ten samples a second are some hundred thousand tests a day."""
+"""Probability per test. Ten samples a second are several hundred thousand tests a day."""
 
 _STRICTNESS = math.sqrt(math.log(2 / FALSE_ALARM) / 2)
 
@@ -45,15 +45,16 @@ Floats = npt.NDArray[np.float64]
 
 
 def newest_that_hold(recent: Sequence[float], ordered: Sequence[float], added: int) -> int:
-    """Return how many of the newest samples shall stay: all, where nothing contradicts them.
+    """Return how many of the newest samples to keep: all, if no cut is significant.
 
-    One cut that is due and counts is enough; then all cuts are compared more closely, and the
-    sharpest stands. Costs some array operations over the window: about 0.1 ms for 2,000 samples.
+    One significant cut among those that are due is enough. Then cuts are compared at a finer
+    resolution, and the most significant one is used. Costs some array operations over the window:
+    about 0.1 ms for 2,000 samples.
 
     Args:
         recent: the window, oldest first.
         ordered: the same samples, rising.
-        added: how many were ever added: decides which cuts are due.
+        added: number of samples ever added; it determines which cuts are due.
     """
     count = len(recent)
     due = [n for n in _CUTS if 2 * n <= count and added % (n // 2) == 0]
@@ -73,7 +74,7 @@ def _newest(recent: Sequence[float], count: int) -> Floats:
 
 
 def _contradiction(newest: Floats, every: Floats) -> float:
-    """Return the distance of some samples to the rest, in units of what chance allows.
+    """Return the distance between some samples and the rest, in units of the critical value.
 
     Args:
         newest: (n,), in any order.

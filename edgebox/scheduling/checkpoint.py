@@ -1,19 +1,18 @@
-"""Decides how a Scheduler's whole state is written down, so that another can go on from it.
+"""Decides how a Scheduler's whole state is serialised, so that another one can continue from it.
 
-The state is a graph of plain things: numbers, texts, containers, numpy arrays, and objects of
+The state is a graph of plain values: numbers, texts, containers, numpy arrays, and objects of
 `domain` and `scheduling`. It is written as a JSON array of nodes that refer to each other by
-number, so what is shared stays shared, whatever a policy keeps, and nothing has to be declared.
-Reading runs no code of the document's choosing: it makes only those containers and objects of
-those two packages, without calling them, and sets attributes. Pure: no clock, no I/O.
+number. Shared objects stay shared, whatever a policy keeps, and nothing has to be declared. Reading
+runs no code that the document could choose: it creates only those containers and objects of those
+two packages, without calling them, and sets attributes. Pure: no clock, no I/O.
 
-Cost: O(nodes), some microseconds each. What cannot be written (a function, an open file) is a
-`StateError`: a policy keeps data only. A set comes back with the same members, in no order.
+Cost: O(nodes), some microseconds each. A value that cannot be written (a function, an open file) is
+a `StateError`: a policy keeps data only. A set comes back with the same members in any order.
 """
 
 import base64
 import importlib
 import math
-import random
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
@@ -36,18 +35,18 @@ _PLAIN = frozenset((type(None), bool, int, str))
 _SEQUENCES: dict[str, type] = {
     "list": list, "tuple": tuple, "set": set, "frozenset": frozenset,
 }  # fmt: skip
-_NAMES = {kind: name for name, kind in _SEQUENCES.items()}
+_NAMES = {cls: name for name, cls in _SEQUENCES.items()}
 _EMPTY: dict[str, type] = {"list": list, "set": set, "dict": dict, "counter": Counter}
 _FACTORIES: dict[str, type] = {
     "list": list, "dict": dict, "set": set, "deque": deque, "int": int, "float": float,
 }  # fmt: skip
 
 Nodes = list[list[Any]]
-"""Each a kind and its parts. A part is a number, a text, true, false, null, or `[n]`: node n."""
+"""Each a tag and its parts. A part is a number, a text, true, false, null, or `[n]`: node n."""
 
 
 class StateError(EdgeboxError):
-    """A state that cannot be written down, or a document that is no state of this edgebox."""
+    """A state that cannot be serialised, or a document that is no state of this version."""
 
     code = "state"
 
@@ -56,7 +55,7 @@ def write_state(scheduler: Scheduler) -> Nodes:
     """Return the state between two calls of `handle`; node 0 is the Scheduler.
 
     Raises:
-        StateError: something in it is not data.
+        StateError: a part of it is not data.
     """
     writer = _Writer()
     writer.value(scheduler)
@@ -64,7 +63,7 @@ def write_state(scheduler: Scheduler) -> Nodes:
 
 
 def read_state(nodes: Nodes) -> Scheduler:
-    """Return a Scheduler that goes on where the written one was.
+    """Return a Scheduler that continues from the written state.
 
     Raises:
         StateError: the document is no state, or one of another version of edgebox.
@@ -78,7 +77,7 @@ def read_state(nodes: Nodes) -> Scheduler:
     if not isinstance(scheduler, Scheduler):
         raise StateError("is not the state of a scheduler")
     if vars(scheduler).keys() != vars(Scheduler(SchedulerParameters(), QueueingPolicy())).keys():
-        raise StateError("has a scheduler with other parts than this version of edgebox")
+        raise StateError("has a scheduler with other attributes than this version of edgebox's")
     return scheduler
 
 
@@ -86,17 +85,17 @@ _MALFORMED = (TypeError, ValueError, KeyError, IndexError, AttributeError)
 
 
 class _Writer:
-    """Numbers every object by its identity at the first meeting."""
+    """Assigns a number to every object, by identity, when it is first met."""
 
     def __init__(self) -> None:
         self.nodes: Nodes = []
         self._numbers: dict[int, int] = {}
-        self._kept: list[object] = []  # so that no identity is used twice
+        self._kept: list[object] = []  # so that no identity is reused
 
     def value(self, of: object) -> Any:
         """Return a part: the value itself, or a reference to its node."""
-        kind = type(of)
-        if kind in _PLAIN or (kind is float and math.isfinite(of)):  # type: ignore[arg-type]
+        cls = type(of)
+        if cls in _PLAIN or (cls is float and math.isfinite(of)):  # type: ignore[arg-type]
             return of
         number = self._numbers.get(id(of))
         if number is None:
@@ -114,71 +113,69 @@ class _Writer:
         return [self.value(each) for item in of.items() for each in item]
 
     def _fill(self, node: list[Any], of: Any) -> None:
-        kind: type = type(of)
-        if kind in _NAMES:
-            node += [_NAMES[kind], *self._values(of)]
-        elif kind is dict:
+        cls: type = type(of)
+        if cls in _NAMES:
+            node += [_NAMES[cls], *self._values(of)]
+        elif cls is dict:
             node += ["dict", *self._items(of)]
         elif isinstance(of, Enum):
-            node += ["enum", _name_of(kind), of.name]
-        elif kind.__module__.startswith(("edgebox.domain.", "edgebox.scheduling.")):
+            node += ["enum", _name_of(cls), of.name]
+        elif cls.__module__.startswith(("edgebox.domain.", "edgebox.scheduling.")):
             self._fill_object(node, of)
         else:
             self._fill_rare(node, of)
 
     def _fill_object(self, node: list[Any], of: Any) -> None:
-        kind: type = type(of)
+        cls: type = type(of)
         written = {}
-        for name in _slots(kind):
+        for name in _slots(cls):
             value = getattr(of, name, _UNSET)
             if value is not _UNSET:
                 written[name] = value if type(value) in _PLAIN else self.value(value)
         if hasattr(of, "__dict__"):
             for name, value in vars(of).items():
                 written[name] = value if type(value) in _PLAIN else self.value(value)
-        node += ["object", _name_of(kind), written]
+        node += ["object", _name_of(cls), written]
 
     def _fill_rare(self, node: list[Any], of: Any) -> None:
-        kind = type(of)
-        if kind is float:
+        cls = type(of)
+        if cls is float:
             node += ["float", repr(of)]
-        elif kind is deque:
+        elif cls is deque:
             node += ["deque", of.maxlen, *self._values(of)]
-        elif kind is Counter:
+        elif cls is Counter:
             node += ["counter", *self._items(of)]
-        elif kind is defaultdict and of.default_factory in _FACTORIES.values():
+        elif cls is defaultdict and of.default_factory in _FACTORIES.values():
             node += ["defaultdict", of.default_factory.__name__, *self._items(of)]
         elif isinstance(of, np.ndarray | np.generic) and not of.dtype.hasobject:
             scalar = isinstance(of, np.generic)
             packed = base64.b64encode(np.ascontiguousarray(of).tobytes()).decode()
             node += ["scalar" if scalar else "array", of.dtype.str, packed, *of.shape]
-        elif kind is MethodType:
+        elif cls is MethodType:
             node += ["method", self.value(of.__self__), of.__name__]
             _method_of(of.__self__, of.__name__)
-        elif kind is random.Random:
-            version, words, gauss = of.getstate()
-            node += ["random", version, gauss, *words]
         else:
-            raise StateError(f"a {kind.__module__}.{kind.__qualname__} cannot be written down")
+            raise StateError(f"a {cls.__module__}.{cls.__qualname__} cannot be serialised")
 
 
 class _Reader:
-    """Makes each node once; what may contain itself is made before its parts."""
+    """Creates each node once; a container is created before its parts, because it may contain
+    itself."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._made: dict[int, Any] = {}
 
     def node(self, number: int) -> Any:
-        """Return what a node stands for."""
+        """Return the value of a node."""
         if number in self._made:
             return self._made[number]
-        kind, *parts = self._nodes[number]
-        if kind in ("list", "set", "dict", "counter", "deque", "defaultdict"):
-            return self._container(number, kind, parts)
-        if kind == "object":
+        tag, *parts = self._nodes[number]
+        if tag in ("list", "set", "dict", "counter", "deque", "defaultdict"):
+            return self._container(number, tag, parts)
+        if tag == "object":
             return self._object(number, *parts)
-        made = self._made[number] = self._unchanging(kind, parts)
+        made = self._made[number] = self._unchanging(tag, parts)
         return made
 
     def _value(self, part: Any) -> Any:
@@ -193,88 +190,84 @@ class _Reader:
         for at in range(0, len(parts), 2):
             yield self._value(parts[at]), self._value(parts[at + 1])
 
-    def _container(self, number: int, kind: str, parts: list[Any]) -> Any:
+    def _container(self, number: int, tag: str, parts: list[Any]) -> Any:
         made: Any
-        if kind == "deque":
+        if tag == "deque":
             made, parts = deque(maxlen=parts[0]), parts[1:]
-        elif kind == "defaultdict":
+        elif tag == "defaultdict":
             made, parts = defaultdict(_FACTORIES[parts[0]]), parts[1:]
         else:
-            made = _EMPTY[kind]()
+            made = _EMPTY[tag]()
         self._made[number] = made
         if isinstance(made, dict):
             dict.update(made, self._items(parts))  # a Counter's own update would count the pairs
         else:
-            add = made.add if kind == "set" else made.append
+            add = made.add if tag == "set" else made.append
             for part in parts:
                 add(self._value(part))
         return made
 
     def _object(self, number: int, name: str, attributes: dict[str, Any]) -> Any:
-        kind = _class_of(name)
-        if is_dataclass(kind) and {field.name for field in fields(kind)} != set(attributes):
+        cls = _class_of(name)
+        if is_dataclass(cls) and {field.name for field in fields(cls)} != set(attributes):
             raise StateError(f"has a {name} with other fields than this version of edgebox")
-        made: object = object.__new__(kind)
+        made: object = object.__new__(cls)
         self._made[number] = made
         for attribute, part in attributes.items():
             object.__setattr__(made, attribute, self._value(part))
         return made
 
-    def _unchanging(self, kind: str, parts: list[Any]) -> Any:
-        if kind in _SEQUENCES:
-            return _SEQUENCES[kind](self._value(part) for part in parts)
-        if kind == "enum":
+    def _unchanging(self, tag: str, parts: list[Any]) -> Any:
+        if tag in _SEQUENCES:
+            return _SEQUENCES[tag](self._value(part) for part in parts)
+        if tag == "enum":
             return _class_of(parts[0])[parts[1]]  # type: ignore[index]
-        if kind == "float":
+        if tag == "float":
             return float(parts[0])
-        if kind in ("array", "scalar"):
+        if tag in ("array", "scalar"):
             dtype, packed, *shape = parts
             flat = np.frombuffer(base64.b64decode(packed), np.dtype(dtype))
-            return flat.reshape(shape).copy() if kind == "array" else flat[0]
-        if kind == "method":
+            return flat.reshape(shape).copy() if tag == "array" else flat[0]
+        if tag == "method":
             return _method_of(self._value(parts[0]), parts[1])
-        if kind == "random":
-            made = random.Random()
-            made.setstate((parts[0], tuple(parts[2:]), parts[1]))
-            return made
-        raise StateError(f"has a node of an unknown kind, {kind!r}")
+        raise StateError(f"has a node of an unknown kind, {tag!r}")
 
 
 def _method_of(owner: Any, name: str) -> Any:
-    """Return a method that an object's class defines: a policy may have handed it to its parts."""
-    kind: type = type(owner)
-    _name_of(kind)
-    if not isinstance(getattr(kind, name, None), FunctionType):
-        raise StateError(f"a method {name!r} of a {kind.__name__} cannot be written down")
-    return MethodType(getattr(kind, name), owner)
+    """Return a method of an object's class: a policy may have passed it to its parts."""
+    cls: type = type(owner)
+    _name_of(cls)
+    if not isinstance(getattr(cls, name, None), FunctionType):
+        raise StateError(f"a method {name!r} of a {cls.__name__} cannot be serialised")
+    return MethodType(getattr(cls, name), owner)
 
 
 @cache
-def _slots(kind: type) -> tuple[str, ...]:
+def _slots(cls: type) -> tuple[str, ...]:
     found: list[str] = []
-    for each in kind.__mro__:
+    for each in cls.__mro__:
         slots = each.__dict__.get("__slots__", ())
         found += [slots] if isinstance(slots, str) else slots
     return tuple(name for name in found if name not in ("__dict__", "__weakref__"))
 
 
 @cache
-def _name_of(kind: type) -> str:
-    name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("edgebox.")
+def _name_of(cls: type) -> str:
+    name = f"{cls.__module__}.{cls.__qualname__}".removeprefix("edgebox.")
     if not _CLASS.fullmatch(name):
-        raise StateError(f"an object of {name} cannot be written down")
+        raise StateError(f"an object of {name} cannot be serialised")
     return name
 
 
 @cache
 def _class_of(name: str) -> type:
-    module, _, kind = name.rpartition(".")
+    module, _, cls = name.rpartition(".")
     if not _CLASS.fullmatch(name):
-        raise StateError(f"asks for {name}, which is no part of a scheduler")
+        raise StateError(f"names {name}, which is no part of a scheduler")
     try:
-        found = getattr(importlib.import_module(f"edgebox.{module}"), kind)
+        found = getattr(importlib.import_module(f"edgebox.{module}"), cls)
     except (ImportError, AttributeError):
         raise StateError(f"has a {name}, which this version of edgebox does not know") from None
     if not isinstance(found, type) or _name_of(found) != name:
-        raise StateError(f"asks for {name}, which is no part of a scheduler")
+        raise StateError(f"names {name}, which is no part of a scheduler")
     return found

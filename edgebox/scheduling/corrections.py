@@ -1,19 +1,24 @@
-"""Owns the profiles as corrected by what batches take: measured times a factor per variant.
+"""Owns the corrected profiles: the measured times multiplied by one factor per variant.
 
-Pure. Batches are held against what is *learnt* of their applications (`learning`), as it was when
-they were last found to agree with it. When those of a variant have left it (`drift`), or else every
-`CHECKED_EVERY` batches, it is asked what explains them: another speed of the executor, or other
-requests (`attribution`). Other requests are none of its business: what was learnt since is believed
-from then on. For another speed the profile is multiplied by the ratio, and so are all learnt times,
-because they are relative to it; what was learnt meanwhile of the applications that only seemed to
-have changed is undone. So are multiplied the executor's other variants: a hot chip slows all of
-them, and one that is left as it was would look like a bargain to the planner; but a variant that
-has run enough meanwhile gets its own ratio, and where one contradicts, those that have not run stay
-as they are. Of each that is multiplied is undone what was learnt since, or it would count twice.
-What applications of other variants contradict is no speed either (`drift_evidence`).
-Near 1 a factor becomes 1: the profile as it was measured holds again.
+Pure. Batches are compared with what was *learned* of their applications (`learning`) when they last
+agreed with it. When the batches of a variant have drifted from that (`drift`), and otherwise every
+`CHECKED_EVERY` batches, `attribution` says what explains them: another speed of the executor, or
+other requests.
 
-Why profiles are multiplied and not measured anew: docs/decisions/0010-residency-and-drift.md.
+A factor that applications on other variants contradict is no speed either (`drift_evidence`).
+
+If the requests changed, nothing is corrected; what was learned since is used from then on. If the
+speed changed, the profile is multiplied by the ratio. Learned times are relative to the profile, so
+they change with it. What was learned meanwhile of applications that only seemed to have changed is
+undone.
+
+The executor's other variants are multiplied too: a hot chip slows all of them, and an uncorrected
+one would look too cheap to the planner. A variant with enough batches of its own in that time gets
+its own ratio; if one of these contradicts the drift, variants without batches stay unchanged. For
+each corrected variant, what was learned since is undone, or it would count twice. A factor near 1
+becomes 1: the profile as measured applies again.
+
+docs/decisions/0010-residency-and-drift.md says why profiles are multiplied and not measured again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +27,14 @@ from dataclasses import replace
 from edgebox.domain.learned import FACTOR_LIMITS
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.scheduling import drift_evidence
-from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute_together
+from edgebox.scheduling.attribution import (
+    Attribution,
+    ObservedBatch,
+    VariantBatches,
+    attribute_together,
+)
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.calibration import Calibration, Spell
+from edgebox.scheduling.calibration import Calibration, SlowPeriod
 from edgebox.scheduling.drift import WINDOW, DriftDetector, Drifted
 from edgebox.scheduling.drift_evidence import Watched
 from edgebox.scheduling.events import Infer, ReportDrift
@@ -34,26 +44,28 @@ from edgebox.scheduling.ledger import RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 NEAR = 0.1
-"""A factor that is within this of 1 is 1."""
+"""A factor within this distance of 1 is set to 1."""
 
 CHECKED_EVERY = 2 * WINDOW
-"""Batches between two looks at what the sign test cannot see: a slower machine whose requests have
-become quicker at the same time.
+"""Batches between two checks for what the sign test cannot see: a slower machine whose requests
+have become shorter at the same time.
 
 Ablation, requests of a known application that are lost beside an unknown long one, four seeds
-(`python -m benchmarks.learning`, that scene): `adaptive` loses 118, 180, 96 and 7 of about 1,790 at
-64, 128 and 256 alike; `edf`, which reckons with the slowdown only, 935, 882, 990 and 1,145 at 64,
-and 603, 510, 704 and 557 at 256, where informed it loses 511, 449, 456 and 567."""
+(`python -m benchmarks.learning`, that scene): `adaptive` loses 118, 180, 96 and 7 of about 1,790
+with 64, 128 and 256 alike. `edf`, which uses the slowdown only, loses 935, 882, 990 and 1,145 with
+64, and 603, 510, 704 and 557 with 256; if it knows the application it loses 511, 449, 456 and 567.
+"""
 
 NEWEST = WINDOW // 4
-"""Of the batches that agree with what is known, so many must do so by themselves."""
+"""This many of the newest batches must also agree when they are checked on their own."""
 
 RATIO_TOLERANCE = 1.1
-"""The median ratio is finer than the bins of `attribution`; it counts where it is so near."""
+"""The median ratio has a finer resolution than the bins of `attribution`; it is used if it is this
+close."""
 
 
 class Corrections:
-    """What each executor's profiles are multiplied by, and the watches that decide it."""
+    """The factor of every profile, and the detectors that decide it."""
 
     def __init__(
         self,
@@ -70,15 +82,15 @@ class Corrections:
         self._measured: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {}
         self._watched: dict[ExecutorId, dict[VariantName, Watched]] = {}
         self._ratios: dict[ExecutorId, dict[str, float]] = {}
-        """By application, the last batch's time by that of the reference."""
+        """By application, the last batch's time relative to the reference."""
         self.factors: dict[ExecutorId, dict[VariantName, float]] = {}
-        """By executor and variant; 1 where not named."""
+        """By executor and variant; 1 if not listed."""
 
     def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
-        """Take in an executor and believe its profiles.
+        """Add an executor with its profiles.
 
-        Of one that was there before, what its profiles were multiplied by holds on, unless they
-        were measured anew: then they are those of the executor as it is now.
+        If it was there before, its factors still apply, except for profiles that were measured
+        again: those describe the executor as it is now.
         """
         before, factors = self._measured.get(executor), self.factors.get(executor, {})
         self._measured[executor] = {p.variant: p for p in profiles if p.quantiles_ns}
@@ -96,16 +108,16 @@ class Corrections:
             self._correct(executor, held)
 
     def executor_stopped(self, executor: ExecutorId) -> None:
-        """Stop watching an executor; what its profiles are multiplied by holds when it is back."""
+        """Stop watching an executor; its factors apply again when it comes back."""
         del self._watched[executor], self._ratios[executor]
 
     def batch_completed(
         self, batch: RunningBatch, apps: Sequence[str], took_ns: int, now_ns: int
     ) -> list[ReportDrift]:
-        """Learn from a batch; where it shows a drift, correct profiles and say so.
+        """Learn from a batch; if it shows a drift, correct the profiles and report it.
 
-        Called before `Learning.completed`: the batch is held against what was known before it.
-        `took_ns` is its execution, as if the other executors had rested.
+        Called before `Learning.completed`, because the batch is compared with what was known before
+        it. `took_ns` is its execution time with the interference of other executors removed.
         """
         infer = batch.infer
         executor, variant, size = infer.executor, infer.variant, infer.batch_size
@@ -129,7 +141,7 @@ class Corrections:
             if watched.agreed_since_ns is None:
                 watched.agreed_since_ns = now_ns
         seen = reference.seen(indices, times.sizes.index(size), took_ns)
-        # No executor is slow because of requests that are known to be long.
+        # Requests that are known to be long do not make an executor slow.
         expected_ns = round(self._expected_ns(times, infer, seen, indices))
         self._calibration.batch_completed(executor, expected_ns, took_ns, now_ns)
         watched.seen.append((seen, now_ns))
@@ -138,17 +150,18 @@ class Corrections:
         watched.unchecked += 1
         if drifted is None and watched.unchecked < CHECKED_EVERY:
             return []
-        return self._look(executor, variant, drifted, now_ns)
+        return self._explain(executor, variant, drifted, now_ns)
 
     def _expected_ns(
-        self, times: BatchTimes, batch: Infer, seen: Seen, apps: Sequence[int]
+        self, times: BatchTimes, batch: Infer, seen: ObservedBatch, apps: Sequence[int]
     ) -> float:
-        """Return the time to hold a batch against: that of `slowdown_quantile`.
+        """Return the expected time of a batch at `slowdown_quantile`.
 
-        It is that of the reference. Of an application of which nothing was known then, only how
-        others fare tells a long one from a slow executor: where one of them took less of its own
-        time, the difference is no slowdown, for an executor is slow with all of them. Then it is
-        held against what was known of it first, and until then against its own samples.
+        Normally that of the reference. An application that was unknown at the time of the reference
+        may have long requests, or the executor may be slow; only other applications tell which. An
+        executor is slow with all applications, so if another application takes a smaller multiple
+        of its own time, the difference is no slowdown. Then the batch is compared with the first
+        measurements of the unknown application, and before these exist with its own samples.
         """
         executor, variant, size = batch.executor, batch.variant, batch.batch_size
         watched, q = self._watched[executor][variant], self._slowdown_quantile
@@ -159,36 +172,36 @@ class Corrections:
         owner, ratios = self._learning.name(variant, seen.app), self._ratios[executor]
         ratios[owner] = ratio = seen.took_ns / max(1.0, usual_ns)
         common = min((of for name, of in ratios.items() if name != owner), default=ratio)
-        if reference.believed[seen.app] or common >= ratio:
+        if reference.measured[seen.app] or common >= ratio:
             return usual_ns
         distributions = self._learning.distributions(variant)
-        if any(distributions[app].known and not own.believed[app] for app in apps):
+        if any(distributions[app].known and not own.measured[app] for app in apps):
             own = watched.own = self._learning.reference(variant, own)
-        hardly_known = (distributions[app] for app in frozenset(apps) if not own.believed[app])
+        hardly_known = (distributions[app] for app in frozenset(apps) if not own.measured[app])
         samples = (of.sampled_quantile(q) for of in hardly_known if of.samples)
         own_ns = times.profiled_ns(size, max(own.table.longest(apps).quantile(q), *samples, 0.0))
         return max(usual_ns, min(own_ns, seen.took_ns / max(1.0, common)))
 
     def confirmed_ns(self, executor: ExecutorId, variant: VariantName) -> int | None:
-        """Return when batches last agreed with a variant's corrected profile; None: none did."""
+        """Return when batches last agreed with a variant's corrected profile; None: never."""
         watched = self._watched.get(executor, {}).get(variant)
         return watched.confirmed_ns if watched else None
 
-    def _look(
+    def _explain(
         self, executor: ExecutorId, variant: VariantName, drifted: Drifted | None, now_ns: int
     ) -> list[ReportDrift]:
-        """Find out what explains a variant's last batches."""
+        """Find the explanation of a variant's last batches and act on it."""
         watched = self._watched[executor][variant]
         times = self._learning.times(executor, variant)
         assert times is not None
         watched.unchecked = 0
         seen = [each for each, _ in watched.seen]
         of = times.profile_fixed_ns, times.profile_slope_ns
-        found = drift_evidence.attributed(watched, Ran(seen, *of))
+        found = drift_evidence.attributed(watched, VariantBatches(seen, *of))
         if found.factor == 1:
-            newest = drift_evidence.attributed(watched, Ran(seen[-NEWEST:], *of))
+            newest = drift_evidence.attributed(watched, VariantBatches(seen[-NEWEST:], *of))
             watched.suspected, watched.confirmed_ns = None, now_ns
-            # What has only just begun to change must not be believed before it is understood.
+            # A change that has only just begun must not become part of the reference.
             if not found.shifted and not newest.shifted:
                 watched.begin_anew(agreed=True)
             elif drifted is not None:
@@ -219,9 +232,9 @@ class Corrections:
         So it is with the other variants of which all that ran was unknown before.
         """
         every = self._watched[executor]
-        alone = not every[variant].believed(every[variant].apps)
+        alone = not every[variant].measured(every[variant].apps)
         for name, watched in every.items():
-            unknown = not watched.believed(watched.apps)
+            unknown = not watched.measured(watched.apps)
             if name == variant or (alone and unknown and watched.seen):
                 watched.confirmed_ns = now_ns
                 watched.begin_anew()
@@ -229,7 +242,7 @@ class Corrections:
     def _drifted(
         self, executor: ExecutorId, variant: VariantName, found: Attribution, drifted: Drifted
     ) -> ReportDrift:
-        """Multiply profiles by what was found."""
+        """Multiply the profiles by the factor that was found."""
         near = 1 / RATIO_TOLERANCE < drifted.ratio / found.factor < RATIO_TOLERANCE
         ratio = drifted.ratio if near else found.factor
         every = self._watched[executor]
@@ -247,7 +260,7 @@ class Corrections:
         self._undo(executor, variant, others - {variant}, found, untold, drifted.since_ns)
         changed = every[variant].apps - found.agreeing
         longer = after[variant] / before.get(variant, 1.0)
-        for app in changed:  # what was learned of it since is relative to the profile of before
+        for app in changed:  # measurements since then are relative to the previous profile
             since_ns = self._of_unknown_speed_ns(executor, variant, app, drifted.since_ns)
             self._learning.rescale(executor, variant, app, since_ns, 1 / longer)
         for name, of_other in untold.items():
@@ -267,11 +280,11 @@ class Corrections:
         untold: Mapping[VariantName, frozenset[int]],
         since_ns: int,
     ) -> None:
-        """Forget what looked like long requests on an executor while it was slow.
+        """Forget what an executor's slowness made look like long requests.
 
-        Of the variant that showed it, and of the others that are multiplied with it: in what was
-        learnt of them since, the slowness is, too. An application that has really changed keeps
-        what was learnt.
+        This concerns the variant that showed it and the others that are corrected with it, because
+        what was learned of them since includes the slowness. An application that has really changed
+        keeps what was learned.
         """
         every, learning = self._watched[executor], self._learning
         for app in sorted(found.agreeing):
@@ -281,7 +294,7 @@ class Corrections:
         changed = learning.names(variant, seen - found.agreeing)
         for other in sorted(others):
             of = every[other]
-            # One that is newer may have been slow already.
+            # A newer reference may already include the slowness.
             before = of.reference if of.known_ns <= since_ns else None
             apps = learning.apps(other, without=(*changed, *learning.names(other, untold[other])))
             learning.undo(executor, other, apps, since_ns, before)
@@ -289,20 +302,20 @@ class Corrections:
     def _of_unknown_speed_ns(
         self, executor: ExecutorId, variant: VariantName, app: int, since_ns: int
     ) -> int:
-        """Return from when on what an executor told of an application may be due to its drift.
+        """Return the instant from which measurements of an application may include the drift.
 
-        Of one of which nothing was known when the reference was made, all that it told.
+        For an application that was unknown at the time of the reference, that is all of them.
         """
         reference = self._watched[executor][variant].reference
-        return since_ns if reference is not None and reference.believed[app] else 0
+        return since_ns if reference is not None and reference.measured[app] else 0
 
-    def spell_over(self, executor: ExecutorId, spell: Spell) -> None:
-        """Forget what was learnt while an executor was slow for moments, if it was the executor.
+    def slow_period_ended(self, executor: ExecutorId, slow_period: SlowPeriod) -> None:
+        """Forget what was learned in a slow period, if the executor was the cause.
 
-        What it had learnt looks like long requests as soon as its slowdown is gone. If other
-        requests explain the batches, what was learnt holds; so does what was learnt of
-        applications of which nothing was known before: they may always have been long, unless
-        their batches outside the spell say otherwise.
+        What was learned then looks like long requests as soon as the slowdown is gone. If other
+        requests explain the batches, what was learned stays. So does what was learned of previously
+        unknown applications: their requests may always have been long, unless batches outside the
+        period say otherwise.
         """
         ran = {}
         for variant, watched in self._watched[executor].items():
@@ -310,9 +323,9 @@ class Corrections:
             if times is None or not watched.seen:
                 continue
             seen = [each for each, _ in watched.seen]
-            every = Ran(seen, times.profile_fixed_ns, times.profile_slope_ns)
-            if telling := drift_evidence.telling(watched, every, spell):
-                ran[variant] = replace(every, batches=telling)
+            every = VariantBatches(seen, times.profile_fixed_ns, times.profile_slope_ns)
+            if informative := drift_evidence.informative(watched, every, slow_period):
+                ran[variant] = replace(every, batches=informative)
         if not ran:
             return
         slow: set[str] = set()
@@ -326,14 +339,14 @@ class Corrections:
         for variant, watched in self._watched[executor].items():
             others = self._learning.apps(variant, without=changed)
             of = [app for app in others if self._learning.name(variant, app) in slow]
-            # One that is newer may have been slow already.
-            before = watched.reference if watched.known_ns <= spell.since_ns else None
-            self._learning.undo(executor, variant, of, spell.since_ns, before)
+            # A newer reference may already include the slowness.
+            before = watched.reference if watched.known_ns <= slow_period.since_ns else None
+            self._learning.undo(executor, variant, of, slow_period.since_ns, before)
             if before is None:
-                watched.begin_anew()  # a reference of what is forgotten now
+                watched.begin_anew()  # the reference contains what was just forgotten
 
     def restore(self, factors: Mapping[tuple[ExecutorId, VariantName], float]) -> None:
-        """Believe factors that held before a restart, of those not there when they come."""
+        """Restore factors from before a restart, also for executors that have not started yet."""
         given: dict[ExecutorId, dict[VariantName, float]] = {}
         for (executor, variant), factor in factors.items():
             if (bounded := _bounded(factor)) != 1:

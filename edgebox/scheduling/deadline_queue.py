@@ -1,12 +1,12 @@
-"""Owns the requests that a policy knows, in the order of their deadlines. Pure.
+"""Owns the requests that a policy knows, ordered by deadline. Pure.
 
-Decisions want arrays, changes want a cheap insert: the queue is parallel lists, sorted, and its
-arrays are made when a decision asks for them and kept until the next change. At 10,000 requests
-an insert is a bisection and four short memmoves.
+Decisions need arrays; changes need a cheap insertion. The queue is a set of parallel sorted lists.
+Its arrays are built when a decision reads them and kept until the next change. At 10,000 requests
+an insertion is a bisection and four short memmoves.
 
-A request with several deadlines waits for the earliest that it can still make, even if only alone,
-now and at its quickest. When that is lost it moves to the next, with what is left to gain; only
-who has lost the last is hopeless.
+A request with several deadlines waits for the earliest one that it can still meet if it runs at
+once, in a batch of its own and in its minimum time. When that deadline can no longer be met, the
+request moves to the next one. It has expired when it can no longer meet the last one.
 """
 
 from bisect import bisect_left
@@ -29,9 +29,9 @@ class Columns:
     deadline_ns: npt.NDArray[np.int64]
     slo_ns: npt.NDArray[np.float64]
     app: npt.NDArray[np.intp]
-    """Indices into the policy's own list of applications."""
+    """Indices into the policy's list of applications."""
     steps: StepColumns | None = None
-    """All deadlines that are left, the first among them; None where everybody has one."""
+    """All remaining deadlines; None if every request has only one."""
 
 
 class ReadyQueue:
@@ -43,7 +43,7 @@ class ReadyQueue:
         self.slos: list[int] = []
         self.apps: list[int] = []
         self.singles: dict[RequestId, tuple[UtilityStep, ...]] = {}
-        """Of those with several deadlines the single ones that are left."""
+        """For each request with several deadlines, the remaining single deadlines."""
         self._columns: Columns | None = None
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class ReadyQueue:
         app: int,
         singles: tuple[UtilityStep, ...] = (),
     ) -> None:
-        """Take a request in, behind those with the same deadline and a smaller id."""
+        """Insert a request, after those with the same deadline and a smaller id."""
         at = bisect_left(self.deadlines, deadline_ns)
         while (
             at < len(self.deadlines)
@@ -74,12 +74,12 @@ class ReadyQueue:
         self._columns = None
 
     def remove(self, request: RequestId, deadline_ns: int) -> None:
-        """Take a request out."""
+        """Remove a request."""
         self.remove_at((self.requests.index(request, bisect_left(self.deadlines, deadline_ns)),))
 
-    def remove_at(self, places: Iterable[int]) -> None:
-        """Take the requests at these places out."""
-        falling = sorted(places, reverse=True)
+    def remove_at(self, indices: Iterable[int]) -> None:
+        """Remove the requests at these indices."""
+        falling = sorted(indices, reverse=True)
         if self.singles:
             for at in falling:
                 self.singles.pop(self.requests[at], None)
@@ -88,7 +88,7 @@ class ReadyQueue:
         self._columns = None
 
     def first_from(self, deadline_ns: int) -> int:
-        """Return the place of the first request whose deadline is not before this."""
+        """Return the index of the first request whose deadline is at or after this instant."""
         return bisect_left(self.deadlines, deadline_ns)
 
     @property
@@ -117,45 +117,45 @@ class _Entry:
     request: Request
     app: int
     deadline_ns: int
-    """The one it waits for now."""
+    """The deadline that the request waits for now."""
     steps: tuple[UtilityStep, ...]
-    """Those that are left, with that one; empty where there was one only."""
+    """The remaining deadlines, this one included; empty if the request had only one."""
     ready: bool = False
-    given_up: bool = False
+    abandoned: bool = False
 
 
-class Waiting:
-    """All requests a policy knows: those being prepared, the queues, and who is hopeless when.
+class DeadlineQueues:
+    """All requests that a policy knows, in preparation or ready, and when each one expires.
 
-    Cost: O(log n) comparisons per change and per hopeless request.
+    Cost: O(log n) comparisons per change and per expired request.
     """
 
     def __init__(self, quickest_ns: Callable[[VariantName, int], float]) -> None:
         """Start empty.
 
         Args:
-            quickest_ns: the least time that a request of a variant and application (by index)
-                can take from now; may change at any time.
+            quickest_ns: minimum time of a request of a variant and application (by index) from now;
+                it may change at any time.
         """
         self.queues: dict[VariantName, ReadyQueue] = {}
         self._entries: dict[RequestId, _Entry] = {}
         self._quickest_ns = quickest_ns
-        self._hopeless: list[tuple[int, RequestId]] = []
+        self._expiries: list[tuple[int, RequestId]] = []
 
     def request(self, request: RequestId) -> Request:
-        """Return what is known of a waiting request."""
+        """Return a waiting request by its id."""
         return self._entries[request].request
 
     def variant(self, request: RequestId) -> VariantName:
-        """Return what a waiting request shall run on."""
+        """Return the variant that a waiting request is to run on."""
         return self._entries[request].variant
 
     def admit(self, request: Request, variant: VariantName, app: int) -> None:
-        """Take in a request that is not ready yet; `app` is whatever the policy counts by."""
+        """Add a request that is not ready yet; `app` is the policy's index of its application."""
         steps = (UtilityStep(request.deadline_ns, 1.0), *request.steps) if request.steps else ()
         entry = _Entry(variant, request, app, request.deadline_ns, steps)
         self._entries[request.id] = entry
-        heappush(self._hopeless, (self._hopeless_ns(entry), request.id))
+        heappush(self._expiries, (self._expiry_ns(entry), request.id))
 
     def prepared(self, request: RequestId) -> None:
         """Put a request into its queue."""
@@ -170,10 +170,10 @@ class Waiting:
             self.queues[entry.variant].remove(request, entry.deadline_ns)
         self._tidy()
 
-    def give_up(self, requests: Iterable[RequestId], now_ns: int) -> None:
-        """Give up the deadlines that ready requests wait for.
+    def abandon(self, requests: Iterable[RequestId], now_ns: int) -> None:
+        """Abandon the deadlines that these ready requests wait for.
 
-        Who has no later one leaves its queue; the next `expired` gives it away.
+        A request without a later deadline leaves its queue; the next call of `expired` returns it.
         """
         for request in requests:
             entry = self._entries[request]
@@ -181,31 +181,33 @@ class Waiting:
                 self._wait_for_next(entry)
                 continue
             self.queues[entry.variant].remove(request, entry.deadline_ns)
-            entry.ready, entry.given_up = False, True
-            heappush(self._hopeless, (now_ns + 1, request))
+            entry.ready, entry.abandoned = False, True
+            heappush(self._expiries, (now_ns + 1, request))
 
-    def take(self, variant: VariantName, places: Sequence[int]) -> tuple[Request, ...]:
-        """Give away the requests at these places of a queue."""
+    def take(self, variant: VariantName, indices: Sequence[int]) -> tuple[Request, ...]:
+        """Remove and return the requests at these indices of a queue."""
         queue = self.queues[variant]
-        members = tuple(self._entries.pop(queue.requests[at]).request for at in places)
-        queue.remove_at(places)
+        members = tuple(self._entries.pop(queue.requests[at]).request for at in indices)
+        queue.remove_at(indices)
         self._tidy()
         return members
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Give away the requests that would miss even if they ran alone, now, at their quickest.
+        """Remove and return the requests that would miss even in a batch of their own, started now.
 
-        With several deadlines: the last one.
+        Of a request with several deadlines, the last one counts.
         """
         gone: list[RequestId] = []
-        while self._hopeless and self._hopeless[0][0] <= now_ns:
-            _, request = heappop(self._hopeless)
+        while self._expiries and self._expiries[0][0] <= now_ns:
+            _, request = heappop(self._expiries)
             entry = self._entries.get(request)
             if entry is None:
                 continue
-            at_ns = self._hopeless_ns(entry)
-            if at_ns > now_ns and not entry.given_up:  # it has become quicker since it came
-                heappush(self._hopeless, (at_ns, request))
+            at_ns = self._expiry_ns(entry)
+            if (
+                at_ns > now_ns and not entry.abandoned
+            ):  # its minimum time has fallen since it arrived
+                heappush(self._expiries, (at_ns, request))
                 continue
             if len(entry.steps) > 1:
                 self._wait_for_next(entry)
@@ -214,11 +216,11 @@ class Waiting:
             gone.append(request)
         return gone
 
-    def next_hopeless_ns(self) -> int | None:
-        """Return when the next request becomes hopeless, by what was known when it came."""
-        while self._hopeless and self._hopeless[0][1] not in self._entries:
-            heappop(self._hopeless)
-        return self._hopeless[0][0] if self._hopeless else None
+    def next_expiry_ns(self) -> int | None:
+        """Return when the next request expires, by the minimum times known at its arrival."""
+        while self._expiries and self._expiries[0][1] not in self._entries:
+            heappop(self._expiries)
+        return self._expiries[0][0] if self._expiries else None
 
     def __iter__(self) -> Iterator[RequestId]:
         return iter(self._entries)
@@ -237,12 +239,12 @@ class Waiting:
         entry.deadline_ns = entry.steps[0].by_ns
         if entry.ready:
             self._queue(entry)
-        heappush(self._hopeless, (self._hopeless_ns(entry), entry.request.id))
+        heappush(self._expiries, (self._expiry_ns(entry), entry.request.id))
 
-    def _hopeless_ns(self, entry: _Entry) -> int:
+    def _expiry_ns(self, entry: _Entry) -> int:
         return entry.deadline_ns - int(self._quickest_ns(entry.variant, entry.app)) + 1
 
     def _tidy(self) -> None:
-        if len(self._hopeless) > 2 * len(self._entries) + 64:
-            self._hopeless = [at for at in self._hopeless if at[1] in self._entries]
-            heapify(self._hopeless)
+        if len(self._expiries) > 2 * len(self._entries) + 64:
+            self._expiries = [at for at in self._expiries if at[1] in self._entries]
+            heapify(self._expiries)

@@ -1,13 +1,14 @@
-"""Owns how long requests take, as empirical distributions: windows of samples, and maxima of many.
+"""Owns the distributions of execution time: windows of samples, and the maximum of several draws.
 
-Pure. A window forgets what no longer holds: samples that are old, and at once all those that newer
-ones contradict (`regime`); Orloj (section 3.2) resets its memory every once in a while.
+Pure. A window forgets samples that are old. It also forgets, all at once, older samples that newer
+ones contradict (`change_detection`); Orloj (section 3.2) resets its memory at intervals.
 
-Samples are of any unit of time or work. One below 0, down to -1, is a request that takes less than
-any work would (`batch_times`): it counts as 0 but where `signed` is asked for. A batch runs at the
-pace of its longest member, so what counts is the maximum of k draws: for independent draws its CDF
-is the product of theirs. Source: Orloj (arXiv 2209.00159), section 4.2. Its equation 8, a sum over
-all subsets of a batch, is the derivative of that product; the product takes k multiplications.
+Samples are in any unit of time or work. A sample between -1 and 0 is a request that takes less time
+than the fixed part of a batch (`batch_times`). It counts as 0 except in the `signed` properties. A
+batch takes as long as its longest member, so the relevant quantity is the maximum of k draws. For
+independent draws its CDF is the product of their CDFs. Source: Orloj (arXiv 2209.00159), section
+4.2. Equation 8 of the paper, a sum over all subsets of a batch, is the derivative of that product.
+The product takes k multiplications.
 """
 
 import math
@@ -22,39 +23,41 @@ from edgebox.domain.model_family import QUANTILES
 from edgebox.scheduling import change_detection
 
 Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 WINDOW = 2000
-"""Samples that a distribution keeps: enough for a P99, few enough to follow the input's drift."""
+"""Samples that a distribution keeps: enough for a P99, and few enough to follow changes of the
+input."""
 
 SAMPLES_MIN = 20
-"""Below so many samples the prior is believed as well."""
+"""With fewer samples than this the prior is used as well."""
 
 SAMPLES_ENOUGH = 100
-"""So many are kept however old they are: old news of a rare request is better than none."""
+"""This many samples are kept whatever their age: old samples of a rare request are better than
+none."""
 
 _PRIOR_SAMPLES = 64
 
 
 class EmpiricalDistribution:
-    """The last `window` samples of a quantity; its prior until there are some.
+    """The last `window` samples of a quantity, or its prior as long as there are too few.
 
-    Adding costs O(log window) comparisons and, rarely, a test of whether the samples still belong
-    together; nothing is approximated by bins.
+    Adding a sample costs O(log window) comparisons and, rarely, a test whether older samples still
+    hold. Nothing is approximated by bins.
     """
 
     def __init__(
         self, prior: Sequence[float] = (), window: int = WINDOW, horizon_ns: int | None = None
     ) -> None:
-        """Start with what is believed before anything was measured.
+        """Start with a prior.
 
         Args:
-            prior: equally likely values; with neither prior nor samples nothing can be asked.
-            window: how many samples are kept.
-            horizon_ns: older samples are forgotten while `SAMPLES_ENOUGH` newer ones remain;
+            prior: equally likely values; without prior and samples no quantile is defined.
+            window: the number of samples to keep.
+            horizon_ns: age at which samples are forgotten while `SAMPLES_ENOUGH` newer ones remain;
                 None: never.
         """
         self._prior = sorted(value for value in prior if _usable(value))
-        # Apart and plain, because they are written down with the scheduler's state.
+        # Separate lists of plain values, because checkpoints serialise them.
         self._recent: deque[float] = deque()
         self._taken_ns: deque[int] = deque()
         self._sources: deque[str] = deque()
@@ -67,16 +70,17 @@ class EmpiricalDistribution:
         self._sampled: Floats | None = None
         self._inferred: Floats | None = None
         self._inferred_ns = 0
-        self.turns = 0
-        """How often newer samples contradicted the older ones, which then were forgotten."""
+        self.resets = 0
+        """How often newer samples contradicted older ones, which were then forgotten."""
 
     def add(self, sample: float, now_ns: int = 0, source: str = "") -> bool:
-        """Take a sample in and forget what is too much; False: no finite time, it was ignored.
+        """Add a sample and forget those beyond the window; False: it was not finite and was
+        ignored.
 
         Args:
             sample: a time or an amount of work.
             now_ns: when it was taken.
-            source: what it was taken on; empty: nothing that anybody doubts (`undo`).
+            source: the executor it was taken on, so that `undo` can find it; empty: never undone.
         """
         if not _usable(sample):
             return False
@@ -102,7 +106,7 @@ class EmpiricalDistribution:
         del self._ordered[bisect_left(self._ordered, self._recent.popleft())]
 
     def _test(self) -> None:
-        """Forget what the newest samples contradict."""
+        """Forget the samples that the newest ones contradict."""
         held = change_detection.newest_that_hold(self._recent, self._ordered, self._added)
         if held == len(self._recent):
             return
@@ -111,22 +115,22 @@ class EmpiricalDistribution:
             self._taken_ns.popleft()
             self._sources.popleft()
         self._ordered = sorted(self._recent)
-        self.turns += 1
+        self.resets += 1
 
     def forget_before(self, since_ns: int) -> None:
-        """Forget the samples of before an instant."""
+        """Forget the samples taken before an instant."""
         while self._taken_ns and self._taken_ns[0] < since_ns:
             self._forget_oldest()
         self._values = self._signed = self._sampled = None
 
     def undo(self, source: str, since_ns: int, before: Sequence[float]) -> None:
-        """Forget a source's samples since an instant, and put back what they had overthrown.
+        """Forget the samples of one source since an instant, and restore earlier values.
 
         Args:
-            source: of others nothing is forgotten.
-            since_ns: its later samples go.
-            before: equally likely values of before; where fewer than these are left, they count as
-                samples instead of all that is older than they are.
+            source: the source whose samples are forgotten.
+            since_ns: samples of the source from this instant on are forgotten.
+            before: equally likely values from before `since_ns`. If fewer samples than these
+                remain, they replace all samples older than `since_ns`.
         """
         every = zip(self._taken_ns, self._recent, self._sources, strict=True)
         kept = [each for each in every if each[0] < since_ns or each[2] != source]
@@ -140,47 +144,47 @@ class EmpiricalDistribution:
         self._values = self._signed = self._sampled = self._inferred = None
 
     def rescale(self, source: str, since_ns: int, factor: float) -> None:
-        """Multiply a source's samples since an instant, and what was inferred, by a factor."""
-        told = zip(self._recent, self._taken_ns, self._sources, strict=True)
+        """Multiply the inferred values, and a source's samples since an instant, by a factor."""
+        samples = zip(self._recent, self._taken_ns, self._sources, strict=True)
         self._recent = deque(
             _multiplied(value, factor) if taken_ns >= since_ns and of == source else value
-            for value, taken_ns, of in told
+            for value, taken_ns, of in samples
         )
         self._ordered = sorted(self._recent)
         self._values = self._signed = self._sampled = None
         if self._inferred is not None:
             self._inferred = self._inferred * factor
 
-    def believe(self, prior: Sequence[float]) -> None:
-        """Believe something else beforehand; what was measured stays."""
+    def set_prior(self, prior: Sequence[float]) -> None:
+        """Replace the prior; the samples stay."""
         self._prior = sorted(value for value in prior if _usable(value))
         self._values = self._signed = None
 
     def infer(self, values: Floats | None, seen_ns: int = 0) -> None:
-        """Believe these equally likely values, rising, instead of the samples; None: the samples.
+        """Use these equally likely values, rising, in place of the samples; None: use the samples.
 
-        The samples stay, and go on to come and go.
+        The samples are kept and updated meanwhile.
 
         Args:
-            values: believed.
-            seen_ns: when the newest batch ended from which they are inferred.
+            values: the values to use.
+            seen_ns: when the newest batch ended from which they were inferred.
         """
         self._inferred = values
         self._inferred_ns = 0 if values is None else seen_ns
 
     @property
     def inferred(self) -> bool:
-        """Whether something else than the samples is believed."""
+        """Whether inferred values are used instead of the samples."""
         return self._inferred is not None
 
     @property
     def known(self) -> bool:
-        """Whether what was seen is believed, and not the prior: enough samples, or batches."""
+        """Whether measurements replace the prior: enough samples, or inferred values."""
         return self.inferred or self.samples >= SAMPLES_MIN
 
     @property
     def seen_ns(self) -> int:
-        """When the newest sample was taken, or the newest batch ended that is made use of."""
+        """When the newest sample was taken, or the newest batch used for inference ended."""
         return max(self.newest_ns, self._inferred_ns if self.inferred else 0)
 
     @property
@@ -192,7 +196,7 @@ class EmpiricalDistribution:
 
     @property
     def samples(self) -> int:
-        """How many samples are in the window."""
+        """The number of samples in the window."""
         return len(self._recent)
 
     @property
@@ -202,7 +206,7 @@ class EmpiricalDistribution:
 
     @property
     def values(self) -> Floats:
-        """The equally likely values that stand for the distribution, rising: (n,) float64."""
+        """The equally likely values that represent the distribution, rising: (n,) float64."""
         if self._inferred is not None:
             return self._inferred
         if len(self._ordered) >= SAMPLES_MIN:
@@ -213,7 +217,7 @@ class EmpiricalDistribution:
 
     @property
     def signed(self) -> Floats:
-        """The same, where what is below 0 is told as it is: (n,) float64."""
+        """`values` with those below 0 kept as they are: (n,) float64."""
         if self._inferred is not None:
             return self._inferred
         if self._signed is None:
@@ -222,33 +226,33 @@ class EmpiricalDistribution:
         return self._signed
 
     def cdf(self, at: Floats) -> Floats:
-        """Return the share of values not above each point."""
+        """Return the fraction of values at most each point."""
         values = self.values
         share: Floats = np.searchsorted(values, at, side="right") / len(values)
         return share
 
     def quantile(self, q: float) -> float:
-        """Return the least value that a share of at least `q` does not exceed."""
+        """Return the smallest value that a fraction of at least `q` does not exceed."""
         return max(0.0, self.signed_quantile(q))
 
     def signed_quantile(self, q: float) -> float:
-        """Return the same of `signed`."""
+        """Return the quantile of `signed`."""
         values = self.signed
         return float(values[min(len(values) - 1, max(0, math.ceil(q * len(values) - 1e-9) - 1))])
 
     def sampled_quantile(self, q: float) -> float:
-        """Return the same of the samples alone, of which there must be some."""
+        """Return the quantile of the samples without the prior; there must be at least one."""
         return float(self._ordered[max(0, math.ceil(q * len(self._ordered) - 1e-9) - 1)])
 
     def signed_quantiles(self, q: Floats) -> Floats:
-        """Return `signed_quantile` of each."""
+        """Return `signed_quantile` of each element of `q`."""
         values = self.signed
-        places = np.ceil(q * len(values) - 1e-9).astype(np.intp) - 1
-        found: Floats = values[np.clip(places, 0, len(values) - 1)]
+        indices = np.ceil(q * len(values) - 1e-9).astype(np.intp) - 1
+        found: Floats = values[np.clip(indices, 0, len(values) - 1)]
         return found
 
     def quantile_of_max(self, draws: int, q: float) -> float:
-        """Return the least value that the maximum of some draws does not exceed with `q`."""
+        """Return the `q` quantile of the maximum of several independent draws."""
         return self.quantile(q ** (1 / draws))
 
     @property
@@ -263,7 +267,7 @@ class EmpiricalDistribution:
 
     @property
     def signed_least(self) -> float:
-        """The least of `signed`."""
+        """The smallest of `signed`."""
         return float(self.signed[0])
 
 

@@ -1,18 +1,18 @@
-"""Decides when batches have left their profile for good, and by how much.
+"""Decides when batches have left their profile permanently, and by how much.
 
-Pure. Every batch gives the ratio of the time it took to the profile's median. A watch looks at the
-last `WINDOW`: when `NEEDED` of them lie above `SLOW` (or below `FAST`) and that stays so for
-`drift_after_ns`, they have drifted.
+Pure. Every batch gives the ratio of its time to the profile's median. A detector considers the last
+`WINDOW` ratios. When `NEEDED` of them are above `SLOW` (or below `FAST`), and that lasts for
+`drift_after_ns`, the batches have drifted.
 
-It is the sign test. A profile that holds puts at most half of the batches on one side of its
-median, whatever their distribution, so 96 of 128 lie above `SLOW` >= 1 by chance with a
-probability below 1e-8 (the binomial tail), and with real spreads far less. Where things have
-changed so much that 19 of 20 batches lie beyond the bound, the first `WINDOW` batches show it with
-a probability above 1 - 1e-12; `drift_after_ns` more must pass. A median of ratios would react
-to as many, but says nothing about its own errors.
+This is the sign test. If a profile holds, at most half of the batches are on one side of its
+median, whatever their distribution. Then 96 of 128 are above `SLOW` >= 1 with a probability below
+1e-8 (the binomial tail), and with real spreads far less. If the change is so large that 19 of 20
+batches are beyond the bound, the first `WINDOW` batches show it with a probability above 1 - 1e-12,
+followed by the delay of `drift_after_ns`. A median of ratios would react to as many batches, but
+gives no error probability.
 
-Limits: what changes by less than the bounds is left to the slowdown (`calibration`), which follows
-any excess within seconds and forgets it as quickly.
+Limits: changes smaller than the bounds are left to the slowdown (`calibration`), which follows any
+excess within seconds and forgets it as fast.
 """
 
 from collections import deque
@@ -24,42 +24,43 @@ NEEDED = 96
 SLOW = 1.25
 FAST = 0.8
 HORIZON_NS = 600_000_000_000
-"""Older batches tell nothing of now."""
+"""Older batches are ignored."""
 
 MEANWHILE_MIN = 16
-"""So many batches of another variant, while one was seen to drift, tell whether it does, too."""
+"""Number of batches of another variant, run while one variant drifted, that are enough to say
+whether the other one drifted too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drifted:
-    """What a watch has found."""
+    """A drift that a detector has found."""
 
     ratio: float
-    """Median of the times taken by those of the profile."""
+    """Median of the times relative to the profile."""
     since_ns: int
-    """When the first of the batches ended that show it."""
+    """When the first of the batches that show it ended."""
     seen_ns: int
-    """From when on it was seen: all that ran later ran under it."""
+    """When it was first seen: all later batches ran under it."""
 
 
 class DriftDetector:
-    """The last batches of one variant on one executor. O(1) per batch, but where it drifts."""
+    """The last batches of one variant on one executor. O(1) per batch unless it drifts."""
 
     def __init__(self, after_ns: int) -> None:
-        """Watch for what lasts so long."""
+        """Detect changes that last at least this long."""
         self._after_ns = after_ns
         self._ratios: deque[float] = deque()
         self._ended_ns: deque[int] = deque()
         self._slow = 0
         self._fast = 0
         self._side = 0
-        """Where they have drifted to: 1 slower, -1 faster, 0 nowhere."""
+        """Direction of the drift: 1 slower, -1 faster, 0 none."""
         self._seen_ns = 0
-        """Since when they have been seen there."""
+        """Since when the batches have been on that side."""
         self._since_ns = 0
 
     def add(self, ratio: float, now_ns: int) -> Drifted | None:
-        """Take a batch in; return what it proves, and begin anew then."""
+        """Add a batch; return the drift it proves, and then start again."""
         while self._ratios and (
             len(self._ratios) == WINDOW or self._ended_ns[0] < now_ns - HORIZON_NS
         ):
@@ -82,7 +83,7 @@ class DriftDetector:
         self._fast += by * (ratio < FAST)
 
     def clear(self) -> None:
-        """Forget every batch: they were held against another profile."""
+        """Forget every batch, because they were compared with another profile."""
         self._ratios.clear()
         self._ended_ns.clear()
         self._slow = self._fast = self._side = 0

@@ -16,43 +16,43 @@ from edgebox.scheduling.attribution import (
     BINS_PER_OCTAVE,
     TOLERANCE,
     Attribution,
-    Ran,
-    Seen,
+    ObservedBatch,
+    VariantBatches,
     attribute,
     attribute_together,
 )
-from edgebox.scheduling.calibration import Spell
+from edgebox.scheduling.calibration import SlowPeriod
 from edgebox.scheduling.drift import FAST, MEANWHILE_MIN, SLOW, WINDOW, DriftDetector, Drifted
 from edgebox.scheduling.learning import Learning, Reference
 
 
 @dataclass(slots=True)
 class Watched:
-    """A variant on an executor."""
+    """The drift detection of one variant on one executor."""
 
     watch: DriftDetector
     reference: Reference | None = None
-    """What was learnt when its batches were last found to agree with it."""
+    """What was learned when its batches last agreed with it."""
     own: Reference | None = None
-    """The same, but of applications of which nothing was known then what was known of them first:
-    how long they are is not the executor's speed."""
+    """The reference, but for applications that were unknown then, the first measurements since: the
+    length of their requests says nothing about the executor's speed."""
     known_ns: int = 0
     """When the reference was made."""
     agreed_since_ns: int | None = None
     """Since when batches have agreed with one reference after the other."""
-    seen: deque[tuple[Seen, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    seen: deque[tuple[ObservedBatch, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
     """The last batches, and when they ended."""
     unchecked: int = 0
     suspected: Drifted | None = None
-    """What the last look found, before it has lasted."""
+    """What the last check found, before it has lasted long enough."""
     confirmed_ns: int | None = None
-    """When batches were last found to agree with the profile as it is corrected."""
+    """When batches last agreed with the corrected profile."""
 
     def begin_anew(self, *, agreed: bool = False) -> None:
-        """Hold batches against what is known from now on.
+        """Reset: compare batches with what is known from now on.
 
         Args:
-            agreed: whether the last batches have agreed with what was known before.
+            agreed: whether the last batches agreed with what was known before.
         """
         if not agreed:
             self.agreed_since_ns = None
@@ -66,15 +66,15 @@ class Watched:
         """The applications of the last batches."""
         return frozenset(seen.app for seen, _ in self.seen)
 
-    def believed(self, apps: Iterable[int]) -> bool:
+    def measured(self, apps: Iterable[int]) -> bool:
         """Say whether anything was known of any of some applications when they were watched."""
         reference = self.reference
-        return reference is not None and any(reference.believed[app] for app in apps)
+        return reference is not None and any(reference.measured[app] for app in apps)
 
     def tells(self, app: int, drifted: Drifted) -> bool:
         """Say whether an application was known, and ran as known, before a drift began."""
         since_ns = self.agreed_since_ns
-        return self.believed([app]) and since_ns is not None and since_ns <= drifted.since_ns
+        return self.measured([app]) and since_ns is not None and since_ns <= drifted.since_ns
 
     def ratio(self, of_another: Drifted) -> float | None:
         """Return what its profile is multiplied by when that of another variant has drifted.
@@ -87,15 +87,15 @@ class Watched:
         return 1.0
 
 
-def attributed(watched: Watched, ran: Ran) -> Attribution:
+def attributed(watched: Watched, ran: VariantBatches) -> Attribution:
     """Say what explains a variant's last batches.
 
     Applications of which something was known before tell the speed. How long another one is
     was not known then: it tells only where no other runs.
     """
     found = attribute(ran)
-    telling = [seen for seen in ran.batches if watched.believed([seen.app])]
-    if len(telling) < MEANWHILE_MIN or watched.believed(found.agreeing):
+    telling = [seen for seen in ran.batches if watched.measured([seen.app])]
+    if len(telling) < MEANWHILE_MIN or watched.measured(found.agreeing):
         return found
     return attribute(replace(ran, batches=telling))
 
@@ -116,8 +116,8 @@ def factors_of_others(  # noqa: PLR0917
     long they are looks like a factor, and any other application tells.
     """
     names = learning.names(variant, found.agreeing)
-    surely = every[variant].believed(found.agreeing)
-    batches: dict[str, list[tuple[VariantName, Seen]]] = {}
+    surely = every[variant].measured(found.agreeing)
+    batches: dict[str, list[tuple[VariantName, ObservedBatch]]] = {}
     for name, watched in every.items():
         for seen, ended_ns in watched.seen:
             app = learning.name(name, seen.app)
@@ -133,17 +133,17 @@ def factors_of_others(  # noqa: PLR0917
 
 
 def _factor(
-    learning: Learning, executor: ExecutorId, batches: Iterable[tuple[VariantName, Seen]]
+    learning: Learning, executor: ExecutorId, batches: Iterable[tuple[VariantName, ObservedBatch]]
 ) -> float:
     """Return the factor that explains an application's batches on some variants best."""
-    by_variant: dict[VariantName, list[Seen]] = {}
+    by_variant: dict[VariantName, list[ObservedBatch]] = {}
     for variant, seen in batches:
         by_variant.setdefault(variant, []).append(seen)
     ran = []
     for variant, of in by_variant.items():
         times = learning.times(executor, variant)
         if times is not None:
-            ran.append(Ran(of, times.profile_fixed_ns, times.profile_slope_ns))
+            ran.append(VariantBatches(of, times.profile_fixed_ns, times.profile_slope_ns))
     return attribute_together(ran)[0].factor if ran else 1.0
 
 
@@ -170,31 +170,35 @@ def untold(
     }
 
 
-def telling(watched: Watched, ran: Ran, spell: Spell) -> list[Seen]:
-    """Return a variant's batches of a spell that tell whether the executor was slow.
+def informative(
+    watched: Watched, ran: VariantBatches, slow_period: SlowPeriod
+) -> list[ObservedBatch]:
+    """Return a variant's batches in a slow period that say whether the executor was slow.
 
-    They were held against what was learnt before it. Of an application of which nothing was learnt
-    that is the profile, and it may always have been long: whether the profile holds for it, its
-    batches outside the spell tell.
+    They were compared with what was learned before the period. For an application of which nothing
+    was learned, that is the profile, and its requests may always have been longer. Its batches
+    outside the period say whether the profile holds for it.
     """
-    reference, earlier = watched.reference, watched.known_ns <= spell.since_ns
+    reference, earlier = watched.reference, watched.known_ns <= slow_period.since_ns
     assert reference is not None
-    within = [spell.since_ns <= ended_ns <= spell.until_ns for _, ended_ns in watched.seen]
+    within = [
+        slow_period.since_ns <= ended_ns <= slow_period.until_ns for _, ended_ns in watched.seen
+    ]
     inside, outside = (
         [seen for seen, is_within in zip(ran.batches, within, strict=True) if is_within is side]
         for side in (True, False)
     )
     profiled: frozenset[int] = frozenset()
-    if inside and outside and not all(reference.believed):
+    if inside and outside and not all(reference.measured):
         found = attribute(replace(ran, batches=outside))
         profiled = frozenset() if found.shifted else found.agreeing
 
-    def tells(app: int) -> bool:
-        if reference.believed[app]:
+    def isinformative(app: int) -> bool:
+        if reference.measured[app]:
             return earlier
         return app in profiled and (earlier or reference.samples[app] == 0)
 
-    return [seen for seen in inside if tells(seen.app)]
+    return [seen for seen in inside if isinformative(seen.app)]
 
 
 def alike(one: float, other: float) -> bool:

@@ -1,10 +1,10 @@
-"""Decides the next batch by earliest deadline first over one queue per variant.
+"""Decides the next batch by earliest deadline first, with one queue per variant.
 
-Pure. The size of a batch is what its earliest deadline allows at the profile's high quantile,
-and a request is dropped only when it would miss even at the low one of what its application is
-expected to take (`expectations`), by which it was admitted. One with several deadlines
-is ordered by the earliest that it would not miss so, and dropped when that is none. Textbook EDF
-collapses when overloaded, more so with batches; where ours departs from it is said at each place.
+Pure. A batch is as large as its earliest deadline allows at the profile's high quantile. A request
+is dropped only if it would miss even at the low quantile of its application's expected time
+(`expectations`), which is also what admission uses. A request with several deadlines is ordered by
+the earliest one that it can still meet, and dropped when there is none. Textbook EDF collapses
+under overload, more so with batches; each deviation from it is explained where it occurs.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -20,34 +20,35 @@ from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
-WORTH_GROWING = 1.03
+GROWTH_MIN = 1.03
 """A larger batch must answer this many times as many requests per second as a smaller one."""
 
 Queue = list[tuple[int, RequestId]]
-"""(deadline_ns, request), sorted: a few comparisons and a short memmove per change beat a heap
-whose entries must also be removed from the middle and looked at in order."""
+"""(deadline_ns, request), sorted. A few comparisons and a short memmove per change are cheaper than
+a heap, whose entries must also be removed from the middle and read in order."""
 
 
 def fill(row: Row, waiting: int, time_left_ns: int) -> tuple[int, int]:
-    """Choose how many requests to run and the batch size to pad them to.
+    """Choose how many requests to run, and the batch size to pad them to.
 
     Of the profiled sizes whose high-quantile time fits, the one that answers most requests per
-    second (by the median), a smaller one where a larger gains nothing worth its delay. So a
-    batch is padded where the accelerator takes it for nothing, and grows only where growing pays:
-    on a CPU it mostly does not. When not even the smallest size fits, one request is tried.
+    second (by the median) is used; a larger size must exceed a smaller one by `GROWTH_MIN`. So a
+    batch is padded if the accelerator runs the padding at no cost, and grows only if that increases
+    throughput; on a CPU it mostly does not. If not even the smallest size fits, one request is
+    tried.
 
     Args:
-        row: expected times, overhead excluded.
-        waiting: requests there are to choose from, at least 1.
-        time_left_ns: until the earliest deadline, overhead taken off.
+        row: expected times without overhead.
+        waiting: number of requests to choose from, at least 1.
+        time_left_ns: until the earliest deadline, overhead subtracted.
 
     Returns:
-        How many requests, and the profiled size to run them at.
+        The number of requests, and the profiled size to run them at.
     """
     best, best_rate = 0, 0.0
     for at in range(max(1, bisect_right(row.high_ns, time_left_ns))):
         rate = min(waiting, row.sizes[at]) / max(1, row.median_ns[at])
-        if rate > best_rate * WORTH_GROWING:
+        if rate > best_rate * GROWTH_MIN:
             best, best_rate = at, rate
     size = row.sizes[best]
     if row.high_ns[best] > time_left_ns:
@@ -55,19 +56,19 @@ def fill(row: Row, waiting: int, time_left_ns: int) -> tuple[int, int]:
     return min(waiting, size), size
 
 
-def _give_up_heads(
+def _skip_tight_heads(
     row: Row, queue: Queue, batch: tuple[int, int, int], ready_ns: int
 ) -> tuple[int, int, int]:
-    """Pass over the earliest deadlines where serving them would cost more of the later ones.
+    """Skip the earliest deadlines if serving them would cost more of the later ones.
 
-    In an overload the head of the queue always has hardly any time left, which allows batches
-    of one only, at which the overload never ends. A larger batch from further back is taken
+    Under overload the head of the queue always has hardly any time left. It then allows only
+    batches of one, with which the overload never ends. A larger batch from further back is taken
     instead if it answers more requests per second and could not wait for the small one.
 
     Args:
         row: expected times.
         queue: the whole queue.
-        batch: (start in the queue, how many, at which size) to be improved on.
+        batch: (start in the queue, number of requests, batch size) to improve on.
         ready_ns: now plus the overhead of a batch.
     """
     first = row.sizes.index(batch[2])
@@ -79,18 +80,20 @@ def _give_up_heads(
             return batch
         can_wait = queue[start][0] >= ready_ns + row.high_ns[first] + row.high_ns[at]
         larger = count / max(1, row.median_ns[at])
-        if larger > rate * WORTH_GROWING and not can_wait:
+        if larger > rate * GROWTH_MIN and not can_wait:
             batch, rate = (start, count, row.sizes[at]), larger
     return batch
 
 
 class EarliestDeadlineFirst:
-    """The queue whose head has the earliest deadline runs next, as many as still make it.
+    """The queue whose head has the earliest deadline runs next, with as many requests as are on
+    time.
 
-    Three things are passed over, so that they block nobody: a head that this executor would miss
-    for certain (a faster one might make it); one that it would probably miss, as long as anything
-    likely waits for it; and in an overload the heads that would force small batches for ever.
-    Cost: O(variants * applications that wait) per question, O(log n) comparisons per change.
+    Three types of heads are skipped, so that they block no others: a head that would certainly be
+    late on this executor (a faster one might be in time); a head that would probably be late, as
+    long as another request would probably be in time; and under overload the heads that would keep
+    batches small. Cost: O(variants * applications that wait) per decision, O(log n) comparisons per
+    change.
     """
 
     wants_samples = False
@@ -100,29 +103,29 @@ class EarliestDeadlineFirst:
         self._learning = Learning(self._latencies)
         self._expectations = Expectations(self._latencies, self._learning)
         self._entries: dict[RequestId, tuple[VariantName, int, int]] = {}
-        """Variant, application and the deadline that it is queued by."""
+        """Variant, application and the deadline by which the request is queued."""
         self._later: dict[RequestId, tuple[UtilityStep, ...]] = {}
-        """Of those with several deadlines the ones after that they are queued by."""
+        """For requests with several deadlines, those after the one they are queued by."""
         self._preparing: dict[VariantName, Queue] = {}
         self._ready: dict[VariantName, Queue] = {}
-        self._alike: dict[tuple[VariantName, int], Queue] = {}
-        """Both, by variant and application: of these all become hopeless in order."""
+        self._by_app: dict[tuple[VariantName, int], Queue] = {}
+        """Both, by variant and application: in each of these queues, requests expire in order."""
 
     def attach(self, latencies: Latencies, learning: Learning, expectations: Expectations) -> None:
-        """Take the expected times to decide by."""
+        """Set the expected times to decide by."""
         self._latencies = latencies
         self._learning = learning
         self._expectations = expectations
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
-        """Watch the deadline of a request that is being decoded."""
+        """Add a request that is being decoded."""
         app = self._learning.app(variant, request.app, now_ns)
         self._entries[request.id] = variant, app, request.deadline_ns
         if request.steps:
             self._later[request.id] = request.steps
         at = request.deadline_ns, request.id
         insort(self._preparing.setdefault(variant, []), at)
-        insort(self._alike.setdefault((variant, app), []), at)
+        insort(self._by_app.setdefault((variant, app), []), at)
 
     def prepared(self, request: RequestId, now_ns: int) -> None:
         """Queue a request."""
@@ -136,15 +139,15 @@ class EarliestDeadlineFirst:
         self._unqueue(variant, deadline_ns, request)
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
-        """Learn nothing: what the Scheduler learns is all this policy uses."""
+        """Learn nothing: the policy uses only what the Scheduler learns."""
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Give away the requests that would miss even if run alone, now, and quickly.
+        """Remove and return the requests that would miss even in a batch of their own, started now.
 
-        Who would miss all but a later deadline is queued by that one instead.
+        A request that can still meet a later deadline is queued by that one instead.
         """
         gone: list[RequestId] = []
-        for (variant, app), queue in list(self._alike.items()):
+        for (variant, app), queue in list(self._by_app.items()):
             if queue[0][0] < (bound_ns := now_ns + self._quickest_ns(variant, app)):
                 passed = [request for _, request in queue[: bisect_left(queue, (bound_ns,))]]
                 gone.extend(r for r in passed if not self._requeue(r, bound_ns))
@@ -153,21 +156,21 @@ class EarliestDeadlineFirst:
         return gone
 
     def _requeue(self, request: RequestId, bound_ns: int) -> bool:
-        """Queue a request by its next deadline that is not before this; False: it has none."""
+        """Queue a request by its next deadline at or after this instant; False: it has none."""
         left = [step for step in self._later.get(request, ()) if step.by_ns >= bound_ns]
         if not left:
             return False
         variant, app, deadline_ns = self._entries[request]
         queue = self._unqueue(variant, deadline_ns, request)
-        _remove(self._alike[variant, app], deadline_ns, request)
+        _remove(self._by_app[variant, app], deadline_ns, request)
         self._later[request] = tuple(left[1:])
         self._entries[request] = variant, app, left[0].by_ns
-        for of in (queue, self._alike[variant, app]):
+        for of in (queue, self._by_app[variant, app]):
             insort(of, (left[0].by_ns, request))
         return True
 
     def _unqueue(self, variant: VariantName, deadline_ns: int, request: RequestId) -> Queue:
-        """Take a request out of the queue that it is in; return that."""
+        """Remove a request from its queue and return the queue."""
         ready = self._ready.get(variant, [])
         if _remove(ready, deadline_ns, request):
             return ready
@@ -179,16 +182,16 @@ class EarliestDeadlineFirst:
         if self._later:
             self._later.pop(request, None)
         variant, app, deadline_ns = self._entries.pop(request)
-        alike = self._alike[variant, app]
+        alike = self._by_app[variant, app]
         _remove(alike, deadline_ns, request)
         if not alike:
-            del self._alike[variant, app]
+            del self._by_app[variant, app]
         return variant, deadline_ns
 
     def next_batch(
         self, executor: ExecutorId, now_ns: int, excluded: Excluded = NONE
     ) -> Batch | None:
-        """Give away the batch with the earliest deadline that this executor can still make."""
+        """Remove and return the batch with the earliest deadline that this executor can meet."""
         best = self._first(executor, now_ns, excluded, likely=True) or self._first(
             executor, now_ns, excluded, likely=False
         )
@@ -198,7 +201,7 @@ class EarliestDeadlineFirst:
         queue = self._ready[variant]
         ready_ns = now_ns + self._latencies.overhead_ns(executor)
         count, size = fill(row, len(queue) - start, deadline_ns - ready_ns)
-        start, count, size = _give_up_heads(row, queue, (start, count, size), ready_ns)
+        start, count, size = _skip_tight_heads(row, queue, (start, count, size), ready_ns)
         members = tuple(request for _, request in queue[start : start + count])
         del queue[start : start + count]
         for request in members:
@@ -208,7 +211,8 @@ class EarliestDeadlineFirst:
     def _first(
         self, executor: ExecutorId, now_ns: int, excluded: Excluded, *, likely: bool
     ) -> tuple[tuple[int, RequestId], VariantName, Row, int] | None:
-        """Find the earliest deadline that this executor makes usually, or at its quickest."""
+        """Return the earliest deadline that this executor meets usually, or at least at its
+        fastest."""
         best: tuple[tuple[int, RequestId], VariantName, Row, int] | None = None
         for variant, queue in self._ready.items():
             if not queue or (best is not None and best[0] < queue[0]):
@@ -225,13 +229,13 @@ class EarliestDeadlineFirst:
         return best
 
     def _passed(self, variant: VariantName, row: Row, now_ns: int, *, likely: bool) -> int:
-        """Return how many ready requests from the head on an executor would miss alone.
+        """Return how many requests at the head an executor would miss in batches of their own.
 
         Args:
-            variant: what they wait for.
+            variant: the variant of the queue.
             row: what its batches take on this executor, whatever the application.
-            now_ns: when one would begin.
-            likely: by what it takes usually, not at its quickest.
+            now_ns: when a batch would start.
+            likely: use the median time; otherwise the low quantile.
         """
         queue = self._ready[variant]
         takes_ns: dict[int, int] = {}
@@ -244,13 +248,13 @@ class EarliestDeadlineFirst:
         return len(queue)
 
     def _takes_ns(self, variant: VariantName, app: int, row: Row, *, likely: bool) -> int:
-        """Return what a request takes alone on an executor.
+        """Return the time of a request in a batch of its own on an executor.
 
-        What an application takes, relative to others, is the same on every executor.
+        The ratio between applications is the same on every executor.
         """
         profiled_ns = row.median_ns[0] if likely else row.low_ns[0]
         best = self._latencies.best(variant)
-        own = self._expectations.alone(variant, self._learning.name(variant, app))
+        own = self._expectations.single_request(variant, self._learning.name(variant, app))
         if best is None or own is None:
             return profiled_ns
         own_ns, best_ns = (
@@ -259,11 +263,11 @@ class EarliestDeadlineFirst:
         return round(profiled_ns * own_ns / max(1, best_ns))
 
     def next_wakeup_ns(self) -> int | None:
-        """Return when the next request comes out of reach."""
+        """Return when the next request expires."""
         return min(
             (
                 queue[0][0] - self._quickest_ns(variant, app) + 1
-                for (variant, app), queue in self._alike.items()
+                for (variant, app), queue in self._by_app.items()
             ),
             default=None,
         )
@@ -275,9 +279,11 @@ class EarliestDeadlineFirst:
                 yield from (request for _, request in queue)
 
     def _quickest_ns(self, variant: VariantName, app: int) -> int:
-        # A variant that no executor has keeps its requests to the deadline: one may come back.
-        alone = self._expectations.alone(variant, self._learning.name(variant, app))
-        return 0 if alone is None else int(alone.low_ns)
+        # If no executor has the variant, requests are kept until the deadline: one may come back.
+        single_request = self._expectations.single_request(
+            variant, self._learning.name(variant, app)
+        )
+        return 0 if single_request is None else int(single_request.low_ns)
 
 
 def _remove(queue: Queue, deadline_ns: int, request: RequestId) -> bool:

@@ -1,7 +1,8 @@
-"""The facts that go into the Scheduler and the orders that come out. Pure data.
+"""Owns the events that the Scheduler takes and the actions it returns. Pure data.
 
-Events are in the past tense, actions in the imperative. Instants are integer nanoseconds on the
-box's monotonic clock and come beside the event, as `now_ns` of `Scheduler.handle`.
+Events are facts in the past tense, actions are orders in the imperative. Instants are integer
+nanoseconds on the box's monotonic clock and are passed separately, as `now_ns` of
+`Scheduler.handle`.
 """
 
 from dataclasses import dataclass
@@ -36,45 +37,46 @@ class ExecutorStarted:
     executor: ExecutorId
     profiles: tuple[LatencyProfile, ...]
     opened_ns: int = 0
-    """What opening and warming it took; 0: not known."""
+    """The time that opening and warming took; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorStopped:
-    """An executor is gone in order, and with it the batch it ran; it is not opened anew."""
+    """An executor was stopped on purpose, with the batch it ran; it is not opened again."""
 
     executor: ExecutorId
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorHung:
-    """Something that was not ordered here, a measurement, does not come back from an executor."""
+    """Work that the Scheduler did not order, such as a measurement, does not return from an
+    executor."""
 
     executor: ExecutorId
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFailed:
-    """An `Open` has ended, and the executor is not there."""
+    """An `Open` has ended without an executor."""
 
     executor: ExecutorId
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimited:
-    """An executor holds only part of its variants' weights at a time; without it, all."""
+    """An executor can hold only part of its variants' weights; without this event, all of them."""
 
     executor: ExecutorId
     limit_bytes: int
     weights: tuple[Weights, ...]
-    """All there are; the smallest of every family fit together."""
+    """All weights; the smallest of every family fit together."""
     resident: tuple[WeightsId, ...]
-    """What is in memory now: at least the smallest of every family."""
+    """The weights in memory now: at least the smallest of every family."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsLoaded:
-    """A `Load` has ended well: the weights are in memory and warm."""
+    """A `Load` has succeeded: the weights are in memory and warm."""
 
     executor: ExecutorId
     weights: WeightsId
@@ -90,7 +92,7 @@ class LoadFailed:
 
 @dataclass(frozen=True, slots=True)
 class LoadReturned:
-    """A load has ended whose executor was lost meanwhile: its thread hangs no more."""
+    """A load has returned whose executor was lost meanwhile: its thread no longer hangs."""
 
     executor: ExecutorId
 
@@ -104,7 +106,7 @@ class VariantsAvailable:
 
 @dataclass(frozen=True, slots=True)
 class CameraConnected:
-    """A camera said hello."""
+    """A camera has sent its hello."""
 
     camera: Camera
 
@@ -118,7 +120,7 @@ class CameraChanged:
 
 @dataclass(frozen=True, slots=True)
 class CameraDisconnected:
-    """A camera is gone; nobody waits for its answers."""
+    """A camera is gone; its answers are no longer needed."""
 
     camera: CameraId
 
@@ -133,7 +135,7 @@ class LinkMeasured:
 
 @dataclass(frozen=True, slots=True)
 class RequestArrived:
-    """A frame is at the box, whole, not yet decoded."""
+    """A frame has arrived completely and is not decoded yet."""
 
     request: Request
 
@@ -142,7 +144,7 @@ class RequestArrived:
 class RequestPrepared:
     """A frame is decoded at the size its `Prepare` asked for.
 
-    `took_ns` runs from the order, so it includes the wait for a decoding thread.
+    `took_ns` counts from the order, so it includes the wait for a decoding thread.
     """
 
     request: RequestId
@@ -158,7 +160,7 @@ class RequestRejected:
 
 @dataclass(frozen=True, slots=True)
 class BatchCompleted:
-    """A batch came back; its results are ready to send. `took_ns` is execution alone."""
+    """A batch has completed; its results are ready to send. `took_ns` is its execution only."""
 
     executor: ExecutorId
     batch: BatchId
@@ -167,7 +169,7 @@ class BatchCompleted:
 
 @dataclass(frozen=True, slots=True)
 class RequestSampled:
-    """A request was run alone, elsewhere or earlier: so much do its like take."""
+    """The measured time of a request that ran in a batch of its own, elsewhere or earlier."""
 
     executor: ExecutorId
     variant: VariantName
@@ -177,14 +179,14 @@ class RequestSampled:
 
 @dataclass(frozen=True, slots=True)
 class LearningRestored:
-    """The box has started again and knows what it had learned before, each with its age."""
+    """The knowledge of the box from before a restart, each value with its age."""
 
     learned: Learned
 
 
 @dataclass(frozen=True, slots=True)
 class SampleCompleted:
-    """A `Sample` came back; nobody waits for its results. `took_ns` is execution alone."""
+    """A `Sample` has completed; its results are discarded. `took_ns` is its execution only."""
 
     executor: ExecutorId
     batch: BatchId
@@ -209,19 +211,19 @@ class BatchFailed:
 
 @dataclass(frozen=True, slots=True)
 class PlanComputed:
-    """Planning answered a `ComputePlan`."""
+    """The planner has answered a `ComputePlan`."""
 
     plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFailed:
-    """Planning raised; the plan in force stays."""
+    """The planner has failed; the plan in force stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRequested:
-    """The box is stopping: drop what waits, accept nothing more; what runs may finish."""
+    """The box is stopping: drop what waits, accept nothing more; running batches may finish."""
 
 
 Event = (
@@ -255,7 +257,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Decode a frame for this variant's input."""
+    """Decode a frame to this variant's input size."""
 
     request: RequestId
     variant: VariantName
@@ -274,23 +276,23 @@ class Infer:
 
 @dataclass(frozen=True, slots=True)
 class Retain:
-    """Keep the input of a running request whose `Finish` follows: a `Sample` may want it."""
+    """Keep the input of a request after its `Finish`, because a `Sample` may use it."""
 
     request: RequestId
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Let go what a `Retain` kept: it will not be sampled."""
+    """Free the input that a `Retain` kept: it will not be sampled."""
 
     request: RequestId
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Run a retained request once more, alone, on an idle executor, and let it go.
+    """Run a retained request again, in a batch of its own, on an idle executor, and free its input.
 
-    Answer with SampleCompleted or SampleFailed; its results are discarded; only its time is used.
+    Answer with SampleCompleted or SampleFailed. Only the time is used; the results are discarded.
     """
 
     executor: ExecutorId
@@ -312,7 +314,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A request has ended without an answer; tell its camera why."""
+    """A request has ended without an answer; report the reason to its camera."""
 
     request: RequestId
     reason: DropReason
@@ -320,7 +322,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Advise:
-    """New advice is in force for a camera: put it on every message from now on."""
+    """New advice is in force for a camera: add it to every message from now on."""
 
     camera: CameraId
     advice: Advice
@@ -328,14 +330,14 @@ class Advise:
 
 @dataclass(frozen=True, slots=True)
 class ComputePlan:
-    """Run the planner off the loop; answer with PlanComputed or PlanFailed."""
+    """Run the planner outside the event loop; answer with PlanComputed or PlanFailed."""
 
     snapshot: PlanningSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Load weights beside what runs; answer with WeightsLoaded or LoadFailed."""
+    """Load weights while batches run; answer with WeightsLoaded or LoadFailed."""
 
     executor: ExecutorId
     weights: WeightsId
@@ -343,7 +345,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Unload:
-    """Give the memory of weights back: nothing runs on them any more, or waits to."""
+    """Free the memory of weights that no request runs on or waits for."""
 
     executor: ExecutorId
     weights: WeightsId
@@ -351,61 +353,61 @@ class Unload:
 
 @dataclass(frozen=True, slots=True)
 class ReportDrift:
-    """Tell people that an executor has left its profiles, which are now corrected."""
+    """Report that an executor has drifted from its profiles, which are now corrected."""
 
     executor: ExecutorId
     variant: VariantName
-    """Whose batches showed it."""
+    """The variant whose batches showed it."""
     ratio: float
-    """Times they took by those believed until now."""
+    """The batches' times relative to the previous profile."""
     factor: float
-    """What its profile is multiplied by from now on; 1: as measured."""
+    """The new factor of the measured profile; 1: as measured."""
     since_ns: int
-    """When it began, about."""
+    """When it began, approximately."""
     apps: tuple[str, ...] = ()
-    """The applications whose batches showed it, all together. Of a single one nothing tells
-    whether its requests have changed instead."""
+    """The applications whose batches showed it. If there is only one, its requests may have changed
+    instead."""
 
 
 class LossCause(StrEnum):
     """Why an executor was lost."""
 
     HUNG = "hung"
-    """What it was ordered to do did not come back within its limit."""
+    """Its batch or sample did not come back within its limit."""
     FAILING = "failing"
     """Too many batches in a row failed."""
     LOADING = "loading"
-    """Weights that it was to load did not come within their limit."""
+    """Its weights were not loaded within the limit."""
     OPENING = "opening"
-    """It was lost before, and opening it anew did not come back."""
+    """It was lost before, and opening it again did not come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Take an executor out of service: do not wait for what it does, order it nothing more.
+    """Take an executor out of service: do not wait for its current work, and give it no more.
 
-    Its requests have been dropped. What it was doing may still come back: tell of it as always.
+    Its requests have been dropped. Its current work may still come back: report it as always.
     """
 
     executor: ExecutorId
     cause: LossCause
     variant: VariantName | None
-    """What it ran; None: no batch."""
+    """The variant it ran; None: no batch."""
     waited_ns: int
-    """For how long."""
+    """How long its work had been running."""
     wedged: bool = False
-    """It is not opened anew, unless what it was doing comes back."""
+    """Whether it stays closed unless its current work comes back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open a lost executor anew, in a new thread; answer with ExecutorStarted or OpenFailed."""
+    """Open a lost executor again, in a new thread; answer with ExecutorStarted or OpenFailed."""
 
     executor: ExecutorId
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUp:
+class ExitProcess:
     """End the process: no executor is left, and only another process can open one."""
 
 
@@ -424,5 +426,5 @@ Action = (
     | ReportDrift
     | Abandon
     | Open
-    | GiveUp
+    | ExitProcess
 )

@@ -1,13 +1,14 @@
-"""Decides what an application's requests are expected to take: one answer for all who ask.
+"""Decides the expected time of an application's requests, for every part of the box alike.
 
-Admission, planning, the page and the API ask here. What was learned of the application on the
-variant counts; of one that was never (or hardly, or not lately) seen there, what was learned of it
-on the variant of the same family where it was seen last, because what makes a picture slow at one
-size makes it slow at another; of one that was seen nowhere, the profile. Times are those of the
-profile as corrected for drift; `slowdown` comes on top where it says so. Pure.
+Admission, planning, the page and the API use these answers. The first of these that applies is
+used: what was learned of the application on the variant; if it was never (or hardly, or not
+recently) seen there, what was learned of it on the variant of the same family where it was seen
+last, because what makes a picture slow at one size makes it slow at another; the profile. The times
+are those of the profile as corrected for drift; the documentation of each method says whether the
+slowdown is included. Pure.
 
-Differs from Orloj (section 3.2), where distributions decide batches only: there nobody plans, and
-all that arrives is admitted.
+Differs from Orloj (section 3.2), where distributions are used for batching only: Orloj has no
+planner and admits everything.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,19 +23,20 @@ from edgebox.scheduling.distributions import EmpiricalDistribution, Floats
 from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning
 
-NEWS = 0.1
-"""A learned profile stays until a new one differs by this share: plans must not follow noise.
+PROFILE_CHANGE_MIN = 0.1
+"""A learned profile is replaced only if a new one differs by this share: plans do not follow noise.
 
 Ablation, changes of variant among 8 cameras of a machine that is 1.5 times slow from the start or
 from second 10 on, four seeds each, 25 s: at 0 they are 6 and 15, at .05 1 and 25, at .1 2 and 14,
-at .2 0 and 16, at .6 1 and 12; without learned profiles 1 and 12."""
+at .2 0 and 16, at .6 1 and 12; without learned profiles 1 and 12.
+"""
 
 STALE_NS = 60_000_000_000
-"""What was learned on a variant counts no more when the application has been seen on others for so
-long since: otherwise a bad minute would bar it from a variant for ever."""
+"""What was learned on a variant is ignored if the application has been seen on others for this long
+since. Otherwise one bad minute would exclude it from a variant for ever."""
 
 _KEPT_MAX = 4096
-"""Answers that are kept: names of applications come from outside, without end."""
+"""Number of cached answers; clients choose the names of applications, which are unbounded."""
 
 _COMPARED = (QUANTILES.index(0.5), QUANTILES.index(0.9))
 
@@ -42,55 +44,60 @@ Profiles = Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
-    """What one request takes alone, on the executor that is quickest with it, slowdown included."""
+class SingleRequestTimes:
+    """The times of a request in a batch of its own on the fastest executor, slowdown included."""
 
     low_ns: float
-    """It hardly ever takes less: with less time left a request is given up."""
+    """The low quantile: with less time left the request has expired."""
     usual_ns: float
-    """What must be left for a variant to be preferred to a smaller one: the median. Of an
-    application that is hardly known the low quantile of what was seen, if that is less: it gets the
-    benefit of the doubt."""
+    """The median. A variant is preferred to a smaller one only if this much time is left. For an
+    application with few samples it is the low quantile of the samples, if that is less, so that the
+    application is admitted until more is known."""
     high_ns: float
 
 
 _Version = tuple[int, int]
-"""Of the expected times and of what was learned."""
+"""The versions of the expected times and of the learned ones."""
 
 
 class Expectations:
-    """Answers by application, kept until something is learned."""
+    """Expected times by application, cached until something new is learned."""
 
     def __init__(self, latencies: Latencies, learning: Learning) -> None:
         self._latencies = latencies
         self._learning = learning
         self._siblings: dict[VariantName, Sequence[VariantName]] = {}
-        self._alone: dict[tuple[VariantName, str], tuple[_Version, Alone | None]] = {}
+        self._single_requests: dict[
+            tuple[VariantName, str], tuple[_Version, SingleRequestTimes | None]
+        ] = {}
         self._learned: dict[
             tuple[ExecutorId, VariantName, str], tuple[_Version, LatencyProfile, LatencyProfile]
         ] = {}
 
     def offer(self, variants: Iterable[Variant]) -> None:
-        """Take in which variants there are."""
+        """Set the available variants."""
         families: dict[str, list[VariantName]] = {}
         for variant in variants:
             families.setdefault(variant.family, []).append(variant.name)
         self._siblings = {name: names for names in families.values() for name in names}
 
-    def alone(self, variant: VariantName, app: str) -> Alone | None:
-        """Return what a request takes alone; None where the variant is not in memory."""
+    def single_request(self, variant: VariantName, app: str) -> SingleRequestTimes | None:
+        """Return a request's time in a batch of its own; None if no executor holds the variant."""
         version = self._version
-        known = self._alone.get((variant, app))
+        known = self._single_requests.get((variant, app))
         if known is None or known[0] != version:
-            if len(self._alone) >= _KEPT_MAX:
-                self._alone.clear()
-            known = self._alone[variant, app] = version, self._take_alone(variant, app)
+            if len(self._single_requests) >= _KEPT_MAX:
+                self._single_requests.clear()
+            known = self._single_requests[variant, app] = (
+                version,
+                self._estimate_single_request(variant, app),
+            )
         return known[1]
 
     def profile(self, executor: ExecutorId, variant: VariantName, app: str) -> LatencyProfile:
-        """Return what batches of an application take, in the form of a profile.
+        """Return the times of an application's batches as a profile.
 
-        The profile itself, where nothing else was learned or that is nearly the same.
+        It is the executor's profile itself if nothing else was learned, or nearly the same.
 
         Raises:
             KeyError: the executor has no such variant.
@@ -101,7 +108,7 @@ class Expectations:
         known = self._learned.get(key)
         if known is not None and known[0] == version and known[1] is base:
             return known[2]
-        learned = self._take_profile(base, variant, app)
+        learned = self._estimate_profile(base, variant, app)
         before = base if known is None or known[1] is not base else known[2]
         if not _differs(learned, before):
             learned = before
@@ -113,9 +120,9 @@ class Expectations:
     def high_ns(
         self, executor: ExecutorId, variant: VariantName, app: str, size: int, others: float
     ) -> int:
-        """Return what a batch of an application does not exceed at the high quantile.
+        """Return the high quantile of the time of an application's batch.
 
-        The executor's slowdown is in it, and what `others`, so many that run beside it, cost.
+        It includes the executor's slowdown and the interference of `others` running executors.
         """
         q = self._latencies.parameters.high_quantile
         learned = self.profile(executor, variant, app)
@@ -130,20 +137,21 @@ class Expectations:
         batch_size: int,
         q: float,
     ) -> int | None:
-        """Return what a batch does not exceed with probability `q`, as the executors are now.
+        """Return the `q` quantile of the time of a batch, in the executors' present state.
 
-        Its slowdown is in it, and what those that run beside it cost. By the longest of its members
-        where any of their applications is known on the variant; else by the slowest of them.
+        It includes the slowdown and the interference of running executors. If any member's
+        application was measured on the variant, the distribution of the longest member is used;
+        otherwise the slowest application counts.
 
         Args:
-            executor: where.
-            variant: what.
+            executor: where it runs.
+            variant: what it runs.
             apps: the application of each member, at least one.
             batch_size: a profiled size.
-            q: 0.5: what it usually takes.
+            q: the quantile; 0.5: the median.
 
         Returns:
-            ns; None where the executor is not there or has not loaded the variant.
+            ns; None if the executor does not exist or has not loaded the variant.
         """
         if executor not in self._latencies or variant not in self._latencies.profiles(executor):
             return None
@@ -159,17 +167,19 @@ class Expectations:
     def usual_batch_ns(
         self, executor: ExecutorId, variant: VariantName, apps: Sequence[str], batch_size: int
     ) -> int | None:
-        """Return the median of what a batch takes; the rest as `batch_ns`."""
+        """Return the median time of a batch; see `batch_ns`."""
         return self.batch_ns(executor, variant, apps, batch_size, 0.5)
 
-    def alone_on(self, executor: ExecutorId, variant: VariantName, app: str) -> tuple[int, int]:
-        """Return P50 and P99 of one request alone on an executor, slowdown included."""
+    def single_request_percentiles(
+        self, executor: ExecutorId, variant: VariantName, app: str
+    ) -> tuple[int, int]:
+        """Return P50 and P99 of a batch of one request on an executor, slowdown included."""
         profile, slowdown = self.profile(executor, variant, app), self._latencies.slowdown(executor)
         p50, p99 = (profile.quantile_ns(profile.batch_sizes[0], q) for q in (0.5, 0.99))
         return round(p50 * slowdown), round(p99 * slowdown)
 
     def learned(self, apps: Iterable[str], executors: Iterable[ExecutorId]) -> dict[str, Profiles]:
-        """Return the profiles of those applications that do not take what the profiles say.
+        """Return the learned profiles of the applications that differ from the executors' profiles.
 
         About 30 us of CPU time for each that has changed: 4 ms for 16 applications on 8 variants
         (`python -m benchmarks.learning_cost`).
@@ -195,57 +205,57 @@ class Expectations:
     def _version(self) -> _Version:
         return self._latencies.version, self._learning.generation
 
-    def _believed(self, variant: VariantName, app: str) -> EmpiricalDistribution | None:
-        """Return the application's work on this variant, or where it is known best; None: unknown.
+    def _known_work(self, variant: VariantName, app: str) -> EmpiricalDistribution | None:
+        """Return an application's work on this variant, or where it is best known; None: unknown.
 
-        Work is relative to a variant's profile, so it may be carried over.
+        Work is relative to a variant's profile, so it applies to other variants of the family.
         """
         others = (self._learning.distribution(s, app) for s in self._siblings.get(variant, ()))
         known = [other for other in others if other is not None and other.known]
         own = self._learning.distribution(variant, app)
         if own is not None and own.known:
-            # What held once may be over, and is never seen again on a variant that is given up.
-            news = max((other.seen_ns for other in known), default=0)
-            if own.seen_ns >= news - STALE_NS:
+            # Old measurements may no longer hold, and a variant that is avoided gets no new ones.
+            newest_ns = max((other.seen_ns for other in known), default=0)
+            if own.seen_ns >= newest_ns - STALE_NS:
                 return own
         return max(known, key=lambda other: other.seen_ns, default=None)
 
-    def _take_alone(self, variant: VariantName, app: str) -> Alone | None:
+    def _estimate_single_request(self, variant: VariantName, app: str) -> SingleRequestTimes | None:
         row = self._latencies.best(variant)
         if row is None:
             return None
         parameters = self._latencies.parameters
-        work = self._believed(variant, app)
+        work = self._known_work(variant, app)
         if work is not None:
             quantiles = (parameters.low_quantile, 0.5, parameters.high_quantile)
             usual = work.signed_quantile(0.5)
             low, median, high = (
                 self._quickest_ns(variant, work.signed_quantile(q), usual) for q in quantiles
             )
-            return Alone(low, median, high)
-        return self._doubted(row, variant, app)
+            return SingleRequestTimes(low, median, high)
+        return self._estimate_unmeasured(row, variant, app)
 
-    def _doubted(self, row: Row, variant: VariantName, app: str) -> Alone:
+    def _estimate_unmeasured(self, row: Row, variant: VariantName, app: str) -> SingleRequestTimes:
         low, median, high = float(row.low_ns[0]), float(row.median_ns[0]), float(row.high_ns[0])
         seen = self._learning.distribution(variant, app)
         if seen is not None and seen.samples:
             q = self._latencies.parameters.low_quantile
             low = min(low, self._quickest_ns(variant, seen.signed_quantile(q)))
             median = min(median, low)
-        return Alone(low, median, high)
+        return SingleRequestTimes(low, median, high)
 
     def _counted_twice(self, executor: ExecutorId, times: BatchTimes, usual: float) -> float:
-        """Return the part of an executor's slowdown that learned times already have in them.
+        """Return the part of an executor's slowdown that learned times already contain.
 
-        While an executor is slow, what runs on it looks long. Both can only be told apart later
-        (`attribution`); until then one of them counts, the larger.
+        While an executor is slow, the requests it runs look long. The two can be told apart only
+        later (`attribution`); until then only the larger one counts.
         """
         size = times.sizes[0]
         longer = times.profiled_ns(size, usual) / max(1.0, times.profiled_ns(size, 1.0))
         return min(self._latencies.slowdown(executor), max(1.0, longer))
 
     def _quickest_ns(self, variant: VariantName, work: float, usual: float = 1.0) -> float:
-        """Return what so much work takes alone on the executor that is quickest with it."""
+        """Return the time of this much work in a batch of its own on the fastest executor."""
         return min(
             times.profiled_ns(times.sizes[0], work)
             * self._latencies.slowdown(executor)
@@ -254,15 +264,17 @@ class Expectations:
             if (times := self._learning.times(executor, variant)) is not None
         )
 
-    def _take_profile(self, base: LatencyProfile, variant: VariantName, app: str) -> LatencyProfile:
-        """Return what batches take, of a variant that is not in memory too: it may be loaded."""
-        work = self._believed(variant, app)
+    def _estimate_profile(
+        self, base: LatencyProfile, variant: VariantName, app: str
+    ) -> LatencyProfile:
+        """Return the times of batches, also for a variant that is not in memory."""
+        work = self._known_work(variant, app)
         times = self._learning.known_times(base.executor, variant)
         if work is None or times is None:
             return base
         learned_ns = times.profiled_each_ns(work.signed_quantiles(_of_longest(times.sizes)))
         profiled_ns = np.array([base.quantiles_ns[size] for size in times.sizes])
-        # At each quantile apart: a machine that is slow now and then is so in the tail only.
+        # Separately at each quantile: a machine that is slow at times is slow only in the tail.
         longer = np.maximum(1.0, learned_ns / np.maximum(1, profiled_ns))
         rows = np.rint(learned_ns / np.minimum(self._latencies.slowdown(base.executor), longer))
         told = (tuple(row) for row in rows.astype(np.int64).tolist())
@@ -271,15 +283,15 @@ class Expectations:
 
 @lru_cache(maxsize=64)
 def _of_longest(sizes: tuple[int, ...]) -> Floats:
-    """Return which quantile of one request has each of `QUANTILES` of the longest of so many."""
+    """Return the quantile of one request that equals each of `QUANTILES` of the longest."""
     shares: Floats = np.array(QUANTILES) ** (1 / np.array(sizes))[:, None]
     return shares
 
 
 def _differs(one: LatencyProfile, other: LatencyProfile) -> bool:
-    """Say whether two profiles differ enough to be worth a change, at any batch size."""
+    """Say whether two profiles differ enough, at any batch size, to replace one by the other."""
     return one is not other and any(
-        abs(one.quantiles_ns[size][at] - times[at]) > NEWS * times[at]
+        abs(one.quantiles_ns[size][at] - times[at]) > PROFILE_CHANGE_MIN * times[at]
         for size, times in other.quantiles_ns.items()
         for at in _COMPARED
     )

@@ -1,7 +1,7 @@
-"""Owns what batches are expected to take: profiles times slowdown, ready for look-up.
+"""Owns the expected times of batches: profiles times slowdown, prepared for look-up.
 
-Pure. Rows are built on first use and kept until the slowdown changes, because the decision
-looks them up several times per event.
+Pure. Rows are built on first use and kept until the slowdown changes, because a decision looks them
+up several times per event.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,8 +17,8 @@ from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 class Row:
     """Expected times of one variant on one executor; each tuple has one entry per size.
 
-    Times never fall from one size to the next: a larger batch that was measured faster was
-    measured at a better moment.
+    Times never fall from one size to the next: if a larger batch was measured as faster, that was
+    noise.
     """
 
     sizes: tuple[int, ...]
@@ -32,19 +32,19 @@ class Row:
 class _OnExecutor:
     known: dict[VariantName, LatencyProfile]
     profiles: dict[VariantName, LatencyProfile]
-    """Of those known, the ones in memory."""
+    """The profiles of the variants in memory."""
     slowdown: float
     rows: dict[tuple[VariantName, int], Row]
-    """By variant and the number of other executors that run."""
+    """By variant and the number of other running executors."""
     overhead_ns: int = 0
 
 
 class Latencies:
-    """The profiles of all executors, calibrated. Policies read it, the Scheduler writes it."""
+    """The profiles of all executors, calibrated. Policies read them, the Scheduler updates them."""
 
     def __init__(self, parameters: SchedulerParameters) -> None:
         self.parameters = parameters
-        """What the core is tuned with."""
+        """The tunables of the core."""
         self._low = parameters.low_quantile
         self._high = parameters.high_quantile
         self._executors: dict[ExecutorId, _OnExecutor] = {}
@@ -53,20 +53,20 @@ class Latencies:
         self.busy = BusyExecutors()
         """Which executors run a batch now."""
         self.version = 0
-        """Changes with every expected time."""
+        """Incremented with every change of an expected time."""
 
     def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
-        """Take in an executor; a profile without any batch size counts as absent."""
+        """Add an executor; a profile without any batch size is ignored."""
         known = {profile.variant: profile for profile in profiles if profile.quantiles_ns}
         self._executors[executor] = _OnExecutor(known, known, 1.0, {})
         self._changed()
 
     def __contains__(self, executor: ExecutorId) -> bool:
-        """Say whether an executor is there."""
+        """Say whether an executor exists."""
         return executor in self._executors
 
-    def hold(self, executor: ExecutorId, variants: Collection[VariantName]) -> None:
-        """Take in which variants an executor has in memory."""
+    def set_resident(self, executor: ExecutorId, variants: Collection[VariantName]) -> None:
+        """Set the variants that an executor has in memory."""
         at = self._executors[executor]
         at.profiles = {name: at.known[name] for name in variants if name in at.known}
         at.rows.clear()
@@ -76,15 +76,15 @@ class Latencies:
         """Replace some of an executor's profiles."""
         at = self._executors[executor]
         at.known = {**at.known, **profiles}
-        self.hold(executor, at.profiles)
+        self.set_resident(executor, at.profiles)
 
     def executor_stopped(self, executor: ExecutorId) -> None:
-        """Forget an executor."""
+        """Remove an executor."""
         del self._executors[executor]
         self._changed()
 
     def set_slowdown(self, executor: ExecutorId, slowdown: float) -> None:
-        """Multiply an executor's profiles by this from now on."""
+        """Set the factor of an executor's profiles."""
         at = self._executors[executor]
         if at.slowdown != slowdown:
             at.slowdown = slowdown
@@ -92,17 +92,17 @@ class Latencies:
             self._changed()
 
     def set_overhead(self, executor: ExecutorId, overhead_ns: int) -> None:
-        """Take in what comes on top of every batch of an executor."""
+        """Set the overhead of an executor's batches."""
         self._executors[executor].overhead_ns = overhead_ns
 
     def overhead_ns(self, executor: ExecutorId) -> int:
-        """Return what comes on top of a batch: handing it over and its outputs back."""
+        """Return the overhead of a batch: handing it over, and its outputs back."""
         return self._executors[executor].overhead_ns
 
     def slowed(
         self, executor: ExecutorId, variant: VariantName, others: float | None = None
     ) -> float:
-        """Return how many times as long batches take while so many others run; None: as now."""
+        """Return the interference factor while this many others run; None: as many as now."""
         if others is None:
             others = self.busy.others(executor)
         profile = self._executors[executor].known.get(variant)
@@ -114,24 +114,24 @@ class Latencies:
         self.version += 1
 
     def slowdown(self, executor: ExecutorId) -> float:
-        """Return what an executor's profiles are multiplied by."""
+        """Return the factor of an executor's profiles."""
         return self._executors[executor].slowdown
 
     @property
     def slowdowns(self) -> dict[ExecutorId, float]:
-        """What each executor's profiles are multiplied by."""
+        """The factor of each executor's profiles."""
         return {executor: at.slowdown for executor, at in self._executors.items()}
 
     def profiles(self, executor: ExecutorId) -> Mapping[VariantName, LatencyProfile]:
-        """Return the profiles of what an executor has in memory, without its slowdown."""
+        """Return the profiles of the variants in an executor's memory, without its slowdown."""
         return self._executors[executor].profiles
 
     def known(self, executor: ExecutorId) -> Mapping[VariantName, LatencyProfile]:
-        """Return the profiles of all that an executor could run, in memory or not."""
+        """Return the profiles of all variants that an executor can run, in memory or not."""
         return self._executors[executor].known
 
     def any_profile(self, variant: VariantName) -> LatencyProfile | None:
-        """Return a profile of a variant, in memory or not; None where there is none."""
+        """Return any profile of a variant, in memory or not; None if there is none."""
         known = (at.known.get(variant) for at in self._executors.values())
         return next((profile for profile in known if profile is not None), None)
 
@@ -142,9 +142,9 @@ class Latencies:
     def row(
         self, executor: ExecutorId, variant: VariantName, others: int | None = None
     ) -> Row | None:
-        """Return the expected times of a variant on an executor; None where it is not loaded.
+        """Return the expected times of a variant on an executor; None if it is not loaded.
 
-        They are those while so many other executors run; None: as many as now.
+        The times include the interference of `others` running executors; None: as many as now.
         """
         if others is None:
             others = self.busy.others(executor)
@@ -157,9 +157,10 @@ class Latencies:
         return row
 
     def best(self, variant: VariantName) -> Row | None:
-        """Return the row of the executor that is quickest with one request; None: nowhere.
+        """Return the row of the fastest executor for one request; None if no executor holds the
+        variant.
 
-        Its times are those beside nobody: what may still be in time is not given up.
+        Its times contain no interference, so that no request that may still be on time is dropped.
         """
         try:
             return self._best[variant]
@@ -170,12 +171,12 @@ class Latencies:
             return best
 
     def fastest_first(self) -> tuple[ExecutorId, ...]:
-        """Return all executors in the order in which idle ones shall be asked for work.
+        """Return all executors in the order in which idle ones get work.
 
         An executor's rank is its throughput (pictures per second in its best batch, by the median)
-        relative to the best executor's, in the mean over its variants. All executors are the box's
-        own and cost the same, so this is the throughput-cost order of Harpagon, section III-B.
-        Equal ones keep the order of their start. O(executors x variants) after a change.
+        relative to the best executor's, averaged over its variants. All executors belong to the box
+        and cost the same, so this is the throughput-cost order of Harpagon, section III-B. Equal
+        ones keep the order of their start. O(executors x variants) after a change.
         """
         if self._ranking is None:
             cost: dict[ExecutorId, dict[VariantName, float]] = {}

@@ -1,4 +1,4 @@
-"""Owns which variants of each family are loaded, and what a new camera starts with. Pure."""
+"""Owns which variants of each family are loaded, and the first variant of a new camera. Pure."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from edgebox.scheduling.expected_latencies import Latencies
 
 
 class Ladders:
-    """The loaded variants of each family from the smallest to the largest input."""
+    """The loaded variants of each family, from the smallest to the largest input."""
 
     def __init__(self, latencies: Latencies) -> None:
         self._latencies = latencies
@@ -18,16 +18,16 @@ class Ladders:
 
     @property
     def offered(self) -> tuple[Variant, ...]:
-        """What the zoo holds, loaded or not."""
+        """All variants that the box has, loaded or not."""
         return self._offered
 
     def offer(self, variants: Sequence[Variant]) -> None:
-        """Take in what the zoo holds now."""
+        """Set the variants that the box has now."""
         self._offered = tuple(variants)
         self.refresh()
 
     def refresh(self) -> None:
-        """Look again which variants are loaded."""
+        """Update which variants are loaded."""
         self._by_family = {}
         for variant in sorted(self._offered, key=lambda v: (v.pixels, v.name)):
             if self._latencies.best(variant.name) is not None:
@@ -39,10 +39,10 @@ class Ladders:
         return self._by_family.get(family, ())
 
     def is_as_planned(self, request: Request, runs_on: VariantName) -> bool:
-        """Say whether a picture is what plans reckon with: a camera's, no larger than its variant.
+        """Say whether a picture is one that plans assume: a camera's, no larger than its variant.
 
-        What decoding takes counts in every camera's plan. A photo that a program sends, or a
-        camera that sends more pixels than it should, must not make it longer.
+        The decoding time counts in every camera's plan. Larger pictures, sent by a program or by a
+        camera that ignores its advice, must not increase it.
         """
         return request.variant is None and any(
             variant.name == runs_on and variant.covers(request.width_px, request.height_px)
@@ -50,9 +50,9 @@ class Ladders:
         )
 
     def stand_in(self, variant: Variant) -> Variant | None:
-        """Return what frames meant for a variant run on: itself, where it is loaded.
+        """Return the variant on which frames meant for this one run: itself, if it is loaded.
 
-        Otherwise the largest of its family that is smaller, else the smallest; None: none is.
+        Otherwise the largest smaller one of its family, else the smallest; None: none is loaded.
         """
         chosen: Variant | None = None
         for rung in self.of(variant.family):
@@ -70,16 +70,20 @@ def first_variant(
     budget_ns: float,
     pixels_max: int,
 ) -> Variant | None:
-    """Choose a modest variant for a camera whose link is not known yet.
+    """Choose a modest variant for a camera whose link is not measured yet.
 
-    The largest of at most `pixels_max` whose high-quantile time, by what is known of its
-    application, fits the budget, else the smallest; none above the smallest that covers the
-    camera's own picture.
+    The largest one of at most `pixels_max` whose high-quantile time for the camera's application
+    fits the budget, else the smallest; never one above the smallest that covers the camera's own
+    picture.
     """
     chosen: Variant | None = None
     for variant in ladder:
-        alone = expectations.alone(variant.name, camera.app)
-        fits = alone is not None and alone.high_ns <= budget_ns and variant.pixels <= pixels_max
+        single_request = expectations.single_request(variant.name, camera.app)
+        fits = (
+            single_request is not None
+            and single_request.high_ns <= budget_ns
+            and variant.pixels <= pixels_max
+        )
         if chosen is not None and not fits:
             break
         chosen = variant

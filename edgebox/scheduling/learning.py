@@ -1,9 +1,9 @@
-"""Owns what is known of execution times: per variant and application, and per executor.
+"""Owns the learned execution times: by variant and application, and by executor.
 
-Pure. The profile is the prior; samples of requests that ran alone replace it, and served batches
-calibrate how long batches take (Orloj, section 3.2, the long-term feedback loop). Samples are
-amounts of work relative to the profile's, so what was learnt of a variant outlives the loss of an
-executor, and a profile that is measured anew.
+Pure. The profile is the prior; samples of requests that ran in batches of their own replace it, and
+served batches calibrate how long batches take (Orloj, section 3.2, the long-term feedback loop).
+Samples are amounts of work relative to the profile's, so what was learned of a variant outlives the
+loss of an executor and a new measurement of the profile.
 """
 
 from collections import Counter, deque
@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
-from edgebox.scheduling.applications import MIXED_WINDOW, OTHERS, Applications
-from edgebox.scheduling.attribution import Seen
+from edgebox.scheduling.applications import MULTI_BATCH_WINDOW, OTHER_APPS, Applications
+from edgebox.scheduling.attribution import ObservedBatch
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.censored import Belief, Mixed, infer
+from edgebox.scheduling.censored import AppEvidence, MultiRequestBatch, infer
 from edgebox.scheduling.distributions import (
     SAMPLES_ENOUGH,
     SAMPLES_MIN,
@@ -22,36 +22,31 @@ from edgebox.scheduling.distributions import (
 )
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expected_latencies import Latencies
-from edgebox.scheduling.surprise import SURPRISE, is_rare, surprise
 from edgebox.scheduling.work import Longest, WorkTable, tabulate
 
 REFRESH_SAMPLES = 64
-"""A table is built anew after so many samples."""
+"""A table is rebuilt after this many samples."""
 
-_TELLING = frozenset((1, 2, 4, 8, SAMPLES_MIN, 32, 64))
-"""And when an application has so many: the first of them tell most."""
+_INFORMATIVE_COUNTS = frozenset((1, 2, 4, 8, SAMPLES_MIN, 32, 64))
+"""A table is also rebuilt when an application reaches one of these numbers of samples, because the
+first samples change the most."""
 
 READ_SHARE = 8
-"""They are made use of when so large a part of them is new."""
-
-SURPRISE_WINDOW = 16
-
-SURPRISE_SPACING_NS = 500_000_000
-"""Of an application's batches at most one in so long is asked: a busy spell is not many."""
+"""Batches are used for inference when the new ones are one part in this many of all."""
 
 _REFERENCE_QUANTILES = [(at + 0.5) / 64 for at in range(64)]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of an application's requests when they run alone."""
+    """The knowledge of an application's requests in batches of their own."""
 
     samples: int
-    """How many are remembered."""
+    """The number of samples kept."""
     newest_ns: int
-    """When the last of them was taken; 0 if there is none."""
+    """When the last one was taken; 0 if there is none."""
     high_ns: float
-    """What one takes at the high quantile; before there are samples, by the profile."""
+    """The high quantile of a request's time; without samples, by the profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,38 +57,38 @@ class _Timed:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What was known of a variant's applications at some time."""
+    """The knowledge of a variant's applications at an instant."""
 
     table: WorkTable
-    """Its distributions are frozen."""
+    """The work table, with frozen distributions."""
     samples: tuple[int, ...]
-    """Of each application."""
-    believed: tuple[bool, ...]
-    """Whether what was seen of it was believed, and not the prior."""
+    """The number of samples of each application."""
+    measured: tuple[bool, ...]
+    """Whether measurements of each application were used, and not the prior."""
     replaced: int
-    """`Learning.replaced` then."""
+    """`Learning.replaced` at that instant."""
 
     def known(self, app: int) -> list[float]:
-        """Return equally likely amounts of work of an application; none if it was hardly known."""
+        """Return equally likely amounts of work of an application; none if it had few samples."""
         if app >= len(self.samples) or self.samples[app] < SAMPLES_MIN:
             return []
         known: list[float] = self.distribution(app).values.tolist()
         return known
 
     def distribution(self, app: int) -> EmpiricalDistribution:
-        """Return the relative work of an application, frozen."""
+        """Return the frozen relative work of an application."""
         return self.table.ranked[int(self.table.rank[app])]
 
-    def seen(self, apps: Sequence[int], size: int, took_ns: float) -> Seen:
-        """Return a batch of some applications that ran, by what was known then.
+    def seen(self, apps: Sequence[int], size: int, took_ns: float) -> ObservedBatch:
+        """Return a batch that ran, with the expected work of its longest member by this reference.
 
         Args:
             apps: index of each member's application.
             size: index of its padded size.
-            took_ns: its execution.
+            took_ns: its execution time.
         """
         owner = max(apps, key=lambda app: int(self.table.rank[app]))
-        return Seen(owner, self.table.longest(apps), size, took_ns)
+        return ObservedBatch(owner, self.table.longest(apps), size, took_ns)
 
 
 class Learning:
@@ -104,17 +99,17 @@ class Learning:
         self._applications: dict[VariantName, Applications] = {}
         self._timed: dict[tuple[ExecutorId, VariantName], _Timed] = {}
         self.generation = 0
-        """Changes when so much was learned that answers may differ."""
-        self._news = 0
+        """Incremented when so much was learned that answers may differ."""
+        self._samples_since_change = 0
         self._now_ns = 0
 
     def times(self, executor: ExecutorId, variant: VariantName) -> BatchTimes | None:
-        """Return the batch times of a variant on an executor; None where it is not loaded."""
+        """Return the batch times of a variant on an executor; None if it is not loaded."""
         loaded = variant in self._latencies.profiles(executor)
         return self.known_times(executor, variant) if loaded else None
 
     def known_times(self, executor: ExecutorId, variant: VariantName) -> BatchTimes | None:
-        """Return the batch times of a variant, in memory or not; None where it has no profile."""
+        """Return the batch times of a variant, in memory or not; None if it has no profile."""
         profile = self._latencies.known(executor).get(variant)
         if profile is None:
             return None
@@ -124,16 +119,16 @@ class Learning:
             timed = self._timed[executor, variant] = _Timed(profile, BatchTimes(profile))
             of = self._applications.get(variant)
             if of is not None and (replaced or not of.profiled):
-                of.believe(timed.times.prior_work)
+                of.set_prior(timed.times.prior_work)
                 self.generation += 1
         return timed.times
 
     def times_now(
         self, executor: ExecutorId, variant: VariantName, now_ns: int = 0
     ) -> BatchTimes | None:
-        """Return the batch times of a variant at the pace of now; None where it is not loaded.
+        """Return the batch times of a variant at the present pace; None if it is not loaded.
 
-        `now_ns` 0: when the last request came.
+        `now_ns` 0: the instant of the last request.
         """
         times = self.times(executor, variant)
         if times is not None:
@@ -144,12 +139,12 @@ class Learning:
         """Return what is known of a variant's applications now.
 
         Args:
-            variant: what.
-            held: of the applications that it believes, what it says holds on; of this variant, and
-                of the same applications.
+            variant: the variant.
+            held: an earlier reference of this variant with the same applications; its values stay
+                for applications that it had measured.
         """
         distributions = self._of(variant).distributions
-        stays = (False,) * len(distributions) if held is None else held.believed
+        stays = (False,) * len(distributions) if held is None else held.measured
         frozen = [
             held.distribution(app)
             if held is not None and stays[app]
@@ -157,18 +152,17 @@ class Learning:
             for app, d in enumerate(distributions)
         ]
         samples = tuple(d.samples for d in distributions)
-        believed = tuple(d.known or stays[app] for app, d in enumerate(distributions))
-        return Reference(tabulate(frozen), samples, believed, self.replaced(variant))
+        measured = tuple(d.known or stays[app] for app, d in enumerate(distributions))
+        return Reference(tabulate(frozen), samples, measured, self.replaced(variant))
 
     def replaced(self, variant: VariantName) -> int:
-        """Return how often an index has become that of another application."""
+        """Return how often an index was reassigned to another application."""
         return self._of(variant).replaced
 
     def corrected(self, executor: ExecutorId) -> None:
-        """Take in that profiles of an executor were multiplied: what was learnt is with them.
+        """Apply a correction of an executor's profiles: learned work is relative to them.
 
-        Work is relative to the profile. What was learnt of batches in the last seconds is part of
-        the profile now.
+        What was learned from the batches of the last seconds is part of the profile now.
         """
         for variant, profile in self._latencies.known(executor).items():
             timed = self._timed.get((executor, variant))
@@ -183,21 +177,21 @@ class Learning:
         since_ns: int,
         reference: Reference | None,
     ) -> None:
-        """Forget what an executor told of some applications since an instant: it had changed.
+        """Forget what an executor's batches said of some applications since an instant.
 
-        What the reference knew of them is put back; None: nothing is known to have held before.
-        What other executors told holds.
+        The reference's values are restored; None: nothing is known of the time before. What was
+        learned from other executors stays.
         """
         of = self._of(variant)
         for app in apps:
             before = [] if reference is None else reference.known(app)
             of.distributions[app].undo(executor, since_ns, before)
-        held = (b for b in of.mixed if b.ended_ns < since_ns or b.executor != executor)
-        of.mixed = deque(held, MIXED_WINDOW)
-        of.surprises.clear()
+        held = (b for b in of.multi_batches if b.ended_ns < since_ns or b.executor != executor)
+        of.multi_batches = deque(held, MULTI_BATCH_WINDOW)
+        of.contradictions.clear()
         of.table = None
         self.generation += 1
-        if of.mixed:
+        if of.multi_batches:
             self._infer(of)
 
     def rescale(
@@ -208,7 +202,7 @@ class Learning:
         since_ns: int,
         factor: float,
     ) -> None:
-        """Multiply what an executor told of an application since an instant by a factor."""
+        """Multiply an executor's measurements of an application since an instant by a factor."""
         of = self._of(variant)
         of.distributions[app].rescale(executor, since_ns, factor)
         of.table = None
@@ -217,12 +211,12 @@ class Learning:
     def app(self, variant: VariantName, name: str, now_ns: int = 0) -> int:
         """Return an application's index among those of a variant.
 
-        It holds while a request of it was seen less than `APP_IDLE_NS` ago.
+        It is valid while a request of the application was seen less than `APP_IDLE_NS` ago.
 
         Args:
-            variant: what.
+            variant: the variant.
             name: of the application.
-            now_ns: when a request of it was seen; 0: not later than anything told before.
+            now_ns: when a request of it was seen; 0: not later than any instant given before.
         """
         self._now_ns = max(self._now_ns, now_ns)
         of = self._of(variant)
@@ -233,37 +227,37 @@ class Learning:
         return at
 
     def _enter(self, of: Applications, name: str) -> int:
-        """Return the index of an application without one."""
-        at = of.place(name, self._now_ns)
+        """Return a new index for an application that has none."""
+        at = of.find_slot(name, self._now_ns)
         if at is None:
-            if OTHERS in of.index:
-                return of.index[OTHERS]
-            at, name = len(of.names), OTHERS
+            if OTHER_APPS in of.index:
+                return of.index[OTHER_APPS]
+            at, name = len(of.names), OTHER_APPS
         horizon_ns = self._latencies.parameters.sample_horizon_ns
-        of.enter(at, name, EmpiricalDistribution(of.prior, horizon_ns=horizon_ns))
+        of.assign_slot(at, name, EmpiricalDistribution(of.prior, horizon_ns=horizon_ns))
         self.generation += 1
         return at
 
     def name(self, variant: VariantName, app: int) -> str:
-        """Return the name of an application by its index; `OTHERS` for those that share it."""
+        """Return the name of an application by its index; `OTHER_APPS` for the shared slot."""
         return self._of(variant).names[app]
 
     def names(self, variant: VariantName, apps: Iterable[int]) -> tuple[str, ...]:
-        """Return the names of some applications, in the order of the alphabet."""
+        """Return the names of some applications in alphabetical order."""
         names = self._of(variant).names
         return tuple(sorted(names[app] for app in frozenset(apps)))
 
     def apps(self, variant: VariantName, without: Collection[str]) -> list[int]:
-        """Return the indices of a variant's applications, without some."""
+        """Return the indices of a variant's applications, except some."""
         of = self._applications.get(variant)
         return [] if of is None else [at for name, at in of.index.items() if name not in without]
 
     def table(self, variant: VariantName) -> WorkTable:
-        """Return how much work each application of a variant is, as lately learnt."""
+        """Return the work of each application of a variant, rebuilt when enough was learned."""
         of = self._of(variant)
-        if of.table is None or of.news >= REFRESH_SAMPLES:
+        if of.table is None or of.samples_since_table >= REFRESH_SAMPLES:
             of.table = tabulate(of.distributions)
-            of.news = 0
+            of.samples_since_table = 0
         return of.table
 
     def distributions(self, variant: VariantName) -> Sequence[EmpiricalDistribution]:
@@ -271,30 +265,30 @@ class Learning:
         return self._of(variant).distributions
 
     def distribution(self, variant: VariantName, name: str) -> EmpiricalDistribution | None:
-        """Return the relative work of an application; None where it was never seen.
+        """Return the relative work of an application; None if it was never seen.
 
-        Of one without a place of its own, that of the others.
+        For an application without a slot, that of the shared slot.
         """
         of = self._applications.get(variant)
         at = None if of is None else of.find(name)
         return None if of is None or at is None else of.distributions[at]
 
     def is_known(self, variant: VariantName, name: str) -> bool:
-        """Say whether an application's work is measured, and not the profile's."""
+        """Say whether an application's work was measured, and is not the profile's."""
         of = self.distribution(variant, name)
         return of is not None and (of.samples >= SAMPLES_MIN or of.inferred)
 
     def known_distributions(self) -> Iterator[tuple[VariantName, str, EmpiricalDistribution]]:
-        """Yield the relative work of every application with a place, by variant and name."""
+        """Yield the relative work of every application with a slot, by variant and name."""
         for variant, of in self._applications.items():
             for name, at in of.index.items():
-                if name != OTHERS:
+                if name != OTHER_APPS:
                     yield variant, name, of.distributions[at]
 
     def restore(
         self, variant: VariantName, name: str, work: Iterable[float], taken_ns: int
     ) -> None:
-        """Take in samples of an earlier start, where the application is new.
+        """Restore samples from before a restart, if the application is new.
 
         The variant need not be in memory: it may be loaded later.
         """
@@ -307,10 +301,11 @@ class Learning:
                 of.used_ns[of.index[name]] = taken_ns
 
     def quickest_ns(self, variant: VariantName, app: int) -> float:
-        """Return the least time a request can take on any executor; 0 where there is none.
+        """Return the minimum time of a request on any executor; 0 if there is none.
 
-        By the profile and its slowdown, which fades on an idle executor, where that is less than
-        by the pace of the last batches: if those were slow and no more ran, the pace is stale.
+        On each executor it is the smaller of two values: by the pace of the last batches, and by
+        the profile with its slowdown, which fades on an idle executor. If the last batches were
+        slow and none have run since, the pace is stale.
         """
         table = self.table(variant)
         least = float(table.least[table.rank[app]])
@@ -327,7 +322,7 @@ class Learning:
         )
 
     def known(self, executor: ExecutorId, variant: VariantName, name: str) -> Known | None:
-        """Return what is known of an application; None where the variant is not loaded."""
+        """Return what is known of an application; None if the variant is not loaded."""
         times = self.times(executor, variant)
         if times is None:
             return None
@@ -340,19 +335,19 @@ class Learning:
     def expected_ns(
         self, executor: ExecutorId, variant: VariantName, apps: Sequence[str], batch_size: int
     ) -> float | None:
-        """Return what a batch takes in the mean: the profile as corrected for drift, times work.
+        """Return the mean time of a batch: the profile as corrected for drift, times work.
 
-        What is known of each member's application counts; of a new one, the profile's work. It is
-        that of an executor without slowdown: multiply by it, as everywhere (`Latencies`).
+        The learned work of each member's application is used; for a new one, the profile's. The
+        slowdown is not included: multiply by it, as with all times of this class (`Latencies`).
 
         Args:
-            executor: where.
-            variant: what.
+            executor: where it runs.
+            variant: what it runs.
             apps: the application of each member, at least one.
             batch_size: at most the largest profiled; padded to the next profiled one.
 
         Returns:
-            ns; None where the executor does not hold the variant.
+            ns; None if the executor does not hold the variant.
         """
         times = self.times(executor, variant)
         if times is None:
@@ -367,14 +362,16 @@ class Learning:
         batch_size: int,
         q: float,
     ) -> float | None:
-        """Return what a batch does not exceed with probability `q`; the rest as `expected_ns`."""
+        """Return the `q` quantile of the time of a batch; otherwise as `expected_ns`."""
         times = self.times(executor, variant)
         if times is None:
             return None
         return times.profiled_ns(batch_size, self._longest(variant, apps).quantile(q))
 
     def _longest(self, variant: VariantName, apps: Sequence[str]) -> Longest:
-        indices = self._indices(variant, apps)  # before the table: it may grow
+        indices = self._indices(
+            variant, apps
+        )  # before `table`, because this may add an application
         return self.table(variant).longest(indices)
 
     def _indices(self, variant: VariantName, apps: Sequence[str]) -> tuple[int, ...]:
@@ -383,7 +380,7 @@ class Learning:
     def sampled(
         self, executor: ExecutorId, variant: VariantName, name: str, took_ns: float, now_ns: int
     ) -> None:
-        """Learn from a request that ran alone on a box with nothing else to do."""
+        """Learn from a request that ran in a batch of its own on an otherwise idle box."""
         self._now_ns = max(self._now_ns, now_ns)
         times = self.times(executor, variant)
         if times is not None:
@@ -394,22 +391,22 @@ class Learning:
     ) -> None:
         of = self._of(variant)
         distribution = of.distributions[self.app(variant, name)]
-        turns = distribution.turns
+        resets = distribution.resets
         if distribution.add(work, now_ns, source):
-            of.news += 1
-        self._news += 1
-        tells = distribution.turns != turns or distribution.samples in _TELLING
+            of.samples_since_table += 1
+        self._samples_since_change += 1
+        informative = distribution.resets != resets or distribution.samples in _INFORMATIVE_COUNTS
         if distribution.inferred and distribution.samples >= SAMPLES_ENOUGH:
-            distribution.infer(None)  # also where no more batches of several come
-            tells = True
-        if tells:
+            distribution.infer(None)  # even if no more batches of several requests come
+            informative = True
+        if informative:
             of.table = None
-        if tells or self._news >= REFRESH_SAMPLES:
+        if informative or self._samples_since_change >= REFRESH_SAMPLES:
             self.generation += 1
-            self._news = 0
+            self._samples_since_change = 0
 
     def completed(self, batch: Infer, apps: Sequence[str], took_ns: int, now_ns: int) -> None:
-        """Learn from a batch and its members' applications; one of a single is a sample too."""
+        """Learn from a batch and its members' applications; a batch of one is a sample too."""
         self._now_ns = max(self._now_ns, now_ns)
         times = self.times(batch.executor, batch.variant)
         if times is None or batch.batch_size not in times.sizes or len(apps) == 0:
@@ -419,72 +416,43 @@ class Learning:
         if len(apps) > 1:
             work = times.longest_work(batch.batch_size, took_ns)
             members = self._indices(batch.variant, apps)
-            self._learn_mixed(batch.variant, Mixed(members, work, now_ns, batch.executor))
+            self._learn_multi(
+                batch.variant, MultiRequestBatch(members, work, now_ns, batch.executor)
+            )
         if len(apps) == batch.batch_size == 1:
             self._learn(batch.executor, batch.variant, apps[0], times.work_of(took_ns), now_ns)
 
-    def _learn_mixed(self, variant: VariantName, batch: Mixed) -> None:
-        """Learn from a batch of several, where single requests tell too little."""
+    def _learn_multi(self, variant: VariantName, batch: MultiRequestBatch) -> None:
+        """Learn from a batch of several requests, for applications with few samples."""
         of = self._of(variant)
-        of.mixed.append(batch)
-        of.unread += 1
-        self._compare(of, batch)
-        if of.unread >= min(REFRESH_SAMPLES, 1 + len(of.mixed) // READ_SHARE):
+        of.multi_batches.append(batch)
+        of.unprocessed += 1
+        of.compare(batch)
+        if of.unprocessed >= min(REFRESH_SAMPLES, 1 + len(of.multi_batches) // READ_SHARE):
             self._infer(of)
 
-    def _compare(self, of: Applications, batch: Mixed) -> None:
-        """Note whether a batch contradicts the samples of whose requests should be its longest."""
-        owner = max(batch.apps, key=lambda app: of.distributions[app].greatest)
-        values = of.distributions[owner].sampled_values
-        if len(values) < SAMPLES_MIN:
-            return
-        alike = batch.apps.count(owner) == len(batch.apps)
-        row = of.surprises.setdefault((owner, alike), deque(maxlen=SURPRISE_WINDOW))
-        if row and batch.ended_ns - row[-1][0] < SURPRISE_SPACING_NS:
-            return
-        members = batch.apps.count(owner)
-        side, chance = surprise(values, members, len(batch.apps), batch.work)
-        row.append((batch.ended_ns, side, chance))
-
-    def _is_contradicted(self, of: Applications, app: int) -> bool:
-        """Say whether batches contradict an application's samples."""
-        for alike in (True, False):
-            row = of.surprises.get((app, alike), ())
-            quick = sum(side < 0 for _, side, _ in row)
-            slow = sum(side > 0 for _, side, _ in row)
-            if is_rare(quick, SURPRISE * len(row)) or is_rare(slow, sum(of for _, _, of in row)):
-                return True
-        return False
-
-    def _overthrow(self, of: Applications, app: int) -> None:
-        """Forget the samples of before the batches that contradict them, and their like."""
-        rows = [of.surprises.pop((app, alike), deque()) for alike in (True, False)]
-        since_ns = min(ended_ns for row in rows for ended_ns, side, _ in row if side)
-        of.distributions[app].forget_before(since_ns)
-        of.mixed = deque((b for b in of.mixed if b.ended_ns >= since_ns), MIXED_WINDOW)
-
     def _infer(self, of: Applications) -> None:
-        """Make use of the batches."""
-        of.unread = 0
-        beliefs = {}
-        for app in sorted({app for batch in of.mixed for app in batch.apps}):
+        """Infer the work of applications with few samples from batches of several requests."""
+        of.unprocessed = 0
+        evidence_by_app = {}
+        for app in sorted({app for batch in of.multi_batches for app in batch.apps}):
             distribution = of.distributions[app]
-            if self._is_contradicted(of, app):
-                self._overthrow(of, app)
+            if of.is_contradicted(app):
+                of.forget_contradicted(app)
             known = distribution.samples >= SAMPLES_ENOUGH
             if known and distribution.inferred:
                 distribution.infer(None)
                 of.table = None
-            beliefs[app] = Belief(
+            evidence_by_app[app] = AppEvidence(
                 of.prior, distribution.sampled_values, distribution.samples, known
             )
-        if all(belief.fixed for belief in beliefs.values()):
+        if all(evidence.fixed for evidence in evidence_by_app.values()):
             return
-        members = Counter(app for batch in of.mixed for app in batch.apps)
-        seen_ns = {app: batch.ended_ns for batch in of.mixed for app in batch.apps}
-        for app, values in infer(of.mixed, beliefs).items():
-            # Of so few the tail of the profile says more.
-            if members[app] + beliefs[app].samples >= SAMPLES_MIN:
+        members = Counter(app for batch in of.multi_batches for app in batch.apps)
+        seen_ns = {app: batch.ended_ns for batch in of.multi_batches for app in batch.apps}
+        for app, values in infer(of.multi_batches, evidence_by_app).items():
+            # With so few members, the profile describes the tail better.
+            if members[app] + evidence_by_app[app].samples >= SAMPLES_MIN:
                 of.distributions[app].infer(values, seen_ns.get(app, 0))
         of.table = None
         self.generation += 1

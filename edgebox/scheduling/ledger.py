@@ -1,4 +1,4 @@
-"""Owns the books: which requests live, in which stage, for which camera, and what runs. Pure."""
+"""Owns the ledger: every live request with its stage and camera, and every running batch. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from edgebox.scheduling.events import Drop, Finish, Infer
 
 
 class Stage(Enum):
-    """Where a living request is."""
+    """The stage of a live request."""
 
     PREPARING = "preparing"
     READY = "ready"
@@ -26,12 +26,12 @@ class LiveRequest:
     variant: VariantName
     stage: Stage = Stage.PREPARING
     departed: bool = False
-    """Its camera left while it ran; it ends with its batch."""
+    """Whether its camera left while it ran; the request then ends with its batch."""
     ready_ns: int = 0
     """When it was prepared."""
 
     def ended(self, batch: BatchId, now_ns: int) -> Finish | Drop:
-        """Return how a request ends whose batch comes back now."""
+        """Return the outcome of this request, whose batch has just come back."""
         if self.departed:
             return Drop(self.request.id, DropReason.DEPARTED)
         on_time = now_ns <= self.request.deadline_ns
@@ -40,14 +40,14 @@ class LiveRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunningBatch:
-    """What an executor is doing."""
+    """The batch that an executor runs."""
 
     infer: Infer
     started_ns: int
 
 
 class Ledger:
-    """Every living request, once. Waiting ones are also listed by camera, oldest first."""
+    """Every live request, once. Waiting ones are also listed by camera, oldest first."""
 
     def __init__(self) -> None:
         self.live: dict[RequestId, LiveRequest] = {}
@@ -55,21 +55,21 @@ class Ledger:
         self.waiting_by_camera: dict[CameraId, dict[RequestId, None]] = {}
         self.waiting = 0
         self.ready: dict[VariantName, Counter[str]] = {}
-        """How many are prepared and wait for a batch, by variant and application."""
+        """The number of prepared requests that wait for a batch, by variant and application."""
 
     @property
     def variants(self) -> set[VariantName]:
-        """What anything waits for or runs on."""
+        """The variants of all live requests."""
         return {live.variant for live in self.live.values()}
 
     def admit(self, request: Request, variant: VariantName) -> None:
-        """Enter a new request."""
+        """Add a new request."""
         self.live[request.id] = LiveRequest(request, variant)
         self.waiting_by_camera.setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
 
     def prepared(self, live: LiveRequest, now_ns: int) -> None:
-        """Note that a request may be put into a batch."""
+        """Note that a request may now be put into a batch."""
         live.stage, live.ready_ns = Stage.READY, now_ns
         self.ready.setdefault(live.variant, Counter())[live.request.app] += 1
 
@@ -82,11 +82,11 @@ class Ledger:
         self.running[infer.executor] = RunningBatch(infer, now_ns)
 
     def finish(self, executor: ExecutorId) -> list[LiveRequest]:
-        """Take the members of an executor's batch off the books."""
+        """Remove the members of an executor's batch and return them."""
         return [self.live.pop(member) for member in self.running.pop(executor).infer.requests]
 
     def end_waiting(self, request: RequestId) -> None:
-        """Take a waiting request off the books."""
+        """Remove a waiting request."""
         self._no_longer_waits(self.live.pop(request))
 
     def all_waiting(self) -> list[RequestId]:
@@ -94,11 +94,12 @@ class Ledger:
         return [r for r, live in self.live.items() if live.stage is not Stage.RUNNING]
 
     def waiting_of(self, camera: CameraId) -> Iterable[RequestId]:
-        """Return a camera's waiting requests, oldest first; do not change the books meanwhile."""
+        """Return a camera's waiting requests, oldest first; do not change the ledger while
+        iterating."""
         return self.waiting_by_camera.get(camera, ())
 
     def depart(self, camera: CameraId) -> None:
-        """Mark what runs for a camera that left."""
+        """Mark the running requests of a camera that left."""
         for batch in self.running.values():
             for member in batch.infer.requests:
                 live = self.live[member]

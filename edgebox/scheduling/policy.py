@@ -1,9 +1,9 @@
-"""Owns the seam between the Scheduler and what decides the next batch.
+"""Owns the interface between the Scheduler and the policy that forms batches.
 
-The Scheduler keeps the books (who is connected, what waits, what runs, how each request ended);
-a policy only orders and groups. It is told every fact as it happens and asked two questions:
-what can no longer make it, and what an idle executor runs next. A policy is as pure as the
-Scheduler: time is an argument, and nothing in it is random.
+The Scheduler keeps the records: which cameras are connected, what waits, what runs, how each
+request ended. A policy only orders and groups requests. The Scheduler notifies it of every fact as
+it happens and asks it two questions: which requests have expired, and what an idle executor runs
+next. A policy is as pure as the Scheduler: time is an argument, and nothing in it is random.
 """
 
 from collections.abc import Iterable
@@ -21,36 +21,37 @@ from edgebox.scheduling.learning import Learning
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What an executor shall run now."""
+    """The batch that an executor runs now."""
 
     variant: VariantName
     requests: tuple[RequestId, ...]
     batch_size: int
-    """A profiled size, at least as many as there are requests; the rest is padding."""
+    """A profiled size, at least the number of requests; the rest is padding."""
 
 
 class BatchingPolicy(Protocol):
-    """What decides who runs next.
+    """The interface of a batching policy.
 
-    A request is known to the policy from `admitted` until the policy gives it away (`expired`,
-    `next_batch`) or is told that it is gone (`removed`).
+    The policy knows a request from `admitted` until it returns it (`expired`, `next_batch`) or the
+    Scheduler removes it (`removed`).
     """
 
     wants_samples: bool
-    """Whether it decides by applications, so that running requests again, alone, is worth it."""
+    """Whether it decides by application, so that running finished requests again helps it."""
 
     def attach(self, latencies: Latencies, learning: Learning, expectations: Expectations) -> None:
-        """Take the expected times to decide by; called once, before anything else.
+        """Set the expected times to decide by; called once, before anything else.
 
-        `latencies` has them by variant, `learning` by application too; the Scheduler feeds both.
-        `expectations` has what admission goes by: who drops earlier loses what was admitted.
+        `latencies` has them by variant and `learning` also by application; the Scheduler updates
+        both. `expectations` has the values that admission uses. A policy that drops a request
+        earlier than these values say loses admitted requests.
         """
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
-        """Note a request that is being decoded for this variant: not ready for a batch yet."""
+        """Note a request that is being decoded for this variant; no batch may contain it yet."""
 
     def prepared(self, request: RequestId, now_ns: int) -> None:
-        """Note that an admitted request may now be put into a batch."""
+        """Note that an admitted request can now be put into a batch."""
 
     def removed(self, request: RequestId) -> None:
         """Forget a request that has ended (camera gone, overload, invalid)."""
@@ -59,18 +60,18 @@ class BatchingPolicy(Protocol):
         """Note how long a batch took, for policies with measurements of their own."""
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Give away the requests to be dropped now."""
+        """Remove and return the requests to be dropped now."""
 
     def next_batch(
         self, executor: ExecutorId, now_ns: int, excluded: Excluded = NONE
     ) -> Batch | None:
-        """Give away the requests that this idle executor runs now; None: nothing, for now.
+        """Remove and return the requests that this idle executor runs now; None: no batch now.
 
-        Of a variant that is excluded from the executor nothing may run on it.
+        Variants in `excluded` may not run on this executor.
         """
 
     def next_wakeup_ns(self) -> int | None:
-        """Return the earliest instant at which an answer changes if nothing else happens."""
+        """Return the earliest instant at which an answer changes without any event."""
 
     def pending(self) -> Iterable[RequestId]:
-        """Iterate over every request it knows; the invariants compare it with the books."""
+        """Iterate over every request the policy knows; the invariants compare them."""

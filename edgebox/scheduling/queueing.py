@@ -1,11 +1,11 @@
-"""Owns what most policies share: queues by deadline, and dropping the hopeless. Pure."""
+"""Owns what most policies share: queues by deadline, and dropping expired requests. Pure."""
 
 from collections.abc import Iterable, Sequence
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request, RequestId
 from edgebox.scheduling.affinity import NONE, Excluded
-from edgebox.scheduling.deadline_queue import ReadyQueue, Waiting
+from edgebox.scheduling.deadline_queue import DeadlineQueues, ReadyQueue
 from edgebox.scheduling.events import Infer
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.expected_latencies import Latencies, Row
@@ -14,14 +14,14 @@ from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 Queues = list[tuple[VariantName, ReadyQueue, Row]]
-"""What waits, variant by variant, with what its batches take."""
+"""Each variant with waiting requests: its queue and the expected times of its batches."""
 
 
 class QueueingPolicy:
-    """A policy without an opinion: it queues by deadline, learns nothing and starts nothing.
+    """A base policy: it queues by deadline, learns nothing and starts nothing.
 
-    A policy derived from it says what to run (`_choose`), and where it differs, when a request
-    is given up (`_quickest_ns`) and what it learns.
+    A derived policy decides what to run (`_choose`). Where it differs from this one, it also
+    decides when a request expires (`_quickest_ns`) and what it learns.
     """
 
     wants_samples = False
@@ -30,16 +30,16 @@ class QueueingPolicy:
         self._latencies = Latencies(SchedulerParameters())
         self._learning = Learning(self._latencies)
         self._expectations = Expectations(self._latencies, self._learning)
-        self._waiting = Waiting(self._quickest_ns)
+        self._waiting = DeadlineQueues(self._quickest_ns)
 
     def attach(self, latencies: Latencies, learning: Learning, expectations: Expectations) -> None:
-        """Take the expected times to decide by."""
+        """Set the expected times to decide by."""
         self._expectations = expectations
         self._latencies = latencies
         self._learning = learning
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
-        """Watch the deadline of a request that is being decoded."""
+        """Add a request that is being decoded."""
         app = self._learning.app(variant, request.app, now_ns)
         self._waiting.admit(request, variant, app)
 
@@ -55,7 +55,7 @@ class QueueingPolicy:
         """Learn nothing from batches."""
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Give away the requests that would miss even at `_quickest_ns`."""
+        """Remove and return the requests that would miss even if they took `_quickest_ns`."""
         return self._waiting.expired(now_ns)
 
     def next_batch(
@@ -70,21 +70,23 @@ class QueueingPolicy:
         return None
 
     def next_wakeup_ns(self) -> int | None:
-        """Return when the next request is given up."""
-        return self._waiting.next_hopeless_ns()
+        """Return when the next request expires."""
+        return self._waiting.next_expiry_ns()
 
     def pending(self) -> Iterable[RequestId]:
-        """Iterate over every request it knows."""
+        """Iterate over every request the policy knows."""
         return iter(self._waiting)
 
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
-        """Return the time that a request must still have to be kept."""
-        # A variant that no executor has keeps its requests to the deadline: one may come back.
-        alone = self._expectations.alone(variant, self._learning.name(variant, app))
-        return 0.0 if alone is None else alone.low_ns
+        """Return the minimum time of a request: with less time left it has expired."""
+        # If no executor has the variant, requests are kept until the deadline: one may come back.
+        single_request = self._expectations.single_request(
+            variant, self._learning.name(variant, app)
+        )
+        return 0.0 if single_request is None else single_request.low_ns
 
     def _queues(self, executor: ExecutorId, excluded: Excluded) -> Queues:
-        """Return what waits for an executor, the queue with the earliest deadline first."""
+        """Return the non-empty queues that an executor can serve, the earliest deadline first."""
         waiting = [
             (variant, queue, row)
             for variant, queue in self._waiting.queues.items()
@@ -94,13 +96,14 @@ class QueueingPolicy:
         waiting.sort(key=lambda item: item[1].deadlines[0])
         return waiting
 
-    def _batch(self, variant: VariantName, row: Row, places: Sequence[int]) -> Batch:
-        """Give away the requests at these places, padded to the smallest profiled size."""
-        members = self._waiting.take(variant, places)
+    def _batch(self, variant: VariantName, row: Row, indices: Sequence[int]) -> Batch:
+        """Remove the requests at these indices and return them as a batch, padded to a profiled
+        size."""
+        members = self._waiting.take(variant, indices)
         size = next(size for size in row.sizes if size >= len(members))
         return Batch(variant, tuple(member.id for member in members), size)
 
 
 def oldest(queue: ReadyQueue, count: int) -> list[int]:
-    """Return the places of the requests that came first."""
+    """Return the indices of the requests that arrived first."""
     return sorted(range(len(queue)), key=queue.requests.__getitem__)[:count]

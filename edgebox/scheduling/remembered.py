@@ -1,8 +1,9 @@
-"""Decides what is kept of learned execution times over a restart, and what it is worth later. Pure.
+"""Decides what of the learned execution times is stored, and what is restored after a restart.
+Pure.
 
-One rule: what was learned counts half as much after every `HALF_LIFE_NS`. Of samples so many come
-back, evenly out of all; the excess of a drift factor over 1 shrinks so, as a power. What is
-learned from then on replaces it as it replaces all older samples.
+One rule: after every `HALF_LIFE_NS`, what was learned counts half as much. That share of the
+samples is restored, chosen evenly; the logarithm of a drift factor shrinks by the same share. New
+measurements replace the restored ones like any older samples.
 """
 
 import numpy as np
@@ -19,21 +20,21 @@ _SCATTER = 2_654_435_769
 
 
 def thinned(learned: LearnedWork) -> list[float]:
-    """Return what is left of some samples at their age, in an order that has no trend."""
+    """Return the samples that remain at their age, in an order without a trend."""
     count = round(len(learned.work) * 0.5 ** (learned.age_ns / HALF_LIFE_NS))
-    places = ((np.arange(count) + 0.5) * len(learned.work) / max(1, count)).astype(np.intp)
-    # A rising order would look like a change.
+    indices = ((np.arange(count) + 0.5) * len(learned.work) / max(1, count)).astype(np.intp)
+    # A rising order would look like a change of the distribution.
     order = sorted(range(count), key=lambda at: (at * _SCATTER) & 0xFFFF_FFFF)
-    return [learned.work[places[at]] for at in order]
+    return [learned.work[indices[at]] for at in order]
 
 
 def faded(drift: LearnedDrift) -> float:
-    """Return what is left of a factor at its age."""
+    """Return the factor that remains at its age."""
     return float(drift.factor ** (0.5 ** (drift.age_ns / HALF_LIFE_NS)))
 
 
 def restore(learned: Learned, learning: Learning, corrections: Corrections, now_ns: int) -> None:
-    """Take in what was learned before a restart, where nothing is known yet."""
+    """Restore what was learned before a restart, for applications that are still unknown."""
     for each in learned.work:
         work = thinned(each)
         if len(work) >= SAMPLES_MIN:
@@ -43,7 +44,7 @@ def restore(learned: Learned, learning: Learning, corrections: Corrections, now_
 
 
 def work_of(learning: Learning, now_ns: int) -> list[LearnedWork]:
-    """Return what is worth keeping: of each application that is known, at most so many samples."""
+    """Return what to store: a bounded number of samples of each measured application."""
     kept = []
     for variant, app, distribution in learning.known_distributions():
         values = distribution.signed

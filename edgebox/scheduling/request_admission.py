@@ -1,4 +1,4 @@
-"""Decides which variant a request runs on, and whether it has any chance. Pure."""
+"""Decides which variant a request runs on, and whether it can be on time at all. Pure."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,16 @@ class Admission:
         self._supervision = supervision
 
     def choose(self, request: Request, now_ns: int) -> VariantName | DropReason:
-        """Return what a request runs on, or why it does not."""
+        """Return the variant for a request, or the reason to drop it."""
         connected = self._adaptation.cameras.get(request.camera)
         ready_ns = now_ns + self._times.calibration.prepare_ns
         if request.variant is not None:
-            alone = self._times.expectations.alone(request.variant, request.app)
-            # Nothing smaller can be run instead, so it is tried if there is any chance at all.
-            fits = alone is not None and alone.low_ns <= request.last_deadline_ns - ready_ns
+            single_request = self._times.expectations.single_request(request.variant, request.app)
+            # There is no smaller variant to use instead, so the low quantile decides.
+            fits = (
+                single_request is not None
+                and single_request.low_ns <= request.last_deadline_ns - ready_ns
+            )
             if fits:
                 return request.variant
             lost = self._supervision.is_lost(request.variant)
@@ -63,10 +66,10 @@ class Admission:
             if variant.family == family
         )
 
-    def choose_without_chance(self, request: Request, now_ns: int) -> VariantName | None:
-        """Return what an infeasible request is tried on all the same (`trials`); None: it is not.
+    def choose_for_trial(self, request: Request, now_ns: int) -> VariantName | None:
+        """Return the variant for a trial of an infeasible request (`trials`); None: no trial.
 
-        To be asked only on a box that has nothing else to do.
+        To be called only on a box that has nothing else to do.
         """
         variant, connected = request.variant, self._adaptation.cameras.get(request.camera)
         if variant is None and connected is not None:
@@ -87,26 +90,25 @@ def choose_variant(
     expectations: Expectations,
     time_left_ns: int,
 ) -> VariantName | None:
-    """Choose what a camera's frame runs on; None: nothing fits.
+    """Choose the variant for a camera's frame; None: nothing fits.
 
-    The assigned variant, or a smaller one that already covers the picture as it was sent
-    (enlarging it buys nothing), or else the largest smaller one whose usual time, by what is known
-    of the frame's application, still fits.
-    Smaller ones count only if they are as accurate as the camera asked for, or as what the
-    plan gave it, if that is less.
+    The assigned variant is chosen, or a smaller one that already covers the picture as it was sent
+    (enlarging it gains nothing), or else the largest smaller one whose usual time for the frame's
+    application still fits. Smaller ones are acceptable only if they are as accurate as the camera's
+    minimum, or as the assigned one if that is less.
 
     Args:
         request: the frame.
-        camera: what it asked for.
-        assigned: what the plan gives its camera; need not be loaded (any more).
+        camera: its settings.
+        assigned: the variant that the plan gives its camera; need not be loaded (any more).
         ladder: the loaded variants of the camera's family, smallest first.
-        expectations: what applications are expected to take.
-        time_left_ns: until the deadline, decoding taken off.
+        expectations: expected times by application.
+        time_left_ns: until the deadline, decoding subtracted.
     """
     chosen: VariantName | None = None
     for variant in _acceptable(camera, assigned, ladder):
-        alone = expectations.alone(variant.name, request.app)
-        if alone is not None and alone.usual_ns <= time_left_ns:
+        single_request = expectations.single_request(variant.name, request.app)
+        if single_request is not None and single_request.usual_ns <= time_left_ns:
             chosen = variant.name
         if variant.covers(request.width_px, request.height_px):
             break
@@ -146,14 +148,15 @@ def choose_for_deadlines(
     expectations: Expectations,
     ready_ns: int,
 ) -> VariantName | None:
-    """Choose the variant for the first of the deadlines that any variant fits; None: none.
+    """Choose the variant for the earliest deadline that any variant fits; None: none.
 
-    A variant fits by its usual time, because a smaller one is safer. The smallest is chosen where
-    none does, as long as the last deadline leaves what a request is kept for while it waits
-    (`Alone.low_ns`): a frame is given up by one rule, before it is decoded and after.
+    A variant fits by its usual time, because a smaller one is safer. If none fits, the smallest one
+    is chosen as long as the last deadline leaves the low quantile of its time
+    (`SingleRequestTimes.low_ns`). The same rule decides before and after decoding whether a frame
+    has expired.
 
-    A frame that left before its camera knew of the plan in force finishes on the variant it was
-    made for, if that is still there.
+    A frame that left before its camera received the plan in force runs on the variant it was sent
+    for, if that still exists.
     """
     if assignment is None:
         return None
@@ -171,8 +174,12 @@ def choose_for_deadlines(
         )
         if variant is not None:
             return variant
-    # Nothing smaller can be run instead, so it is tried while it has any chance at all.
+    # There is no smaller variant to use instead, so the low quantile decides.
     smallest = next((v.name for v in _acceptable(camera, assigned, ladder)), None)
-    alone = None if smallest is None else expectations.alone(smallest, request.app)
-    fits = alone is not None and alone.low_ns <= request.last_deadline_ns - ready_ns
+    single_request = (
+        None if smallest is None else expectations.single_request(smallest, request.app)
+    )
+    fits = (
+        single_request is not None and single_request.low_ns <= request.last_deadline_ns - ready_ns
+    )
     return smallest if fits else None

@@ -1,10 +1,12 @@
-"""Owns what each executor has in memory: orders loads and unloads so that it follows the plan.
+"""Owns the contents of each executor's memory: orders loads and unloads so that it follows the
+plan.
 
-Pure. What shall be held is `holding`'s; here is how to get there. One load at a time per executor;
-nothing leaves before its room is needed, nor while anything runs or waits on it; what cannot begin
-now is tried again with the next plan. Until a load has ended frames run on what is there.
+Pure. `weight_placement` decides what to hold; this module decides how to get there. One load at a
+time per executor. Nothing is unloaded before its space is needed, nor while a request waits for it
+or runs on it. What cannot start now is tried again with the next plan. Until a load has ended,
+frames run on what is in memory.
 
-Limits: knows only executors whose memory is limited; all others hold everything.
+Limits: it tracks only executors whose memory is limited; all others hold everything.
 """
 
 from collections.abc import Mapping
@@ -22,54 +24,54 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.expected_latencies import Latencies
 from edgebox.scheduling.sampling import Sampling
-from edgebox.scheduling.weight_placement import hold, matched
+from edgebox.scheduling.weight_placement import choose_resident, matched
 
 RETRY_NS = 60_000_000_000
-"""After a load has failed."""
+"""Delay after a failed load."""
 
 
 @dataclass(slots=True)
 class Memory:
-    """One executor's memory, and how well it was foreseen."""
+    """One executor's memory, with counts of how well its contents were predicted."""
 
     limit_bytes: int
     weights: dict[WeightsId, Weights]
     resident: dict[WeightsId, None]
     loading: WeightsId | None = None
     planned: Mapping[VariantName, int] = field(default_factory=dict)
-    """Cameras by variant, of the last plan."""
+    """Cameras by variant, from the last plan."""
     hits: int = 0
-    """Variants that a plan newly named and that were in memory."""
+    """Variants that a plan added and that were in memory."""
     misses: int = 0
     loads: int = 0
     switches: int = 0
     """Misses that have been loaded since."""
     switch_ns: int = 0
-    """What these took, from the plan to the end of the load, in all."""
+    """Total time of these, from the plan to the end of the load."""
     missed_ns: dict[WeightsId, int] = field(default_factory=dict)
     failed_ns: dict[WeightsId, int] = field(default_factory=dict)
 
     @property
     def used_bytes(self) -> int:
-        """What is in memory, with what is being loaded."""
+        """Bytes in memory, including those being loaded."""
         loading = () if self.loading is None else (self.loading,)
         return sum(self.weights[each].size_bytes for each in (*self.resident, *loading))
 
     @property
     def variants(self) -> list[VariantName]:
-        """Those that can run now."""
+        """The variants that can run now."""
         return [variant for each in self.resident for variant in self.weights[each].variants]
 
-    def asked(self, weights: WeightsId, now_ns: int) -> None:
-        """Count whether a variant that a plan newly names was foreseen."""
+    def count_prediction(self, weights: WeightsId, now_ns: int) -> None:
+        """Count whether a variant that a plan adds was already in memory."""
         if weights in self.resident:
             self.hits += 1
         else:
             self.misses += 1
             self.missed_ns.setdefault(weights, now_ns)
 
-    def settle(self, weights: WeightsId, now_ns: int, *, well: bool) -> None:
-        """Note how the load that was under way has ended."""
+    def load_ended(self, weights: WeightsId, now_ns: int, *, well: bool) -> None:
+        """Note how the current load has ended."""
         self.loading = None
         missed_ns = self.missed_ns.pop(weights, None)
         if not well:
@@ -81,8 +83,8 @@ class Memory:
             self.switches += 1
             self.switch_ns += now_ns - missed_ns
 
-    def shall_hold(self, now_ns: int) -> list[Weights]:
-        """Return what the last plan asks for, the most needed first."""
+    def target(self, now_ns: int) -> list[Weights]:
+        """Return the weights that the last plan asks for, the most needed first."""
         possible = [
             each
             for each in self.weights.values()
@@ -93,12 +95,12 @@ class Memory:
             each.id: sum(self.planned.get(variant, 0) for variant in each.variants)
             for each in possible
         }
-        held = hold(possible, cameras, self.resident, self.limit_bytes)
+        held = choose_resident(possible, cameras, self.resident, self.limit_bytes)
         return [self.weights[each] for each in held]
 
 
 class Residency:
-    """The memories of all executors that have a limit."""
+    """The memories of all executors with a limit."""
 
     def __init__(self, latencies: Latencies, sampling: Sampling) -> None:
         self._latencies = latencies
@@ -106,14 +108,14 @@ class Residency:
         self.memories: dict[ExecutorId, Memory] = {}
 
     def limit(self, event: MemoryLimited) -> list[Action]:
-        """Take in an executor's limit, what there is and what it holds."""
+        """Set an executor's limit, its weights and what it holds."""
         weights = {each.id: each for each in event.weights}
         resident = dict.fromkeys(each for each in event.resident if each in weights)
         self.memories[event.executor] = Memory(event.limit_bytes, weights, resident)
-        return self._now_hold(event.executor)
+        return self._update_resident(event.executor)
 
     def executor_stopped(self, executor: ExecutorId) -> None:
-        """Forget an executor."""
+        """Remove an executor."""
         self.memories.pop(executor, None)
 
     def planned(
@@ -122,11 +124,11 @@ class Residency:
         in_use: AbstractSet[VariantName],
         now_ns: int,
     ) -> list[Action]:
-        """Follow a plan, which gives these variants to so many cameras.
+        """Follow a plan that gives these variants to this many cameras.
 
         Args:
-            cameras: of each executor, by variant that it shall serve.
-            in_use: variants that anything waits for or runs on: they stay.
+            cameras: for each executor, by variant that it is to serve.
+            in_use: variants of live requests; they stay in memory.
             now_ns: the instant.
         """
         out: list[Action] = []
@@ -134,7 +136,7 @@ class Residency:
             for each in memory.weights.values():
                 for variant in each.variants:
                     if variant in cameras[executor] and variant not in memory.planned:
-                        memory.asked(each.id, now_ns)
+                        memory.count_prediction(each.id, now_ns)
             memory.planned = dict(cameras[executor])
             out += self._move(executor, in_use, now_ns)
         return out
@@ -142,17 +144,17 @@ class Residency:
     def ended(
         self, event: WeightsLoaded | LoadFailed, in_use: AbstractSet[VariantName], now_ns: int
     ) -> list[Action]:
-        """Settle a load, and begin the next."""
+        """Note the end of a load, and start the next."""
         memory = self.memories.get(event.executor)
         if memory is None or memory.loading != event.weights:
             return []
-        memory.settle(event.weights, now_ns, well=isinstance(event, WeightsLoaded))
-        out = self._now_hold(event.executor)
+        memory.load_ended(event.weights, now_ns, well=isinstance(event, WeightsLoaded))
+        out = self._update_resident(event.executor)
         return out + self._move(event.executor, in_use, now_ns)
 
-    def _now_hold(self, executor: ExecutorId) -> list[Action]:
+    def _update_resident(self, executor: ExecutorId) -> list[Action]:
         variants = self.memories[executor].variants
-        self._latencies.hold(executor, variants)
+        self._latencies.set_resident(executor, variants)
         return list(self._sampling.held(executor, variants))
 
     def _move(
@@ -160,17 +162,17 @@ class Residency:
     ) -> list[Action]:
         orders = _orders(executor, self.memories[executor], in_use, now_ns)
         if any(isinstance(order, Unload) for order in orders):
-            return [*self._now_hold(executor), *orders]
+            return [*self._update_resident(executor), *orders]
         return orders
 
 
 def _orders(
     executor: ExecutorId, memory: Memory, in_use: AbstractSet[VariantName], now_ns: int
 ) -> list[Action]:
-    """Return what is to be done now towards the plan; in the memory it counts as done."""
+    """Return the next orders towards the plan, and apply them to the memory."""
     if memory.loading is not None:
         return []
-    held = memory.shall_hold(now_ns)
+    held = memory.target(now_ns)
     are = [memory.weights[each] for each in memory.resident]
     replaces = matched(are, held)
     may_leave = [each for each in are if each not in held and in_use.isdisjoint(each.variants)]
@@ -189,7 +191,7 @@ def _orders(
 def _leaving(
     memory: Memory, coming: Weights, may_leave: list[Weights], partner: WeightsId | None
 ) -> list[WeightsId] | None:
-    """Return what has to leave for these weights, their partner first; None: that is not enough."""
+    """Return the weights to unload for these, their partner first; None: that is not enough."""
     over_bytes = memory.used_bytes + coming.size_bytes - memory.limit_bytes
     leaving = []
     for each in sorted(may_leave, key=lambda w: (w.id != partner, -abs(w.pixels - coming.pixels))):

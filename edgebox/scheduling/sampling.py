@@ -1,28 +1,31 @@
-"""Decides which finished requests are run once more, alone, to learn how long their like take.
+"""Decides which finished requests run again, in batches of their own, to measure their
+applications.
 
-Pure. Under load requests run in mixed batches, which tell little about any one of them. So the
-inputs of some are retained when they finish, a few of every application, and run alone later, one
-at a time. The rules:
+Pure. Under load requests run in mixed batches, which say little about a single one. So the inputs
+of some requests are retained when they finish, a few of every application, and run later in batches
+of their own, one at a time. The rules:
 
-- Only while no request lives in the box: the sample is alone then, as a profile's runs were, and
-  nobody waits for it.
-- Whoever arrives meanwhile waits for the rest of it, which happens to about `sample_share` of all
-  at most. Each of them must still have most of its time. Therefore only applications whose
-  requests, at their high quantile, take at most `HARM_SHARE` of the tightest deadline of all
-  cameras, and of what its own requests have left on arrival. The application is judged and not the
-  single request: leaving out the long ones would be learning that there are none.
-- Those with the fewest samples first, then those whose last sample is oldest.
-- Executors spend at most `sample_share` of their time. A sample is paid for beforehand by what it
-  should take, and afterwards by what it took: from an executor's start to the end of any of its
-  samples, all of them together exceed the share by at most what the last one took too long.
-- At most ten a second, so that an idle box is not kept awake; and each request once, because the
-  same input again says nothing new. An idle box therefore falls silent soon.
+- A sample starts only while no request is live. Then nothing else runs beside it, as when profiles
+  were measured, and no request has to wait for it at its start.
+- A request that arrives during a sample waits for the rest of it. That happens to at most about
+  `sample_share` of all requests, and each of them must still have most of its time. So only
+  applications are sampled whose requests, at their high quantile, take at most `HARM_SHARE` of the
+  tightest deadline of all cameras, and of the time its own requests have left on arrival. The rule
+  applies to the application and not to a single request: leaving out the long requests would bias
+  the measurement.
+- Applications with the fewest samples come first, then those whose last sample is oldest.
+- Executors spend at most `sample_share` of their time on samples. The expected time of a sample is
+  saved up before it starts, and the difference to its actual time is charged afterwards. So from an
+  executor's start to the end of any of its samples, all samples together exceed the share by at
+  most the excess of the last one.
+- At most ten samples a second, so that an idle box can sleep. Each request is sampled once, because
+  the same input gives no new information. An idle box therefore soon stops sampling.
 
-A request was in a batch that took T; alone it should take at most about T * P50(1) / P50(batch) of
-the profile, since a batch is as slow as its longest member.
+A request was in a batch that took T; in a batch of its own it should take at most about T * P50(1)
+/ P50(batch) of the profile, since a batch is as slow as its longest member.
 
 Source: Orloj (arXiv 2209.00159), section 3.2, whose profiler runs sampled requests on hardware of
-its own. Here they share the executor, hence the rules.
+its own. Here samples and requests share the executor, hence the rules.
 
 Costs O(1) per call of the Scheduler, and O(applications) when an idle box has something new.
 """
@@ -41,33 +44,34 @@ from edgebox.scheduling.ledger import LiveRequest
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 HARM_SHARE = 1 / 3
-"""Of the tightest deadline: what a request that arrives during a sample may lose. Where execution
-times matter most, deadlines are a few times as long as they are: much less would be never."""
+"""Share of the tightest deadline that a request arriving during a sample may lose. Where execution
+times matter most, deadlines are only a few times as long, so a much smaller share would allow no
+samples."""
 
 SPACING_NS = 100_000_000
-"""Between the beginnings of two samples."""
+"""Minimum time between the starts of two samples."""
 
 RETAIN_NS = 250_000_000
-"""Between two requests of one application that are retained."""
+"""Minimum time between two retained requests of one application."""
 
 KEPT_PER_APPLICATION = 8
 KEPT_MAX = 64
 KEPT_BYTES_MAX = 64 << 20
-"""Inputs are of 8-bit RGB; a few hundred kB each."""
+"""Inputs are 8-bit RGB, a few hundred kB each."""
 
 _Key = tuple[ExecutorId, VariantName, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A finished request that may be sampled, on the executor that it ran on."""
+    """A finished request that may be sampled on the executor that it ran on."""
 
     request: RequestId
     batch_size: int
-    """To run it in: the smallest that was profiled."""
+    """The size to run it at: the smallest profiled one."""
     retained_ns: int
     expected_ns: int
-    """What it should take alone."""
+    """Its expected time in a batch of its own."""
     left_ns: int
     """The time to its deadline when it arrived."""
     size_bytes: int
@@ -75,7 +79,7 @@ class Retained:
 
 @dataclass(frozen=True, slots=True)
 class RunningSample:
-    """What an executor is doing."""
+    """The sample that an executor runs."""
 
     sample: Sample
     app: str
@@ -84,15 +88,15 @@ class RunningSample:
 
 
 def scattered(batch: BatchId, members: int) -> int:
-    """Return a place in a batch that has nothing to do with deadlines, by which it is ordered.
+    """Return an index into a batch that is independent of its order by deadline.
 
-    Fibonacci hashing (Knuth): even over batches, also over every second or third of them.
+    Fibonacci hashing (Knuth): uniform over batches, also over every second or third of them.
     """
     return ((batch * 2_654_435_769 & 0xFFFF_FFFF) * members) >> 32
 
 
 class Sampling:
-    """What is retained, what is being sampled, and when the next sample may start."""
+    """The retained requests, the running sample, and the start of the next one."""
 
     def __init__(
         self,
@@ -113,42 +117,42 @@ class Sampling:
         self._bytes = 0
         self._bytes_of: dict[VariantName, int] = {}
         self._paid_ns: dict[ExecutorId, int] = {}
-        """Until when the time of each executor has been used up."""
+        """For each executor, the instant up to which its sampling time has been used."""
         self._spaced_ns = 0
         self._slo_ns: int | None = None
         self._next: tuple[_Key, int] | None = None
-        """Whose turn it is, and when."""
+        """The application to sample next, and when."""
         self._changed = False
 
     @property
     def executor(self) -> ExecutorId | None:
-        """What runs a sample."""
+        """The executor that runs a sample."""
         return None if self.running is None else self.running.sample.executor
 
     @property
     def variants(self) -> set[VariantName]:
-        """What a sample runs on."""
+        """The variant of the running sample."""
         return set() if self.running is None else {self.running.sample.variant}
 
-    # -- what is kept -----------------------------------------------------------------------
+    # -- Retained requests
 
     def ran(
         self, batch: Infer, members: Sequence[LiveRequest], took_ns: int, now_ns: int
     ) -> list[Retain | Release]:
-        """Note a batch that came back: any one of its members may be retained."""
+        """Note a completed batch; one of its members may be retained."""
         one = members[scattered(batch.batch, len(members))]
         return [] if one.departed else self.served(batch, one.request, took_ns, now_ns)
 
     def served(
         self, batch: Infer, member: Request, took_ns: int, now_ns: int
     ) -> list[Retain | Release]:
-        """Note a batch that came back and any one of its members, which may be retained."""
+        """Note a completed batch and one of its members, which may be retained."""
         key = batch.executor, batch.variant, member.app
         kept = self.retained.get(key)
         if kept and now_ns - kept[-1].retained_ns < RETAIN_NS:
             return []
         row = self._latencies.row(batch.executor, batch.variant)
-        # What ran alone has told all it can.
+        # A request that ran in a batch of its own was already a sample.
         if batch.batch_size == 1 or row is None or batch.batch_size not in row.sizes:
             return []
         median_ns = max(1, row.median_ns[row.sizes.index(batch.batch_size)])
@@ -177,7 +181,7 @@ class Sampling:
         return out
 
     def _take(self, key: _Key) -> Retained:
-        """Give away the oldest of an application."""
+        """Remove and return the oldest retained request of an application."""
         kept = self.retained[key]
         oldest = kept.popleft()
         if not kept:
@@ -188,31 +192,31 @@ class Sampling:
         return oldest
 
     def release_all(self, executor: ExecutorId | None = None) -> list[Release]:
-        """Let go what is retained for one executor, or for all."""
+        """Release what is retained for one executor, or for all."""
         keys = [key for key in self.retained if executor in (None, key[0])]
         return [Release(self._take(key).request) for key in keys for _ in tuple(self.retained[key])]
 
     def held(self, executor: ExecutorId, variants: Collection[VariantName]) -> list[Release]:
-        """Let go what is retained for variants that an executor holds no more."""
+        """Release what is retained for variants that an executor no longer holds."""
         keys = [key for key in self.retained if key[0] == executor and key[1] not in variants]
         self._changed = True
         return [Release(self._take(key).request) for key in keys for _ in tuple(self.retained[key])]
 
-    # -- what may be sampled ----------------------------------------------------------------
+    # -- Samples
 
     def executor_started(self, executor: ExecutorId, now_ns: int) -> None:
-        """Begin to count an executor's time."""
+        """Start to count an executor's time."""
         self._paid_ns[executor] = now_ns
 
     def executor_stopped(self, executor: ExecutorId) -> list[Release]:
-        """Forget an executor, and what it was sampling."""
+        """Remove an executor and its sample."""
         del self._paid_ns[executor]
         if self.executor == executor:
             self.running = None
         return self.release_all(executor)
 
     def offered(self, variants: Iterable[Variant]) -> None:
-        """Note how large inputs are."""
+        """Note the input sizes of the variants."""
         self._bytes_of = {variant.name: 3 * variant.pixels for variant in variants}
 
     def cameras_changed(self, slo_ns: int | None) -> None:
@@ -221,7 +225,7 @@ class Sampling:
         self._changed = True
 
     def due_ns(self) -> int | None:
-        """Return when a sample may start, if the box has nothing to do; None: none may."""
+        """Return when a sample may start on an idle box; None: not at all."""
         if self.running is not None:
             return None
         if self._changed:
@@ -230,7 +234,7 @@ class Sampling:
         return None if self._next is None else self._next[1]
 
     def start(self, batch: BatchId, now_ns: int) -> Sample:
-        """Begin the sample that is due."""
+        """Start the sample that is due."""
         assert self._next is not None
         executor, variant, app = self._next[0]
         chosen = self._take(self._next[0])
@@ -242,16 +246,16 @@ class Sampling:
     def ended(
         self, executor: ExecutorId, batch: BatchId, took_ns: int | None, now_ns: int
     ) -> RunningSample | None:
-        """Settle what a sample took; None: this one does not run.
+        """Charge the time of a sample; None: this sample does not run.
 
-        Of one that told nothing (`took_ns` is None) all the time since it began is paid for.
+        If it gave no measurement (`took_ns` is None), all the time since its start is charged.
         """
         running = self.running
         if running is None or (running.sample.executor, running.sample.batch) != (executor, batch):
             return None
         if took_ns is None:
             took_ns = now_ns - running.started_ns
-        # What it should have taken was saved up before it began.
+        # Its expected time was saved up before it started.
         more_ns = round((took_ns - running.expected_ns) / self._share)
         self._paid_ns[executor] = running.started_ns + more_ns
         self.running = None
@@ -259,7 +263,7 @@ class Sampling:
         return running
 
     def _choose(self) -> tuple[_Key, int] | None:
-        """Return the neediest application of the executor that may sample first, and when."""
+        """Return the application that most needs samples on the next free executor, and when."""
         neediest: dict[ExecutorId, tuple[tuple[int, int], _Key]] = {}
         for key, kept in self.retained.items():
             known = self._learning.known(*key)

@@ -1,16 +1,16 @@
 """Decides what runs next and how every request ends: events in, actions out.
 
-Theory of operation. A request is admitted or dropped when it arrives (`admission`), is prepared
-by the driver, waits for the policy to put it into a batch, runs, and ends: every request ends by
-exactly one `Finish` or `Drop`. What can no longer make its deadline, of several the last, is
-dropped as soon as that is certain, and not before. A box with nothing to do runs some of the
-finished ones again, to learn what they take (`sampling`). Beside it runs the slow loop
-(`adaptation`): snapshots go out as `ComputePlan`, plans come back as events and become advice. An
-executor that hangs or keeps failing is taken out, and opened anew (`supervision`).
+Theory of operation. When a request arrives it is admitted or dropped (`request_admission`). The
+driver prepares it, it waits until the policy puts it into a batch, it runs, and it ends with
+exactly one `Finish` or `Drop`. A request that can no longer meet its deadline (of several, the
+last) is dropped as soon as that is certain, and not before. A box with nothing to do runs some
+finished requests again to measure them (`sampling`). The planning loop runs beside this
+(`adaptation`): snapshots leave as `ComputePlan`, plans come back as events and become advice. An
+executor that hangs or keeps failing is taken out of service and opened again (`supervision`).
 
 Pure and deterministic: no clock, no I/O, no randomness. The same events at the same instants give
-the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict
-the books (an unknown id, a batch that no longer runs) are stale news and are ignored.
+the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict the
+ledger (an unknown id, a batch that no longer runs) are stale and are ignored.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -67,29 +67,29 @@ class Scheduler:
         policy.attach(times.latencies, times.learning, times.expectations)
 
     def handle(self, event: Event | None, now_ns: int) -> list[Action]:
-        """Take one fact in and return the orders that follow from it.
+        """Process one event and return the resulting actions.
 
         Args:
-            event: what happened; None for a wake-up, which may come early or for nothing.
+            event: what happened; None for a wake-up, which may be early or unnecessary.
             now_ns: the instant, never before that of the last call.
         """
         return self.handle_together(() if event is None else (event,), now_ns)
 
     def handle_together(self, facts: Iterable[Event], now_ns: int) -> list[Action]:
-        """Take in all that happened at one instant, in order, and only then decide."""
+        """Process all events of one instant in order, then decide."""
         self._now_ns = now_ns
         out: list[Action] = []
         self._out = out
-        self._times.relax(self._resting(), now_ns)
+        self._times.relax(self._without_batch(), now_ns)
         for event in facts:
-            _STEPS[type(event)](self, event)
-            self._supervision.heard(event, now_ns)
+            _HANDLERS[type(event)](self, event)
+            self._supervision.observe(event, now_ns)
         self._supervise()
         self._drop_expired()
         self._dispatch()
         self._sample()
         self._plan()
-        self._supervision.ordered(out, now_ns)
+        self._supervision.set_limits(out, now_ns)
         return out
 
     def next_wakeup_ns(self) -> int | None:
@@ -101,81 +101,81 @@ class Scheduler:
             if not self._ledger.live:
                 due.append(self._sampling.due_ns())
         if self._ledger.waiting:
-            due.append(self._times.relax_at_ns(self._resting()))
+            due.append(self._times.relax_at_ns(self._without_batch()))
         return min((at for at in due if at is not None), default=None)
 
     @property
     def parameters(self) -> SchedulerParameters:
-        """What it is tuned with."""
+        """The tunables."""
         return self._parameters
 
     @property
     def policy(self) -> BatchingPolicy:
-        """What decides the next batch."""
+        """The batching policy."""
         return self._policy
 
     @property
     def queue_length(self) -> int:
-        """Requests being prepared or waiting for a batch."""
+        """The number of requests in preparation or waiting for a batch."""
         return self._ledger.waiting
 
     @property
     def requests(self) -> Iterable[Request]:
-        """Every request that has not ended."""
+        """Every live request."""
         return [live.request for live in self._ledger.live.values()]
 
     @property
     def running(self) -> dict[ExecutorId, Infer]:
-        """What each busy executor runs."""
+        """The batch of each busy executor."""
         return {executor: batch.infer for executor, batch in self._ledger.running.items()}
 
     @property
     def assignments(self) -> dict[CameraId, Assignment]:
-        """What the plan in force gives each connected camera."""
+        """The assignment in force for each connected camera."""
         return self._adaptation.assignments
 
     @property
     def advice(self) -> dict[CameraId, Advice]:
-        """What each connected camera was last told."""
+        """The last advice sent to each connected camera."""
         return self._adaptation.advice
 
     @property
     def slowdown(self) -> Mapping[ExecutorId, float]:
-        """How much slower than its profile each executor lately is, at least 1."""
+        """How much slower than its profile each executor is at present, at least 1."""
         return self._times.latencies.slowdowns
 
     @property
     def corrections(self) -> Mapping[ExecutorId, Mapping[VariantName, float]]:
-        """What profiles are multiplied by as drift was seen; 1 where not named."""
+        """The factors of profiles that have drifted; 1 if not listed."""
         return self._times.corrections.factors
 
     @property
     def learning(self) -> Learning:
-        """What is known of each application's execution times; to be read only."""
+        """The learned execution times by application; read only."""
         return self._times.learning
 
     @property
     def times(self) -> ExecutionTimes:
-        """What is known of execution times; to be read only."""
+        """All knowledge of execution times; read only."""
         return self._times
 
     @property
     def memories(self) -> Mapping[ExecutorId, Memory]:
-        """What executors with limited memory hold."""
+        """The memory contents of executors with limited memory."""
         return self._residency.memories
 
     @property
     def supervised(self) -> Mapping[ExecutorId, Supervised]:
-        """How every executor is, those that are lost too."""
+        """The state of every executor, lost ones included."""
         return self._supervision.executors
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Executors that work apart, by the plan in force; empty: none do."""
+        """The executor groups of the plan in force; empty: no groups."""
         return self._affinity.groups
 
     def snapshot(self, now_ns: int) -> PlanningSnapshot:
-        """Return what planning may know now, for questions beside its plans."""
+        """Return the input of planning at this instant, for other uses than plans."""
         return self._adaptation.snapshot(now_ns)
 
     # Requests
@@ -186,7 +186,7 @@ class Scheduler:
             return
         variant = self._admit(request)
         if variant is DropReason.INFEASIBLE:
-            variant = self._tried(request) or variant
+            variant = self._begin_trial(request) or variant
         if isinstance(variant, DropReason):
             self._out.append(Drop(request.id, variant))
             return
@@ -205,19 +205,19 @@ class Scheduler:
             return variant
         return DropReason.OVERLOAD
 
-    def _tried(self, request: Request) -> VariantName | None:
-        alone = not self._ledger.waiting and self._idle()
-        return self._admission.choose_without_chance(request, self._now_ns) if alone else None
+    def _begin_trial(self, request: Request) -> VariantName | None:
+        idle = not self._ledger.waiting and self._idle()
+        return self._admission.choose_for_trial(request, self._now_ns) if idle else None
 
-    def _tried_again(self, live: LiveRequest) -> bool:
+    def _begin_late_trial(self, live: LiveRequest) -> bool:
         if self._ledger.waiting > 1 or live.stage is not Stage.READY or not self._idle():
             return False
         return self._trials.begin(live.request, live.variant, self._now_ns, self._now_ns)
 
     def _make_room(self, request: Request) -> bool:
-        """Drop a camera's oldest waiting frame where it has, or all have, too many.
+        """Drop a camera's oldest waiting frame if it, or the whole box, has too many.
 
-        One-shot requests are not each other's newer frame, so only the box's bound holds for them.
+        One-shot requests do not replace each other, so only the box's bound applies to them.
         """
         of_camera = self._ledger.waiting_by_camera.get(request.camera, {})
         full = self._ledger.waiting >= self._parameters.box_pending_max
@@ -266,13 +266,13 @@ class Scheduler:
         members = self._ledger.finish(event.executor)
         apps = [live.request.app for live in members]
         self._trials.ran(event.batch, event.took_ns)
-        alone_ns, drifts = self._times.batch_completed(batch, apps, event.took_ns, self._now_ns)
+        isolated_ns, drifts = self._times.batch_completed(batch, apps, event.took_ns, self._now_ns)
         if self._times.calibrate(event.executor):
             self._adaptation.slowed()
         if drifts:
             self._out += drifts
             self._resources_changed()
-        self._policy.batch_completed(batch.infer, alone_ns, self._now_ns)
+        self._policy.batch_completed(batch.infer, isolated_ns, self._now_ns)
         if self._sampling.wanted and not self._stopping:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
         self._out += (live.ended(event.batch, self._now_ns) for live in members)
@@ -304,9 +304,9 @@ class Scheduler:
 
     # Cameras and plans
 
-    def _camera_opened(self, event: events.CameraConnected) -> None:
+    def _camera_connected(self, event: events.CameraConnected) -> None:
         if event.camera.id in self._adaptation.cameras:
-            self._leave(event.camera.id)
+            self._disconnect(event.camera.id)
         self._out += self._adaptation.open(event.camera, self._now_ns)
         self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
@@ -315,8 +315,8 @@ class Scheduler:
             self._out.extend(self._adaptation.change(event.camera, self._now_ns))
             self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
-    def _leave(self, camera: CameraId) -> None:
-        # One-shot requests have a camera that never opened; it can leave all the same.
+    def _disconnect(self, camera: CameraId) -> None:
+        # The camera of one-shot requests never connects, but its client can disconnect.
         self._drop_all(self._ledger.waiting_of(camera), DropReason.DEPARTED)
         self._ledger.depart(camera)
         if camera in self._adaptation.cameras:
@@ -355,7 +355,7 @@ class Scheduler:
         self._times.executor_stopped(executor, self._now_ns)
         self._residency.executor_stopped(executor)
 
-    def _variants_offered(self, event: events.VariantsAvailable) -> None:
+    def _variants_available(self, event: events.VariantsAvailable) -> None:
         self._ladders.offer(event.variants)
         self._times.expectations.offer(event.variants)
         self._sampling.offered(event.variants)
@@ -393,12 +393,12 @@ class Scheduler:
         if not self._stopping:
             self._out += self._supervision.orders(self._now_ns)
 
-    def _resting(self) -> list[ExecutorId]:
+    def _without_batch(self) -> list[ExecutorId]:
         return [executor for executor in self._executors if executor not in self._ledger.running]
 
     def _drop_expired(self) -> None:
         for request in self._policy.expired(self._now_ns):
-            if not self._tried_again(live := self._ledger.live[request]):
+            if not self._begin_late_trial(live := self._ledger.live[request]):
                 self._adaptation.expired(live.request.camera)
                 self._ledger.end_waiting(request)
                 self._out.append(Drop(request, DropReason.QUEUE))
@@ -415,10 +415,10 @@ class Scheduler:
                 unsafe = self._affinity.unsafe(executor, self._ledger.ready)
                 if unsafe is not None:
                     self._start(executor, unsafe)
-        self._try()
+        self._dispatch_trial()
 
-    def _try(self) -> None:
-        """Run the frame that is tried, where nobody else wants the executor."""
+    def _dispatch_trial(self) -> None:
+        """Run the waiting trial on an executor that has nothing else to run."""
         live = self._ledger.live[request.id] if (request := self._trials.request) else None
         if live is None or live.stage is not Stage.READY:
             return
@@ -466,7 +466,7 @@ class Scheduler:
             self._out.append(self._adaptation.compute_plan(self._now_ns))
 
 
-_STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
+_HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestArrived: Scheduler._request_arrived,
     events.RequestPrepared: Scheduler._request_prepared,
     events.RequestRejected: Scheduler._request_rejected,
@@ -481,18 +481,18 @@ _STEPS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.LinkMeasured: lambda scheduler, event: scheduler._adaptation.link_measured(
         event.camera, event.link
     ),
-    events.CameraConnected: Scheduler._camera_opened,
+    events.CameraConnected: Scheduler._camera_connected,
     events.CameraChanged: Scheduler._camera_changed,
-    events.CameraDisconnected: lambda scheduler, event: scheduler._leave(event.camera),
+    events.CameraDisconnected: lambda scheduler, event: scheduler._disconnect(event.camera),
     events.PlanComputed: Scheduler._plan_computed,
     events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,
     events.ExecutorStopped: Scheduler._executor_stopped,
-    # These concern supervision alone, which hears of everything.
+    # Only supervision uses these; it observes every event.
     events.ExecutorHung: lambda scheduler, event: None,
     events.OpenFailed: lambda scheduler, event: None,
     events.LoadReturned: lambda scheduler, event: None,
-    events.VariantsAvailable: Scheduler._variants_offered,
+    events.VariantsAvailable: Scheduler._variants_available,
     events.MemoryLimited: Scheduler._memory_limited,
     events.WeightsLoaded: Scheduler._load_ended,
     events.LoadFailed: Scheduler._load_ended,

@@ -1,61 +1,62 @@
-"""Owns the tunables of the scheduling core, with the defaults and why they are what they are."""
+"""Owns the tunables of the scheduling core, with their defaults and the reasons for these."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerParameters:
-    """What a user may tune; the configuration file fills it."""
+    """The tunables of the core; the configuration file sets them."""
 
     planning_interval_ns: int = 500_000_000
-    """Between two plans. Faster hardly helps: links are estimated over about a second."""
+    """Time between two plans. A shorter one gains little: links are estimated over a second."""
     bandwidth_drop_threshold: float = 0.3
-    """A link that lost this share of its bandwidth since the last plan is planned for at once."""
+    """A link that lost this share of its bandwidth since the last plan triggers a plan at once."""
     replan_min_ns: int = 100_000_000
-    """But not sooner than this after the last plan, so that links that swing cost no more."""
+    """Minimum time between plans in that case, so that fluctuating links cost no more."""
     replan_share: float = 0.2
-    """Nor so soon that planning took more than this share of the time: with dozens of cameras a
-    plan takes tens of milliseconds of a thread that shares the interpreter with the loop."""
+    """Maximum share of the time for planning in that case: with dozens of cameras a plan takes tens
+    of milliseconds of a thread that shares the interpreter with the event loop."""
     camera_pending_max: int = 8
-    """Frames of one camera that may wait; beyond it the oldest makes room for the newest."""
+    """Frames of one camera that may wait; beyond it the newest replaces the oldest."""
     box_pending_max: int = 256
-    """Frames that may wait in all; it bounds memory, deadlines bound the queue long before."""
+    """Frames of all cameras that may wait. It bounds memory; deadlines bound the queue earlier."""
     low_quantile: float = 0.05
     """A request is dropped once it would miss even if its batch ran this fast."""
     high_quantile: float = 0.99
     """A batch is sized so that it meets its earliest deadline even if it runs this slowly."""
     first_slo_share: float = 1 / 3
-    """Share of the SLO that a camera's first variant may take, its link not being known."""
+    """Share of the SLO that a camera's first variant may take, before its link is measured."""
     first_pixels_max: int = 60_000
-    """Input pixels of a camera's first variant: its frames of some 18 KB pass a slow link too."""
+    """Input pixels of a camera's first variant: its frames of some 18 KB fit through a slow link
+    too."""
     busy_share: float = 0.75
-    """Share of its time for which an executor runs where the planner plans as much as it may: its
+    """Share of the time that an executor runs when the planner uses all its time: its
     `utilisation_max`."""
     quality: int = 85
-    """JPEG quality of the first advice; from the first plan on the planner says."""
+    """JPEG quality of the first advice; after the first plan the planner decides."""
     advice_refresh_ns: int = 2_000_000_000
-    """News of the reason or the bandwidth alone is sent at most this often."""
+    """A change of only the reason or the bandwidth is sent at most this often."""
     bandwidth_step: float = 0.25
-    """A change of the link's estimate by this share is news at once."""
+    """A change of the link's estimate by this share is sent at once."""
     prepare_initial_ns: int = 4_000_000
-    """What decoding a frame is taken to cost until some have been measured."""
+    """The assumed decoding time of a frame until some have been measured."""
     prepare_window: int = 64
     """Frames over which the costs outside link and inference are measured."""
     slowdown_window: int = 64
     """Batches over which an executor's slowdown is measured."""
     slowdown_quantile: float = 0.75
-    """The quantile at which measured times and profile are compared: a quarter of the batches
-    may be outliers and change nothing; that is what the high quantile is for."""
+    """The quantile at which measured times and profile are compared. A quarter of the batches may
+    be outliers without an effect; the high quantile covers those."""
     drift_after_ns: int = 10_000_000_000
-    """Batches must have left what is expected of them for so long until it counts as drift: a busy
-    spell of the machine is none."""
+    """Batches must differ from their expectation for this long until it counts as drift, so that a
+    short busy period of the machine does not."""
     sample_share: float = 0.01
-    """Share of an executor's time for running requests once more, alone, to learn what they take;
-    0: never. Only policies that learn have any use for it."""
+    """Share of an executor's time for running requests again in batches of their own, to measure
+    them; 0: never. Only policies that learn use the measurements."""
     sample_horizon_ns: int = 600_000_000_000
-    """What was learnt of a single request counts for so long, while there is newer enough."""
+    """A sample of a single request counts for this long, while there are enough newer ones."""
     batch_limit_min_ns: int = 1_000_000_000
-    """No batch is given up before this, however short it should be: machines stumble."""
+    """The minimum time limit of a batch, however short it should be: machines stall at times."""
     idle_half_life_ns: int = 2_000_000_000
     """While an executor is idle, its excess over the profile is halved this often, so that a box
-    that stopped admitting work because it was slow finds out when it no longer is."""
+    that stopped admitting requests because it was slow detects when it no longer is."""

@@ -1,28 +1,27 @@
-"""Decides which executors are trusted with work: who is lost, who is opened anew, and when.
+"""Decides which executors are in service: which ones are lost, and when they are opened again.
 
 Pure. The rules:
 
-- Everything that an executor is ordered to do has a limit in time: for a batch or a sample
-  `LIMIT_FACTOR` times its high expectation (the profile's, or what was learned of its applications
-  if that is more) and at least a second, more for loading weights and for opening an executor. What
-  passes it hangs, and the executor is lost.
-- A limit that was passed doubles, until the variant comes back within it: if it was the limit that
-  was wrong, that is found out after a few losses (as TCP backs off its retransmission timer,
-  RFC 6298, section 5.5).
-- An executor is also lost after `FAILURES_MAX` batches in a row that failed, unless it has lately
-  run another variant well: then a model or its input is to blame, and not the executor.
-- What is lost is opened anew: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`. A loss
-  is forgotten once the executor has been up for so long.
+- Every order to an executor has a time limit. For a batch or a sample it is `LIMIT_FACTOR` times
+  its high expectation (the profile's, or what was learned of its applications if that is more), and
+  at least a second; it is longer for loading weights and for opening an executor. Work that exceeds
+  its limit hangs, and the executor is lost.
+- A limit that was exceeded doubles, until the variant comes back within it. If the limit was wrong,
+  a few losses correct it (as TCP backs off its retransmission timer, RFC 6298, section 5.5).
+- An executor is also lost after `FAILURES_MAX` failed batches in a row, unless it has recently run
+  another variant successfully: then a model or its input is the cause, and not the executor.
+- A lost executor is opened again: at once, then after 1 s, 2 s, 4 s, up to `BACK_OFF_MAX_NS`. A
+  loss is forgotten once the executor has been up for that long.
 - Weights are loaded in a thread of their own, beside batches. A load that hangs costs its executor
-  too, but says nothing against the batch that runs meanwhile.
-- A thread that hangs cannot be ended, so it is abandoned, and with it what it holds. An executor
-  with `ABANDONED_MAX` threads that have not come back, or whose opening hangs, is wedged: another
-  thread would hang as well. It is not opened anew, unless one of them comes back.
-- Once nobody is up and everybody is wedged, or could not be opened `OPENINGS_MAX` times in a row,
-  only another process can help: the device, or what this process has of it, is broken.
+  too, but does not count against the batch that runs meanwhile.
+- A thread that hangs cannot be ended, so it is abandoned with all that it holds. An executor with
+  `ABANDONED_MAX` threads that have not returned, or whose opening hangs, is wedged: another thread
+  would hang as well. It is not opened again unless one of them returns.
+- Once no executor is up, and each one is wedged or could not be opened `OPENINGS_MAX` times in a
+  row, only another process can help: the device, or this process's handle of it, is broken.
 
-A wake-up that comes late says that the whole machine stood still (a paused container, a laptop's
-lid), and with it what runs: that gets `LATE_NS` more, once.
+A wake-up that comes late means that the whole machine stood still (a paused container, a closed
+laptop), and the running work with it: that work gets `LATE_NS` more, once.
 
 All operations cost O(executors) at most.
 """
@@ -43,7 +42,7 @@ from edgebox.scheduling.events import (
     ExecutorHung,
     ExecutorStarted,
     ExecutorStopped,
-    GiveUp,
+    ExitProcess,
     Infer,
     Load,
     LoadFailed,
@@ -63,44 +62,44 @@ from edgebox.scheduling.sampling import Sampling
 
 LIMIT_FACTOR = 10
 """Batches within a few times their P99 are slow: a hot chip, another program, an application with
-longer inputs than were profiled. One that takes ten times as long as one in a hundred does is none
-of these, and all deadlines of its frames have passed. Larger factors only find hangs later."""
+longer inputs than were profiled. A batch of ten times its P99 has none of these causes, and all
+deadlines of its frames have passed. Larger factors only find hangs later."""
 
 LIMIT_DOUBLINGS_MAX = 6
-"""Of a limit that was passed: 64 times."""
+"""Maximum number of doublings: a factor of 64."""
 
 LOAD_LIMIT_NS = 60_000_000_000
 """For loading weights: reading a file of gigabytes from a slow disk takes tens of seconds."""
 
 OPEN_LIMIT_NS = 60_000_000_000
 OPEN_FACTOR = 10
-"""Opening may take a minute, or so many times as long as it took the last time."""
+"""Opening may take `OPEN_LIMIT_NS`, or this many times as long as the last time."""
 
 FAILURES_MAX = 3
 EXCUSED_NS = 10_000_000_000
-"""So long does a batch that went well speak for an executor that fails with another variant."""
+"""A successful batch protects an executor that fails with another variant for this long."""
 
 BACK_OFF_NS = 1_000_000_000
 BACK_OFF_MAX_NS = 60_000_000_000
 ABANDONED_MAX = 3
 OPENINGS_MAX = 5
-"""With back-off that is a quarter of a minute: a driver that is being restarted is back by then."""
+"""With back-off that is a quarter of a minute; a driver that restarts is back by then."""
 
 LATE_NS = 1_000_000_000
 LATE_FROM_NS = 100_000_000
-"""How late a wake-up is no longer the loop's doing."""
+"""Delay from which the event loop does not explain a late wake-up."""
 
 
 class ExecutorState(StrEnum):
-    """What an executor is good for."""
+    """The state of an executor."""
 
     UP = "up"
     OPENING = "opening"
-    """It was lost, and is being opened anew."""
+    """It was lost and is being opened again."""
     WAITING = "waiting"
-    """It was lost, and will be opened anew."""
+    """It was lost and will be opened again."""
     WEDGED = "wedged"
-    """It was lost, and opening it anew would hang as well."""
+    """It was lost, and opening it again would hang as well."""
 
 
 Ended = BatchCompleted | BatchFailed | SampleCompleted | SampleFailed
@@ -108,12 +107,12 @@ Ended = BatchCompleted | BatchFailed | SampleCompleted | SampleFailed
 
 @dataclass(slots=True)
 class _Limit:
-    """What an executor does, and until when."""
+    """The current work of an executor and its time limit."""
 
     began_ns: int
     at_ns: int
     batch: BatchId | None = None
-    """None: it is being opened, or loads."""
+    """None: it is being opened, or it loads weights."""
     variant: VariantName | None = None
     sample: bool = False
     extended: bool = False
@@ -121,41 +120,41 @@ class _Limit:
 
 @dataclass(slots=True)
 class Supervised:
-    """One executor."""
+    """The supervision state of one executor."""
 
     state: ExecutorState = ExecutorState.UP
     variants: frozenset[VariantName] = frozenset()
-    """What it can run while it is up."""
+    """The variants it can run while it is up."""
     without: frozenset[VariantName] = frozenset()
-    """What it ran at first, and has come back without."""
+    """The variants it ran at first, but not since it came back."""
     since_ns: int = 0
-    """When it came into this state."""
+    """When it entered this state."""
     limit: _Limit | None = None
-    """Of the batch or sample that it runs, or of its opening."""
+    """The limit of its batch or sample, or of its opening."""
     load: _Limit | None = None
-    """Of the weights that it loads."""
+    """The limit of the weights that it loads."""
     hangs: bool = False
-    """Somebody says so."""
+    """Whether an `ExecutorHung` was reported."""
     losses: Counter[LossCause] = field(default_factory=Counter)
     restarts: int = 0
     """How often it came back after a loss."""
     retry_ns: int | None = None
-    """When it is opened anew, while it waits for that."""
+    """When it is opened again, in state `WAITING`."""
     abandoned: dict[BatchId, None] = field(default_factory=dict)
-    """What hangs, or hung and has not come back."""
+    """Batches and samples that have not come back."""
     loads_abandoned: int = 0
-    """Loads of which the same is true."""
-    lately: int = 0
-    """Losses that are not forgotten yet: they decide the back-off."""
+    """Number of loads that have not come back."""
+    recent_losses: int = 0
+    """Losses that are not forgotten yet; they determine the back-off."""
     openings_failed: int = 0
     """In a row."""
     open_limit_ns: int = OPEN_LIMIT_NS
     failed: list[VariantName] = field(default_factory=list)
-    """Of the batches that failed since the last that did not."""
+    """The variants of the batches that failed since the last success."""
     failing: bool = False
-    """These are too many."""
-    went_well: tuple[VariantName, int] | None = None
-    """The last batch that did not fail, and when."""
+    """Whether these are too many."""
+    last_success: tuple[VariantName, int] | None = None
+    """The variant of the last successful batch, and when."""
     doublings: dict[VariantName, int] = field(default_factory=dict)
 
     def enter(self, state: ExecutorState, now_ns: int) -> None:
@@ -165,19 +164,19 @@ class Supervised:
 
     @property
     def threads_abandoned(self) -> int:
-        """How many threads hang, or hung and have not come back."""
+        """The number of threads that have not come back."""
         return len(self.abandoned) + self.loads_abandoned
 
     @property
-    def hopeless(self) -> bool:
-        """Say whether opening it anew has not helped, or cannot."""
+    def unrecoverable(self) -> bool:
+        """Whether opening it again has not helped, or cannot help."""
         return self.state is ExecutorState.WEDGED or (
             self.state is not ExecutorState.UP and self.openings_failed >= OPENINGS_MAX
         )
 
 
 class Supervision:
-    """All executors that were ever started, but for those stopped in order."""
+    """All executors that were ever started, except those stopped on purpose."""
 
     def __init__(
         self,
@@ -192,10 +191,11 @@ class Supervision:
         self._sampling = sampling
         self._limit_min_ns = latencies.parameters.batch_limit_min_ns
         self.executors: dict[ExecutorId, Supervised] = {}
-        self._given_up = False
+        self._exit_ordered = False
 
     def is_lost(self, variant: VariantName) -> bool:
-        """Say whether a variant cannot run now: who has it is lost, or came back without it."""
+        """Say whether a variant cannot run now because its executors are lost or came back without
+        it."""
         has = [of for of in self.executors.values() if variant in of.variants]
         had = any(variant in of.without for of in self.executors.values())
         return (bool(has) or had) and all(of.state is not ExecutorState.UP for of in has)
@@ -203,14 +203,15 @@ class Supervision:
     def limit_ns(
         self, executor: ExecutorId, variant: VariantName, apps: Sequence[str], batch_size: int
     ) -> int:
-        """Return how long a batch may take: here the expectation comes in, and nowhere else.
+        """Return the time limit of a batch.
 
-        What was learned counts where it is more: an application known to be many times as long as
-        the profile does not hang. Where it is less the profile counts: it may become longer.
+        The learned time counts if it is longer than the profile: an application known to take many
+        times as long does not hang. If it is shorter, the profile counts, because the requests may
+        become longer.
 
         Args:
-            executor: where.
-            variant: what.
+            executor: where it runs.
+            variant: what it runs.
             apps: the application of each member.
             batch_size: a profiled size.
         """
@@ -223,16 +224,16 @@ class Supervision:
         return max(self._limit_min_ns, LIMIT_FACTOR * high_ns) << doublings
 
     def _apps(self, order: Infer | Sample) -> list[str]:
-        """Return the application of each member of what has just been ordered."""
+        """Return the application of each member of an order."""
         if isinstance(order, Infer):
             return [self._ledger.live[member].request.app for member in order.requests]
         assert self._sampling.running is not None
         return [self._sampling.running.app]
 
-    # -- what is told and ordered -----------------------------------------------------------
+    # -- Events and orders
 
-    def heard(self, event: Event, now_ns: int) -> None:
-        """Take in a fact."""
+    def observe(self, event: Event, now_ns: int) -> None:
+        """Process an event."""
         if isinstance(event, ExecutorStarted):
             self._started(event, now_ns)
             return
@@ -259,8 +260,8 @@ class Supervision:
                 of.openings_failed += 1
                 _wait(of, now_ns)
 
-    def ordered(self, actions: Iterable[Action], now_ns: int) -> None:
-        """Limit what executors were just ordered to do."""
+    def set_limits(self, actions: Iterable[Action], now_ns: int) -> None:
+        """Set the time limits of new orders."""
         for order in actions:
             match order:
                 case Infer() | Sample():
@@ -298,17 +299,17 @@ class Supervision:
         assert limit.variant is not None
         of.limit = None
         if well:
-            of.went_well = limit.variant, now_ns
+            of.last_success = limit.variant, now_ns
             of.doublings.pop(limit.variant, None)
             of.failed.clear()
         else:
             of.failed.append(limit.variant)
             of.failing = len(of.failed) >= FAILURES_MAX and not _excused(of, now_ns)
 
-    # -- what follows -----------------------------------------------------------------------
+    # -- Consequences
 
     def lost(self, now_ns: int) -> list[Abandon]:
-        """Return who is up and cannot be trusted any more; from now on they are not up."""
+        """Return the executors that are lost now, and change their state."""
         out = []
         for executor, of in self.executors.items():
             if of.state is ExecutorState.UP:
@@ -321,7 +322,7 @@ class Supervision:
         return out
 
     def orders(self, now_ns: int) -> list[Action]:
-        """Return what else is due: executors to open, or the end of all hope."""
+        """Return the other orders that are due: executors to open, or the end of the process."""
         out: list[Action] = []
         for executor, of in self.executors.items():
             if of.state is ExecutorState.OPENING and _passed(of.limit, now_ns):
@@ -330,14 +331,16 @@ class Supervision:
                 of.enter(ExecutorState.OPENING, now_ns)
                 of.limit = _Limit(now_ns, now_ns + of.open_limit_ns)
                 out.append(Open(executor))
-        hopeless = bool(self.executors) and all(of.hopeless for of in self.executors.values())
-        if hopeless and not self._given_up:
-            out.append(GiveUp())
-        self._given_up = hopeless
+        unrecoverable = bool(self.executors) and all(
+            of.unrecoverable for of in self.executors.values()
+        )
+        if unrecoverable and not self._exit_ordered:
+            out.append(ExitProcess())
+        self._exit_ordered = unrecoverable
         return out
 
     def due_ns(self, stopping: bool) -> int | None:
-        """Return when something is due next; a box that stops only waits for what runs."""
+        """Return when something is due next; a stopping box waits only for running work."""
         due: list[int | None] = []
         for of in self.executors.values():
             if of.limit is not None and not (stopping and of.state is ExecutorState.OPENING):
@@ -348,7 +351,7 @@ class Supervision:
 
 
 def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -> Abandon:
-    """Take an executor out of service; decide what becomes of it."""
+    """Take an executor out of service, and choose its next state."""
     limit = of.limit
     variant, waited_ns = None, 0
     if cause is LossCause.FAILING:
@@ -365,7 +368,7 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
         of.abandoned[limit.batch] = None
     of.loads_abandoned += of.load is not None
     if of.state is ExecutorState.UP and now_ns - of.since_ns >= BACK_OFF_MAX_NS:
-        of.lately = 0
+        of.recent_losses = 0
     of.losses[cause] += 1
     of.failed.clear()
     of.hangs = of.failing = False
@@ -377,15 +380,15 @@ def _lose(executor: ExecutorId, of: Supervised, cause: LossCause, now_ns: int) -
 
 
 def _wait(of: Supervised, now_ns: int) -> None:
-    """Have an executor opened anew, the later the more often that was done lately."""
-    wait_ns = BACK_OFF_NS << min(of.lately - 1, 16) if of.lately else 0
+    """Schedule the next opening, later after each recent loss."""
+    wait_ns = BACK_OFF_NS << min(of.recent_losses - 1, 16) if of.recent_losses else 0
     of.enter(ExecutorState.WAITING, now_ns)
     of.retry_ns = now_ns + min(wait_ns, BACK_OFF_MAX_NS)
-    of.lately += 1
+    of.recent_losses += 1
 
 
 def _returned(of: Supervised, batch: BatchId | None, now_ns: int) -> None:
-    """Take in that what was abandoned has come back: a batch or sample, or (None) a load."""
+    """Note that abandoned work has come back: a batch or sample, or (None) a load."""
     was_wedged = of.threads_abandoned >= ABANDONED_MAX
     if batch is None:
         of.loads_abandoned = max(0, of.loads_abandoned - 1)
@@ -396,7 +399,7 @@ def _returned(of: Supervised, batch: BatchId | None, now_ns: int) -> None:
 
 
 def _passed(limit: _Limit | None, now_ns: int) -> bool:
-    """Say whether a limit has been passed; one that is looked at too late is extended, once."""
+    """Say whether a limit was exceeded; if the check comes too late, extend the limit once."""
     if limit is None or limit.at_ns > now_ns:
         return False
     if now_ns - limit.at_ns > LATE_FROM_NS and not limit.extended:
@@ -407,7 +410,7 @@ def _passed(limit: _Limit | None, now_ns: int) -> bool:
 
 
 def _excused(of: Supervised, now_ns: int) -> bool:
-    if of.went_well is None:
+    if of.last_success is None:
         return False
-    variant, at_ns = of.went_well
+    variant, at_ns = of.last_success
     return variant not in of.failed and now_ns - at_ns <= EXCUSED_NS

@@ -1,15 +1,15 @@
-"""Decides which weights an executor's memory shall hold, and which give way to which.
+"""Decides which weights an executor's memory holds, and which of them replace which.
 
-Pure. In this order, each as far as the memory goes: the smallest weights of every family, so that
-nobody's frame ever has nothing to run on; those in the plan, chosen so that most cameras get
-what they were given and least must be loaded for it; their neighbours in size, nearest first, which
-the next plan is most likely to name; and what is there anyway.
+Pure. Memory is filled in this order: the smallest weights of every family, so that every frame has
+something to run on; the weights in the plan, chosen so that most cameras get what the plan gave
+them and the fewest bytes must be loaded; their neighbours in size, nearest first, which the next
+plan is most likely to use; and what is in memory already.
 
 Source: Jellyfish, section 4.4, which prefetches neighbours and matches the old and the new set of
-models in sorted order, because each of its workers holds one model. Here an executor holds many,
-so what is in both sets stays where it is, the fewest loads there can be, and only the rest is
-matched in sorted order: of all pairings that has the least total distance (the rearrangement
-inequality), and until its partner is loaded the old one is the nearest thing there is.
+models in sorted order, because each of its workers holds one model. Here an executor holds many.
+What is in both sets stays in place, which gives the fewest loads, and only the rest is matched in
+sorted order. Of all pairings that has the least total distance (rearrangement inequality), and
+until the new weights are loaded the old ones are the nearest in size.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from edgebox.domain.model_family import FamilyName, Weights, WeightsId
 
 Cameras = Mapping[WeightsId, int]
-"""How many cameras the plan has put on which weights."""
+"""The number of cameras that the plan has assigned to each weights."""
 
 
 def smallest(weights: Sequence[Weights]) -> list[Weights]:
@@ -30,17 +30,17 @@ def smallest(weights: Sequence[Weights]) -> list[Weights]:
     return list(first.values())
 
 
-def hold(
+def choose_resident(
     weights: Sequence[Weights], cameras: Cameras, resident: Collection[WeightsId], limit_bytes: int
 ) -> list[WeightsId]:
-    """Return what the memory shall hold, the most needed first.
+    """Return the weights to hold in memory, the most needed first.
 
-    O(n log n) but for the choice between weights of a plan that do not fit together.
+    O(n log n) except for the choice between weights of a plan that do not fit together.
     """
     held = smallest(weights)
     left_bytes = limit_bytes - sum(each.size_bytes for each in held)
     wanted = [each for each in weights if cameras.get(each.id) and each not in held]
-    chosen = serving_most(wanted, cameras, resident, left_bytes)
+    chosen = serving_most_cameras(wanted, cameras, resident, left_bytes)
     held += chosen
     left_bytes -= sum(each.size_bytes for each in chosen)
     distance = _distances(weights, [each for each in held if cameras.get(each.id)])
@@ -60,23 +60,23 @@ def hold(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What of all weights an executor can ever hold."""
+    """The weights that an executor can hold at all."""
 
     kept: tuple[Weights, ...]
     left_out: tuple[Weights, ...]
     any_bytes: int
-    """The least limit with which nothing is left out."""
+    """The smallest limit with which nothing is left out."""
     all_bytes: int
     """The limit with which all are in memory at once."""
 
 
-def fitting(weights: Sequence[Weights], limit_bytes: int) -> Fit:
-    """Decide what stays out because it fits beside nothing else that must stay.
+def fit_to_memory(weights: Sequence[Weights], limit_bytes: int) -> Fit:
+    """Decide which weights to leave out because they fit beside nothing else that must stay.
 
     Args:
-        weights: by family, the most important family first: where not even the smallest of each
-            family fit together, the last families go.
-        limit_bytes: of the executor.
+        weights: by family, the most important family first: if not even the smallest weights of all
+            families fit together, the last families are left out.
+        limit_bytes: the executor's limit.
     """
     must = smallest(weights)
     order = list(dict.fromkeys(each.family for each in weights))
@@ -100,13 +100,13 @@ def fitting(weights: Sequence[Weights], limit_bytes: int) -> Fit:
     )
 
 
-def serving_most(
+def serving_most_cameras(
     wanted: Sequence[Weights], cameras: Cameras, resident: Collection[WeightsId], limit_bytes: int
 ) -> list[Weights]:
-    """Return those of a plan's weights that fit together and serve most cameras.
+    """Return the weights of a plan that fit together and serve most cameras.
 
-    Of equals the choice with the fewest bytes to load. Exact: a knapsack over the undominated
-    (bytes, value) pairs, at most 2^n of them for n weights, of which plans name a handful.
+    Ties are broken by the fewest bytes to load. Exact: a knapsack over the undominated (bytes,
+    value) pairs, at most 2^n of them for n weights, of which plans name only a few.
     """
     choices: list[tuple[int, tuple[int, int], tuple[Weights, ...]]] = [(0, (0, 0), ())]
     for each in sorted(wanted, key=lambda w: (-cameras[w.id], _size(w))):
@@ -130,9 +130,9 @@ def serving_most(
 
 
 def matched(old: Collection[Weights], new: Collection[Weights]) -> dict[WeightsId, WeightsId]:
-    """Return which of the old weights each of the new ones takes the place of.
+    """Return which of the old weights each of the new ones replaces.
 
-    What is in both stays; of the rest both are sorted by falling size and paired in order.
+    What is in both sets stays; the rest of both is sorted by falling size and paired in order.
     """
     leaving = sorted((w for w in old if w not in new), key=_size, reverse=True)
     coming = sorted((w for w in new if w not in old), key=_size, reverse=True)
@@ -144,7 +144,7 @@ def _size(weights: Weights) -> tuple[int, int, WeightsId]:
 
 
 def _distances(weights: Sequence[Weights], used: Sequence[Weights]) -> dict[WeightsId, int]:
-    """Return how many steps of its family's ladder each is from the nearest that is used."""
+    """Return how many rungs of its family's ladder each is from the nearest one in use."""
     ladders: dict[FamilyName, list[Weights]] = defaultdict(list)
     for each in sorted(weights, key=_size):
         ladders[each.family].append(each)

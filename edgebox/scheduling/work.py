@@ -1,7 +1,7 @@
-"""Owns how much work each application's requests are, and what that makes of whole batches.
+"""Owns the work of each application's requests, and of the longest member of a batch.
 
-Pure. One `WorkTable` per variant answers for hundreds of candidate batches at once: the CDFs of
-all applications are tabulated at common nodes, as logarithms, so that the CDF of a batch's longest
+Pure. One `WorkTable` per variant answers for hundreds of candidate batches at once. The CDFs of all
+applications are tabulated at common nodes, as logarithms, so that the CDF of a batch's longest
 member is a matrix product and an exponential.
 """
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from edgebox.scheduling.distributions import EmpiricalDistribution, Floats
 
-Singles = npt.NDArray[np.float32]
+Floats32 = npt.NDArray[np.float32]
 
 MEMBERSHIP = (0.5, 0.9, 0.99)
-"""A candidate batch takes those that are in time with this probability."""
+"""A candidate batch contains the requests that are on time with this probability."""
 
 _NODE_QUANTILES = np.array([0.01, 0.05, *np.arange(0.1, 0.95, 0.1), 0.95, 0.99, 1.0])
 _NODES_MAX = 160
@@ -26,24 +26,24 @@ EDGE = 1e-6
 """Relative width of a jump."""
 
 _LONGEST_MAX = 128
-"""So many sets of members are remembered by a table."""
+"""Number of sets of members that a table caches."""
 
 _LOG_ZERO = -200.0
-"""Stands for the logarithm of 0: e to this is 0 in single precision."""
+"""Replaces the logarithm of 0: e to this is 0 in single precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Longest:
-    """The work of a batch's longest member."""
+    """The distribution of the work of a batch's longest member."""
 
-    nodes: Singles
+    nodes: Floats32
     """(G,): amounts of work, rising."""
-    cdf: Singles
+    cdf: Floats32
     """(G,)"""
     mean: float
 
     def quantile(self, q: float) -> float:
-        """Return the work that it does not exceed with probability `q`."""
+        """Return the `q` quantile of the work."""
         at = int(self.cdf.searchsorted(q))
         if at == 0 or at == len(self.cdf):
             return float(self.nodes[min(at, len(self.nodes) - 1)])
@@ -53,7 +53,7 @@ class Longest:
 
 
 def cdfs_at(members: Sequence[Longest], work: Floats) -> Floats:
-    """Return how likely each is at most each amount of work, (members, n).
+    """Return the probability that each is at most each amount of work, (members, n).
 
     Args:
         members: of one table, so that their nodes are the same; at least one.
@@ -73,39 +73,39 @@ def cdfs_at(members: Sequence[Longest], work: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class WorkTable:
-    """The applications of one variant, from the least to the most work.
+    """The applications of one variant, ordered by their mean work.
 
     J applications, G nodes, S batch sizes, Q membership quantiles.
     """
 
     rank: npt.NDArray[np.intp]
-    """(J,): the place of an application (by its index) in this order."""
-    nodes: Singles
+    """(J,): the rank of an application (by its index) in this order."""
+    nodes: Floats32
     """(G,): amounts of work, rising."""
-    log_cdf: Singles
+    log_cdf: Floats32
     """(J, G), by rank."""
-    weights: Singles
+    weights: Floats32
     """(G,): the mean of a maximum is `greatest - cdf @ weights`."""
     greatest: float
     cell_of_work: float
     """Cells of `node_of` per unit of work."""
     node_of: npt.NDArray[np.intp]
-    """(cells,): the last node that is not above a cell."""
-    per_width: Singles
-    """(G,): one by the distance to the next node; 0 where there is none."""
+    """(cells,): the last node that is at most the cell."""
+    per_width: Floats32
+    """(G,): one over the distance to the next node; 0 if there is none."""
     ranked: Sequence[EmpiricalDistribution]
     least: Floats
-    """(J,): below 0 where an application takes less than any work would."""
+    """(J,): below 0 if an application takes less than the fixed part of a batch."""
     _longest: dict[tuple[int, ...], "Longest"] = field(default_factory=dict)
     _thresholds: dict[tuple[int, ...], Floats] = field(default_factory=dict)
 
     def longest(self, apps: Sequence[int]) -> "Longest":
-        """Return how much work the longest of some requests is.
+        """Return the work of the longest of some requests.
 
         Args:
             apps: the applications' indices, one for each request.
 
-        Kept, because the same applications come together time and again. O(members * G) else.
+        Cached, because the same applications often occur together; otherwise O(members * G).
         """
         ranks = tuple(sorted(int(self.rank[app]) for app in apps))
         known = self._longest.get(ranks)
@@ -133,21 +133,21 @@ class WorkTable:
             )
         return known
 
-    def chances(self, cdfs: Singles, work: Singles) -> Singles:
+    def chances(self, cdfs: Floats32, work: Floats32) -> Floats32:
         """Return how likely the maximum of each batch is at most each amount of work.
 
         Args:
             cdfs: (batches, G), the CDFs of the batches' maxima at the nodes.
             work: (batches, n).
         """
-        # Clipped first: what is far below 0 would not survive the conversion.
+        # Clipped first, because values far below 0 overflow in the conversion.
         cell = np.minimum(np.maximum(work * self.cell_of_work, -1), _CELLS).astype(np.intp)
         at = self.node_of[cell + 1]
         share = np.maximum((work - self.nodes[at]) * self.per_width[at], 0)
         at += (np.arange(len(cdfs)) * len(self.nodes))[:, None]
         flat = cdfs.ravel()
         low = flat[at]
-        chance: Singles = low + share * (flat[at + 1] - low)
+        chance: Floats32 = low + share * (flat[at + 1] - low)
         return chance
 
 
@@ -158,7 +158,7 @@ def tabulate(distributions: Sequence[EmpiricalDistribution]) -> WorkTable:
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
     nodes = _nodes(ranked)
-    # Twice the last node: every node has a next one, and nothing is gained behind the last.
+    # The last node twice: every node has a next one, and the CDF is flat behind the last.
     nodes = np.append(nodes, nodes[-1])
     with np.errstate(divide="ignore"):
         log_cdf = np.log(np.stack([d.cdf(nodes) for d in ranked]))
@@ -166,7 +166,7 @@ def tabulate(distributions: Sequence[EmpiricalDistribution]) -> WorkTable:
     # Trapezoids: the integral of 1 - CDF from the first node on, plus the first node itself.
     width = np.diff(nodes, prepend=nodes[0], append=nodes[-1])
     cell_of_work = _CELLS / max(float(nodes[-1]), 1e-12)
-    # The right edge of each cell: what is at the node but for rounding is in time.
+    # The right edge of each cell: work equal to a node up to rounding counts as on time.
     edges = np.arange(0, _CELLS + 2) / cell_of_work
     node_of = np.searchsorted(nodes, edges, side="right") - 1
     return WorkTable(

@@ -1,1 +1,1 @@
-"""The very Scheduler and planner of the server, under virtual time."""
+"""The Scheduler and planner of the server, run under virtual time."""

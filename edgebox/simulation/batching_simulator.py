@@ -1,11 +1,11 @@
-"""Runs the very Scheduler of the box over a workload of requests with known execution times.
+"""Runs the Scheduler of the box over a workload of requests with known execution times.
 
-A discrete-event loop. At one instant completions come first, then arrivals, then decisions; a
-batch runs padded to the smallest supported size; finishing exactly at the deadline counts.
-Modelled besides: timers that fire early, and decisions that take time, if asked. Cameras,
-links, decoding and planning play no part here (`simulator` has them).
+A discrete-event loop. At one instant completions come first, then arrivals, then decisions. A batch
+is padded to the smallest supported size; finishing exactly at the deadline counts as on time. Also
+modelled: timers that fire early and, on request, the time of decisions. Cameras, links, decoding
+and planning are not modelled (`simulator` has them).
 
-Pure: chance and, for measuring decisions, the clock are passed in.
+Pure: the generator of randomness and the clock that measures decisions are arguments.
 """
 
 import random
@@ -52,36 +52,36 @@ PARAMETERS = SchedulerParameters(
     box_pending_max=1_000_000,
     low_quantile=0.0,
     prepare_initial_ns=0,
-    # The executors are exactly as fast as their profiles: a run of long requests is no slowdown.
+    # Executors are exactly as fast as their profiles: a sequence of long requests is no slowdown.
     slowdown_quantile=1.0,
-    # The history tells the policies what they may know, so that they are compared on equal terms.
+    # Policies learn from the history only, so that they are compared on equal terms.
     sample_share=0.0,
-    # Nothing hangs here, however long a request may be that is unlike its history.
+    # No executor hangs here, however much longer than its history a request is.
     batch_limit_min_ns=1 << 60,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is simulated around the policy."""
+    """The environment of the policy."""
 
     timer_early_ns: int = 0
-    """How early a timer may fire."""
+    """Maximum time by which a timer fires early."""
     clock_ns: Callable[[], int] | None = None
-    """Measures decisions; None: they are not measured."""
+    """A clock to measure decisions with; None: they are not measured."""
     charge_decisions: bool = False
     """Let a batch start only after its decision's measured time."""
     slower: Callable[[int], float] = lambda now_ns: 1.0
-    """How many times as long everything takes that begins at an instant."""
+    """The factor of all times that begin at an instant."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How one request ended."""
+    """The end of one request."""
 
     job: Job
     outcome: Outcome
-    worth: float
+    utility: float
     """1 on time, less by a later deadline, else 0."""
     at_ns: int
     batch: int | None
@@ -91,18 +91,18 @@ class JobEnd:
 
 @dataclass(slots=True)
 class BatchingReport:
-    """What a run left behind."""
+    """The result of a run."""
 
     ends: list[JobEnd] = field(default_factory=list)
     batch_members: list[int] = field(default_factory=list)
-    """Of every batch, how many requests were in it."""
+    """The number of requests in every batch."""
     samples_ns: list[int] = field(default_factory=list)
-    """What every sample took."""
+    """The time of every sample."""
     decisions_ns: list[int] = field(default_factory=list)
-    """Each call of the Scheduler that formed a batch, its bookkeeping included."""
+    """The time of each call of the Scheduler that formed a batch, its bookkeeping included."""
 
     def counts(self) -> Counter[Outcome]:
-        """Count endings by outcome."""
+        """Count requests by outcome."""
         return Counter(end.outcome for end in self.ends)
 
     @property
@@ -111,9 +111,9 @@ class BatchingReport:
         return self.counts()[Outcome.ON_TIME] / len(self.ends) if self.ends else 1.0
 
     @property
-    def worth(self) -> float:
-        """The mean worth of all requests; 1 if there were none."""
-        return sum(end.worth for end in self.ends) / len(self.ends) if self.ends else 1.0
+    def utility(self) -> float:
+        """The mean utility of all requests; 1 if there were none."""
+        return sum(end.utility for end in self.ends) / len(self.ends) if self.ends else 1.0
 
 
 class BatchingSimulation:
@@ -130,20 +130,20 @@ class BatchingSimulation:
         parameters: SchedulerParameters = PARAMETERS,
         check: Callable[[Scheduler], None] | None = None,
     ) -> None:
-        """Set the scene: the policy is told the model's profile and the history.
+        """Prepare a run: the policy gets the model's profile and the history.
 
         Args:
-            workload: what comes.
-            policy: fresh.
+            workload: the requests.
+            policy: a new one.
             rng: for the jitter of timers.
-            surroundings: the loop's own imperfections.
-            sample_share: share of the workers' time for running finished requests again, alone.
-            parameters: what the core is tuned with.
+            surroundings: the environment.
+            sample_share: share of the workers' time for running finished requests again.
+            parameters: the tunables of the core.
             check: called after every step, for tests.
         """
         self._model = workload.model
         self.scheduler = Scheduler(replace(parameters, sample_share=sample_share), policy)
-        """What runs; to be read only."""
+        """The scheduler of the run; read only."""
         self._rng = rng
         self._surroundings = surroundings
         self._check = check
@@ -167,7 +167,7 @@ class BatchingSimulation:
         self.scheduler.handle_together([*facts, *alone_ns], 0)
 
     def run(self) -> BatchingReport:
-        """Let every request end."""
+        """Run until every request has ended."""
         coming = iter([*self._requests.values(), None])
         request = next(coming)
         while True:
@@ -245,9 +245,9 @@ class BatchingSimulation:
     def _end(self, request: RequestId, outcome: Outcome) -> None:
         batch, size = self._ran_in.pop(request, (None, None))
         answered = outcome is not Outcome.DROPPED
-        worth = self._requests[request].worth_at(self._now_ns) if answered else 0.0
+        utility = self._requests[request].utility_at(self._now_ns) if answered else 0.0
         self._report.ends.append(
-            JobEnd(self._jobs[request], outcome, worth, self._now_ns, batch, size)
+            JobEnd(self._jobs[request], outcome, utility, self._now_ns, batch, size)
         )
 
 
@@ -265,13 +265,13 @@ def _request(job: Job) -> Request:
         size_bytes=0,
         variant=MODEL,
         steps=tuple(
-            UtilityStep(arrival_ns + round(by_ms * MS), worth) for by_ms, worth in job.later
+            UtilityStep(arrival_ns + round(by_ms * MS), utility) for by_ms, utility in job.later
         ),
     )
 
 
 def _profile(executor: ExecutorId, workload: Workload) -> LatencyProfile:
-    """Return what a profiler would measure: batches of equal requests out of the history."""
+    """Return what a profiler would measure: batches of equal requests from the history."""
     model = workload.model
     past = [exec_ms for times in workload.history.values() for exec_ms in times] or [0.0]
     times_ms = np.quantile(past, QUANTILES)

@@ -1,7 +1,7 @@
-"""Decides like the adaptive policy, but is told every execution time: a reference, not an option.
+"""Decides like the adaptive policy, but knows every execution time: a reference, not an option.
 
-Pure. What it answers on time shows what not knowing the execution times costs. It is greedy, so it
-is no upper bound: where batches are best left waiting, a policy that waits can beat it.
+Pure. Its share on time shows the cost of not knowing the execution times. It is greedy, so it is no
+upper bound: where batches should wait for more requests, a policy that waits can be better.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,19 +12,19 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import Request
 from edgebox.scheduling.adaptive import URGENCY, URGENCY_SLOS
 from edgebox.scheduling.deadline_utility import Steps
-from edgebox.scheduling.distributions import Floats, Places
+from edgebox.scheduling.distributions import Floats, Indices
 from edgebox.scheduling.policy import Batch
 from edgebox.scheduling.queueing import QueueingPolicy, Queues
 from edgebox.simulation.workload import Model
 
 _LIMITS_MAX = 24
-"""Of the waiting requests' execution times, so many are tried as the longest of a batch."""
+"""This many of the waiting requests' execution times are tried as the longest of a batch."""
 
 _MS = 1_000_000
 
 
 class Clairvoyant(QueueingPolicy):
-    """The batch with the most worth of answers per time, all execution times known."""
+    """Batching by the utility of answers per unit of time, with all execution times known."""
 
     def __init__(self, model: Model, exec_ms: Mapping[int, float]) -> None:
         super().__init__()
@@ -34,15 +34,15 @@ class Clairvoyant(QueueingPolicy):
         self._exec_ms = exec_ms
 
     def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
-        """Watch a request; its id stands for its application."""
+        """Add a request; its id is used as its application."""
         self._waiting.admit(request, variant, request.id)
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
-        """Give away the batch with the best score."""
+        """Remove and return the batch with the best score."""
         for variant, _, _ in queues:
-            places, size = self._best(variant, now_ns)
-            if places:
-                members = self._waiting.take(variant, places)
+            indices, size = self._best(variant, now_ns)
+            if indices:
+                members = self._waiting.take(variant, indices)
                 return Batch(variant, tuple(member.id for member in members), size)
         return None
 
@@ -58,24 +58,24 @@ class Clairvoyant(QueueingPolicy):
         limits = np.unique(exec_ms)
         if len(limits) > _LIMITS_MAX:
             limits = limits[np.linspace(0, len(limits) - 1, _LIMITS_MAX).astype(np.intp)]
-        best, places, padded = 0.0, [], self._sizes[0]
+        best, indices, padded = 0.0, [], self._sizes[0]
         for limit in limits:
             short = np.flatnonzero(exec_ms <= limit)
             for members in self._candidates(short, float(limit), exec_ms, steps):
                 real = next(one for one in self._sizes if one >= len(members))
                 takes_ns = self._fixed_ns + self._slope_ns * real * exec_ms[members].max()
-                score = _worth(steps.of(members), takes_ns) / takes_ns
+                score = _utility(steps.of(members), takes_ns) / takes_ns
                 if score > best:
-                    best, places, padded = score, [int(at) for at in members], real
-        return places, padded
+                    best, indices, padded = score, [int(at) for at in members], real
+        return indices, padded
 
     def _candidates(
-        self, short: Places, limit: float, exec_ms: Floats, steps: Steps
-    ) -> Iterator[Places]:
+        self, short: Indices, limit: float, exec_ms: Floats, steps: Steps
+    ) -> Iterator[Indices]:
         """Yield the batches of requests no longer than a limit, by deadline and longest first.
 
-        With several deadlines, batches that aim at everybody's first, second, and so on, and
-        those of who can still gain most.
+        With several deadlines, also the batches that aim at the first deadline of each request, the
+        second, and so on, and those of the requests with the greatest remaining utility.
         """
         groups = [(slack_ns, short) for slack_ns in steps.slack_ns]
         tiers = (np.intersect1d(short, tier, assume_unique=True) for tier in steps.tiers())
@@ -94,8 +94,8 @@ class Clairvoyant(QueueingPolicy):
         return self._fixed_ns + self._slope_ns * self._exec_ms[app]
 
 
-def _worth(steps: Steps, takes_ns: float) -> float:
-    """Return what the answers of a batch are worth, and the urgency of its members."""
+def _utility(steps: Steps, takes_ns: float) -> float:
+    """Return the utility of a batch's answers, and the urgency of its members."""
     spare_ns = steps.slack_ns - takes_ns
     gained = steps.gain * (spare_ns >= -1)
     urgency = np.exp(np.minimum(-spare_ns / (URGENCY_SLOS * steps.slo_ns), 1))

@@ -1,9 +1,9 @@
-"""Decides what a run of cameras comes to: misses, accuracy, latencies, churn. Pure.
+"""Decides the figures of a run of cameras: misses, accuracy, latencies, changes of variant. Pure.
 
-A captured frame that is not answered in time is a miss, whoever gave it up: late, dropped at the
-box, or never sent. Frames of a camera that left before their answer count neither way. Accuracy
-counts a miss as 0; a picture that was sent smaller than its variant's input has the accuracy that
-lies between the variants of its family at that size, so that enlarging it earns nothing.
+A captured frame that is not answered in time is a miss, whatever the cause: late, dropped at the
+box, or never sent. Frames of a camera that left before their answer are not counted. Accuracy
+counts a miss as 0. A picture that was sent smaller than its variant's input has an accuracy
+interpolated between the variants of its family at that size, so that enlarging it gains nothing.
 """
 
 import math
@@ -19,13 +19,13 @@ from edgebox.simulation.report import DEPARTED, Ended, Report
 from edgebox.simulation.scenario import Scenario
 
 PARTS = ("sending", "waiting", "running", "all")
-"""Of a frame's time: until it is at the box, until its batch starts, the batch, all with the way
-back."""
+"""The parts of a frame's time: until it is at the box, until its batch starts, the batch, and the
+total with the way back."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What became of some frames."""
+    """The outcomes of some frames."""
 
     captured: int = 0
     on_time: int = 0
@@ -41,7 +41,7 @@ class Tally:
     parts_ms: dict[str, list[float]] = field(default_factory=lambda: {part: [] for part in PARTS})
 
     def add(self, other: "Tally") -> None:
-        """Count other frames too."""
+        """Add the counts of other frames."""
         self.captured += other.captured
         self.on_time += other.on_time
         self.late += other.late
@@ -56,7 +56,7 @@ class Tally:
             self.parts_ms[part] += values
 
     def figures(self) -> dict[str, Any]:
-        """Return what programs read."""
+        """Return the figures for programs."""
         counted = self.captured - self.departed
         answered = self.on_time + self.late
         return {
@@ -77,7 +77,7 @@ class Tally:
 
 
 def tallies(report: Report, scenario: Scenario) -> dict[CameraId, Tally]:
-    """Count what became of each camera's frames, those of the warm-up left out."""
+    """Count the outcomes of each camera's frames, those of the warm-up excluded."""
     hardware = scenario.hardware
     assert hardware is not None
     ladder = _Ladder(hardware.variants)
@@ -104,7 +104,7 @@ def tallies(report: Report, scenario: Scenario) -> dict[CameraId, Tally]:
 
 
 def figures(report: Report, scenario: Scenario) -> dict[str, Any]:
-    """Return what a run comes to, as programs read it."""
+    """Return the figures of a run, for programs."""
     by_camera = tallies(report, scenario)
     everything = Tally()
     for tally in by_camera.values():
@@ -155,7 +155,7 @@ def _count(tally: Tally, ended: Ended, way_back_ns: int, ladder: "_Ladder") -> N
 
 
 class _Ladder:
-    """How accurate each variant is on pictures that do not fill its input."""
+    """The accuracy of each variant on pictures that do not fill its input."""
 
     def __init__(self, variants: Iterable[Variant]) -> None:
         self._by_name = {variant.name: variant for variant in variants}

@@ -1,10 +1,10 @@
-"""Decides what generated workloads look like: distributions of execution time, and arrivals.
+"""Decides the contents of generated workloads: distributions of execution time, and arrivals.
 
 The kinds are those of Orloj's evaluation (arXiv 2209.00159, section 5.2 and appendix A): k-modal,
-unequal peaks, early exits, static, and lognormal besides. The paper gives neither its constants
-nor its trace, so the modes, c0, c1 and the bursts are ours: compare orderings, not levels.
+unequal peaks, early exits, static, and in addition lognormal. The paper gives neither its constants
+nor its trace, so the modes, c0, c1 and the bursts are edgebox's: compare orderings, not levels.
 
-Pure: the generator of chance is an argument.
+Pure: the generator of randomness is an argument.
 """
 
 import random
@@ -19,19 +19,20 @@ from edgebox.simulation.workload import Job, Model, Workload
 BATCH_SIZES = (1, 2, 4, 8, 16)
 C1 = 0.25
 HISTORY_SAMPLES = 1000
-"""In all applications together."""
+"""The number of samples of all applications together."""
 
 _MODES_MS = (10.0, 100.0)
 _BURST_MEANS = 15
-"""Mean execution times between two changes of the arrival rate."""
+"""Time between two changes of the arrival rate, in mean execution times."""
 
 _BURST_SHAPE = 8.0
-"""Of the gamma distribution of rates: their standard deviation is about a third of their mean."""
+"""Shape of the gamma distribution of rates: their standard deviation is about a third of their
+mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One application: its share of the requests and how its execution times are drawn."""
+    """One application: its share of the requests and the distribution of its execution times."""
 
     app: str
     share: float
@@ -107,13 +108,13 @@ def make_workload(
 
     Args:
         kind: one of `KINDS`.
-        load: share of what the workers answer in full batches of average requests,
+        load: relative to the throughput of the workers with full batches of average requests,
             16 / (c0 + 16 * c1 * mean) per worker, with c0 = (1 - c1) * mean.
         slo_multiple: deadlines in multiples of the P99 of the execution times.
-        requests: how many.
-        rng: all chance.
-        c1: how much of a batch's time grows with its size.
-        workers: how many run at the same time.
+        requests: the number of requests.
+        rng: the generator of randomness.
+        c1: the part of a batch's time that grows with its size.
+        workers: the number of parallel workers.
 
     Raises:
         InvalidInputError: there is no such kind.
@@ -141,7 +142,7 @@ def workload_of(
     c1: float = C1,
     workers: int = 1,
 ) -> Workload:
-    """Generate a workload of these applications; the rest as `make_workload`."""
+    """Generate a workload of these applications; otherwise as `make_workload`."""
     past = [_drawn(components, rng) for _ in range(HISTORY_SAMPLES)]
     times = np.array([exec_ms for _, exec_ms in past])
     mean_ms, slo_ms = float(times.mean()), slo_multiple * float(np.quantile(times, 0.99))
@@ -164,7 +165,7 @@ def _drawn(components: Sequence[Component], rng: random.Random) -> tuple[str, fl
 
 
 def _arrivals(rate_per_ms: float, mean_ms: float, rng: random.Random) -> Iterator[float]:
-    """Yield the instants of Poisson arrivals whose rate changes now and then."""
+    """Yield the instants of Poisson arrivals whose rate changes at times."""
     at_ms, until_ms, rate = 0.0, 0.0, rate_per_ms
     while True:
         gap_ms = rng.expovariate(rate)

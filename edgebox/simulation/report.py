@@ -1,4 +1,4 @@
-"""Owns what a simulated run left behind. Pure data."""
+"""Owns the record of a simulated run. Pure data."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ from edgebox.scheduling.events import Action, Event
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How one request ended: as its camera sees it, which knows when it captured it."""
+    """The end of one request as its camera sees it, which knows when it captured it."""
 
     request: Request
     variant: VariantName | None
-    """What it ran on; None if it never did."""
+    """The variant it ran on; None if it did not run."""
     outcome: Outcome
     reason: DropReason | None
     at_ns: int
     started_ns: int | None = None
     """When its batch started; None if it never ran."""
     captured_ns: int | None = None
-    """When it really was captured; None: when the box believed."""
+    """When it was captured; None: when the box estimated."""
 
     @property
     def truly_captured_ns(self) -> int:
@@ -36,18 +36,18 @@ class Unsent:
     camera: CameraId
     captured_ns: int
     reason: str
-    """A `SkipReason`, or what else became of it: `UNDELIVERED` or `DEPARTED`."""
+    """A `SkipReason`, `UNDELIVERED` or `DEPARTED`."""
 
 
 UNDELIVERED = "undelivered"
-"""When the run ended it was still at the camera or on its way."""
+"""At the end of the run it was still at the camera or in transit."""
 
 DEPARTED = str(DropReason.DEPARTED)
-"""It was at the camera or on its way when the camera left."""
+"""It was at the camera or in transit when the camera left."""
 
 
 @dataclass(frozen=True, slots=True)
-class UtilityStep:
+class SchedulerCall:
     """One call of `Scheduler.handle`."""
 
     now_ns: int
@@ -57,26 +57,26 @@ class UtilityStep:
 
 @dataclass(slots=True)
 class Report:
-    """Everything that happened."""
+    """The record of a run."""
 
-    journal: list[UtilityStep] = field(default_factory=list)
+    journal: list[SchedulerCall] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     captured: Counter[CameraId] = field(default_factory=Counter)
     unsent: Counter[CameraId] = field(default_factory=Counter)
-    """Frames that the camera itself skipped, and those that were on their way at the end."""
+    """The number of frames that the camera itself skipped, and of those in transit at the end."""
     lost: list[Unsent] = field(default_factory=list)
     """The same frames one by one; complete once the run is closed."""
     changes: Counter[CameraId] = field(default_factory=Counter)
-    """How often a camera was advised of another variant than before."""
+    """How often a camera's advice named another variant than before."""
     refused: Counter[CameraId] = field(default_factory=Counter)
-    """How often a camera was turned away at its hello."""
+    """How often a camera was refused at its hello."""
     busy_ns: Counter[ExecutorId] = field(default_factory=Counter)
     plans: int = 0
     sites: list[tuple[int, CameraId, SiteId | None]] = field(default_factory=list)
-    """(instant, camera, site): whenever it was found out whose uplink a camera shares."""
+    """(instant, camera, site): each time the inferred site of a camera changed."""
 
     def outcomes(self) -> Counter[str]:
-        """Count endings by outcome, drops by reason; `sender` is what never arrived."""
+        """Count requests by outcome and drops by reason; `sender`: frames that never arrived."""
         counts = Counter(str(e.reason or e.outcome) for e in self.ended)
         counts[DropReason.SENDER] += self.unsent.total()
         return +counts
@@ -86,7 +86,7 @@ class Report:
         on_time = sum(e.outcome is Outcome.ON_TIME for e in self.ended)
         return on_time / len(self.ended) if self.ended else 1.0
 
-    def worth(self) -> float:
-        """Return the mean worth of the frames at the box; of the dropped it is 0."""
-        gained = (e.request.worth_at(e.at_ns) for e in self.ended if e.reason is None)
+    def utility(self) -> float:
+        """Return the mean utility of the frames at the box; a dropped one counts 0."""
+        gained = (e.request.utility_at(e.at_ns) for e in self.ended if e.reason is None)
         return sum(gained) / len(self.ended) if self.ended else 1.0

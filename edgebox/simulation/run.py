@@ -1,6 +1,6 @@
-"""Decides how a scenario becomes a run: the real Scheduler, planner, estimators and senders.
+"""Decides how a scenario becomes a run: with the real Scheduler, planner, estimators and senders.
 
-Pure: all chance comes from the scenario's seed.
+Pure: all randomness comes from the scenario's seed.
 """
 
 import random
@@ -21,7 +21,7 @@ from edgebox.simulation.simulated_cameras import EstimateFactory, TransitFactory
 from edgebox.simulation.simulator import SimulationParameters, Simulator
 
 DRAIN_NS = 2_000_000_000
-"""Beside the longest SLO: what is on its way when the last picture is taken may still end."""
+"""Time after the last picture, in addition to the longest SLO, in which frames may still end."""
 
 
 def run_scenario(
@@ -40,14 +40,14 @@ def run_scenario(
 
     Args:
         scenario: with its hardware.
-        sender: what decides at the cameras instead of what the scenario names.
-        planner: what plans instead of the box's planner.
-        transit: what places frames on the box's clock instead of the box's own.
+        sender: replaces the scenario's sender at the cameras.
+        planner: replaces the box's planner.
+        transit: replaces the box's frame timing.
         memory: of executors that do not hold all weights.
-        throttling: how much slower than usual all executors are at an instant.
+        throttling: the factor by which all executors are slower at an instant.
         hangs: says of a batch and the instant of its start whether it never comes back.
-        planning_clock_ns: the CPU time that has passed, for scenarios that measure planning.
-        keep_journal: whether to note each call of the Scheduler.
+        planning_clock_ns: CPU time, for scenarios that measure planning.
+        keep_journal: whether to record each call of the Scheduler.
 
     Raises:
         InvalidInputError: it has no hardware.

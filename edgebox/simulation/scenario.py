@@ -1,7 +1,7 @@
 """Owns the scenario file: cameras, links, variants and executors of a simulated box. TOML in.
 
-Pure: the text, and what reads the trace files it names, come in as arguments. Every error is one
-line that names file, line and key. docs/simulation.md describes the format.
+Pure: the text, and a function that reads the trace files it names, are arguments. Every error is
+one line that names file, line and key. docs/explanation/simulation.md describes the format.
 """
 
 import random
@@ -35,12 +35,12 @@ FAMILY = FamilyName("default")
 DATABASE = "database"
 
 ReadFile = Callable[[str], str]
-"""Returns the text of a file that the scenario names, relative to its folder."""
+"""A function that returns the text of a file named by the scenario, relative to its folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is compared: how batches form, what is believed of links, what cameras send."""
+    """The variables of a comparison: batching policy, link estimator, sender."""
 
     batching: str = "adaptive"
     bandwidth: str = str(EstimatorKind.CAUTIOUS)
@@ -49,33 +49,34 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class BoxCosts:
-    """What the box's limbs cost beside inference."""
+    """The box's costs apart from inference."""
 
     prepare_ns: tuple[int, int] = (1 * MS, 4 * MS)
     overhead_ns: int = 300_000
     planning_ns: int | None = None
-    """What a plan takes; None: as long as plans of so many cameras take on the machine measured."""
+    """The time of a plan; None: as measured on one machine for this many cameras."""
     planning_measured: bool = False
-    """Whether a plan takes what it really takes here and now: no two runs are alike then."""
+    """Whether a plan takes its real time on this machine; then no two runs are equal."""
     timer_early_ns: int = 500_000
     slowdown: float = 1.0
-    """How much slower all executors really are than they are told to be, beside their own."""
+    """The factor by which all executors are slower than the scheduler assumes, in addition to their
+    own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What the box runs, and on what."""
+    """The variants and executors of the box."""
 
     variants: tuple[Variant, ...]
     profiles: Mapping[ExecutorId, tuple[LatencyProfile, ...]]
     slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
     taken: Mapping[ExecutorId, tuple[LatencyProfile, ...]] = field(default_factory=dict)
-    """Profiles by which executors really run, where they are not as the scheduler is told."""
+    """The actual profiles of executors, where they differ from those of the scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run to be made."""
+    """One run."""
 
     cameras: tuple[SimulatedCamera, ...]
     hardware: Hardware | None
@@ -89,7 +90,7 @@ class Scenario:
     scheduling: SchedulerParameters = field(default_factory=SchedulerParameters)
     costs: BoxCosts = BoxCosts()
     refuses: bool = False
-    """Whether a camera is refused whose service would take that of others."""
+    """Whether cameras are refused that would take service from others."""
 
 
 def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None) -> Scenario:
@@ -99,7 +100,7 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
         text: of the file.
         name: of the file, for messages.
         read: returns the text of a trace file; its errors must be one-liners.
-        seed: instead of the scenario's own.
+        seed: replaces the scenario's own.
 
     Raises:
         InvalidInputError: the first mistake, with file, line and key.
@@ -302,7 +303,7 @@ def _profiles(
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A site, and whether its cameras tell the box of it."""
+    """A site, and whether its cameras state it in their hello."""
 
     site: SimulatedSite
     declared: bool
@@ -366,7 +367,7 @@ def _cameras(
 def _camera(
     entry: Table, families: Sequence[FamilyName] | None, of: _Site | None, read: ReadFile
 ) -> SimulatedCamera:
-    """Return the camera that all of an entry's are like."""
+    """Return the camera that all cameras of an entry copy."""
     family = entry.text("family", families[0] if families and len(families) == 1 else None)
     if families is not None and family not in families:
         raise entry.wrong("family", f"there is no variant of a family named {family!r}")
@@ -412,7 +413,7 @@ def _camera(
 
 
 def _work(entry: Table) -> tuple[float, ...]:
-    """Return how much work pictures are, by quantile; nothing is said: as much as the profile's."""
+    """Return the work of pictures, by quantile; empty: as much as the profile's."""
     if "work" not in entry:
         return ()
     if not entry.is_list("work"):
@@ -424,7 +425,7 @@ def _work(entry: Table) -> tuple[float, ...]:
 
 
 def _trace_start_s(entry: Table) -> float | None:
-    """Return where in the trace a camera begins; None: anywhere."""
+    """Return where in the trace a camera starts; None: anywhere."""
     if entry.is_text("trace_start_s"):
         entry.choice("trace_start_s", ("random",))
         return None

@@ -1,8 +1,8 @@
-"""Decides what simulated cameras send and believe where they do not follow edgebox's own rules.
+"""Decides what simulated cameras send and estimate if they do not use edgebox's own rules.
 
-`ObedientSender` obeys as the client of Jellyfish does (section 6), which has an estimate of its
-own (benchmarks/adaptation_jellyfish.py); `KnownLink` is an estimate that is no estimate, the
-reference that shows what not knowing costs. Pure: instants come in as arguments.
+`ObedientSender` obeys as the client of Jellyfish does (section 6); that client has an estimator of
+its own (benchmarks/adaptation_jellyfish.py). `KnownLink` replaces the estimate by the true future
+rate, as a reference for the cost of not knowing it. Pure: instants are arguments.
 """
 
 import random
@@ -20,10 +20,10 @@ from edgebox.planning.planner import Planner
 
 
 class Sender(Protocol):
-    """What decides, at a camera, which frames are sent and how large."""
+    """The interface that decides, at a camera, which frames are sent and at which size."""
 
     def advised(self, advice: Advice) -> None:
-        """Take on new advice."""
+        """Apply new advice."""
 
     def answered(self, box_ns: int) -> None:
         """Learn how long the box took for a frame."""
@@ -32,7 +32,7 @@ class Sender(Protocol):
         """Decide about a new frame and those before it."""
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
-        """Note what a frame weighs that is being sent now."""
+        """Note the bytes of a frame that is being sent now."""
 
     def acknowledged(self, frame: int, now_ns: int, base_ns: int) -> list[Decision]:
         """Note an ack."""
@@ -42,19 +42,19 @@ class SenderKind(StrEnum):
     """The senders a scenario may name."""
 
     WINDOW = "window"
-    """edgebox's own, the one of the camera daemon."""
+    """edgebox's own, as in the camera daemon."""
     OBEDIENT = "obedient"
-    """The advised size, or the largest that the link sustains, of every frame."""
+    """Every frame, at the advised size or the largest that the link sustains."""
 
 
 SenderFactory = Callable[[Camera, LinkEstimate], Sender]
 
 
 class ObedientSender:
-    """Sends every frame, at the advised size or the largest below it that the link sustains.
+    """A sender of every frame, at the advised size or the largest below it that the link sustains.
 
-    It neither predicts whether a frame arrives in time nor waits for acks: what the link does not
-    carry queues up in front of it.
+    It neither predicts whether a frame arrives in time nor waits for acks: frames beyond the link's
+    capacity queue in front of it.
     """
 
     def __init__(self, camera: Camera, bandwidth: LinkEstimate) -> None:
@@ -85,7 +85,7 @@ class ObedientSender:
         return [Send(frame, chosen[0], chosen[1], 85)]
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
-        """Note what a frame weighs that is being sent now."""
+        """Note the bytes of a frame that is being sent now."""
         self._weight.add(size_bytes, pixels)
         self._on_the_way[frame] = size_bytes, sent_ns
 
@@ -97,7 +97,7 @@ class ObedientSender:
 
 
 def make_sender(kind: SenderKind) -> SenderFactory:
-    """Return what makes a camera's sender."""
+    """Return a factory of senders of this kind."""
     if kind is SenderKind.OBEDIENT:
         return ObedientSender
     return lambda camera, bandwidth: SenderWindow(
@@ -111,7 +111,7 @@ def make_sender(kind: SenderKind) -> SenderFactory:
 
 
 class KnownLink:
-    """What a link will carry over the next `horizon_ns`, as nobody can know it."""
+    """The true mean rate of a link over the next `horizon_ns`."""
 
     def __init__(self, link: ShapedLink, horizon_ns: int) -> None:
         self._link = link
@@ -120,21 +120,21 @@ class KnownLink:
     def add(
         self, size_bytes: int, sent_ns: int, arrival_ns: int, base_ns: int = 0, camera: str = ""
     ) -> None:
-        """Learn nothing: all is known."""
+        """Learn nothing: the rate is known."""
 
     def forget(self, camera: str) -> None:
         """Forget nothing."""
 
     def throughput_stability(self) -> float | None:
-        """It is never less."""
+        """Return 1: the rate is never lower."""
         return 1.0
 
     def newest(self) -> tuple[int, int] | None:
-        """Nothing was learnt from frames."""
+        """Return None: nothing was learned from frames."""
         return None
 
     def frames(self) -> Sequence[CarriedFrame]:
-        """It rests on none."""
+        """Return no frames: it is based on none."""
         return ()
 
     def copy_for(self, camera: str) -> "KnownLink":
@@ -142,16 +142,16 @@ class KnownLink:
         return self
 
     def bps(self, now_ns: int, waiting_bytes: int = 0, waiting_since_ns: int = 0) -> float | None:
-        """Return the mean rate of what is to come, at least 1."""
+        """Return the mean of the future rate, at least 1."""
         return max(1.0, self._link.mean_bps(now_ns, now_ns + self._horizon_ns))
 
 
 def knowing(planner: Planner, links: Mapping[CameraId, ShapedLink], horizon_ns: int) -> Planner:
-    """Return a planner that knows what each link will carry until the next plan.
+    """Return a planner that knows the rate of each link until the next plan.
 
     Args:
-        planner: what plans.
-        links: of the cameras that are connected; looked up at each plan.
+        planner: the planner.
+        links: of the connected cameras; read at each plan.
         horizon_ns: from one plan to the next.
     """
 

@@ -1,10 +1,10 @@
 """Decides when frames have left that several cameras send over one uplink.
 
-First in, first out: one queue for all frames, as in a plain modem; the `ShapedLink` that a camera
-has of its own is one already. Fair queueing: all cameras that have something to send share the rate
-equally at every instant. That is fluid processor sharing, which real fair queueing follows packet
-by packet (Parekh and Gallager: "A generalized processor sharing approach to flow control", 1993).
-Each camera's own frames stay in order either way. Pure.
+First in, first out: one queue for all frames, as in a plain modem; the `ShapedLink` of a single
+camera already is one. Fair queueing: all cameras with frames to send share the rate equally at
+every instant. That is fluid processor sharing, which real fair queueing approximates packet by
+packet (Parekh and Gallager: "A generalized processor sharing approach to flow control", 1993). Each
+camera's own frames stay in order either way. Pure.
 """
 
 from collections import Counter
@@ -18,51 +18,52 @@ from edgebox.link.shaping import BandwidthTrace, ShapedLink
 
 
 class Queueing(StrEnum):
-    """Whose frame a shared uplink sends next."""
+    """The order in which a shared uplink sends frames."""
 
     FIFO = "fifo"
-    """The one that came first."""
+    """In the order of arrival."""
     FAIR = "fair"
     """A bit of each camera in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedSite:
-    """The uplink that some cameras share."""
+    """An uplink that some cameras share."""
 
     name: SiteId
     trace: BandwidthTrace
     queueing: Queueing = Queueing.FIFO
     trace_start_ns: int = 0
-    """Where in its trace the link is when the run begins."""
+    """The instant of the trace at which the run begins."""
 
 
 class FairLink:
-    """One uplink that cameras share equally while they have something to send.
+    """An uplink that cameras share equally while they have frames to send.
 
-    Counted in virtual time: the bits that every camera with something to send has been given since
-    the link was last idle. A frame leaves when that reaches its tag, which is known when the frame
-    is handed over; the instant is not, because it depends on how many share the link until then.
+    It counts in virtual time: the bits that every camera with frames to send has been given since
+    the link was last idle. A frame leaves when virtual time reaches its tag, which is known when
+    the frame is handed over. The instant is not known then, because it depends on how many cameras
+    share the link until that time.
     """
 
     def __init__(self, rate: ShapedLink) -> None:
         """Start idle; `rate` says what the link carries, and is not used as a queue."""
         self._rate = rate
         self._given = 0.0
-        """Bits that each camera has been given, when the link had carried `_carried`."""
+        """Bits given to each camera when the link had carried `_carried`."""
         self._carried = 0.0
         self._tags: list[tuple[float, int, CameraId, int]] = []
         self._last_tag: dict[CameraId, float] = {}
         self._waiting: Counter[CameraId] = Counter()
-        """Frames that have not left, of each camera that has any."""
+        """By camera, the frames that have not left."""
         self._left: list[tuple[CameraId, int, int]] = []
         self._order = count()
 
     def hand_over(self, now_ns: int, camera: CameraId, frame: int, size_bytes: int) -> int:
-        """Take a frame behind those of its camera; return when its first bit leaves.
+        """Queue a frame behind those of its camera; return when its first bit leaves.
 
-        That is an estimate where the camera's earlier frames have not left: frames of others that
-        are handed over meanwhile make it later.
+        This is an estimate if earlier frames of the camera have not left: frames of others that are
+        handed over meanwhile make it later.
         """
         self._advance(now_ns)
         if not self._tags:
@@ -80,7 +81,7 @@ class FairLink:
         return max(now_ns, starts_ns)
 
     def next_ns(self) -> int | None:
-        """Return when the next frame has left, if none is handed over until then."""
+        """Return when the next frame has left if none is handed over until then."""
         return self._instant_of(self._tags[0][0]) if self._tags else None
 
     def left(self, now_ns: int) -> list[tuple[CameraId, int, int]]:
@@ -90,7 +91,7 @@ class FairLink:
         return left
 
     def _advance(self, now_ns: int) -> None:
-        """Let all frames leave that have by now."""
+        """Let all frames leave that are due by now."""
         while self._tags:
             tag = self._tags[0][0]
             at_ns = self._instant_of(tag)
@@ -105,18 +106,18 @@ class FairLink:
                 del self._waiting[camera]
 
     def _give(self, now_ns: int) -> None:
-        """Share out what the link has carried by now: from now on there are more to share it."""
+        """Distribute the bits carried so far, before the number of cameras changes."""
         carried = self._rate.bits_until(now_ns)
         if self._waiting and carried > self._carried:
             self._given += (carried - self._carried) / len(self._waiting)
             self._carried = carried
 
     def _instant_of(self, tag: float) -> int:
-        """Return when virtual time reaches a tag before which no camera runs out of frames."""
+        """Return when virtual time reaches a tag before which no camera's queue becomes empty."""
         return self._rate.instant_of(self._carried + (tag - self._given) * len(self._waiting))
 
     def _due_ns(self, tag: float) -> int:
-        """Return when virtual time reaches a tag, if no frame is handed over until then."""
+        """Return when virtual time reaches a tag if no frame is handed over until then."""
         given, carried, waiting = self._given, self._carried, Counter(self._waiting)
         for leaves, _, camera, _ in sorted(self._tags):
             carried += (leaves - given) * len(waiting)

@@ -1,7 +1,6 @@
 """Owns the simulated cameras: a periodic source, the real sender's window, a shaped link.
 
-What the box learns of the link, and when it believes a frame to have been captured, is as in the
-box: by the estimators of link/.
+The link state and the capture times come from the estimators of link/, as in the box.
 """
 
 import math
@@ -32,72 +31,73 @@ from edgebox.simulation.senders import KnownLink, SenderFactory, SenderKind, mak
 from edgebox.simulation.shared_links import FairLink, Queueing, SimulatedSite
 
 MEMORY = 0.8
-"""How much of a picture's surplus weight the next one shares: scenes change slowly."""
+"""Correlation of the extra bytes of consecutive pictures: scenes change slowly."""
 
 EstimateFactory = Callable[[Camera, ShapedLink], LinkEstimate]
 TransitFactory = Callable[[LinkEstimate], TransitEstimator]
 
 
 class CameraClock(StrEnum):
-    """What the box can know of a camera's clock."""
+    """The box's information on a camera's clock."""
 
     EXCHANGED = "exchanged"
-    """The camera answers pings with what its clock says: all of it."""
+    """The camera answers pings with its clock."""
     STAMPS = "stamps"
-    """It answers none, but stamps its frames."""
+    """The camera answers no pings but stamps its frames."""
     NONE = "none"
-    """It answers none, and its stamps are 0."""
+    """The camera answers no pings, and its stamps are 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureBytes:
-    """What pictures weigh: small ones more per pixel, and not all the same."""
+    """The bytes of pictures: random, with more bytes per pixel for small ones."""
 
     per_pixel: float = 0.3
     """JPEG bytes per pixel of a picture of `REFERENCE_PX`, the median."""
     exponent: float = SIZE_EXPONENT
-    """Per pixel a picture weighs in proportion to its pixels to the power of minus this."""
+    """Bytes per pixel are proportional to the pixels to the power of minus this."""
     spread: float = 0.0
     """Standard deviation of the logarithm; consecutive pictures are alike."""
 
     def median_bytes(self, pixels: int) -> float:
-        """Return what a usual picture of a size weighs."""
+        """Return the median bytes of a picture of a size."""
         factor: float = (pixels / REFERENCE_PX) ** -self.exponent
         return self.per_pixel * pixels * factor
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCamera:
-    """A camera and its surroundings."""
+    """A camera and its environment."""
 
     camera: Camera
     trace: BandwidthTrace
-    """Of its own link; of a camera of a site, the site's counts."""
+    """The trace of its own link; a camera of a site uses the site's."""
     rtt_ns: int = 2_000_000
     weight: PictureBytes = PictureBytes()
     opens_ns: int = 0
     closes_ns: int | None = None
     phase_ns: int = 0
-    """From its connection to its first picture."""
+    """Time from its connection to its first picture."""
     trace_start_ns: int = 0
-    """Where in its trace the link is when the camera connects."""
+    """The instant of the trace at which the camera connects."""
     jitter_ns: int = 0
-    """Up to so much later than it is there is a frame noticed at the box."""
+    """Maximum delay with which the box notices an arrived frame."""
     encode_ns: tuple[int, int] = (0, 0)
-    """Least and most that scaling and encoding a picture takes; one after the other."""
+    """Minimum and maximum time of scaling and encoding a picture, one after the other."""
     clock: CameraClock = CameraClock.EXCHANGED
     work: tuple[float, ...] = ()
-    """How much work its pictures are, in units of the profile's: the `QUANTILES`, each picture's
-    own drawn from them; none: as much as the profile's."""
+    """The work of its pictures, in units of the profile's: `QUANTILES` from which each picture's is
+    drawn; empty: as much as the profile's."""
     site: SimulatedSite | None = None
-    """Whose uplink it shares; None: it has its own. `camera.site` says whether it tells the box."""
+    """The site whose uplink it shares; None: it has its own. `camera.site` is what it states in its
+    hello."""
 
     address: str = ""
-    """Where its connection comes from; empty: from its site, or from itself."""
+    """Its network address; empty: that of its site, or its own."""
 
     @property
     def from_address(self) -> str:
-        """Where the box sees its connection come from."""
+        """The network address that the box sees."""
         return self.address or (self.site.name if self.site else self.camera.id)
 
     def __post_init__(self) -> None:
@@ -107,18 +107,18 @@ class SimulatedCamera:
 
 
 def estimated(rule: EstimatorKind) -> EstimateFactory:
-    """Return what makes an estimate from the frames that a link carries."""
+    """Return a factory of estimates from the frames that a link carries."""
     return lambda camera, link: BandwidthEstimate(rule=rule)
 
 
 def known(camera: Camera, link: ShapedLink) -> LinkEstimate:
-    """Return the knowledge of what a link will carry while a frame is on its way."""
+    """Return the true rate of a link while a frame is in transit."""
     return KnownLink(link, camera.slo_ns // 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """A frame on its way, and when it really was captured."""
+    """A frame in transit, and when it was captured."""
 
     id: RequestId
     send: Send
@@ -126,28 +126,28 @@ class Sending:
     sent_ns: int
     size_bytes: int
     late_ns: int
-    """How much later than it is there it is noticed."""
+    """The delay with which its arrival is noticed."""
     arrival: FrameArrival | None
     """None: not known before it happens."""
     advised: VariantName | None
 
     @property
     def frame(self) -> int:
-        """The camera's own number of it."""
+        """The camera's own number of the frame."""
         return self.send.frame
 
 
 @dataclass(frozen=True, slots=True)
 class Uplink:
-    """What carries the frames of one camera, or of all cameras of a site."""
+    """The link of one camera, or of all cameras of a site."""
 
     link: ShapedLink
     fair: FairLink | None = None
-    """What shares it out fairly; None: first in, first out."""
+    """The fair queue; None: first in, first out."""
 
 
 class CameraEnd:
-    """One connected camera, with the box's knowledge of its link beside it."""
+    """One connected camera, with the box's estimates of its link."""
 
     def __init__(
         self,
@@ -164,12 +164,12 @@ class CameraEnd:
 
         Args:
             spec: the camera.
-            rng: chance in what its pictures weigh.
+            rng: for the bytes of its pictures.
             sender: what decides at the camera; None: edgebox's window.
-            estimate: what both ends believe of the link; None: edgebox's estimate.
-            transit: what places frames on the box's clock; None: edgebox's own.
+            estimate: the link estimate of both ends; None: edgebox's.
+            transit: the frame timing; None: edgebox's own.
             uplink: of its site; None: it has its own.
-            sites: of the box's estimates of uplinks that cameras share; None: of this camera alone.
+            sites: the box's estimates of shared uplinks; None: of this camera's only.
         """
         make_estimate = estimate or estimated(EstimatorKind.CAUTIOUS)
         camera = spec.camera
@@ -195,22 +195,22 @@ class CameraEnd:
         self._transit = (transit or TransitEstimator)(estimate_at_box)
         opens_ns, back_ns = spec.opens_ns, spec.opens_ns + spec.rtt_ns
         if spec.clock is CameraClock.EXCHANGED:
-            # The camera's clock is the box's, and its links are alike in both directions.
+            # The camera uses the box's clock, and its link is symmetric.
             self._transit.pong(opens_ns, opens_ns + spec.rtt_ns // 2, back_ns)
         else:
             self._transit.echoed(opens_ns, back_ns)
 
-    def believe(self, uplink: LinkEstimate) -> None:
-        """Take another estimate of its uplink at the box from now on."""
+    def set_estimate(self, uplink: LinkEstimate) -> None:
+        """Replace the box's estimate of its uplink from now on."""
         self._transit.bandwidth = uplink
 
     def advised(self, advice: Advice) -> None:
-        """Take on new advice."""
+        """Apply new advice."""
         self._advised = advice.variant
         self.sender.advised(advice)
 
     def capture(self, frame: int, now_ns: int) -> list[Decision]:
-        """Take a picture."""
+        """Capture a picture."""
         self._captured_ns[frame] = now_ns
         self._surplus = MEMORY * self._surplus + math.sqrt(1 - MEMORY**2) * self._rng.gauss(0, 1)
         return self.sender.captured(frame, now_ns, now_ns)
@@ -221,11 +221,11 @@ class CameraEnd:
 
     @property
     def kept(self) -> list[int]:
-        """When the frames were captured that are neither sent nor skipped."""
+        """The capture times of the frames that are neither sent nor skipped."""
         return list(self._captured_ns.values())
 
     def encoded_at(self, now_ns: int) -> int:
-        """Begin to encode a picture; return when it can leave."""
+        """Start to encode a picture; return when it can leave."""
         if self.spec.encode_ns[1] == 0:
             return now_ns
         starts_ns = max(now_ns, self._encoder_free_ns)
@@ -233,12 +233,12 @@ class CameraEnd:
         return self._encoder_free_ns
 
     def send(self, send: Send, request: RequestId, now_ns: int) -> Sending:
-        """Hand a frame to the link; the sending has its arrival, if that is known already."""
+        """Hand a frame to the link; the result has its arrival, if that is known already."""
         pixels = send.width_px * send.height_px
         weight = self.spec.weight
         usual = weight.median_bytes(pixels)
         size_bytes = OVERHEAD_BYTES + round(usual * math.exp(weight.spread * self._surplus))
-        # A socket takes the next message when the one before it has left.
+        # A socket accepts the next message when the previous one has left.
         sent_ns = max(now_ns, self._left_ns)
         if self.uplink.fair is not None:
             sent_ns = self.uplink.fair.hand_over(
@@ -263,13 +263,13 @@ class CameraEnd:
         return sending, self._arrival(sending.size_bytes, left_ns + sending.late_ns)
 
     def draw_work(self) -> float:
-        """Return how much work a picture is, in units of the profile's."""
+        """Return the work of a picture, in units of the profile's."""
         if not self.spec.work:
             return 1.0
         return float(np.interp(self._rng.random(), QUANTILES, self.spec.work))
 
     def _arrival(self, size_bytes: int, left_ns: int) -> FrameArrival:
-        """Return when the box sees the bytes of a message; `left_ns`: with the lateness drawn."""
+        """Return when the box sees the bytes of a message; `left_ns` includes the delay drawn."""
         half_ns = self.spec.rtt_ns // 2
         noticed_ns = left_ns + half_ns
         # One connection delivers in order, and a loop reads one message at a time.
@@ -277,7 +277,7 @@ class CameraEnd:
         arrival_ns = self._last_arrival_ns = max(noticed_ns, before_ns + 1)
         if self.spec.clock is CameraClock.EXCHANGED:
             return FrameArrival.at_once(size_bytes, arrival_ns)
-        # The loop wakes up for the first segment, and reads what is there by then.
+        # The loop wakes up for the first segment and reads what has arrived by then.
         segment_bytes = min(SEGMENT_BYTES, size_bytes)
         first_ns = self.link.left_but_for_ns(size_bytes - segment_bytes) + half_ns
         first_ns += round(self._rng.random() * self.spec.jitter_ns)
@@ -287,7 +287,7 @@ class CameraEnd:
         return FrameArrival(size_bytes, arrival_ns, first_ns, first_bytes, arrival_ns)
 
     def arrived(self, sending: Sending, arrival: FrameArrival) -> tuple[Request, LinkState | None]:
-        """Return the frame as the box sees it, and of the link what the core should hear."""
+        """Return the frame as the box sees it, and the link update for the core, if one is due."""
         del self.flying[sending.frame]
         camera, send = self.spec.camera, sending.send
         stamps_ns = sending.captured_ns, sending.sent_ns
@@ -310,4 +310,4 @@ class CameraEnd:
             advised=sending.advised,
             sent_ns=transit.sent_ns,
         )
-        return request, self._transit.take_news(arrival.arrival_ns)
+        return request, self._transit.take_updates(arrival.arrival_ns)

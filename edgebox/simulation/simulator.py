@@ -1,12 +1,12 @@
-"""Runs the very Scheduler and planner of the box under virtual time.
+"""Runs the Scheduler and planner of the box under virtual time.
 
-A discrete-event loop: the earliest of what is to come happens next, and what the Scheduler then
-orders is carried out by models of the driver's limbs. Modelled: batch times (drawn
-from the profiles, as much as the work of the longest picture, times a true slowdown), decoding
-times, links, timers that fire early, and the time planning takes. Not modelled: contention between
-decoding and inference, loss, errors of clocks that are exchanged.
+A discrete-event loop: the earliest event happens next, and models of the driver's parts carry out
+the Scheduler's orders. Modelled: batch times (drawn from the profiles, multiplied by the work of
+the longest picture and a true slowdown), decoding times, links, timers that fire early, and the
+time of planning. Not modelled: contention between decoding and inference, packet loss, errors of
+clocks that are exchanged.
 
-Pure: randomness comes from the generator that is passed in; the same seed gives the same run.
+Pure: the generator of randomness is an argument; the same seed gives the same run.
 """
 
 import random
@@ -53,7 +53,7 @@ from edgebox.scheduling.events import (
     WeightsLoaded,
 )
 from edgebox.scheduling.scheduler import Scheduler
-from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, Unsent, UtilityStep
+from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, SchedulerCall, Unsent
 from edgebox.simulation.senders import SenderFactory, knowing
 from edgebox.simulation.shared_links import FairLink, Queueing, SimulatedSite
 from edgebox.simulation.simulated_cameras import (
@@ -66,51 +66,51 @@ from edgebox.simulation.simulated_cameras import (
 )
 
 PLANNING_NS = 2_000_000, 400_000
-"""What a plan takes, and what each camera adds: `python -m benchmarks.planning`, rounded up."""
-ASKS_AGAIN_NS = 15_000_000_000
-"""So long a refused camera waits: the longest wait of the camera daemon."""
+"""The time of a plan, and per camera: `python -m benchmarks.planning`, rounded up."""
+RETRY_REFUSED_NS = 15_000_000_000
+"""Time after which a refused camera tries again: the longest wait of the camera daemon."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationParameters:
-    """What the modelled limbs cost."""
+    """The costs of the modelled parts."""
 
     prepare_ns: tuple[int, int] = (1_000_000, 4_000_000)
-    """Least and most that decoding takes."""
+    """Minimum and maximum of the decoding time."""
     overhead_ns: int = 300_000
-    """From the end of a batch to the core's knowing it."""
+    """From the end of a batch until the core is notified."""
     timer_early_ns: int = 500_000
-    """How early a timer may fire."""
+    """Maximum time by which a timer fires early."""
     planning_ns: int | None = None
-    """What a plan takes; None: `PLANNING_NS`, by the number of cameras."""
+    """The time of a plan; None: `PLANNING_NS`, by the number of cameras."""
     planning_clock_ns: Callable[[], int] | None = None
-    """The CPU time so far, where a plan shall take what it really takes; None: it shall not."""
+    """CPU time, if a plan is to take its real time; None: it is not."""
     iterations_max: int = 1_000
     slowdown: Mapping[ExecutorId, float] = field(default_factory=dict)
-    """How much slower than their profiles executors really are; 1 where not named."""
+    """The factor by which executors are slower than their profiles; 1 if not listed."""
     throttling: Callable[[int], float] | None = None
-    """How much slower still all executors are at an instant; None: no slower."""
+    """A further factor of all executors at an instant; None: 1."""
     load_ns: int = 200_000_000
-    """What loading weights takes, where memory is limited."""
+    """The time of loading weights, if memory is limited."""
     open_ns: int = 500_000_000
-    """What opening a lost executor anew takes."""
+    """The time of opening a lost executor again."""
     hangs: Callable[[Infer, int], bool] | None = None
     """Says of a batch and the instant of its start whether it never comes back; None: none does."""
     captures_until_ns: int | None = None
-    """From then on no camera takes pictures, so that what is on its way can end."""
+    """From this instant on no camera captures pictures, so that frames in transit can end."""
     keep_journal: bool = True
-    """Memory for hundreds of bytes per event."""
+    """Needs memory of hundreds of bytes per event."""
     sender: SenderFactory | None = None
     """What decides at the cameras; None: edgebox's window."""
     estimate: EstimateFactory | None = None
-    """What both ends believe of a link; None: edgebox's estimate."""
+    """The link estimate of both ends; None: edgebox's."""
     admission: Callable[[PlanningSnapshot, Camera], str | None] | None = None
-    """Says who would suffer from a camera, which is then refused and asks again; None: nobody
-    is refused."""
+    """Returns the cameras that would lose service to a new one, which is then refused and tries
+    again; None: none is refused."""
     transit: TransitFactory | None = None
-    """What places frames on the box's clock; None: edgebox's own."""
+    """The frame timing; None: edgebox's own."""
     known_ahead_ns: int = 0
-    """Above 0: the planner knows what every link will carry for so long."""
+    """Above 0: the planner knows the rate of every link for this long."""
 
 
 class Simulator:
@@ -130,17 +130,17 @@ class Simulator:
         memory: Sequence[MemoryLimited] = (),
         check: Callable[[Scheduler], None] | None = None,
     ) -> None:
-        """Set the scene.
+        """Prepare a run.
 
         Args:
-            scheduler: fresh.
-            planner: what answers each ComputePlan.
-            variants: what the zoo holds.
-            profiles: of each executor; what the Scheduler believes.
+            scheduler: a new one.
+            planner: answers each ComputePlan.
+            variants: all variants of the box.
+            profiles: of each executor; those of the Scheduler.
             cameras: names must differ, or their times of connection.
-            rng: all chance in the run.
-            parameters: the model's figures.
-            taken: profiles by which batches run, where they are not those believed.
+            rng: the generator of randomness.
+            parameters: the costs of the model.
+            taken: the actual profiles, where they differ.
             memory: of executors that do not hold everything.
             check: called after every step, for tests.
         """
@@ -161,7 +161,7 @@ class Simulator:
         self._check = check
         self._now_ns = 0
         self._sampled_ns = 0
-        """Until when the last sample runs."""
+        """The end of the last sample."""
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._request_ids = count(1)
@@ -170,29 +170,29 @@ class Simulator:
         self._wakeup_ns: int | None = None
         self._ends: dict[CameraId, CameraEnd] = {}
         self._alive: dict[RequestId, tuple[Request, int]] = {}
-        """With when they really were captured."""
+        """With their true capture times."""
         self._work: dict[RequestId, float] = {}
-        """Of those that are not as much work as the profile's. Kept, as they may be sampled."""
+        """The work of requests that differ from the profile's. Kept, as they may be sampled."""
         self._fixed: dict[tuple[ExecutorId, VariantName], float] = {}
         self._ran: dict[RequestId, tuple[VariantName, int]] = {}
-        self._told: dict[CameraId, VariantName] = {}
-        self._tell(VariantsAvailable(tuple(variants)))
+        self._advised: dict[CameraId, VariantName] = {}
+        self._handle(VariantsAvailable(tuple(variants)))
         for executor, on in self._believed.items():
-            self._tell(ExecutorStarted(executor, on))
+            self._handle(ExecutorStarted(executor, on))
         for limited in memory:
-            self._tell(limited)
+            self._handle(limited)
         for spec in cameras:
             self._at(spec.opens_ns, lambda spec=spec: self._open(spec))  # type: ignore[misc]
 
     def run(self, until_ns: int) -> Report:
-        """Let everything happen up to this instant."""
+        """Process all events up to this instant."""
         while self._heap and self._heap[0][0] <= until_ns:
             self._now_ns, _, happen = heappop(self._heap)
             happen()
         return self.report
 
     def close(self) -> None:
-        """Write down the frames that neither reached the box nor were skipped."""
+        """Record the frames that neither reached the box nor were skipped."""
         for end in self._ends.values():
             if end.connected:
                 self._lose(end, UNDELIVERED)
@@ -200,18 +200,18 @@ class Simulator:
     def _at(self, at_ns: int, happen: Callable[[], None]) -> None:
         heappush(self._heap, (at_ns, next(self._order), happen))
 
-    def _tell(self, event: Event | None) -> None:
+    def _handle(self, event: Event | None) -> None:
         actions = self._scheduler.handle(event, self._now_ns)
         if self._parameters.keep_journal:
-            self.report.journal.append(UtilityStep(self._now_ns, event, tuple(actions)))
+            self.report.journal.append(SchedulerCall(self._now_ns, event, tuple(actions)))
         if self._check is not None:
             self._check(self._scheduler)
         for action in actions:
             self._carry_out(action)
         self._arm_timer()
 
-    def _tell_at(self, at_ns: int, event: Event) -> None:
-        self._at(at_ns, lambda: self._tell(event))
+    def _handle_at(self, at_ns: int, event: Event) -> None:
+        self._at(at_ns, lambda: self._handle(event))
 
     def _arm_timer(self) -> None:
         due_ns = self._scheduler.next_wakeup_ns()
@@ -233,29 +233,29 @@ class Simulator:
     def _wake(self, at_ns: int) -> None:
         if self._wakeup_ns == at_ns:
             self._due_ns = self._wakeup_ns = None
-            self._tell(None)
+            self._handle(None)
 
-    # What the Scheduler orders
+    # Actions of the Scheduler
 
     def _carry_out(self, action: Action) -> None:
         match action:
             case Prepare():
                 took_ns = self._rng.randint(*self._parameters.prepare_ns)
                 prepared = RequestPrepared(action.request, took_ns)
-                self._tell_at(self._now_ns + took_ns, prepared)
+                self._handle_at(self._now_ns + took_ns, prepared)
             case Infer():
                 self._infer(action)
             case Sample():
                 took_ns = self._draw_ns(action, (action.request,))
-                # It begins only where nothing else runs, but batches may begin beside it.
+                # It starts only if nothing else runs, but batches may start while it runs.
                 self._sampled_ns = done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
-                self._tell_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
+                self._handle_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
             case Open(executor):
                 started = ExecutorStarted(executor, self._believed[executor])
-                self._tell_at(self._now_ns + self._parameters.open_ns, started)
+                self._handle_at(self._now_ns + self._parameters.open_ns, started)
             case Load(executor, weights):
                 loaded = WeightsLoaded(executor, weights)
-                self._tell_at(self._now_ns + self._parameters.load_ns, loaded)
+                self._handle_at(self._now_ns + self._parameters.load_ns, loaded)
             case Finish():
                 self._end(action.request, action.outcome, None)
             case Drop():
@@ -275,11 +275,11 @@ class Simulator:
         if clock_ns is not None:
             took_ns = clock_ns() - began_ns
         self.report.plans += 1
-        self._tell_at(self._now_ns + max(1, took_ns), PlanComputed(plan))
+        self._handle_at(self._now_ns + max(1, took_ns), PlanComputed(plan))
 
     def _infer(self, infer: Infer) -> None:
         took_ns = self._draw_ns(infer, infer.requests)
-        # Those that run when it starts stand for those that run meanwhile.
+        # The executors that run at its start approximate those that run meanwhile.
         others = len(self._scheduler.running) - 1 + (self._now_ns < self._sampled_ns)
         took_ns = round(took_ns * self._profiles[infer.executor][infer.variant].slowed(others))
         for request in infer.requests:
@@ -288,18 +288,20 @@ class Simulator:
             return
         busy_ns = took_ns + self._parameters.overhead_ns
         self.report.busy_ns[infer.executor] += busy_ns
-        self._tell_at(self._now_ns + busy_ns, BatchCompleted(infer.executor, infer.batch, took_ns))
+        self._handle_at(
+            self._now_ns + busy_ns, BatchCompleted(infer.executor, infer.batch, took_ns)
+        )
 
     def _advise(self, advise: Advise) -> None:
         camera, advice = advise.camera, advise.advice
-        if self._told.setdefault(camera, advice.variant) != advice.variant:
-            self._told[camera] = advice.variant
+        if self._advised.setdefault(camera, advice.variant) != advice.variant:
+            self._advised[camera] = advice.variant
             self.report.changes[camera] += 1
         end = self._ends[camera]
         self._at(self._now_ns + end.spec.rtt_ns // 2, lambda: end.advised(advice))
 
     def _draw_ns(self, runs: Infer | Sample, requests: Sequence[RequestId]) -> int:
-        """Draw how long a batch takes: the profile's time, as the work of its longest picture."""
+        """Draw the time of a batch: the profile's, scaled by the work of its longest picture."""
         slowdown = self._parameters.slowdown.get(runs.executor, 1.0)
         if self._parameters.throttling is not None:
             slowdown *= self._parameters.throttling(self._now_ns)
@@ -312,7 +314,7 @@ class Simulator:
         return round(took_ns * slowdown)
 
     def _fixed_ns(self, profile: LatencyProfile) -> float:
-        """Return what a batch takes whatever its pictures are."""
+        """Return the part of a batch's time that does not depend on its pictures."""
         key = profile.executor, profile.variant
         if key not in self._fixed:
             self._fixed[key] = BatchTimes(profile).profile_fixed_ns
@@ -325,7 +327,7 @@ class Simulator:
         known, captured_ns = alive
         end = self._ends.get(known.camera)
         if end is not None and reason is None:
-            # The box judges by what it believes of the capture; the camera knows.
+            # The box uses its estimate of the capture time; the camera knows the true one.
             took_ns = self._now_ns + end.spec.rtt_ns // 2 - captured_ns
             outcome = Outcome.ON_TIME if took_ns <= end.spec.camera.slo_ns else Outcome.LATE
         variant, started_ns = self._ran.pop(request, (None, None))
@@ -337,7 +339,7 @@ class Simulator:
             at_ns = self._now_ns + end.spec.rtt_ns // 2
             self._at(at_ns, lambda: end.sender.answered(took_ns))
 
-    # What the cameras do
+    # Cameras
 
     def _open(self, spec: SimulatedCamera) -> None:
         parameters = self._parameters
@@ -356,16 +358,16 @@ class Simulator:
             sites=self._sites,
         )
         self._links[spec.camera.id] = end.link
-        self._tell(CameraConnected(spec.camera))
+        self._handle(CameraConnected(spec.camera))
         if spec.closes_ns is not None:
             self._at(spec.closes_ns, lambda: self._close(end))
-        # The welcome, with the first advice, is back before the first picture is taken.
+        # The welcome, with the first advice, arrives before the first picture is captured.
         first_ns = self._now_ns + spec.rtt_ns + spec.phase_ns
         self._at(first_ns, lambda: self._capture(end))
 
     def _refuse(self, spec: SimulatedCamera) -> None:
         self.report.refused[spec.camera.id] += 1
-        again_ns = self._now_ns + ASKS_AGAIN_NS
+        again_ns = self._now_ns + RETRY_REFUSED_NS
         if spec.closes_ns is None or again_ns < spec.closes_ns:
             self._at(again_ns, lambda: self._open(spec))
 
@@ -373,7 +375,7 @@ class Simulator:
         self._lose(end, DEPARTED)
         end.connected = False
         self._sites.leave(end.spec.camera.id)
-        self._tell(CameraDisconnected(end.spec.camera.id))
+        self._handle(CameraDisconnected(end.spec.camera.id))
 
     def _lose(self, end: CameraEnd, reason: str) -> None:
         flying = (sending.captured_ns for sending in end.flying.values())
@@ -413,13 +415,13 @@ class Simulator:
                 self._watch(end.uplink.fair)
 
     def _watch(self, link: FairLink) -> None:
-        """Look at a link that is shared fairly when its next frame has left, as it is now."""
+        """Schedule the next departure from a fairly shared link, by its present state."""
         at_ns = link.next_ns()
         if at_ns is not None:
             self._at(at_ns, lambda: self._left(link))
 
     def _left(self, link: FairLink) -> None:
-        # A frame that was handed over since makes the next one leave later: that is watched too.
+        # A frame handed over since delays the next departure, which is scheduled as well.
         left = link.left(self._now_ns)
         for camera, frame, left_ns in left:
             end = self._ends[camera]
@@ -437,11 +439,11 @@ class Simulator:
         rtt_ns = end.spec.rtt_ns
         self.report.unsent[end.spec.camera.id] -= 1
         request, link = end.arrived(sending, arrival)
-        for camera, site, uplink in self._sites.take_news():
+        for camera, site, uplink in self._sites.take_updates():
             other = self._ends[camera]
-            other.believe(uplink)
+            other.set_estimate(uplink)
             self.report.sites.append((self._now_ns, camera, site))
-            self._tell(CameraChanged(replace(other.spec.camera, site=site)))
+            self._handle(CameraChanged(replace(other.spec.camera, site=site)))
         self._alive[request.id] = request, sending.captured_ns
         if end.spec.work:
             self._work[request.id] = end.draw_work()
@@ -450,8 +452,8 @@ class Simulator:
             lambda: self._acknowledged(end, sending.frame, rtt_ns),
         )
         if link is not None:
-            self._tell(LinkMeasured(request.camera, link))
-        self._tell(RequestArrived(request))
+            self._handle(LinkMeasured(request.camera, link))
+        self._handle(RequestArrived(request))
 
     def _acknowledged(self, end: CameraEnd, frame: int, rtt_ns: int) -> None:
         if end.connected:

@@ -1,7 +1,7 @@
-"""Owns reading typed values from a TOML file, so that each mistake is named by file, line and key.
+"""Owns the reading of typed values from a TOML file; errors name file, line and key.
 
-Pure: the text comes in as an argument. Lines are found by scanning the text for headers and keys,
-because Python's parser keeps none: O(lines), once.
+Pure: the text is an argument. Lines are found by scanning the text for headers and keys, because
+Python's parser keeps none: O(lines), once.
 """
 
 import math
@@ -36,34 +36,34 @@ def parse_toml(text: str, name: str) -> "Table":
         where = re.search(r"line (\d+)", str(error))
         line = int(where[1]) if where else max(1, len(text.splitlines()))
         raise InvalidInputError(f"{name}:{line}: is not valid TOML: {error}") from None
-    return Table(values, (), _Places(name, _lines(text)))
+    return Table(values, (), _LineNumbers(name, _lines(text)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
-    """Where in which file things are written."""
+class _LineNumbers:
+    """The file's name and the lines of its headers and keys."""
 
     name: str
     lines: dict[Path, int]
 
     def line(self, path: Path) -> int:
-        """Return the line of a value, or of what it is in."""
+        """Return the line of a value, or of the table that contains it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
 
 class Table:
-    """One table of the document; every key must be read, or `finish` complains of it."""
+    """One table of the document; `finish` reports every key that was not read."""
 
-    def __init__(self, values: dict[str, Any], path: Path, places: _Places) -> None:
+    def __init__(self, values: dict[str, Any], path: Path, line_numbers: _LineNumbers) -> None:
         self._values = values
         self._path = path
-        self._places = places
+        self._line_numbers = line_numbers
         self._read: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
-        """Say whether a key is there."""
+        """Say whether a key exists."""
         return key in self._values
 
     def number(
@@ -75,7 +75,7 @@ class Table:
         high: float = 1e9,
         above: bool = False,
     ) -> float:
-        """Return a number from `low` (or above it) to `high`; without a default it must be there.
+        """Return a number from `low` (or above it) to `high`; without a default it is required.
 
         Raises:
             InvalidInputError: it is missing or not such a number.
@@ -132,7 +132,7 @@ class Table:
     def numbers(
         self, key: str, *, length: int | None = None, low: float = 0.0, high: float = 1e9
     ) -> list[float]:
-        """Return a list of numbers, at least one, or exactly so many.
+        """Return a list of numbers, at least one, or exactly this many.
 
         Raises:
             InvalidInputError: it is missing or not such a list.
@@ -175,7 +175,7 @@ class Table:
         value = self._value(key, {})
         if not isinstance(value, dict):
             raise self.wrong(key, "must be a table", value)
-        return Table(value, (*self._path, key), self._places)
+        return Table(value, (*self._path, key), self._line_numbers)
 
     def tables(self, key: str) -> list["Table"]:
         """Return an array of tables, written `[[key]]`; none if it is not there.
@@ -187,11 +187,12 @@ class Table:
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise self.wrong(key, f"must be tables, each under [[{key}]]", value)
         return [
-            Table(entry, (*self._path, key, at), self._places) for at, entry in enumerate(value)
+            Table(entry, (*self._path, key, at), self._line_numbers)
+            for at, entry in enumerate(value)
         ]
 
     def finish(self) -> None:
-        """Refuse keys that nobody asked for.
+        """Refuse keys that were not read.
 
         Raises:
             InvalidInputError: there is one.
@@ -202,12 +203,12 @@ class Table:
                 raise self.wrong(key, f"there is no such key (there are: {known})")
 
     def wrong(self, key: str, what: str, value: Any = None) -> InvalidInputError:
-        """Return the error that names a key's place."""
+        """Return the error that names a key's line."""
         path = (*self._path, key)
         if key in self._values and value is not None:
             what += f", not {_shown(value)}"
         return InvalidInputError(
-            f"{self._places.name}:{self._places.line(path)}: {_dotted(path)}: {what}"
+            f"{self._line_numbers.name}:{self._line_numbers.line(path)}: {_dotted(path)}: {what}"
         )
 
     def _as_number(

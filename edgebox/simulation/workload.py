@@ -19,7 +19,7 @@ _NUMBER_MAX = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What runs: a batch of k whose longest member takes l alone takes `c0_ms + c1 * k * l`."""
+    """The model: a batch of k whose longest member takes l alone takes `c0_ms + c1 * k * l`."""
 
     c0_ms: float
     c1: float
@@ -27,7 +27,7 @@ class Model:
     """Rising."""
     workers: int = 1
     slo_mult: float | None = None
-    """What the deadlines were made with, in multiples of the P99 of the execution times."""
+    """The deadlines in multiples of the P99 of the execution times."""
 
     def batch_ms(self, size: int, longest_ms: float) -> float:
         """Return how long a batch takes at a supported size."""
@@ -42,25 +42,25 @@ class Job:
     at_ms: float
     app: str
     exec_ms: float
-    """What it takes alone; the policies do not know."""
+    """Its time in a batch of its own; the policies do not know it."""
     slo_ms: float
     later: LaterDeadlines = ()
-    """Deadlines after that one, and what an answer by them is worth."""
+    """Later deadlines, and the utility of an answer by them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A model, what its applications took in the past, and the requests by time of arrival."""
+    """A model, the history of its applications, and the requests by time of arrival."""
 
     model: Model
     history: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     jobs: tuple[Job, ...] = ()
 
     def with_slo_multiple(self, multiple: float) -> "Workload":
-        """Return the same requests with longer or shorter deadlines, several all in proportion.
+        """Return the same requests with deadlines scaled in proportion.
 
         Raises:
-            InvalidInputError: the model line does not say what the deadlines were made with.
+            InvalidInputError: the model line does not give the multiple of its deadlines.
         """
         made_with = self.model.slo_mult
         if made_with is None:
@@ -75,18 +75,18 @@ class Workload:
             replace(
                 job,
                 slo_ms=scaled(job.slo_ms),
-                later=tuple((scaled(by_ms), worth) for by_ms, worth in job.later),
+                later=tuple((scaled(by_ms), utility) for by_ms, utility in job.later),
             )
             for job in self.jobs
         )
         return replace(self, model=replace(self.model, slo_mult=multiple), jobs=jobs)
 
     def with_later(self, later: Sequence[tuple[float, float]]) -> "Workload":
-        """Return the same requests with further deadlines, as a multiple and a worth each.
+        """Return the same requests with further deadlines, as a multiple and a utility each.
 
         Raises:
-            InvalidInputError: they do not rise from the first deadline on, or their worths do
-                not fall from 1, or the model line does not say what the first was made with.
+            InvalidInputError: they do not rise from the first deadline on, or their utilities do
+                not fall from 1, or the model line does not give the multiple of the first.
         """
         made_with = self.model.slo_mult
         if made_with is None:
@@ -100,7 +100,9 @@ class Workload:
         jobs = tuple(
             replace(
                 job,
-                later=tuple((job.slo_ms * multiple / made_with, worth) for multiple, worth in read),
+                later=tuple(
+                    (job.slo_ms * multiple / made_with, utility) for multiple, utility in read
+                ),
             )
             for job in self.jobs
         )
@@ -112,7 +114,7 @@ def parse_workload(lines: Iterable[bytes | str], source: str) -> Workload:
 
     Args:
         lines: of the file.
-        source: what errors call it.
+        source: its name in errors.
 
     Raises:
         InvalidInputError: the first mistake, with source, line and field.
@@ -149,7 +151,7 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
 
 
 class _Reader:
-    """Takes one line after the other."""
+    """The state of reading a workload line by line."""
 
     def __init__(self, source: str) -> None:
         self._source = source

@@ -1,9 +1,9 @@
-"""Decides what a chart is made of: which level, which steps, which columns. Pure.
+"""Composes charts: levels, steps and columns. Pure.
 
-A chart of a span asks for at most so many points. Its step is the least of `STEPS_MS` that keeps
-to it, and the rows come from the coarsest level whose own step is not longer: rows of coarser
-levels are sums of those of finer ones, so the figures are the same and the reading is less. What
-that level does not have (any more, or yet) comes from another, as a segment with steps of its own.
+A chart has a maximum number of points. Its step is the smallest of `STEPS_MS` that complies, and
+the rows come from the coarsest level whose step is not longer. Rows of coarser levels are sums of
+finer ones, so the figures are the same with less reading. Times that this level lacks come from
+another level, as a segment with its own step.
 """
 
 from bisect import bisect_left
@@ -27,7 +27,7 @@ _S, _MIN, _H, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 STEPS_MS = (
     *(s * _S for s in (1, 2, 5, 10, 15, 30)),
     *(m * _MIN for m in (1, 2, 5, 10)),
-    # From minutes no longer steps: they would be read from thousands of rows.
+    # No longer steps from minutes: they would need thousands of rows.
     *(h * _H for h in (1, 2, 3, 6, 12)),
     *(d * _DAY for d in (1, 2, 5, 10, 30, 100, 400)),
 )
@@ -45,19 +45,19 @@ class Segment:
 
     @property
     def points(self) -> int:
-        """How many steps it has; the last may be cut off by its end."""
+        """Number of steps; the end may cut off the last."""
         return -(-(self.end_ms - self.begin_ms) // self.step_ms)
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The steps of its level that belong to it: from the first up to the second."""
+        """Range of its level's steps, without the last."""
         step_ms = self.level.step_ms
         return self.begin_ms // step_ms, -(-self.end_ms // step_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Since when levels have rows, and until when. Unix milliseconds."""
+    """The range of each level's rows. Unix milliseconds."""
 
     second_ms: int | None
     """The oldest second; None: there is none."""
@@ -66,11 +66,11 @@ class Kept:
     hour_ms: int | None
     """The oldest hour; None: there is none."""
     until_ms: int
-    """What began from here on is not in minutes and hours yet."""
+    """Minutes and hours contain everything before this instant."""
 
 
 def step_for(span_ms: int, points: int) -> int:
-    """Return the step with which a span has at most so many points."""
+    """Return the step for a span with at most `points` points."""
     # Two segments may begin within a step, and the span itself may.
     needed_ms = -(-span_ms // (points - 3))
     return STEPS_MS[min(bisect_left(STEPS_MS, needed_ms), len(STEPS_MS) - 1)]
@@ -80,20 +80,20 @@ def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]
     """Return the segments of a chart, oldest first.
 
     Args:
-        from_ms: where it begins, or up to a step earlier.
-        to_ms: where it ends.
-        points: steps it may have, at least `POINTS_MIN`.
-        kept: what there is to read.
+        from_ms: its beginning; the chart may begin up to a step earlier.
+        to_ms: its end.
+        points: largest number of steps, at least `POINTS_MIN`.
+        kept: the rows that exist.
     """
     step_ms = step_for(to_ms - from_ms, points)
     begin_ms = from_ms - from_ms % step_ms
-    # The finest first. What is not in minutes yet is in seconds, whatever the step.
+    # The finest first. Times that minutes lack come from seconds, whatever the step.
     seconds_ms = kept.until_ms
     if step_ms < MINUTE.step_ms:
         seconds_ms = min(seconds_ms, _first_step(kept.second_ms, MINUTE, to_ms))
     bounds = [(SECOND, seconds_ms)]
     if step_ms < HOUR.step_ms:
-        # No hour is split: its row is of all of it.
+        # An hour is never split, because it has one row.
         hour_ms = min(seconds_ms, to_ms) // HOUR.step_ms * HOUR.step_ms
         bounds.append((MINUTE, min(_minutes_ms(kept, begin_ms, to_ms), hour_ms)))
     bounds.append((HOUR, begin_ms))
@@ -109,11 +109,11 @@ def segments(from_ms: int, to_ms: int, points: int, kept: Kept) -> list[Segment]
 
 
 def _minutes_ms(kept: Kept, begin_ms: int, to_ms: int) -> int:
-    """Return from when on minutes say all that hours do."""
+    """Return the instant from which minutes are as complete as hours."""
     first_ms = _first_step(kept.minute_ms, HOUR, to_ms)
     if kept.minute_ms is None or kept.hour_ms is None:
         return first_ms
-    # In the same hour: no minute was let go yet, and those of that hour are all there ever were.
+    # In the same hour no minute has been deleted yet.
     return begin_ms if kept.hour_ms > kept.minute_ms - HOUR.step_ms else first_ms
 
 
@@ -127,9 +127,9 @@ class ChartColumns:
     """The steps of one segment, added up."""
 
     at_ms: Ints
-    """When each begins, (points,)."""
+    """Beginning of each step, (points,)."""
     sums: dict[str, list[int | None]]
-    """Each of `levels.COLUMNS` that SQL adds up; None where there are no rows."""
+    """Sums of `levels.COLUMNS`; None where there are no rows."""
     variants: list[Counter[str]]
     latencies: Ints
     """(points, CODES)."""
@@ -157,7 +157,7 @@ def drawn(
 
 
 def columns(parts: Sequence[ChartColumns]) -> dict[str, Any]:
-    """Return the series of docs/http-api.md, `at_ms` included."""
+    """Return the series of docs/reference/http-api.md, `at_ms` included."""
     sums = {name: [v for part in parts for v in part.sums[name]] for name in COLUMNS[:-2]}
     variants = [counts for part in parts for counts in part.variants]
     latencies = np.concatenate([part.latencies for part in parts])

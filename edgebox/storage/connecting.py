@@ -1,7 +1,7 @@
-"""Owns how a database is opened: its folder, schema and settings, and what to do when it fails.
+"""Opens databases: folder, schema, settings, and advice when it fails.
 
-The file is kept in pages that are given back when they are no longer used (`auto_vacuum`), with a
-write-ahead log that is cut after each checkpoint, so that it is as large as what it holds.
+Unused pages are returned (`auto_vacuum`), and the write-ahead log is truncated after each
+checkpoint, so that the files are as small as their contents.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ from edgebox.storage.schema import MIGRATIONS, SECONDS, migrate
 IN_MEMORY = ":memory:"
 
 WAL_BYTES_MAX = 4 << 20
-"""What the log is cut to; a checkpoint is made once it has as much."""
+"""Size to which the log is truncated, and which triggers a checkpoint."""
 
 _DAMAGED = (
     "not a database", "malformed", "already exists", "no such table", "no such column",
     "duplicate column", "Could not decode",
 )  # fmt: skip
-"""What SQLite says of a file that cannot be mended; a schema that is not its version's is one."""
+"""SQLite's messages about a damaged file, or one with a wrong schema."""
 _BUSY_TIMEOUT_MS = 3000
 _INCREMENTAL = 2
 
 
 _ROOM_BYTES = 1 << 16
-"""Less than this is no room: SQLite makes a file of 32 KiB beside a log, and the log."""
+"""Less free space counts as a full disk: SQLite creates a file of 32 KiB and a log."""
 _KNOWN = (
     "profiles",
     "interference",
@@ -42,18 +42,18 @@ _KNOWN = (
     "learned_work",
     "learned_drift",
 )
-"""Tables that a box starts with; history and events it only adds to."""
+"""Tables that a box reads at its start; it only appends to history and events."""
 
 
 class NoRoomError(StorageError):
-    """The disk is full, so that the database cannot be opened; the file may be sound."""
+    """The disk is full, so the database cannot be opened; the file may be intact."""
 
 
 async def connect(path: Path | str) -> aiosqlite.Connection:
     """Open, check and migrate a database.
 
     Raises:
-        NoRoomError: there is no room on its disk.
+        NoRoomError: its disk is full.
         StorageError: it cannot be used; the message says what to do.
     """
     if str(path) != IN_MEMORY:
@@ -64,20 +64,20 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
         connection.text_factory = text_of
         await connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
         await _add_functions(connection)
-        # Of a new file this is all it takes; an old one is written anew, below.
+        # Sufficient for a new file; an old one is rewritten below.
         await connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
         await migrate(connection)
         await connection.execute("PRAGMA journal_mode = WAL")
         await connection.execute("PRAGMA synchronous = NORMAL")
         await connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
-        # Overwriting what is deleted would double the writing, for figures that are no secret.
+        # Overwriting deleted rows would double the writing, for figures that are not secret.
         await connection.execute("PRAGMA secure_delete = OFF")
-        # Migrating an up-to-date file writes nothing, so a read-only one shows itself here.
+        # Migrating an up-to-date file writes nothing, so this detects a read-only file.
         await connection.execute("BEGIN IMMEDIATE")
         await connection.execute("ROLLBACK")
         await _make_shrinkable(connection)
     except BaseException as error:
-        # Whatever it is: an open connection has a thread, which keeps the process from ending.
+        # On any error: an open connection has a thread that keeps the process alive.
         if connection is not None:
             await connection.close()
         if isinstance(error, sqlite3.OperationalError) and _is_full(Path(path), error):
@@ -89,9 +89,9 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
 
 
 async def connect_copy(path: Path | str) -> aiosqlite.Connection:
-    """Open a database in memory that knows what a file knows, of whose disk nothing is taken.
+    """Open a database in memory with a copy of a file's tables, without writing to its disk.
 
-    Its history and events stay in the file, and what is not moved there yet from its log.
+    History, events and the contents of the write-ahead log are not copied.
     """
     connection = await connect(IN_MEMORY)
     uri = f"{file_at(path).as_uri()}?immutable=1"
@@ -109,21 +109,21 @@ async def connect_copy(path: Path | str) -> aiosqlite.Connection:
 
 
 def file_at(path: Path | str) -> Path:
-    """Return where a database is, whatever its path is relative to."""
+    """Return the absolute path of a database."""
     return Path(path).expanduser().absolute()
 
 
 def has_room(folder: Path) -> bool:
-    """Say whether a database can be opened in a folder, as far as its disk is concerned.
+    """Return whether the disk of a folder has room for a database.
 
-    A file system without blocks, as /proc, is never full: what it refuses, it refuses for ever.
+    A file system without blocks, such as /proc, is never full.
     """
     usage = shutil.disk_usage(folder)
     return usage.total == 0 or usage.free >= _ROOM_BYTES
 
 
 def _is_full(path: Path, error: sqlite3.OperationalError) -> bool:
-    # With a log beside it SQLite does not always call it by its name.
+    # With a log SQLite does not always name the cause.
     if "disk is full" in str(error):
         return True
     with contextlib.suppress(OSError):
@@ -141,16 +141,15 @@ async def connect_seconds() -> aiosqlite.Connection:
 
 
 async def _add_functions(connection: aiosqlite.Connection) -> None:
-    """Teach the connection what the statements of history call."""
+    """Define the SQL functions of the history's statements."""
     await connection.create_function("added_counts", 2, added_counts, deterministic=True)
     await connection.create_function("added_latencies", 2, added_latencies, deterministic=True)
 
 
 async def _make_shrinkable(connection: aiosqlite.Connection) -> None:
-    """Write a file of an earlier release anew, once, so that its unused pages can be given back.
+    """Rewrite a file of an earlier release once, so that its unused pages can be returned.
 
-    That takes as much room as the file has: without it the file stays as large as it is, which is
-    no reason not to serve.
+    That needs as much room as the file has. Without room the file stays as it is.
     """
     ((kept,),) = await connection.execute_fetchall("PRAGMA auto_vacuum")
     if kept == _INCREMENTAL:
@@ -184,7 +183,7 @@ def _shown(path: Path | str) -> str:
 
 
 def damage_of(error: Exception) -> str:
-    """Return what is damaged in a database, by what SQLite says; empty: it is something else."""
+    """Return the damage of a database from SQLite's error; empty: another error."""
     if isinstance(error, UnicodeDecodeError):
         return f"it is damaged, its text is no UTF-8 ({error.reason})"
     text = str(error)
@@ -192,7 +191,7 @@ def damage_of(error: Exception) -> str:
 
 
 def _mend(error: Exception) -> str:
-    """Return what is wrong with a database and what to do about it."""
+    """Return a message about a database's error, with advice."""
     text = str(error)
     if isinstance(error, StorageError):
         return text

@@ -1,7 +1,7 @@
-"""Decides what becomes of rows that cannot be read: they count for nothing, and one line says so.
+"""Skips damaged rows, and logs one line about them.
 
-A file that was edited, or lay on a disk that fails, has rows that are not what was written. One of
-them must not keep a box from starting, nor take the others with it.
+A file that was edited, or is on a failing disk, may have damaged rows. They must not keep a box
+from starting, or make other rows unreadable.
 """
 
 import logging
@@ -16,11 +16,11 @@ _log = logging.getLogger(__name__)
 
 _UNREADABLE = "\ufffd"
 READ_ERRORS = (TypeError, ValueError, OverflowError)
-"""What readers of rows raise for a damaged one."""
+"""Exceptions of readers for a damaged row."""
 
 
 def text_of(stored: bytes) -> str:
-    """Return text from the database; bytes that are no UTF-8 become U+FFFD."""
+    """Return text from the database; bytes that are not UTF-8 become U+FFFD."""
     return stored.decode(errors="replace")
 
 
@@ -54,13 +54,13 @@ def object_of(stored: Any) -> dict[str, Any]:
 def sound(
     rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], _Row], what: str, name_at: int
 ) -> list[_Row]:
-    """Return the rows that can be read; the others count for nothing, which one line tells.
+    """Return the readable rows; log one line about the others.
 
     Args:
         rows: as SQLite returns them.
-        read: makes one of a row, or raises one of `READ_ERRORS`.
-        what: they are, in the plural.
-        name_at: the column that tells one from another.
+        read: converts a row, or raises one of `READ_ERRORS`.
+        what: the rows' contents, in the plural, for the log.
+        name_at: the column that identifies a row.
     """
     found: list[_Row] = []
     damaged: list[str] = []

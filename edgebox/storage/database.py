@@ -1,7 +1,7 @@
-"""Owns the SQLite file: profiles, cameras, events and, in `history`, metrics.
+"""The SQLite file: profiles, cameras, events and, in `history`, metrics.
 
-Recording never waits and never raises (`writer`). What is kept is bounded by age and by size
-(`retention`), looked after once a minute and once an hour.
+Recording never waits and never raises (`writer`). Age and size are bounded
+(`retention`), checked once a minute and once an hour.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ __all__ = ["IN_MEMORY", "Limits", "Storage"]
 
 _BATCH_SIZE_MAX = 1 << 20
 _BATCH_NS_MAX = 3_600_000_000_000
-"""An hour: no batch that takes as long is of use to a camera."""
+"""Longest plausible time of a batch: an hour. A longer one marks a damaged row."""
 _INTERFERENCE_MAX = 1e3
 
 _TIDY_PERIOD_S = 60.0
@@ -72,7 +72,7 @@ class Storage:
         self._retention = Retention(writer, limits)
         self._now_ms = now_ms
         self._storage_error = ""
-        """Why it is in memory although a file was named."""
+        """Why it is in memory although a file was configured."""
         self._tidying: asyncio.Task[None] | None = None
         self._events_recorded = 0
         self.history = History(writer, seconds, limits.second_minutes, now_ms)
@@ -91,14 +91,14 @@ class Storage:
         retry_s: float = 5.0,
         now_ms: Callable[[], int] = _wall_clock_ms,
     ) -> Self:
-        """Open or create a database, start its writer and forget what is too old.
+        """Open or create a database, start its writer and delete old rows.
 
         Args:
             path: the file, its folder made when missing; ":memory:" keeps everything in memory.
-            limits: how long and how much is kept; None: nothing is forgotten meanwhile, for those
-                who look something up in the database of a box.
-            without_room: if the disk is full, go on in memory with what the file knows; nothing is
-                kept then, and `last_error` says so.
+            limits: bounds on age and size; None: nothing is deleted, for commands that only read
+                the database of a box.
+            without_room: if the disk is full, continue in memory with a copy of the file; nothing
+                is stored then, and `last_error` says so.
             buffer_rows_max: rows that may wait for the disk.
             retry_s: pause after a failed write.
             now_ms: the wall clock, in Unix milliseconds.
@@ -128,7 +128,7 @@ class Storage:
         return storage
 
     async def close(self) -> None:
-        """Write what waits, once more if it must be, and close the file. Idempotent."""
+        """Write buffered rows, with one retry, and close the file. Idempotent."""
         if self._tidying is not None:
             self._tidying.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -143,12 +143,12 @@ class Storage:
 
     @property
     def last_error(self) -> str:
-        """Why what is recorded is not kept at the moment; empty: it is."""
+        """Why recorded rows are not stored at present; empty: they are."""
         return self._storage_error or self._writer.last_error
 
     @property
     def lost_rows(self) -> int:
-        """Rows that were given up: the buffer overflowed, or the database refused them."""
+        """Lost rows: the buffer overflowed, or the database refused them."""
         return self._writer.lost_rows
 
     @property
@@ -180,7 +180,7 @@ class Storage:
         neighbours: str,
         found: Mapping[VariantName, float],
     ) -> None:
-        """Replace what is known of an executor beside others; `neighbours` says which they are."""
+        """Replace an executor's interference; `neighbours` names the other executors."""
         now_ms = self._now_ms()
         for variant, interference in found.items():
             self._writer.record(
@@ -195,7 +195,7 @@ class Storage:
         content: str,
         accuracy_reports: Mapping[VariantName, AccuracyReport],
     ) -> None:
-        """Replace what is known about a family's variants; `content` is its files' checksum."""
+        """Replace the accuracy reports of a family; `content` is its files' checksum."""
         self._writer.record("DELETE FROM accuracy_reports WHERE family = ?", family)
         for variant, found in accuracy_reports.items():
             self._writer.record(
@@ -207,7 +207,7 @@ class Storage:
             )  # fmt: skip
 
     def record_camera(self, camera: CameraId, hello: dict[str, Any]) -> None:
-        """Remember that a camera said hello now, and what it said."""
+        """Record that a camera connected now, and its hello."""
         now_ms = self._now_ms()
         self._writer.record(
             "INSERT INTO cameras (camera, hello, first_seen_ms, last_seen_ms) VALUES (?, ?, ?, ?)"
@@ -217,7 +217,7 @@ class Storage:
         )  # fmt: skip
 
     def record_overrides(self, camera: CameraId, overrides: dict[str, Any]) -> None:
-        """Remember what was set for a camera that has said hello before."""
+        """Store the overrides of a known camera."""
         self._writer.record(
             "UPDATE cameras SET overrides = ? WHERE camera = ?", _json(overrides), camera
         )
@@ -229,12 +229,12 @@ class Storage:
             self._writer.record(f"DELETE FROM {table} WHERE camera = ?", camera)
 
     def record_event(self, level: Level, text: str, camera: CameraId | None = None) -> None:
-        """Keep an event that happens now."""
+        """Record an event at this instant."""
         self._writer.record(
             "INSERT INTO events (at_ms, level, camera, text) VALUES (?, ?, ?, ?)",
             self._now_ms(), level, camera, text,
         )  # fmt: skip
-        # Between two looks there may be more than are kept, however fast they come.
+        # Between two checks more events than the limit may arrive.
         self._events_recorded += 1
         if self._events_recorded % EVENTS_SLACK == 0:
             self._writer.record(FEWER_EVENTS, EVENTS_MAX - EVENTS_SLACK)
@@ -244,7 +244,7 @@ class Storage:
     async def load_profiles(self, fingerprint: str) -> list[LatencyProfile]:
         """Return the profiles measured under a fingerprint, by executor and variant.
 
-        One with a damaged row is left out whole, so that it is measured again.
+        A profile with a damaged row is left out, so that it is measured again.
         """
         rows = await self._rows(
             "SELECT executor, variant, batch_size, quantiles_ns FROM profiles"
@@ -254,7 +254,7 @@ class Storage:
         found: dict[tuple[str, str], dict[int, tuple[int, ...]]] = {}
         read = sound(rows, _profiled, "profiles", 1)
         for on, batch_size, quantiles in read:
-            # Another release may have kept other quantiles; those must be measured again.
+            # Profiles of a release with other quantiles must be measured again.
             if len(quantiles) == len(QUANTILES):
                 found.setdefault(on, {})[batch_size] = quantiles
         damaged = Counter(row[:2] for row in rows) - Counter(on for on, _, _ in read)
@@ -267,7 +267,7 @@ class Storage:
     async def load_interference(
         self, fingerprint: str, executor: ExecutorId, neighbours: str
     ) -> dict[VariantName, float]:
-        """Return `LatencyProfile.interference` by variant, if the same others were beside it."""
+        """Return `LatencyProfile.interference` by variant, measured with the same neighbours."""
         rows = await self._rows(
             "SELECT variant, interference FROM interference"
             " WHERE fingerprint = ? AND executor = ? AND neighbours = ?",
@@ -276,7 +276,7 @@ class Storage:
         return dict(sound(rows, _interference, "interference", 0))
 
     async def load_newest_profiles(self, ending: str) -> list[LatencyProfile]:
-        """Return what was measured last under any fingerprint that ends like this."""
+        """Return the latest profiles of fingerprints with this suffix."""
         rows = await self._rows(
             "SELECT fingerprint FROM profiles WHERE substr(fingerprint, -length(?1)) = ?1"
             " ORDER BY measured_at_ms DESC LIMIT 1",
@@ -287,7 +287,7 @@ class Storage:
     async def load_accuracy_reports(
         self, family: FamilyName, content: str
     ) -> dict[VariantName, AccuracyReport]:
-        """Return what is known about a family's variants, if its files are still the same."""
+        """Return the accuracy reports of a family, if its files are unchanged."""
         rows = await self._rows(
             "SELECT variant, kind, accuracy, error, source, pictures, measured_at_ms, dominated,"
             " details FROM accuracy_reports WHERE family = ? AND content = ?",
@@ -296,7 +296,7 @@ class Storage:
         return dict(sound(rows, _accuracy_report, "accuracy reports of variants", 0))
 
     async def cameras(self) -> list[CameraRecord]:
-        """Return every camera the box has met, the last seen first."""
+        """Return all known cameras, the last seen first."""
         rows = await self._rows(
             "SELECT camera, hello, first_seen_ms, last_seen_ms, overrides FROM cameras"
             " ORDER BY last_seen_ms DESC, camera"
@@ -314,10 +314,10 @@ class Storage:
         """Return the last `count` events, newest first.
 
         Args:
-            count: at most so many.
-            before: only those older than the one with this id.
-            camera: only those of this camera.
-            level: only those of this level.
+            count: largest number of events.
+            before: only events older than the one with this id.
+            camera: only events of this camera.
+            level: only events of this level.
         """
         rows = await self._rows(
             "SELECT id, at_ms, level, text, camera FROM events WHERE id < coalesce(?1, id + 1)"
@@ -328,7 +328,7 @@ class Storage:
         return [StoredEvent(*row) for row in rows]
 
     async def sizes(self) -> StorageSizes:
-        """Return how much there is: bytes in all, rows by table."""
+        """Return the size in bytes, and the rows of each table."""
         (pages,), (page_bytes,) = [
             (await self._rows(f"PRAGMA {name}"))[0] for name in ("page_count", "page_size")
         ]
@@ -340,12 +340,12 @@ class Storage:
         return StorageSizes(pages * page_bytes, dict(counts))
 
     async def flush(self) -> bool:
-        """Try to write everything that waits, now; say whether all of it was written."""
+        """Try to write all buffered rows now; return whether that succeeded."""
         await self._seconds.flush()
         return await self._writer.flush()
 
     async def tidy(self, *, by_age: bool) -> None:
-        """Forget what there is no room for and, if asked, what is too old; done by itself.
+        """Delete rows above the size limit and, with `by_age`, old rows. Runs automatically.
 
         Raises:
             StorageError: the database cannot be written.
@@ -358,7 +358,7 @@ class Storage:
     async def _tidy_forever(self) -> None:
         looks = 0
         while True:
-            # What cannot be written is counted by the writer, and tried again next time.
+            # The writer counts failures; the next run tries again.
             with contextlib.suppress(StorageError):
                 await self.tidy(by_age=looks % _FORGET_EVERY_TIDIES == 0)
             looks += 1
@@ -370,7 +370,7 @@ class Storage:
 
 
 def _profiled(row: Sequence[Any]) -> tuple[tuple[str, str], int, tuple[int, ...]]:
-    """Return on what, the batch size and its quantiles."""
+    """Return the key of a row, the batch size and its quantiles."""
     executor, variant, batch_size, text = row
     quantiles = orjson.loads(text)
     if not isinstance(quantiles, list) or any(type(ns) is not int for ns in quantiles):

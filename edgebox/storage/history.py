@@ -1,7 +1,7 @@
-"""Owns what happened when: seconds in memory, minutes and hours in the file, charts of both.
+"""The history: seconds in memory, minutes and hours in the file, and charts of them.
 
-A minute is written once it is over, in one transaction that also adds it to its hour. Charts are
-read between transactions and put together in a thread: neither runs on the event loop.
+A minute is written when it is over, in one transaction that also adds it to its hour. Charts are
+read between transactions and composed in a thread, outside the event loop.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from edgebox.storage.periods import BOX, Period, Periods
 from edgebox.storage.writer import Writer
 
 SECOND_ROWS_MAX = 300_000
-"""Rows of seconds that stay in memory: 64 cameras and the box for an hour, about 60 MB."""
+"""Most rows of seconds in memory: 64 cameras and the box for an hour, about 60 MB."""
 
 
 class History:
@@ -41,8 +41,8 @@ class History:
         """Use `Storage.history`.
 
         Args:
-            writer: of the file.
-            seconds: of the database in memory.
+            writer: the file's writer.
+            seconds: the writer of the database in memory.
             second_minutes: how long seconds are kept.
             now_ms: the wall clock, in Unix milliseconds.
         """
@@ -55,17 +55,17 @@ class History:
     # -- recording --------------------------------------------------------------------------
 
     def record_second(self, second: int, periods: Periods) -> None:
-        """Keep what happened in a second, in memory; added to what that second has already."""
+        """Add periods to a second, in memory."""
         for camera in periods:
             self._seconds.record(NAME, camera)
         for camera, period in periods.items():
             self._seconds.record(ADDING[SECOND], second, *values(camera, period))
 
     def record_minutes(self, minutes: Mapping[int, Periods]) -> None:
-        """Keep minutes that are over, and add them to their hours.
+        """Store minutes that are over, and add them to their hours.
 
         Args:
-            minutes: by their number since 1970, what is to be added to each.
+            minutes: the periods to be added, by Unix minute.
         """
         hours: dict[int, dict[CameraId, Period]] = {}
         for camera in {camera for periods in minutes.values() for camera in periods}:
@@ -82,7 +82,7 @@ class History:
             self._until_ms = (max(minutes) + 1) * MINUTE.step_ms
 
     def forget(self, camera: CameraId) -> None:
-        """Let all go that is kept of a camera; the box's own history keeps its frames."""
+        """Delete a camera's history; the box's own history keeps its frames."""
         for writer, tables in (
             (self._seconds, (SECOND.table,)),
             (self._writer, (MINUTE.table, HOUR.table)),
@@ -96,9 +96,9 @@ class History:
             writer.record("DELETE FROM history_names WHERE camera = ?", camera)
 
     async def forget_seconds(self) -> None:
-        """Let seconds go that are past their age, or too many.
+        """Delete seconds that are too old, or too many.
 
-        Those of a clock that was ahead go as well: they would stay until it is that late.
+        Also deletes seconds in the future, from a clock that was ahead.
         """
         now_s = self._now_ms() // SECOND.step_ms
         await self._seconds.execute(
@@ -117,16 +117,16 @@ class History:
     # -- reading ----------------------------------------------------------------------------
 
     async def chart(self, camera: CameraId, from_ms: int, to_ms: int, points: int) -> bytes:
-        """Return the JSON document of docs/http-api.md.
+        """Return the JSON document of docs/reference/http-api.md.
 
         Args:
-            camera: whose; `BOX`: all of them together.
-            from_ms: where it begins, Unix milliseconds.
-            to_ms: where it ends, later than that.
-            points: steps it may have, at least `charts.POINTS_MIN`.
+            camera: the camera; `BOX`: all cameras together.
+            from_ms: beginning, Unix milliseconds.
+            to_ms: end, after the beginning.
+            points: largest number of steps, at least `charts.POINTS_MIN`.
 
         Raises:
-            UnknownNameError: nothing is kept of this camera.
+            UnknownNameError: there is no history of this camera.
             StorageError: the database cannot be read.
         """
         if camera != BOX:

@@ -1,8 +1,8 @@
-"""Keeps what the box has learned of execution times, so that a restart does not forget it.
+"""Stores learned execution times, so that they survive restarts.
 
-Work belongs to a model under its fingerprint, whatever executor it was learned on; drift to an
-executor's. Both have an age, by the wall clock, and what to make of it is the reader's choice.
-Names of applications come from outside, so the rows that were learned longest ago make room.
+Work belongs to a model's fingerprint, whatever executor it was learned on; drift belongs to an
+executor's fingerprint. Both have an age by the wall clock; the reader decides what it means.
+Cameras choose the names of applications, so the oldest rows are deleted when there are too many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,28 +16,28 @@ from edgebox.storage.damage import name_of, sound
 from edgebox.storage.writer import Writer
 
 WORK_ROWS_MAX = 2_000
-"""Of half a kilobyte each."""
+"""Largest number of rows; each has half a kilobyte."""
 DRIFT_ROWS_MAX = 2_000
 VALUES_MAX = 1_000
 _NS_PER_MS = 1_000_000
 _AGE_MAX_MS = 10 * 366 * 86_400_000
-"""Older is as old as this: what was learned is worth nothing long before."""
+"""Largest age; what was learned becomes worthless much earlier."""
 WORK_MAX = 1e3
-"""Above it a row is damaged: a batch that took as long would have been given up."""
+"""Largest valid value: a batch that took longer would have been abandoned."""
 
 _FEWER = """DELETE FROM {0} WHERE learned_at_ms <
     (SELECT learned_at_ms FROM {0} ORDER BY learned_at_ms DESC LIMIT 1 OFFSET ?)"""
 
 
 class LearnedRows:
-    """The two tables. Recording never waits and never raises, as everywhere in `Writer`."""
+    """The two tables. As in `Writer`, recording never waits and never raises."""
 
     def __init__(self, writer: Writer, now_ms: Callable[[], int]) -> None:
         self._writer = writer
         self._now_ms = now_ms
 
     def record_work(self, fingerprint: str, learned: LearnedWork) -> None:
-        """Replace what is kept of an application on a variant."""
+        """Replace an application's row on a variant."""
         self._writer.record(
             "INSERT OR REPLACE INTO learned_work (fingerprint, variant, app, work, learned_at_ms)"
             " VALUES (?, ?, ?, ?, ?)",
@@ -47,7 +47,7 @@ class LearnedRows:
         )  # fmt: skip
 
     def record_drift(self, fingerprint: str, learned: LearnedDrift) -> None:
-        """Replace what is kept of a variant on an executor; a factor of 1 needs no row."""
+        """Replace a variant's row on an executor; a factor of 1 needs no row."""
         key = (fingerprint, learned.executor, learned.variant)
         if learned.factor == 1:
             self._writer.record(
@@ -62,12 +62,12 @@ class LearnedRows:
         )  # fmt: skip
 
     def forget_surplus(self) -> None:
-        """Have rows deleted of which there are too many, those that were learned longest ago."""
+        """Delete the oldest rows above the limit."""
         self._writer.record(_FEWER.format("learned_work"), WORK_ROWS_MAX - 1)
         self._writer.record(_FEWER.format("learned_drift"), DRIFT_ROWS_MAX - 1)
 
     async def load_work(self, variants: Mapping[VariantName, str]) -> list[LearnedWork]:
-        """Return what is kept of some variants, each with the fingerprint of its model.
+        """Return the rows of some variants, each with the fingerprint of its model.
 
         Raises:
             StorageError: the database cannot be read.
@@ -81,7 +81,7 @@ class LearnedRows:
     async def load_drifts(
         self, executors: Mapping[tuple[ExecutorId, VariantName], str]
     ) -> list[LearnedDrift]:
-        """Return what is kept of variants on executors, each with that executor's fingerprint.
+        """Return the rows of variants on executors, each with that executor's fingerprint.
 
         Raises:
             StorageError: the database cannot be read.
@@ -105,7 +105,7 @@ class LearnedRows:
     def _drift_of(self, row: Sequence[Any]) -> LearnedDrift:
         _, executor, variant, factor, at_ms = row
         low, high = FACTOR_LIMITS
-        # The core keeps factors within these, so another one was never written.
+        # The core bounds factors, so a value outside was never written.
         if not low <= factor <= high:
             raise ValueError(f"the factor {factor!r}")
         age_ns = self._age_ns(at_ms)
@@ -115,5 +115,5 @@ class LearnedRows:
         return self._now_ms() - age_ns // _NS_PER_MS
 
     def _age_ns(self, at_ms: int) -> int:
-        """Return an age; that of a row from the future, by a clock that was set back, is 0."""
+        """Return an age; 0 for a row from the future, after the clock was set back."""
         return min(max(0, self._now_ms() - int(at_ms)), _AGE_MAX_MS) * _NS_PER_MS

@@ -1,9 +1,9 @@
-"""Decides how finely history is kept, and the statements that write and add up its rows.
+"""The resolutions of history, and the statements that write and add up its rows.
 
-A level's table has a row per step and name; `at` counts steps since 1970. Writing a row whose step
-is there adds to it: a restart, a late timer or a wall clock that is set back makes no row wrong
-and loses none. In the file rows lie by time, then name: writing goes to the end of a tree and
-forgetting to its beginning, which spares flash storage.
+A level's table has a row per step and name; `at` counts steps since 1970. Writing an existing row
+adds to it, so a restart, a late timer or a wall clock that is set back neither corrupts nor loses
+rows. In the file rows are ordered by time, then name: writes go to the end of the tree and
+deletions to its beginning, which saves flash storage.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ def adding(level: Level) -> str:
     """Return the statement that adds `values` to a row: `at`, the camera, then the columns."""
     table = level.table
     merged = [f"{c} = {table}.{c} + excluded.{c}" for c in SUMS]
-    # min() and max() of two say NULL where one is.
+    # min() and max() of two values return NULL if one is NULL.
     merged += [f"{c} = coalesce(min({table}.{c}, excluded.{c}), {table}.{c}, excluded.{c})"
                for c in LEASTS]  # fmt: skip
     merged += [f"{c} = coalesce(max({table}.{c}, excluded.{c}), {table}.{c}, excluded.{c})"
@@ -72,7 +72,7 @@ ADDING = {level: adding(level) for level in (SECOND, MINUTE, HOUR)}
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """Counts that are packed when they are bound, which is in the thread of the database."""
+    """Counts that are packed when they are bound, in the database's thread."""
 
     counts: Ints
 
@@ -81,7 +81,7 @@ class _Packed:
 
 
 def values(camera: CameraId, period: Period) -> tuple[Any, ...]:
-    """Return what `adding` is to add, less `at`."""
+    """Return the parameters of `adding` after `at`."""
     measured, estimated = period.measured, period.estimated
     return (
         camera, period.covered_ms, period.connected_ms, period.captured, period.accepted,
@@ -106,7 +106,7 @@ def summing(level: Level) -> str:
 
 
 def counting(level: Level) -> str:
-    """Return the query of what SQL does not add up: (begin, end, camera) to (at, ...) rows."""
+    """Return the query of columns that SQL cannot add: (begin, end, camera) to (at, ...) rows."""
     return (
         f"SELECT at, variants, latencies FROM {level.table}"
         " WHERE at >= ? AND at < ? AND name = (SELECT id FROM history_names WHERE camera = ?)"

@@ -1,8 +1,8 @@
-"""Decides what becomes of minutes of earlier releases. Pure; SQLite calls it while it migrates.
+"""Migrates minutes of earlier releases. Pure; SQLite calls it during the migration.
 
-They kept P50 and P99 of each part instead of counts by bucket. Counts are made up that have just
-these: all answers at P50 but those from P99 on. Their own figures stay right; what is added up
-from many of them is a guess between the two.
+They stored P50 and P99 of each part instead of counts by bucket. The migration creates counts with
+these quantiles: all answers at P50, except the slowest percent at P99. Quantiles of one minute stay
+right; those of many minutes together are approximate.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
-"""Decides how counts by latency bucket are written down: few bytes, read by the thousand. Pure.
+"""Encodes counts by latency bucket compactly, for reading thousands of rows. Pure.
 
-Two bytes an entry: how far its code lies after the one before, and a digit of its count to the
+Two bytes an entry: the distance of its code from the previous one, and a digit of its count to the
 base of 256. A distance of 0 goes on with the next higher digit of the same code; an entry whose
 digit is 0 only bridges a distance above 255. Every entry adds digit x 256^place to its code, so
 counts of many rows are added up entry by entry, in a fixed number of passes over all of them.
@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int64]
 
 _BRIDGED = 255
 _DIGITS = 7
-"""Enough for counts below 2^56."""
+"""Digits of a count: sufficient below 2^56."""
 
 
 def packed(counts: Ints) -> bytes:
@@ -27,7 +27,7 @@ def packed(counts: Ints) -> bytes:
     distances = codes + 1
     distances[1:] = codes[1:] - codes[:-1]
     if counts.max() < 256 and distances.max() <= _BRIDGED:
-        # Nearly every row is so plain.
+        # Nearly all rows are this simple.
         plain = np.empty((len(codes), 2), np.uint8)
         plain[:, 0] = distances
         plain[:, 1] = counts
@@ -51,9 +51,9 @@ def unpacked(blobs: Sequence[bytes], groups: Ints, shape: tuple[int, int]) -> In
     """Return the counts of many rows, added up by group: `shape` = (groups, codes).
 
     Args:
-        blobs: as `packed` made them.
+        blobs: results of `packed`.
         groups: the group of each, (blobs,).
-        shape: how many groups and codes there are.
+        shape: the numbers of groups and codes.
 
     Raises:
         ValueError: a blob is damaged.
@@ -67,7 +67,7 @@ def unpacked(blobs: Sequence[bytes], groups: Ints, shape: tuple[int, int]) -> In
     sizes = lengths // 2
     distances = entries[:, 0]
     sums = np.cumsum(distances, dtype=np.int64)
-    # Codes begin anew in each row: take off what the rows before it had added up to.
+    # Codes begin anew in each row: subtract the sum of the previous rows.
     before = np.concatenate(([0], sums))[np.cumsum(sizes) - sizes]
     codes = sums - np.repeat(before, sizes) - 1
     weights = entries[:, 1].astype(np.float64)

@@ -1,7 +1,7 @@
-"""What happened to frames in a stretch of time, so that stretches can be added up. Pure data.
+"""Figures of frames in a period of time; periods can be added up. Pure data.
 
-Everything here is a sum, a least or a most: adding periods in any order and grouping gives the
-same as counting them together, so roll-ups lose nothing.
+All figures are sums, minima or maxima. So adding periods in any order and grouping gives the same
+result, and roll-ups lose nothing.
 """
 
 from collections import Counter
@@ -21,12 +21,12 @@ CODES = len(PARTS) * HISTORY_BUCKETS.count
 p x HISTORY_BUCKETS.count + b."""
 
 BOX = CameraId("")
-"""Whose periods are those of all cameras together; no camera may be named so."""
+"""Name of the periods of all cameras together; no camera may have it."""
 
 
 @dataclass(slots=True)
 class Extent:
-    """A rate as a fraction of sums, between its extremes."""
+    """A mean rate as a fraction of sums, with its minimum and maximum."""
 
     total: int = 0
     weight: int = 0
@@ -34,11 +34,11 @@ class Extent:
     most: int | None = None
 
     def take(self, amount: int, weight: int, rate: int) -> None:
-        """Take in one sample: `amount` by `weight`, which is a rate of `rate`."""
+        """Add one sample: `amount` by `weight`, with the rate `rate`."""
         self.add(Extent(amount, weight, rate, rate))
 
     def add(self, other: "Extent") -> None:
-        """Add what others have sampled."""
+        """Add other samples."""
         self.total += other.total
         self.weight += other.weight
         if other.least is not None:
@@ -52,16 +52,16 @@ class Period:
     """One camera's frames, or those of all cameras, over some time."""
 
     covered_ms: int = 0
-    """How long was counted. Less than the period where the box or the camera was not there, more
-    where the wall clock was set back."""
+    """Counted time. Less than the period if the box or the camera was absent, more if the wall
+    clock was set back."""
     connected_ms: int = 0
-    """How long the camera was connected; for the box, of all cameras together."""
+    """Connected time of the camera; for the box, of all cameras together."""
     captured: int = 0
     accepted: int = 0
     on_time: int = 0
     late: int = 0
     mismatches: int = 0
-    """Of the answered frames: on another variant than their camera had been advised of."""
+    """Answers from another variant than the one their camera was advised to use."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Frames by drop reason."""
     variants: Counter[str] = field(default_factory=Counter)
@@ -70,14 +70,14 @@ class Period:
     """Input widths of the answered frames."""
     received_bytes: int = 0
     measured: Extent = field(default_factory=Extent)
-    """What frames showed of the uplink on their way: bits by microseconds, rates in bit/s."""
+    """Measured uplink throughput of frames: bits by microseconds, rates in bit/s."""
     estimated: Extent = field(default_factory=Extent)
-    """What the uplink was believed to carry, sampled each second: bit/s by samples."""
+    """Estimated uplink bandwidth, sampled each second: bit/s by samples."""
     latencies: Ints = field(default_factory=lambda: np.zeros(CODES, np.int64))
     """Answered frames by bucket, (CODES,)."""
 
     def add(self, other: "Period", *, links: bool = True) -> None:
-        """Add what happened elsewhere; `links` False: bandwidths of different uplinks are not."""
+        """Add another period; without `links` bandwidths of different uplinks are left out."""
         self.covered_ms += other.covered_ms
         self.connected_ms += other.connected_ms
         self.captured += other.captured

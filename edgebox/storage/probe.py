@@ -1,6 +1,6 @@
-"""Says whether a database file is one that edgebox can use, without changing or locking anything.
+"""Checks whether edgebox can use a database file, without changing or locking it.
 
-Limits: what a running program has not yet moved from its log into the file is not seen.
+Limits: it does not see the contents of the write-ahead log.
 """
 
 import sqlite3
@@ -13,11 +13,11 @@ _MAGIC = b"SQLite format 3\x00"
 
 
 def probe(path: Path) -> str:
-    """Say why the database in an existing file cannot be used; empty: nothing is against it."""
+    """Return why the database in an existing file cannot be used; empty: it can."""
     with suppress(OSError), path.open("rb") as file:
         if file.read(len(_MAGIC)) not in (b"", _MAGIC):
             return f"{path} is not a SQLite database"
-    # Immutable: no lock, no files beside it, and its log is not looked at.
+    # Immutable: no lock, no further files, and the log is ignored.
     uri = f"{path.absolute().as_uri()}?immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
@@ -25,7 +25,7 @@ def probe(path: Path) -> str:
             version = _number(connection, "PRAGMA user_version")
             tables = _number(connection, "SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
-        return ""  # that it cannot be read is said elsewhere
+        return ""  # unreadable files are reported elsewhere
     except sqlite3.DatabaseError:
         return f"{path} is not a SQLite database"
     unfinished = not application and path.with_name(f"{path.name}-wal").exists()

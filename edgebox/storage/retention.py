@@ -1,10 +1,9 @@
-"""Decides what is forgotten, so that the file stays within its bounds, and gives its pages back.
+"""Deletes rows so that the file stays within its bounds, and returns unused pages.
 
-Two rules. Age: each kind of row has one at which it goes; history goes a day at a time, so that
-a wall clock that is wrong for an hour costs a day of it and not all. Size: whatever was
-written, the file is kept below `size_max_bytes` by shortening the finest history first, then the
-coarser one, then events, then the list of cameras. Names may be endless, and what is kept by name
-outside the history is bounded by its number as well.
+Two rules. Age: each kind of row has a maximum age; history is deleted a day at a time, so that a
+wall clock that is wrong for an hour costs only a day. Size: the file stays below `size_max_bytes`
+by deleting the finest history first, then the coarser one, then events, then cameras. The number
+of names is unbounded, so rows by name outside the history are also limited in number.
 """
 
 from dataclasses import dataclass
@@ -17,16 +16,16 @@ DAY_MS = 86_400_000
 
 EVENTS_MAX = 50_000
 EVENTS_SLACK = 500
-"""Events that may come before the oldest are looked at again."""
+"""Events that may be recorded between two checks of their number."""
 CAMERAS_MAX = 5_000
 
 _SLICE_ROWS = 2_000
-"""Rows that go at once when there is no room: less than a megabyte."""
+"""Rows deleted at once above the size limit: less than a megabyte."""
 _FREE_PAGES_MAX = 256
-"""Unused pages that stay for what comes next: giving each back as it falls free costs writes."""
+"""Unused pages that stay for reuse: returning each page at once would cost writes."""
 _VACUUM_PAGES = 1_000
 SPARE_BYTES = 3 * WAL_BYTES_MAX
-"""Room for the log beside the file, and for what is written between two looks."""
+"""Room for the write-ahead log, and for writes between two checks."""
 
 FEWER_EVENTS = "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"
 _FEWER_CAMERAS = """DELETE FROM cameras WHERE camera IN
@@ -34,24 +33,24 @@ _FEWER_CAMERAS = """DELETE FROM cameras WHERE camera IN
 _SHORTENED = (
     ("history_minute", "at"), ("history_hour", "at"), ("events", "id"), ("cameras", "last_seen_ms")
 )  # fmt: skip
-"""Whose oldest rows go while there is no room, in this order."""
+"""Tables whose oldest rows are deleted above the size limit, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long and how much is kept."""
+    """Bounds on age and size."""
 
     second_minutes: int = 60
-    """In memory."""
+    """Age of seconds, in memory."""
     minute_days: int = 30
     hour_days: int = 400
     event_days: int = 30
     size_max_bytes: int = 512_000_000
-    """Of the file and its log together."""
+    """Size of the file and its log together."""
 
 
 class Retention:
-    """Forgets what a database need not keep."""
+    """Deletes rows of a database that exceed its limits."""
 
     def __init__(self, writer: Writer, limits: Limits) -> None:
         """Keep the database of `writer` within `limits`."""
@@ -59,13 +58,13 @@ class Retention:
         self._limits = limits
 
     async def forget_old(self, now_ms: int) -> None:
-        """Delete what is past its age, and names without history.
+        """Delete old rows, and names without history.
 
         Raises:
             StorageError: the database cannot be written.
         """
         limits = self._limits
-        # An hour outlives its minutes: names are kept as long as their hours are.
+        # Hours are kept longer than minutes, so names are kept as long as their hours.
         hour_days = max(limits.hour_days, limits.minute_days)
         for level, days in ((MINUTE, limits.minute_days), (HOUR, hour_days)):
             await self._writer.execute(
@@ -76,14 +75,14 @@ class Retention:
         await self._writer.execute(
             "DELETE FROM events WHERE at_ms < ?", now_ms - limits.event_days * DAY_MS
         )
-        # Their numbers are never used again, so what is left of a name is nobody else's.
+        # Their ids are never reused, so leftover rows cannot belong to another name.
         await self._writer.execute(
             "DELETE FROM history_names WHERE camera != ''"
             " AND id NOT IN (SELECT name FROM history_hour)"
         )
 
     async def fit(self) -> None:
-        """Forget the oldest until the file is below its limit, and give unused pages back.
+        """Delete the oldest rows until the file is below its limit, and return unused pages.
 
         Raises:
             StorageError: the database cannot be written.
@@ -101,11 +100,11 @@ class Retention:
                 )
                 before_bytes, used_bytes = used_bytes, await self._used_bytes()
                 if used_bytes >= before_bytes:
-                    break  # so few rows are left that it is not they that take the room
+                    break  # the few remaining rows do not take the space
         await self._shrink()
 
     async def _shrink(self) -> None:
-        """Give unused pages back, a slice at a time, so that nobody waits long for the database."""
+        """Return unused pages in slices, so that other statements wait only briefly."""
         shrunk = False
         while await self._number("PRAGMA freelist_count") > _FREE_PAGES_MAX:
             await self._writer.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")

@@ -1,4 +1,4 @@
-"""What storage keeps of cameras and events. Pure data; history is in `periods`."""
+"""Rows of cameras and events. Pure data; history is in `periods`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Level = Literal["info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class CameraRecord:
-    """A camera the box has met. Instants are Unix milliseconds."""
+    """A known camera. Instants are Unix milliseconds."""
 
     camera: CameraId
     hello: Mapping[str, Any]
@@ -19,15 +19,15 @@ class CameraRecord:
     first_seen_ms: int
     last_seen_ms: int
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    """What was set for it on the box."""
+    """Settings made on the box."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """Something a person may want to read later."""
+    """An event for people."""
 
     id: int
-    """Later events have higher ones."""
+    """Increasing id."""
 
     at_ms: int
     """Unix milliseconds."""
@@ -38,9 +38,9 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class StorageSizes:
-    """How much the database holds."""
+    """Sizes of the database."""
 
     database_bytes: int
-    """Without its write-ahead log."""
+    """Size without the write-ahead log."""
     rows: Mapping[str, int]
-    """By table."""
+    """Rows by table."""

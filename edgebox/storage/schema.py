@@ -1,4 +1,4 @@
-"""Owns the database's schema: one migration per version, applied in order, each whole or not.
+"""The database's schema: one migration per version, applied in order, each atomically.
 
 `PRAGMA user_version` holds the version, `PRAGMA application_id` says the file is edgebox's. A
 released migration is never changed; a new version is a new entry at the end.
@@ -22,7 +22,7 @@ _NAMES_3 = """CREATE TABLE history_names (
 
 
 def _history_3(table: str, key: str = "at, name") -> str:
-    """Return the statement that makes a table of history, as version 3 has it."""
+    """Return the statement that creates a table of history in version 3."""
     counts = (
         "covered_ms", "connected_ms", "captured", "accepted", "on_time", "late", "mismatches",
         *(f"dropped_{reason}" for reason in _REASONS_3),
@@ -63,11 +63,11 @@ def _carried_over_3(table: str, step_ms: int, *, box: bool) -> str:
 
 SECONDS = (
     _NAMES_3,
-    # By name first: in memory it does not matter how many places a second is written to.
+    # By name first: in memory, writing a second to many places is cheap.
     _history_3("history_second", "name, at"),
     "CREATE INDEX history_second_by_time ON history_second (at)",
 )
-"""What makes the database in memory that keeps the finest history."""
+"""Schema of the database in memory with the finest history."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -188,7 +188,7 @@ async def migrate(
 
     Raises:
         StorageError: the file belongs to another program or to a newer edgebox.
-        sqlite3.Error: the file is no database or cannot be written.
+        sqlite3.Error: the file is not a database or cannot be written.
     """
     application = await _number(connection, "PRAGMA application_id")
     version = await _number(connection, "PRAGMA user_version")

@@ -1,8 +1,8 @@
-"""Owns one SQLite connection: writing behind a bounded buffer, reading between the transactions.
+"""One SQLite connection: writing from a bounded buffer, reading between transactions.
 
-Recording never waits and never raises: rows go into a buffer that one task writes, a transaction
-at a time. When the disk is full or fails, serving goes on: rows wait (the oldest go first when the
-buffer is full), the writer tries again, `failures` and `last_error` say so.
+Recording never waits and never raises: rows go into a buffer, which one task writes, one
+transaction at a time. When the disk is full or fails, serving goes on: rows wait (a full buffer
+drops the oldest), the writer retries, and `failures` and `last_error` report it.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ _ROW_REFUSED = (
     OverflowError,
     UnicodeEncodeError,
 )
-"""Errors of the row itself: trying again cannot help."""
+"""Errors of the row itself, where a retry cannot help."""
 
 
 class Writer:
-    """An open connection and what waits to be written to it."""
+    """An open connection and its buffer of rows."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class Writer:
 
         Args:
             connection: closed by `close`.
-            file: what it writes to, which is there; None: memory.
+            file: the existing file it writes to; None: memory.
             buffer_rows_max: rows that may wait for the disk.
             retry_s: pause after a failed write.
         """
         self.failures = 0
         """Write attempts that failed since the start."""
         self.last_error = ""
-        """Why what is recorded is not kept; empty once writing works again."""
+        """Why rows are not stored; empty once writing works again."""
         self.lost_rows = 0
-        """Rows that were given up: the buffer overflowed, or the database refused them."""
+        """Lost rows: the buffer overflowed, or the database refused them."""
         self._connection = connection
         self._file = file
         self._inode = _inode(file)
@@ -67,17 +67,17 @@ class Writer:
         self._retry_s = retry_s
         self._buffer: deque[_Row] = deque()
         self._wake = asyncio.Event()
-        # One connection serves all, so a read must not see half of a transaction.
+        # All share one connection, so a read must not see half of a transaction.
         self._exclusive = asyncio.Lock()
         self._closing = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to write what is recorded."""
+        """Begin to write recorded rows."""
         self._task = asyncio.create_task(self._write_forever(), name="storage-writer")
 
     async def close(self) -> None:
-        """Write what waits, once more if it must be, and close the connection. Idempotent."""
+        """Write buffered rows, with one retry, and close the connection. Idempotent."""
         if self._closing:
             return
         self._closing = True
@@ -96,7 +96,7 @@ class Writer:
         return len(self._buffer)
 
     def record(self, statement: str, *parameters: Any) -> None:
-        """Have a statement executed soon, in the order of recording."""
+        """Queue a statement; statements are executed in order."""
         while len(self._buffer) >= self._buffer_rows_max:
             self._buffer.popleft()
             self.lost_rows += 1
@@ -104,7 +104,7 @@ class Writer:
         self._wake.set()
 
     async def read(self, *queries: tuple[str, Sequence[Any]]) -> list[list[Any]]:
-        """Return the rows of each query, all of one moment.
+        """Return the rows of each query, read in one transaction.
 
         Raises:
             StorageError: the database cannot be read.
@@ -124,7 +124,7 @@ class Writer:
         """Execute one statement now, outside any transaction, and return its rows.
 
         Raises:
-            StorageError: it failed; counted like a write that did.
+            StorageError: it failed; counted like a failed write.
         """
         try:
             async with self._exclusive:
@@ -134,14 +134,14 @@ class Writer:
             raise StorageError(f"the database cannot be written: {error}") from error
 
     async def flush(self) -> bool:
-        """Try to write everything that waits, now; say whether all of it was written."""
+        """Try to write all buffered rows now; return whether that succeeded."""
         async with self._exclusive:
             batch = list(self._buffer)
             self._buffer.clear()
             try:
                 await self._write(batch)
             except _ROW_REFUSED:
-                # One bad row must not hold the others back for ever: each on its own.
+                # A bad row must not block the others: write each row on its own.
                 for at, row in enumerate(batch):
                     try:
                         await self._write([row])
@@ -161,7 +161,7 @@ class Writer:
         return True
 
     async def _lost_file(self) -> str:
-        """Say that what is written goes nowhere: SQLite writes to a deleted file as to any."""
+        """Return an error if the file was deleted or replaced, which SQLite does not notice."""
         if self._file is None or await asyncio.to_thread(_inode, self._file) == self._inode:
             return ""
         return f"{self._file} was deleted or replaced: start edgebox again to have a new one"
@@ -174,7 +174,7 @@ class Writer:
                 await self._pause()
 
     async def _pause(self) -> None:
-        """Wait before the next attempt; closing cuts it short, new rows do not."""
+        """Wait before the next attempt; only closing interrupts it."""
         waited_until = time.monotonic() + self._retry_s
         while not self._closing and (left := waited_until - time.monotonic()) > 0:
             self._wake.clear()
@@ -193,7 +193,7 @@ class Writer:
                 await connection.executemany(statement, [parameters for _, parameters in group])
             await connection.execute("COMMIT")
         except BaseException:
-            # A full disk ends the transaction by itself.
+            # A full disk may have ended the transaction.
             if connection.in_transaction:
                 await connection.execute("ROLLBACK")
             raise
@@ -211,7 +211,7 @@ class Writer:
 
 
 def _inode(file: Path | None) -> tuple[int, int] | None:
-    """Return what tells a file from any other at its path; None: there is none."""
+    """Return the identity of the file at a path; None: there is none."""
     try:
         found = None if file is None else file.stat()
     except OSError:

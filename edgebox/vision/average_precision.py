@@ -1,12 +1,11 @@
-"""Owns how good detections are: average precision as COCO's own tool counts it.
+"""Owns the accuracy of detections: average precision as COCO's own tool computes it.
 
 Pure: numpy only, no clock, no I/O. The rules are those of `COCOeval` for boxes (Lin et al. 2014,
-and the tool itself, which a test holds it to): 101-point interpolation, at most 100 detections per
-class and picture, objects by size, crowds that excuse whatever lies in them. edgebox differs in one
-point: matching is done once per picture, so that the figures of any resample of the pictures
-(Efron's bootstrap) come from the same matches, by weights.
-Cost: O(detections near an object x objects x sizes x thresholds) to match, a sort and O(detections
-x thresholds) per class to report.
+and the tool itself, with which a test compares): 101-point interpolation, at most 100 detections
+per class and picture, objects by size, crowds that excuse the detections in them. edgebox differs
+in one point: matching is done once per picture, so that the values of any resample of the pictures
+(Efron's bootstrap) come from the same matches, by weights. Cost: O(detections near an object x
+objects x sizes x thresholds) to match, a sort and O(detections x thresholds) per class to report.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _FULL_IOU = 1.0 - 1e-10
 
 @dataclass(frozen=True)
 class ImageTruth:
-    """What one picture shows."""
+    """The labelled objects of one picture."""
 
     boxes: Floats  #: (n, 4) xyxy, px
     labels: Ints  #: (n,)
@@ -58,7 +57,7 @@ class ImageTruth:
 
 @dataclass(frozen=True)
 class PictureMatches:
-    """Which of a picture's detections found something, in the order of label, then score."""
+    """The detections of a picture that match an object, in the order of label, then score."""
 
     labels: Ints  #: (d,)
     scores: NDArray[np.float32]  #: (d,)
@@ -76,13 +75,13 @@ class PrecisionReport:
 
     @property
     def per_class(self) -> Floats:
-        """Return what objects of all sizes give, (classes, thresholds)."""
+        """Return the precision over objects of all sizes, (classes, thresholds)."""
         whole: Floats = self.precision[0]
         return whole
 
     @property
     def mean(self) -> float:
-        """Return the mean over classes and thresholds; 0.0 where there was nothing to find."""
+        """Return the mean over classes and thresholds; 0.0 if there were no objects."""
         return _mean(self.per_class)
 
     def mean_at(self, threshold: float) -> float:
@@ -97,7 +96,7 @@ class PrecisionReport:
         return _mean(self.per_class[:, at])
 
     def mean_of_size(self, size: str) -> float | None:
-        """Return the mean over objects of one of `SIZES`; None: there was none."""
+        """Return the mean over objects of one of `SIZES`; None: there were none."""
         values = self.precision[list(SIZES).index(size)]
         return None if np.isnan(values).all() else _mean(values)
 
@@ -121,7 +120,7 @@ def box_areas(boxes: Floats) -> Floats:
 def too_small_or_hidden(
     boxes: Floats, visible_fraction: Floats, least_height_px: float, least_visible: float
 ) -> Bools:
-    """Return (n,) flags for objects that should be excused rather than judged."""
+    """Return (n,) flags for objects that are to be ignored."""
     heights = boxes[:, 3] - boxes[:, 1]
     return (heights < least_height_px) | (visible_fraction < least_visible)
 
@@ -132,12 +131,12 @@ def average_precision(
     classes: int,
     thresholds: Sequence[float] = COCO_THRESHOLDS,
 ) -> PrecisionReport:
-    """Judge detections against the truth of the same pictures, in the same order.
+    """Compare detections with the truth of the same pictures, in the same order.
 
     Args:
         truths, found: One entry per picture.
         classes: Number of labels; labels run from 0 to classes - 1.
-        thresholds: From which IoU on a detection counts as the object.
+        thresholds: Minimum IoU at which a detection matches an object.
 
     Raises:
         ValueError: Not as many pictures with detections as with truth.
@@ -157,7 +156,7 @@ def match_picture(
     classes: int,
     thresholds: Sequence[float] = COCO_THRESHOLDS,
 ) -> PictureMatches:
-    """Find out which detections of a picture count; labels from `classes` on are left out."""
+    """Match the detections of a picture with its objects; labels from `classes` on are ignored."""
     shape = (len(SIZES), len(thresholds), 0)
     labels, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
     hits, excused = [np.zeros(shape, bool)], [np.zeros(shape, bool)]
@@ -186,14 +185,14 @@ def match_picture(
 
 
 def _ignored(truth: ImageTruth) -> Bools:
-    """Return (sizes, n): crowds, and what is not of the size."""
+    """Return (sizes, n): crowds, and objects of other sizes."""
     areas = box_areas(truth.boxes) if truth.areas is None else truth.areas
     out: Bools = truth.crowd | _outside(areas)
     return out
 
 
 def _outside(areas: Floats) -> Bools:
-    """Return (sizes, n) flags for areas that are not of a size."""
+    """Return (sizes, n) flags for areas outside each size range."""
     out: Bools = (areas < _BOUNDS[:, :1]) | (areas > _BOUNDS[:, 1:])
     return out
 
@@ -203,33 +202,33 @@ def _match(
 ) -> tuple[Bools, Bools]:
     """Match a picture's detections of one class with its objects, all sizes and thresholds at once.
 
-    The best detection chooses first: of the objects it overlaps enough and nobody has taken, the
-    one it overlaps most, and one that is to be ignored only if no other is left. Crowds are never
-    taken; how much of the detection lies in one is what counts there.
+    The best detection chooses first: of the free objects it overlaps enough, the one it overlaps
+    most, and an ignored one only if no other is left. Crowds are never taken; their overlap is the
+    share of the detection inside.
 
     Args:
         truth: (n,) objects of the class.
         boxes: (d, 4), by falling score.
         ignored: (sizes, n).
-        thresholds: the least overlaps that count.
+        thresholds: the minimum overlaps.
 
     Returns:
-        (sizes, thresholds, d) flags: found an object; counts neither way.
+        (sizes, thresholds, d) flags: matched an object; ignored.
     """
     shape = (len(SIZES), len(thresholds), len(boxes))
     hits, excused = np.zeros(shape, bool), np.zeros(shape, bool)
     overlaps = _overlaps(boxes, truth)
     least = np.minimum(np.array(thresholds), _FULL_IOU)
     free = np.ones((len(SIZES), len(thresholds), len(truth.boxes)), bool)
-    worth_first = len(truth.boxes) * ~ignored  #: (sizes, n)
+    truth_rank = len(truth.boxes) * ~ignored  #: (sizes, n)
     near = overlaps.max(axis=1, initial=0.0) >= least.min()
     size, threshold = np.ogrid[: len(SIZES), : len(thresholds)]
     for at in np.flatnonzero(near):
-        # Of equal overlaps the last one wins, as in COCO's tool: ranks rise with the place.
+        # Ties are broken by the last one, as in COCO's tool: ranks rise with the index.
         rank = np.empty(len(truth.boxes), np.int64)
         rank[np.argsort(overlaps[at], kind="stable")] = np.arange(len(rank))
         may = (overlaps[at] >= least[:, None]) & (free | truth.crowd)
-        preference = np.where(may, (rank + worth_first)[:, None, :], -1)
+        preference = np.where(may, (rank + truth_rank)[:, None, :], -1)
         best = preference.argmax(axis=2)
         got = preference[size, threshold, best] >= 0
         passed_over = ignored[size, best]
@@ -265,7 +264,7 @@ class _ClassRows:
 
 
 class Precision:
-    """Matched pictures, from which precision follows: of all of them, or of any resample."""
+    """Matched pictures, from which the precision of all of them or of any resample follows."""
 
     def __init__(
         self,
@@ -291,7 +290,7 @@ class Precision:
         for label in np.unique(labels):
             mine = np.flatnonzero(labels == label)
             order = mine[np.argsort(-scores[mine], kind="stable")]
-            # False alarms behind the last hit change nothing.
+            # False positives after the last hit have no effect.
             some = np.flatnonzero(hits[:, :, order].any(axis=(0, 1)))
             order = order[: some[-1] + 1] if some.size else order[:0]
             self._rows[int(label)] = _ClassRows(
@@ -347,5 +346,5 @@ def interpolated_precision(hits: Bools, objects: int, times: Ints | None = None)
 
 
 def resamples(rng: np.random.Generator, pictures: int, count: int) -> Ints:
-    """Return (count, pictures) weights: each row draws as many pictures, with replacement."""
+    """Return (count, pictures) weights: each row draws that many pictures with replacement."""
     return rng.multinomial(pictures, np.full(pictures, 1 / pictures), size=count)

@@ -1,4 +1,4 @@
-"""Decides what a model's raw outputs say: one decoder per output layout, arrays to `Detections`.
+"""Decides the detections in a model's raw outputs: one decoder per output layout.
 
 Pure: numpy only. Decoders never loop over anchors; they loop over the pictures of a batch.
 """
@@ -112,7 +112,7 @@ def _decode_yolox_rows(
     strides: NDArray[np.float32],
     score_min: float,
 ) -> Detections:
-    # No class scores above 1, so objectness alone already rules most anchors out.
+    # No class scores above 1, so objectness already excludes most anchors.
     likely = np.flatnonzero(rows[:, 4] >= score_min)
     rows, cells, strides = rows[likely], cells[likely], strides[likely]
     labels = rows[:, 5:].argmax(axis=1)
@@ -131,4 +131,4 @@ DECODERS: Mapping[str, Decoder] = {
     "boxes_scores_labels": decode_boxes_scores_labels,
     "yolox": decode_yolox,
 }
-"""By the name a manifest uses."""
+"""By the layout's name in a manifest."""

@@ -1,7 +1,7 @@
-"""Owns `Detections`: what a model found on one picture, as arrays.
+"""Owns `Detections`: the objects found on one picture, as arrays.
 
-Pure: numpy only. Coordinates are pixels of whichever picture the holder says; `scaled` and the
-letterbox move them from one picture to another.
+Pure: numpy only. Coordinates are pixels of a picture that the owner of the object knows; `scaled`
+and the letterbox map them from one picture to another.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Detections:
 
     @classmethod
     def empty(cls) -> Self:
-        """Return the detections of a picture on which nothing was found."""
+        """Return the detections of a picture without any."""
         return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
 
     def select(self, which: NDArray[Any]) -> "Detections":

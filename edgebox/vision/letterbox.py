@@ -1,4 +1,4 @@
-"""Decides where a picture lies on a model's canvas, and takes boxes back to the source picture.
+"""Decides the place of a picture on a model's canvas, and maps boxes back to the source picture.
 
 Pure arithmetic; media/ moves the pixels by the same rule.
 """
@@ -9,13 +9,13 @@ from typing import Literal
 from edgebox.vision.detections import Detections
 
 Fit = Literal["top_left", "centre", "stretch", "cover"]
-"""The aspect kept and the rest grey, at the right and below or all around; the canvas filled
-whatever the aspect; the aspect kept and what juts out cut off, equally on both sides."""
+"""Aspect ratio kept and the rest grey, at the right and below or all around; canvas filled with any
+aspect ratio; aspect ratio kept and the overhang cut off equally on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The rectangle in canvas px that a picture fills; it juts out of the canvas for "cover"."""
+    """The rectangle in canvas px that a picture fills; for "cover" it exceeds the canvas."""
 
     left_px: int
     top_px: int

@@ -18,16 +18,16 @@ def class_aware_nms(
 ) -> NDArray[np.int64]:
     """Return the indices to keep, best score first.
 
-    Greedy: the best box stays, every box of its class that overlaps it by more than `iou_max`
-    goes, and so on. Ties in score go to the lower index. Boxes of different classes never
-    suppress each other; comparing labels, rather than shifting each class apart by an offset,
+    Greedy: the best box stays, every box of its class that overlaps it by more than `iou_max` is
+    removed, and so on. Ties in score are broken by the lower index. Boxes of different classes
+    never suppress each other; comparing labels, rather than shifting each class apart by an offset,
     keeps float32 coordinates exact. O(n k) for n boxes and k kept ones, in numpy.
 
     Args:
         boxes: (n, 4) float32 xyxy.
         scores: (n,) float32.
         labels: (n,) int64.
-        iou_max: overlap above which the lesser box goes.
+        iou_max: overlap above which the box with the lower score is removed.
         keep_max: stop after this many.
     """
     left = np.argsort(-scores, kind="stable")

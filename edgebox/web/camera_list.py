@@ -1,4 +1,4 @@
-"""REST over cameras: list them, read one, set it on the box, forget it. docs/http-api.md."""
+"""REST over cameras: list them, read one, set it on the box, forget it. http-api.md."""
 
 import asyncio
 from collections.abc import Mapping
@@ -220,7 +220,7 @@ _CAMERA = Schema(
         first_seen_ms=nullable(COUNT),
         last_seen_ms=nullable(COUNT),
         requested=Schema(
-            "Asked",
+            "RequestedSettings",
             record(
                 family=nullable(TEXT),
                 **{name: nullable(of) for name, of in _SETTINGS.items() if name != "later"},

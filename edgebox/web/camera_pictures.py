@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.requests import DropReason
-from edgebox.runtime.box import ONE_SHOT_APP, Box
-from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
+from edgebox.runtime.box import Box
+from edgebox.runtime.frames import ONE_SHOT_APP, Answer, FrameResult, PendingFrame
 
 DEADLINE_MS = 1_000.0
 DEADLINE_MIN_MS = 1.0

@@ -1,4 +1,4 @@
-"""GET /v1/config: the configuration in force, and where each value is from. docs/config.md."""
+"""GET /v1/config: the configuration in force, and where each value is from. config.md."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Owns the JSON shapes of detections that leave the box."""
+"""The JSON shapes of detections that leave the box."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""GET /v1/cameras/{id}/explanation: what the planner weighs for one camera. docs/http-api.md."""
+"""GET /v1/cameras/{id}/explanation: what the planner weighs for one camera. http-api.md."""
 
 import asyncio
 from typing import Any, get_args

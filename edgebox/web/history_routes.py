@@ -1,4 +1,4 @@
-"""GET /v1/history: series for charts, of the box or of a camera. docs/http-api.md.
+"""GET /v1/history: series for charts, of the box or of a camera. docs/reference/http-api.md.
 
 Everything is read and assembled outside the event loop.
 """

@@ -1,4 +1,4 @@
-"""POST /v1/infer: one picture in, detections out. docs/http-api.md."""
+"""POST /v1/infer: one picture in, detections out. docs/reference/http-api.md."""
 
 from typing import cast
 
@@ -10,8 +10,8 @@ from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.media.jpeg import probe
-from edgebox.runtime.box import ONE_SHOT_APP, Box
-from edgebox.runtime.frames import DROP_MESSAGES
+from edgebox.runtime.box import Box
+from edgebox.runtime.frames import DROP_MESSAGES, ONE_SHOT_APP
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import (
     DEADLINE_MAX_MS,

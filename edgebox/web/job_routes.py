@@ -1,4 +1,4 @@
-"""Jobs that people start: measuring or importing a family. docs/models.md."""
+"""Jobs that people start: measuring or importing a family. docs/how-to/models.md."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -44,7 +44,7 @@ _LAYOUT = Choice(
     "layout",
     tuple(layout.name for layout in LAYOUTS),
     None,
-    "Input and output layout, where it cannot be detected; docs/models.md",
+    "Input and output layout, where it cannot be detected; docs/how-to/models.md",
 )
 _LICENCE = Text("licence", "Its licence; by default that in the file")
 

@@ -1,4 +1,4 @@
-"""Writes binding constraints and prices as JSON. docs/http-api.md."""
+"""Writes binding constraints and prices as JSON. docs/reference/http-api.md."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""GET /v1/models: the families of a box and the latencies of each variant. docs/models.md."""
+"""GET /v1/models: the families of a box and the latencies of each variant. models.md."""
 
 from collections import Counter
 from typing import Any

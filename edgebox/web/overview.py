@@ -1,4 +1,4 @@
-"""GET /v1/state, /v1/plan and /v1/events: the box as a whole. docs/http-api.md."""
+"""GET /v1/state, /v1/plan and /v1/events: the box as a whole. docs/reference/http-api.md."""
 
 from typing import Any, cast
 

@@ -375,8 +375,8 @@ def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
     pending = GaugeMetricFamily(
         "edgebox_frames_pending", "Captured and not ended yet.", labels=["camera"]
     )
-    worth = CounterMetricFamily(
-        "edgebox_frames_worth", "Total utility of the answers.", labels=["camera"]
+    utility = CounterMetricFamily(
+        "edgebox_frames_utility", "Total utility of the answers.", labels=["camera"]
     )
     mismatches = CounterMetricFamily(
         "edgebox_frames_mismatched",
@@ -392,13 +392,13 @@ def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
         _add_outcomes(frames, [camera.name], camera.counts)
         captured.add_metric([camera.name], camera.counts.captured)
         pending.add_metric([camera.name], camera.counts.pending)
-        worth.add_metric([camera.name], camera.counts.worth)
+        utility.add_metric([camera.name], camera.counts.utility)
         mismatches.add_metric([camera.name], camera.counts.mismatches)
         for stage, durations in camera.latencies.items():
             latency.add_metric(
                 [camera.name, stage], _cumulative(durations.counts), durations.sum_ns / 1e9
             )
-    yield from (frames, captured, pending, worth, mismatches, latency)
+    yield from (frames, captured, pending, utility, mismatches, latency)
 
 
 def _link_families(cameras: Iterable[_CameraNumbers]) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""GET /v1/journal: the flight recorder's last minute as a file. docs/journal.md."""
+"""GET /v1/journal: the flight recorder's last minute as a file. docs/how-to/journal.md."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""GET /v1/results: results of cameras' frames, for programs. docs/http-api.md.
+"""GET /v1/results: results of cameras' frames, for programs. docs/reference/http-api.md.
 
 A WebSocket, or server-sent events on request. A slow subscriber misses results (subscription.py).
 Without subscribers the results cost nothing.
@@ -190,7 +190,7 @@ ROUTES = (
         method="GET",
         path="/v1/results",
         answer=_results,
-        summary="Live results of frames, for programs (docs/http-api.md)",
+        summary="Live results of frames, for programs (docs/reference/http-api.md)",
         doc=(
             "Over a WebSocket, where messages change the filter, or as server-sent events to those "
             f"who ask with `Accept: {_EVENT_STREAM}`."

@@ -31,7 +31,8 @@ ROUTES = (
         method="GET",
         path="/v1/stream",
         answer=_stream,
-        summary="A camera's WebSocket: frames in, results and advice out (docs/protocol.md)",
+        summary="A camera's WebSocket: frames in, results and advice out "
+        "(docs/reference/protocol.md)",
         needs_ready=True,
         kind="websocket",
     ),
@@ -39,7 +40,8 @@ ROUTES = (
         method="GET",
         path="/v1/ui",
         answer=_ui,
-        summary="The page's WebSocket: state documents and live frames (docs/http-api.md)",
+        summary="The page's WebSocket: state documents and live frames "
+        "(docs/reference/http-api.md)",
         kind="websocket",
     ),
 )

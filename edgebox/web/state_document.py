@@ -1,4 +1,4 @@
-"""Builds the state document: what the page shows, as JSON. docs/http-api.md specifies it."""
+"""Builds the state document: what the page shows, as JSON. http-api.md specifies it."""
 
 import asyncio
 import time
@@ -233,7 +233,9 @@ def _expected_ns(box: Box, key: _Key, profile_ns: tuple[int, int]) -> tuple[int,
     """Return the times that admission and planning use; without the variant, the profile's."""
     app, variant, executor = key
     try:
-        return box.driver.scheduler.times.expectations.alone_on(executor, variant, app)
+        return box.driver.scheduler.times.expectations.single_request_percentiles(
+            executor, variant, app
+        )
     except KeyError:  # the executor has stopped, or has not loaded it
         return profile_ns
 

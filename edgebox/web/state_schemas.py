@@ -1,4 +1,4 @@
-"""Schemas of the state document. docs/http-api.md specifies its fields."""
+"""Schemas of the state document. docs/reference/http-api.md specifies its fields."""
 
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.schemas import (
@@ -22,7 +22,7 @@ COUNTS = Schema(
     "Counts",
     record(
         captured=COUNT, accepted=COUNT, on_time=COUNT, late=COUNT, pending=COUNT,
-        dropped=mapping(COUNT), worth=NUMBER, mismatches=COUNT,
+        dropped=mapping(COUNT), utility=NUMBER, mismatches=COUNT,
     ),
 )  # fmt: skip
 GROUP = Schema("Group", record(executors=array(TEXT), variants=array(TEXT), steal_budget_ms=NUMBER))

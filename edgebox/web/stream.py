@@ -1,4 +1,4 @@
-"""One camera's WebSocket: hello, frames in, acks, results and advice out. docs/protocol.md.
+"""One camera's WebSocket: hello, frames in, acks, results and advice out. protocol.md.
 
 A session never waits for its own sending (outbox.py), so a camera that stops reading delays
 nobody.

@@ -1,6 +1,6 @@
 """Writes the timeline's documents: the last minute as a whole, or increments.
 
-`docs/http-api.md` specifies them. Finished entries are written once and cached. Writing yields to
+`http-api.md` specifies them. Finished entries are written once and cached. Writing yields to
 the loop regularly, so that frames are served in between.
 """
 

@@ -1,4 +1,4 @@
-"""GET /v1/timeline: the last minute of batches, drops and queues. docs/http-api.md."""
+"""GET /v1/timeline: the last minute of batches, drops and queues. docs/reference/http-api.md."""
 
 from aiohttp import web
 
@@ -72,7 +72,7 @@ _DROP = Schema(
     ),
 )  # fmt: skip
 _ADVISED_SIZE = Schema(
-    "Told", record(variant=TEXT, width_px=COUNT, height_px=COUNT, rate_hz=NUMBER)
+    "AdvisedSize", record(variant=TEXT, width_px=COUNT, height_px=COUNT, rate_hz=NUMBER)
 )
 _CHANGE = Schema(
     "PlanChange",

@@ -92,7 +92,7 @@ class Machine:
 
         monkeypatch.setattr(startup, "stored_profiles", nothing)
         monkeypatch.setattr(startup, "fingerprint", lambda *_: "any")
-        monkeypatch.setattr(startup, "beside_each_other", alone)
+        monkeypatch.setattr(startup, "measure_interference", alone)
         monkeypatch.setattr(
             startup, "_Work",
             lambda inference, executor, family, *_: SimpleNamespace(
@@ -188,6 +188,6 @@ def test_files_that_do_not_come_end_the_start(monkeypatch: pytest.MonkeyPatch) -
     go_on = threading.Event()
     monkeypatch.setattr(startup, "RUN_LIMIT_S", 0.0)
     monkeypatch.setattr(startup, "load_zoo", lambda folders: go_on.wait())
-    with pytest.raises(HungError, match="the files of the model families do not come"):
+    with pytest.raises(HungError, match="reading the files of the model families hangs"):
         startup.load_families(InferenceParameters())
     go_on.set()

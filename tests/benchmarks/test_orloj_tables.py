@@ -32,7 +32,7 @@ def test_a_row_comes_out_as_it_is_stored(of: tuple[str, str, str]) -> None:
 def test_the_page_has_the_stored_counts() -> None:
     assert summary(STORED["rows"]) == STORED["summary"]
     tables = [STORED["summary"][f"table {table}"] for table in (2, 3, 4, 5)]
-    page = (ROOT / "docs/scheduling.md").read_text("utf-8")
+    page = (ROOT / "docs/explanation/scheduling.md").read_text("utf-8")
     [told] = re.findall(r"`python -m benchmarks.orloj_tables`.*?\n\n", page, re.DOTALL)
     same = [table["same_winner"] for table in tables]
     assert f"in {same[0] + same[1]} of the 65 rows of tables 2 and 3" in told

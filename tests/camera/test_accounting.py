@@ -34,7 +34,7 @@ def test_late_answers_are_worth_what_their_step_says() -> None:
         books.answered(result(frame), took_ms * MS)
     summary = books.summary("gate", 1.0)
     assert (summary.on_time, summary.late) == (1, 4)
-    assert summary.worth == 1 + 0.5 + 0.5 + 0.2
+    assert summary.utility == 1 + 0.5 + 0.5 + 0.2
     assert summary.later == ((200, 0.5), (400, 0.2))
 
 
@@ -209,7 +209,7 @@ def test_frames_are_judged_by_the_deadline_they_were_captured_under() -> None:
     books.answered(result(1), 90 * MS)
     books.answered(result(2), 70 * MS)
     summary = books.summary("gate", 1.0)
-    assert (summary.on_time, summary.late, summary.worth) == (1, 1, 1.5)
+    assert (summary.on_time, summary.late, summary.utility) == (1, 1, 1.5)
     assert (summary.slo_ms, summary.later) == (50, ((80, 0.5),))
 
 

@@ -21,7 +21,7 @@ SUMMARY = Summary(
     skipped={"window": 4},
     pending=0,
     on_time_share=0.9,
-    worth=90.0,
+    utility=90.0,
     latency_ms={
         part: {"p50": 1.0, "p90": 2.0, "p99": 3.0, "max": 1234.5}
         for part in ("network", "queue", "inference", "return", "total")
@@ -36,9 +36,9 @@ SUMMARY = Summary(
 
 
 def test_several_deadlines_have_a_worth() -> None:
-    several = replace(SUMMARY, later=((500.0, 0.5),), worth=91.5)
+    several = replace(SUMMARY, later=((500.0, 0.5),), utility=91.5)
     assert render(several).splitlines()[0] == (
-        "gate: 100 frames in 10.0 s, 90.00% answered within 300 ms, worth 0.915 a frame"
+        "gate: 100 frames in 10.0 s, 90.00% answered within 300 ms, utility 0.915 a frame"
     )
 
 

@@ -75,7 +75,7 @@ async def test_map_is_measured_kept_listed_and_served(
     assert (document["kind"], document["pictures"], document["kept"]) == ("mAP", SCENES, True)
     assert document["source"] == f"{streets.name}/instances_val"
     assert any(remark.startswith("pycocotools agrees") for remark in document["remarks"])
-    assert any("nothing is set aside" in remark for remark in document["remarks"])
+    assert any("no variant is set aside" in remark for remark in document["remarks"])
     by_name = {row["name"]: row for row in document["variants"]}
     # The network is known to see far more at larger sizes (tests/models).
     assert by_name["street-128"]["accuracy"] + 0.1 < by_name["street-608"]["accuracy"] < 0.9
@@ -151,7 +151,7 @@ async def test_the_first_ctrl_c_gives_what_there_is(
     (folder / "labels.json").write_text(json.dumps(many))
     flags = ("--config", str(configured(tmp_path, database)))
     process = await start(tmp_path, "profile", "street", "--dataset", str(folder), *flags)
-    await said(process, "looking with street: 0 %")
+    await said(process, "running street: 0 %")
     process.send_signal(signal.SIGINT)
     ended = await finish(process)
     assert ended.code == 0, ended.err

@@ -370,7 +370,7 @@ def row(key: KeyInfo) -> str:
 
 
 def test_the_reference_says_what_the_code_does() -> None:
-    text = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
     sections = {part.split("]")[0].lstrip("["): part for part in text.split("\n## [")[1:]}
     assert list(sections) == list(dict.fromkeys(key.section for key in keys()))
     for section, part in sections.items():

@@ -28,7 +28,7 @@ from tests.docker.dockerfile import (
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("Dockerfile", "Dockerfile.jetson")
-PAGE = (ROOT / "docs/docker.md").read_text("utf-8")
+PAGE = (ROOT / "docs/how-to/docker.md").read_text("utf-8")
 
 
 def all_stages(file: str) -> list[Stage]:
@@ -139,7 +139,7 @@ def test_both_images_are_configured_alike() -> None:
     assert plain.healthcheck.argv == jetson.healthcheck.argv
 
 
-@pytest.mark.parametrize("file", [*FILES, "docs/docker.md", "compose.example.yaml"])
+@pytest.mark.parametrize("file", [*FILES, "docs/how-to/docker.md", "compose.example.yaml"])
 def test_extras_exist(file: str, project: dict[str, Any]) -> None:
     known = set(project["project"]["optional-dependencies"])
     text = (ROOT / file).read_text("utf-8")

@@ -1,6 +1,6 @@
 """Checks what the images do, without a container engine: `python -m tests.docker.verify`.
 
-Builds the image as its Dockerfile says, in a clean Debian root, then runs it as docs/docker.md
+Builds the image as its Dockerfile says, in a clean Debian root, then runs it as docker.md
 does: as the image's user, without capabilities, with a root that cannot be written, a volume for
 data and /tmp. There it starts, serves a camera, is healthy, stops on its signal and finds its data
 again. Needs Linux, root, debootstrap and util-linux, and reaches Debian's mirror, PyPI and npm as
@@ -30,7 +30,7 @@ CAMERA += ["--rate-hz", "5", "--slo-ms", "1000"]
 STREAMS_S = 15
 READY_WITHIN_S = 300.0
 STOP_WITHIN_S = 10.0
-"""docs/docker.md says so; Docker kills after as long."""
+"""docs/how-to/docker.md says so; Docker kills after as long."""
 ON_TIME_MIN = 0.9
 COMPLAINTS = ("Traceback", "Read-only file system", "Permission denied", "Errno")
 
@@ -238,7 +238,7 @@ def missing() -> list[str]:
 def main(
     file: str, build_args: Sequence[str], cache: Path, mirror: str | None, *, keep: bool
 ) -> None:
-    """Build an image without an engine, run it, and check what docs/docker.md promises."""
+    """Build an image without an engine, run it, and check what docs/how-to/docker.md promises."""
     if lacking := missing():
         raise click.ClickException(f"this needs {', '.join(lacking)}")
     arguments = dict(argument.split("=", 1) for argument in build_args)

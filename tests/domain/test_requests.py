@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import FamilyName
-from edgebox.domain.requests import Camera, CameraId, UtilityStep, single_deadlines, worth_at
+from edgebox.domain.requests import Camera, CameraId, UtilityStep, single_deadlines, utility_at
 
 LATER = (UtilityStep(300, 0.5), UtilityStep(500, 0.2))
 
 
 def test_what_an_answer_is_worth_over_time() -> None:
-    worths = [worth_at(at, 100, LATER) for at in (0, 100, 101, 300, 301, 500, 501)]
+    worths = [utility_at(at, 100, LATER) for at in (0, 100, 101, 300, 301, 500, 501)]
     assert worths == [1, 1, 0.5, 0.5, 0.2, 0.2, 0]
-    assert [worth_at(at, 100, ()) for at in (100, 101)] == [1, 0]
+    assert [utility_at(at, 100, ()) for at in (100, 101)] == [1, 0]
 
 
 @given(
@@ -25,11 +25,11 @@ def test_single_deadlines_add_up_to_the_steps(
     instants: list[int], worths: list[float], at: int
 ) -> None:
     falling = [1.0, *sorted(worths, reverse=True)]
-    steps = [UtilityStep(by, worth) for by, worth in zip(instants, falling, strict=False)]
+    steps = [UtilityStep(by, utility) for by, utility in zip(instants, falling, strict=False)]
     singles = single_deadlines(steps)
     assert [step.by_ns for step in singles] == instants
-    gained = sum(step.worth for step in singles if at <= step.by_ns)
-    assert gained == pytest.approx(worth_at(at, instants[0], steps[1:]))
+    gained = sum(step.utility for step in singles if at <= step.by_ns)
+    assert gained == pytest.approx(utility_at(at, instants[0], steps[1:]))
 
 
 def test_a_frames_later_deadlines_keep_their_distance_from_the_first() -> None:

@@ -12,8 +12,9 @@ import uvloop
 from playwright.async_api import Browser
 
 from edgebox.config.config_file import Config
+from edgebox.inference.family import MANIFEST
 from edgebox.inference.profiler import ProfilingLimits
-from edgebox.inference.zoo import MANIFEST, bundled_folders
+from edgebox.inference.zoo import bundled_folders
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.web.page import PAGE
 from tests.conftest import PATIENCE_S, PROFILE_S

@@ -240,7 +240,7 @@ async def test_a_silent_camera_is_let_go(database: Path) -> None:
     async with running(database, limits__silent_s=1.0) as app:
         async with unharmed_bystander(app), WireCamera(app) as camera:
             camera.answers_pings = False
-            assert "nothing was heard for" in (await camera.error("silent")).message
+            assert "nothing was received for" in (await camera.error("silent")).message
             assert await camera.ended() == 4009
         assert any("nothing was heard" in text for text in texts(app, "warning"))
 

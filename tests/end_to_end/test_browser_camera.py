@@ -108,7 +108,7 @@ async def test_several_deadlines_are_asked_for(database: Path, allowed: BrowserC
         await camera.start()
         await camera.answered(1)
         steps = app.box.cameras[CameraId("phone")].camera.steps
-        assert [(step.by_ns, step.worth) for step in steps] == [(1_000_000_000, 0.3)]
+        assert [(step.by_ns, step.utility) for step in steps] == [(1_000_000_000, 0.3)]
 
 
 async def test_a_slow_link_makes_the_frames_smaller(

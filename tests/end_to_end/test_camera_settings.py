@@ -154,7 +154,7 @@ async def test_a_site_that_was_found_is_told_and_shown(
     async with streaming(app, "gate"), streaming(app, "door"):
         found = dict.fromkeys((GATE, CameraId("door")), SiteId("(127.0.0.1)"))
         news: list[dict[CameraId, SiteId]] = [found]
-        monkeypatch.setattr(SiteInference, "take_news", lambda of: news.pop() if news else {})
+        monkeypatch.setattr(SiteInference, "take_updates", lambda of: news.pop() if news else {})
         gate, door = (app.box.cameras[camera] for camera in found)
         await until(lambda: gate.camera.site == "(127.0.0.1)", "a frame")
         document = (await get_json(app, "/v1/cameras/gate"))[1]

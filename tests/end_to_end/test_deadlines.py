@@ -69,10 +69,10 @@ async def test_late_answers_count_for_what_they_are_still_worth(database: Path) 
     assert of_late.on_time == 0
     assert of_late.late >= 8
     assert {result.outcome.value for result in late} == {"late"}
-    assert of_late.worth == pytest.approx(0.5 * of_late.late, abs=0.75)
+    assert of_late.utility == pytest.approx(0.5 * of_late.late, abs=0.75)
     told = {each["id"]: each for each in document["cameras"]}
     assert (told["late"]["slo_ms"], told["late"]["later"]) == (1, [[20000, 0.5], [40000, 0.25]])
-    assert told["late"]["counts"]["worth"] == pytest.approx(of_late.worth, abs=0.75)
+    assert told["late"]["counts"]["utility"] == pytest.approx(of_late.utility, abs=0.75)
     check_replay(journal, database.parent)
     await check_database(database)
 
@@ -82,7 +82,7 @@ def check_books(app: App, summary: Summary) -> None:
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
     assert_books_agree(app, summary)
     counts = counts_of(app, summary.camera)
-    assert counts.on_time <= counts.worth <= counts.on_time + 0.5 * counts.late
+    assert counts.on_time <= counts.utility <= counts.on_time + 0.5 * counts.late
 
 
 def check_replay(journal: Journal, folder: Path) -> None:

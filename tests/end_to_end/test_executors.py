@@ -12,7 +12,8 @@ import pytest
 from edgebox.app.composition import App
 from edgebox.camera.daemon import Camera
 from edgebox.domain.errors import ModelError
-from edgebox.inference.executor import BatchResult, OnnxExecutor, _Job
+from edgebox.inference.executor import OnnxExecutor
+from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.sessions import Session, open_session
 from tests.end_to_end.running import (
     assert_books_agree,
@@ -122,7 +123,7 @@ async def test_a_family_that_fails_on_one_still_runs_on_the_other(
 
     run = OnnxExecutor._run
 
-    def ran_there(executor: OnnxExecutor, job: _Job) -> BatchResult:
+    def ran_there(executor: OnnxExecutor, job: BatchJob) -> BatchResult:
         if executor.cpu_threads == 2 and job.variant.startswith("yard"):
             raise ModelError("out of memory")
         return run(executor, job)

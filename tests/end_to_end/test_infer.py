@@ -15,8 +15,7 @@ from edgebox.domain.model_family import VariantName
 from edgebox.domain.requests import CameraId
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.media.jpeg import encode
-from edgebox.runtime.box import ONE_SHOT_CAMERA
-from edgebox.runtime.frames import Answer
+from edgebox.runtime.frames import ONE_SHOT_CAMERA, Answer
 from edgebox.scene.street_camera import Scene
 from edgebox.scheduling.events import CameraDisconnected
 from tests.conftest import settings

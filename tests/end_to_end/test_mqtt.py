@@ -227,7 +227,7 @@ async def test_a_broker_that_dies_and_comes_back_misses_nothing(
         about = [text for text in texts(app) if "MQTT" in text]
         assert len(about) == 2
         assert "cannot be reached, events wait" in about[0]
-        assert "takes events again" in about[1]
+        assert "accepts events again" in about[1]
         assert sum(record.name.startswith("mqtt") for record in caplog.records) == 0
 
 

@@ -300,7 +300,7 @@ async def test_a_camera_that_left_is_set_for_its_return_and_forgotten(
             await live_frames(page)
             await expect(page.get_by_role("button", name="Forget this camera")).to_have_count(0)
         await gone(app, "gate")
-        await expect(page.get_by_text("Nothing, until it connects.")).to_be_visible()
+        await expect(page.get_by_text("Nothing while it is not connected.")).to_be_visible()
         await page.get_by_role("textbox", name="Rate").fill("3")
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_test_id("saved")).to_contain_text("Saved for its return.")

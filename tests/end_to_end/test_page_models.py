@@ -138,7 +138,7 @@ async def test_a_model_is_imported_by_upload(
         await expect(name).to_have_value("broken")
         await button.click()
         job = card.get_by_test_id("job")
-        refusal = "The file was not taken: broken.onnx: is not an ONNX model, or is cut short"
+        refusal = "The file was not imported: broken.onnx: is not an ONNX model, or is cut short"
         await expect(job).to_contain_text(refusal, timeout=PATIENCE_MS)
         assert [*(tmp_path / "models").glob("*")] == []
         await card.get_by_label("ONNX file").set_input_files(good)

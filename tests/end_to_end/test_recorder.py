@@ -124,7 +124,7 @@ async def test_replay_of_what_is_no_journal_is_one_clear_line(tmp_path: Path) ->
     ended = await edgebox(tmp_path, "replay", str(letter))
     assert ended.code == 1
     assert ended.out == ""
-    assert f"edgebox replay: {letter}: is no journal of edgebox" == " ".join(ended.err.split())
+    assert f"edgebox replay: {letter}: is not a journal of edgebox" == " ".join(ended.err.split())
 
 
 @contextlib.asynccontextmanager

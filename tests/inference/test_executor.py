@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
-from edgebox.inference.executor import BatchResult, NullExecutor, OnnxExecutor, blank_canvas
+from edgebox.inference.executor import NullExecutor, OnnxExecutor, blank_canvas
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family
 from edgebox.inference.sessions import CPU
 from edgebox.inference.zoo import bundled_folders, load_family, load_zoo

@@ -46,16 +46,25 @@ def test_steps_are_the_same_in_nanoseconds() -> None:
             [[at + 1, 1 / (at + 1)] for at in range(5)],
             "slo_ms must have at most 4 deadlines, not 5",
         ),
-        ([100, 300], "slo_ms[0] must be a pair [deadline in ms, worth], not 100"),
-        ([[100, 1, 2]], "slo_ms[0] must be a pair [deadline in ms, worth], not [100,1,2]"),
+        ([100, 300], "slo_ms[0] must be a pair [deadline in ms, utility], not 100"),
+        ([[100, 1, 2]], "slo_ms[0] must be a pair [deadline in ms, utility], not [100,1,2]"),
         ([["soon", 1]], 'slo_ms[0][0] must be a number from 1 to 60000, not "soon"'),
         ([[100, 1], [70_000, 0.3]], "slo_ms[1][0] must be a number from 1 to 60000, not 70000"),
         ([[True, 1]], "slo_ms[0][0] must be a number from 1 to 60000, not true"),
         ([[100, 1], [100, 0.3]], "slo_ms[1][0] must be above the deadline before it, 100, not 100"),
-        ([[100, 0.7]], "slo_ms[0][1] must be 1, the worth of an answer by the first deadline, not"),
-        ([[100, 1], [300, 1]], "slo_ms[1][1] must be a worth above 0 and below the one before it"),
-        ([[100, 1], [300, 0]], "slo_ms[1][1] must be a worth above 0 and below the one before it"),
-        ([[100, 1], [300, None]], "slo_ms[1][1] must be a worth above 0"),
+        (
+            [[100, 0.7]],
+            "slo_ms[0][1] must be 1, the utility of an answer by the first deadline, not",
+        ),
+        (
+            [[100, 1], [300, 1]],
+            "slo_ms[1][1] must be a utility above 0 and below the one before it",
+        ),
+        (
+            [[100, 1], [300, 0]],
+            "slo_ms[1][1] must be a utility above 0 and below the one before it",
+        ),
+        ([[100, 1], [300, None]], "slo_ms[1][1] must be a utility above 0"),
     ],
 )
 def test_every_mistake_has_its_own_sentence(written: object, complaint: str) -> None:

@@ -1,4 +1,4 @@
-"""The wire, literally: what docs/protocol.md shows is what is read and written."""
+"""The wire, literally: what docs/reference/protocol.md shows is what is read and written."""
 
 import math
 from dataclasses import replace

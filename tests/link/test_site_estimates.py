@@ -248,7 +248,7 @@ def test_cameras_whose_site_is_found_out_stay_measured() -> None:
         BandwidthTrace.constant(20), Queueing.FIFO, frames
     ):
         estimates[who].add(size, sent_ns, arrival_ns, BASE_NS)
-        for camera, site, estimate in sites.take_news():
+        for camera, site, estimate in sites.take_updates():
             found |= site is not None
             estimates[camera] = estimate
             assert estimate.bps(arrival_ns) == pytest.approx(20e6, rel=0.05)
@@ -272,7 +272,7 @@ def test_cameras_that_enter_a_site_together_make_its_estimate_anew_once() -> Non
         BandwidthTrace.constant(20), Queueing.FIFO, frames
     ):
         estimates[who].add(size, sent_ns, arrival_ns, BASE_NS)
-        before, news = len(made), sites.take_news()
+        before, news = len(made), sites.take_updates()
         entering = [camera for camera, site, _ in news if site is not None]
         assert len(made) - before <= len({site for _, site, _ in news if site is not None})
         entered |= {*entering}

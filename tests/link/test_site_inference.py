@@ -53,7 +53,7 @@ def told(
         inference.opened(CameraId(name), address)
     for arrival_ns, name, size_bytes, sent_ns in sorted(arrivals):
         inference.add(CameraId(name), size_bytes, sent_ns + BASE_NS, arrival_ns)
-        for camera, site in inference.take_news().items():
+        for camera, site in inference.take_updates().items():
             sites.pop(camera, None)
             if site is not None:
                 sites[camera] = site
@@ -123,7 +123,7 @@ def test_cameras_of_different_addresses_are_never_one_site() -> None:
         inference.opened(CameraId(name), name)
     for arrival_ns, name, size_bytes, sent_ns in one_link(scene, Queueing.FIFO):
         inference.add(CameraId(name), size_bytes, sent_ns + BASE_NS, arrival_ns)
-    assert inference.take_news() == {}
+    assert inference.take_updates() == {}
 
 
 def test_who_is_left_alone_is_of_no_site_any_more() -> None:
@@ -131,9 +131,9 @@ def test_who_is_left_alone_is_of_no_site_any_more() -> None:
     inference, ever, _ = told(one_link(scene, Queueing.FIFO), scene.names)
     assert ever == {"c0", "c1"}
     inference.closed(CameraId("c0"))
-    assert inference.take_news() == {"c1": None}
+    assert inference.take_updates() == {"c1": None}
     inference.closed(CameraId("c1"))
-    assert inference.take_news() == {}
+    assert inference.take_updates() == {}
 
 
 def test_cameras_that_get_links_of_their_own_are_parted() -> None:

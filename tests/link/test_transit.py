@@ -103,7 +103,7 @@ def test_the_core_hears_of_a_link_five_times_a_second() -> None:
     for number in range(100):  # a steady camera of 100 Hz for a second
         at_ns = NOW_NS + number * 10 * MS
         arrive(known, at_ns - OFFSET_NS - 7 * MS, at_ns)
-        if (link := known.take_news(at_ns)) is not None:
+        if (link := known.take_updates(at_ns)) is not None:
             heard.append((at_ns, link))
     assert 4 <= len(heard) <= 7
     assert heard[0][1].rtt_ns == RTT_NS
@@ -117,12 +117,12 @@ def test_a_bandwidth_that_falls_is_told_soon() -> None:
     for number in range(20):
         at_ns = NOW_NS + number * 25 * MS
         arrive(known, at_ns - OFFSET_NS - 10 * MS, at_ns)
-        known.take_news(at_ns)
+        known.take_updates(at_ns)
     before = known.bandwidth.bps(at_ns)
     # The next frame takes ten times as long and arrives right after the core was told.
     late_ns = at_ns + 110 * MS
     arrive(known, late_ns - OFFSET_NS - 105 * MS, late_ns)
-    link = known.take_news(late_ns)
+    link = known.take_updates(late_ns)
     assert link is not None
     assert before is not None
     assert link.bandwidth_bps is not None
@@ -132,9 +132,9 @@ def test_a_bandwidth_that_falls_is_told_soon() -> None:
 def test_nothing_new_is_not_told() -> None:
     known = with_clock()
     arrive(known, NOW_NS - OFFSET_NS - 10 * MS)
-    assert known.take_news(NOW_NS) is not None
-    assert known.take_news(NOW_NS) is None
-    assert known.take_news(NOW_NS + 10 * MS) is None
+    assert known.take_updates(NOW_NS) is not None
+    assert known.take_updates(NOW_NS) is None
+    assert known.take_updates(NOW_NS + 10 * MS) is None
 
 
 # A camera whose clock is not known

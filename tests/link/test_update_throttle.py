@@ -1,7 +1,7 @@
 """When the core hears of a link."""
 
 from edgebox.domain.requests import LinkState
-from edgebox.link.update_throttle import LOOK_NS, PERIOD_NS, LinkUpdateThrottle
+from edgebox.link.update_throttle import PERIOD_NS, REFRESH_NS, LinkUpdateThrottle
 
 MS = 1_000_000
 
@@ -13,10 +13,10 @@ def test_news_come_periodically_and_a_step_at_once() -> None:
     told_ns = 1000 * MS
     slightly = LinkState(bandwidth_bps=11e6)
     assert news.due(told_ns + PERIOD_NS - 1, lambda: slightly) is None
-    assert news.due(told_ns + PERIOD_NS + LOOK_NS, lambda: slightly) == slightly
-    told_ns += PERIOD_NS + LOOK_NS
+    assert news.due(told_ns + PERIOD_NS + REFRESH_NS, lambda: slightly) == slightly
+    told_ns += PERIOD_NS + REFRESH_NS
     halved = LinkState(bandwidth_bps=5e6)
-    assert news.due(told_ns + LOOK_NS, lambda: halved) == halved
+    assert news.due(told_ns + REFRESH_NS, lambda: halved) == halved
 
 
 def test_the_estimate_is_not_looked_at_for_every_frame() -> None:
@@ -28,7 +28,7 @@ def test_the_estimate_is_not_looked_at_for_every_frame() -> None:
 
     for at_ms in range(100, 200):
         news.due(at_ms * MS, look)
-    assert len(looks) == 100 * MS // LOOK_NS
+    assert len(looks) == 100 * MS // REFRESH_NS
 
 
 def test_what_is_the_same_is_not_news() -> None:

@@ -54,8 +54,8 @@ class Receiver:
 
 
 def _of_the_docs() -> Callable[[Mapping[str, str], bytes, str], bool]:
-    """Return the check of a signature that docs/events.md gives to receivers."""
-    page = Path(__file__).resolve().parents[2] / "docs" / "events.md"
+    """Return the check of a signature that docs/reference/events.md gives to receivers."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "events.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)

@@ -9,7 +9,8 @@ from edgebox.domain.requests import CameraId
 from edgebox.notifications.notification_document import written
 from edgebox.notifications.topics import Topics
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
+_FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "events.md"
+PAGE = _FILE.read_text(encoding="utf-8")
 
 
 def test_the_example_of_the_page_is_what_is_written() -> None:

@@ -12,7 +12,8 @@ from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import RequestId
-from edgebox.inference.executor import BatchResult, Executor
+from edgebox.inference.executor import Executor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import InputSpec
 from edgebox.inference.tensors import Canvas
 from edgebox.runtime.callbacks import Callbacks

@@ -13,18 +13,18 @@ def answer(
     outcome: Outcome = Outcome.ON_TIME,
     variant: str = "street-256",
     ms: int = 10,
-    worth: float | None = None,
+    utility: float | None = None,
     *,
     mismatched: bool = False,
 ) -> Answer:
     """Return an answer whose parts take 1, 2, 3, 4 times `ms`, and all together 10 times.
 
-    Its worth, unless given: 1 on time, else 0.
+    Its utility, unless given: 1 on time, else 0.
     """
     timing = Timing(ms * MS, 2 * ms * MS, 3 * ms * MS, 4 * ms * MS, 10 * ms * MS, 1)
-    if worth is None:
-        worth = float(outcome is Outcome.ON_TIME)
-    return Answer(outcome, VariantName(variant), Detections.empty(), timing, worth, mismatched)
+    if utility is None:
+        utility = float(outcome is Outcome.ON_TIME)
+    return Answer(outcome, VariantName(variant), Detections.empty(), timing, utility, mismatched)
 
 
 def refusal(reason: DropReason = DropReason.QUEUE) -> Refusal:

@@ -20,8 +20,8 @@ def test_with_one_application_its_requests_may_be_what_has_changed() -> None:
     [
         (1.6, 1.6, "warning", "runs 1.6 times slower than profiled since about 14:02 (a hot chip"),
         (0.62, 1.0, "info", "runs as it was profiled again, since about 14:02"),
-        (0.5, 0.5, "info", "runs 2.0 times faster than profiled since about 14:02; it is reckoned"),
-        (0.7, 2.0, "info", "runs 2.0 times slower than profiled since about 14:02; it is"),
+        (0.5, 0.5, "info", "runs 2.0 times faster than profiled since about 14:02; plans take"),
+        (0.7, 2.0, "info", "runs 2.0 times slower than profiled since about 14:02; plans"),
     ],
 )
 def test_it_says_what_where_and_since_when(

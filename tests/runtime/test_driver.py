@@ -15,7 +15,8 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.domain.requests import DropReason, Outcome
-from edgebox.inference.executor import BatchResult, NullExecutor
+from edgebox.inference.executor import NullExecutor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas
 from edgebox.media.jpeg import encode
 from edgebox.runtime.frames import BATCH_FAILED, Answer, FrameResult, PendingFrame, Refusal

@@ -65,7 +65,7 @@ async def test_the_books_are_audited_at_every_checkpoint() -> None:
     clock.now_ns += 1_000 * MS
     bench.driver.feed(None)
     (failure,) = bench.failures
-    assert str(failure) == "the scheduler's state contradicts itself (1 wait, not 0)"
+    assert str(failure) == "the scheduler's state contradicts itself (1 requests wait, not 0)"
     assert len(failure.tail) == len(entries_of(bench.driver.decisions.journal))
     await bench.driver.stop(1)
 

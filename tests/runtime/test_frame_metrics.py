@@ -17,7 +17,7 @@ ENDINGS: list[FrameResult] = [
     answer(Outcome.ON_TIME),
     answer(Outcome.ON_TIME, "street-608", ms=40, mismatched=True),
     answer(Outcome.LATE, ms=90, mismatched=True),
-    answer(Outcome.LATE, ms=50, worth=0.25),
+    answer(Outcome.LATE, ms=50, utility=0.25),
     refusal(DropReason.QUEUE),
     refusal(DropReason.INVALID),
     refusal(DropReason.DEPARTED),
@@ -25,7 +25,7 @@ ENDINGS: list[FrameResult] = [
 
 
 @dataclass(frozen=True)
-class UtilityStep:
+class Step:
     """After a while a frame is captured, others before it were skipped, others end."""
 
     wait_ns: int
@@ -37,7 +37,7 @@ class UtilityStep:
 
 STEPS = st.lists(
     st.builds(
-        UtilityStep,
+        Step,
         st.integers(0, 9 * SECOND),
         st.integers(0, 3),
         st.booleans(),
@@ -50,7 +50,7 @@ STEPS = st.lists(
 class Told:
     """Metrics under test beside a list of everything they were told."""
 
-    def __init__(self, steps: list[UtilityStep]) -> None:
+    def __init__(self, steps: list[Step]) -> None:
         self.metrics = CameraMetrics()
         self.now_ns = 1_000 * SECOND
         self.captures: list[tuple[int, int, int]] = []
@@ -59,7 +59,7 @@ class Told:
         for step in steps:
             self._take(step)
 
-    def _take(self, step: UtilityStep) -> None:
+    def _take(self, step: Step) -> None:
         self.now_ns += step.wait_ns
         self.metrics.captured(1 + step.skipped, step.skipped, self.now_ns)
         self.captures.append((self.now_ns, 1 + step.skipped, step.skipped))
@@ -89,13 +89,13 @@ class Told:
                 counts.on_time += 1
             else:
                 counts.late += 1
-                counts.worth_late += ending.worth
+                counts.utility_late += ending.utility
         counts.dropped = +counts.dropped
         return counts
 
 
 @given(STEPS)
-def test_every_captured_frame_has_ended_or_is_pending(steps: list[UtilityStep]) -> None:
+def test_every_captured_frame_has_ended_or_is_pending(steps: list[Step]) -> None:
     told = Told(steps)
     counts = told.metrics.counts
     assert counts == told.counts()
@@ -105,23 +105,23 @@ def test_every_captured_frame_has_ended_or_is_pending(steps: list[UtilityStep]) 
     document = counts.to_json()
     assert document["pending"] == counts.pending
     answers = [ending for _, ending in told.endings if isinstance(ending, Answer)]
-    assert document["worth"] == counts.worth == sum(ending.worth for ending in answers)
+    assert document["utility"] == counts.utility == sum(ending.utility for ending in answers)
 
 
 @given(STEPS, st.integers(0, 100 * SECOND))
-def test_the_window_is_the_last_minute(steps: list[UtilityStep], later_ns: int) -> None:
+def test_the_window_is_the_last_minute(steps: list[Step], later_ns: int) -> None:
     told = Told(steps)
     now_ns = told.now_ns + later_ns
     assert told.metrics.window(now_ns) == told.counts(since_s=now_ns // SECOND - WINDOW_S + 1)
 
 
 @given(STEPS)
-def test_seconds_that_are_over_are_forgotten(steps: list[UtilityStep]) -> None:
+def test_seconds_that_are_over_are_forgotten(steps: list[Step]) -> None:
     assert len(Told(steps).metrics._seconds) <= WINDOW_S
 
 
 @given(STEPS, st.integers(0, 3 * SECOND))
-def test_the_rate_counts_whole_seconds_only(steps: list[UtilityStep], later_ns: int) -> None:
+def test_the_rate_counts_whole_seconds_only(steps: list[Step], later_ns: int) -> None:
     told = Told(steps)
     now_ns = told.now_ns + later_ns
     this = now_ns // SECOND
@@ -134,7 +134,7 @@ def test_the_rate_counts_whole_seconds_only(steps: list[UtilityStep], later_ns: 
 
 
 @given(STEPS, st.integers(1, WINDOW_S))
-def test_latencies_are_those_of_the_window(steps: list[UtilityStep], window_s: int) -> None:
+def test_latencies_are_those_of_the_window(steps: list[Step], window_s: int) -> None:
     told = Told(steps)
     kept = [
         ending.timing
@@ -167,13 +167,13 @@ def test_news_are_taken_once() -> None:
     for ending in (answer(), answer(), answer(variant="street-608"), refusal()):
         metrics.ended(ending, 0)
     assert metrics.has_news
-    ((second, news),) = metrics.take_news()
+    ((second, news),) = metrics.take_updates()
     assert second == 0
     assert news.variants == {"street-256": 2, "street-608": 1}
     assert (news.on_time, news.dropped) == (3, {"queue": 1})
     assert news.latencies.sum() == 5 * 3
     assert not metrics.has_news
-    assert metrics.take_news() == []
+    assert metrics.take_updates() == []
 
 
 def test_news_are_told_by_the_second_in_which_they_were_counted() -> None:
@@ -182,7 +182,7 @@ def test_news_are_told_by_the_second_in_which_they_were_counted() -> None:
         metrics.captured(1, 0, second * SECOND)
         metrics.received(1_000, None)
         metrics.ended(answer(), second * SECOND + 1)
-    news = dict(metrics.take_news())
+    news = dict(metrics.take_updates())
     assert {at: period.captured for at, period in news.items()} == {3: 2, 5: 1}
     assert {at: period.on_time for at, period in news.items()} == {3: 2, 5: 1}
     assert {at: period.received_bytes for at, period in news.items()} == {3: 2_000, 5: 1_000}
@@ -193,13 +193,13 @@ def test_news_that_nobody_takes_stay_few_and_whole() -> None:
     metrics = CameraMetrics()
     for second in range(500):
         metrics.captured(1, 0, second * SECOND)
-    news = metrics.take_news()
+    news = metrics.take_updates()
     assert len(news) <= 60
     assert sum(period.captured for _, period in news) == 500
 
 
 @given(st.lists(STEPS, max_size=4))
-def test_the_total_is_the_sum_of_the_cameras(cameras: list[list[UtilityStep]]) -> None:
+def test_the_total_is_the_sum_of_the_cameras(cameras: list[list[Step]]) -> None:
     metrics = Metrics()
     sums: Counter[str] = Counter()
     for number, steps in enumerate(cameras):
@@ -230,7 +230,7 @@ def test_a_camera_keeps_its_numbers() -> None:
 
 
 @given(STEPS, st.integers(0, 60))
-def test_minus_is_what_came_since(steps: list[UtilityStep], at: int) -> None:
+def test_minus_is_what_came_since(steps: list[Step], at: int) -> None:
     earlier = Told(steps[:at]).metrics.counts
     frozen = earlier.copy()
     later = Told(steps).metrics.counts

@@ -106,7 +106,7 @@ class Unwritable(EarliestDeadlineFirst):
 def test_a_recorder_that_fails_stops_and_says_so() -> None:
     scheduler, journal = Scheduler(SchedulerParameters(), Unwritable()), Journal()
     journal.attach(scheduler, lambda: 0)
-    assert "cannot be written down" in journal.failure
+    assert "cannot be serialised" in journal.failure
     journal.record(1, None, [])
     journal.checkpoint(2)
     assert journal.tail() == ()

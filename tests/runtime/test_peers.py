@@ -41,7 +41,7 @@ def fill(peers: Peers, address: str = HERE) -> None:
 
 def test_an_address_brings_only_so_many_names_within_an_hour(peers: Peers, clock: Clock) -> None:
     fill(peers)
-    with pytest.raises(BoxFullError, match=rf"cameras of {NAMES_MAX} names came from {HERE}"):
+    with pytest.raises(BoxFullError, match=rf"{NAMES_MAX} camera names connected from {HERE}"):
         peers.named(HERE, name(99))
     peers.named(THERE, name(99))
     for number in range(NAMES_MAX):

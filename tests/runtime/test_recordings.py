@@ -65,10 +65,10 @@ def changed(line: bytes, **fields: object) -> bytes:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda lines: [], "is no journal of edgebox"),
-        (lambda lines: [b"Dear reader,\n"], "is no journal of edgebox"),
-        (lambda lines: [b"{}\n", *lines[1:]], "is no journal of edgebox"),
-        (lambda lines: [b"[1]\n"], "is no journal of edgebox"),
+        (lambda lines: [], "is not a journal of edgebox"),
+        (lambda lines: [b"Dear reader,\n"], "is not a journal of edgebox"),
+        (lambda lines: [b"{}\n", *lines[1:]], "is not a journal of edgebox"),
+        (lambda lines: [b"[1]\n"], "is not a journal of edgebox"),
         (
             lambda lines: [changed(lines[0], edgebox="9.1"), *lines[1:]],
             "is a journal of edgebox 9.1 (format 1); this is edgebox",
@@ -102,7 +102,7 @@ def test_a_zipped_file_that_is_cut_off(journal: Journal, tmp_path: Path) -> None
     path.write_bytes(path.read_bytes()[:-40])
     assert "cut off or damaged" in refusal(lambda: replay_file(path))
     path.write_bytes(path.read_bytes()[:3])
-    assert "is no journal" in refusal(lambda: replay_file(path))
+    assert "is not a journal" in refusal(lambda: replay_file(path))
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def sampling(failing: bool = False, took_ms: int = 2) -> Life:
 @pytest.mark.parametrize(
     ("failing", "last"),
     [
-        (False, "+9.0 ms alone it took 2.0 ms, which is learnt from"),
+        (False, "+9.0 ms alone it took 2.0 ms, from which the scheduler learns"),
         (True, "+9.0 ms running it again failed"),
     ],
 )
@@ -175,7 +175,7 @@ def test_an_input_that_was_let_go_is_told() -> None:
     for entry in life.told:
         for story in stories:
             story.see(entry)
-    let_go = "+10.0 ms its input was let go without having been run again"
+    let_go = "+10.0 ms its input was released without having been run again"
     assert [story.lines()[-1] == let_go for story in stories].count(True) == 1
 
 

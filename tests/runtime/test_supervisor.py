@@ -10,7 +10,8 @@ import pytest
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, VariantName, WeightsId
 from edgebox.domain.requests import DropReason
-from edgebox.inference.executor import BatchResult, NullExecutor
+from edgebox.inference.executor import NullExecutor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas
 from edgebox.runtime import frame_decoder
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS
@@ -145,7 +146,7 @@ async def test_a_thread_that_hangs_while_it_decodes_is_replaced_and_its_frame_en
         bench.driver.feed(None)
         assert isinstance(bench.ending(frame), Refusal)
         assert len(bench.told) == at
-    assert all("did not come back within 60 s" in text for text in bench.told)
+    assert all("did not return within 60 s" in text for text in bench.told)
     go_on.set()
     await bench.driver.stop(1)
 

@@ -16,7 +16,7 @@ from edgebox.runtime.supervisor import Opener, Reopened, Supervisor
 from edgebox.scheduling.events import (
     Abandon,
     ExecutorStarted,
-    GiveUp,
+    ExitProcess,
     LossCause,
     MemoryLimited,
     Open,
@@ -90,11 +90,11 @@ class Told:
     [
         (
             Abandon(CPU, LossCause.HUNG, name(416), 1_500_000_000),
-            f"a batch of {name(416)} did not come back within 1.5 s",
+            f"a batch of {name(416)} did not end within 1.5 s",
         ),
         (
             Abandon(CPU, LossCause.HUNG, None, 0),
-            "what it did beside batches does not come back",
+            "an operation other than a batch did not return",
         ),
         (
             Abandon(CPU, LossCause.FAILING, name(416), 0),
@@ -102,11 +102,11 @@ class Told:
         ),
         (
             Abandon(CPU, LossCause.LOADING, None, 60_000_000_000),
-            "weights that it was to load did not come within 60 s",
+            "weights did not load within 60 s",
         ),
         (
             Abandon(CPU, LossCause.OPENING, None, 60_000_000_000, wedged=True),
-            "opening it anew did not come back within 60 s; its device needs another process",
+            "opening it anew did not end within 60 s; its device needs another process",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_one_without_a_limit_of_memory_loads_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("opener", "text"),
-    [(None, "there is nobody to open it anew"), (ModelError("no"), "no"), (KeyError("x"), "'x'")],
+    [(None, "it cannot be opened anew"), (ModelError("no"), "no"), (KeyError("x"), "'x'")],
 )
 def test_one_that_cannot_be_opened_is_told_to_everybody(
     opener: Exception | None, text: str
@@ -172,5 +172,5 @@ def test_one_that_cannot_be_opened_is_told_to_everybody(
 
 def test_the_end_of_all_hope_is_passed_on() -> None:
     told = Told()
-    told.supervisor.carry_out(GiveUp())
+    told.supervisor.carry_out(ExitProcess())
     assert told.said == ["given up"]

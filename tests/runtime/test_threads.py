@@ -77,7 +77,7 @@ def test_another_thread_takes_the_place_of_one_that_hangs(made: Callable[..., Da
     threads.hang("gate")
     assert threads.runs("yard")
     (text,) = threads.told
-    assert "did not come back" in text
+    assert "did not return" in text
     assert threads.runs("gate"), "its sender is served again, too"
     threads.end()
 

@@ -96,7 +96,7 @@ def request(
         size[1],
         9000,
         variant,
-        tuple(UtilityStep(round(by_ms * MS), worth) for by_ms, worth in later),
+        tuple(UtilityStep(round(by_ms * MS), utility) for by_ms, utility in later),
         advised,
     )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.plans import Advice, Assignment, Plan
 from edgebox.domain.requests import CameraId, LinkState, RequestId, SiteId
-from edgebox.scheduling.adaptation import FIRST_REASON, SURPLUS_WINDOW, two_digits
+from edgebox.scheduling.adaptation import FIRST_REASON, OVERRUN_WINDOW, two_digits
 from edgebox.scheduling.calibration import ALL_SLOWER
 from edgebox.scheduling.events import (
     Action,
@@ -328,13 +328,13 @@ def surplus_after(bench: Bench, took_ms: Sequence[float], *, before_ms: float = 
 
 
 def test_what_frames_take_longer_than_planned_is_known_after_so_many() -> None:
-    assert surplus_after(Bench(), [30.0] * (SURPLUS_WINDOW - 2)) is None
+    assert surplus_after(Bench(), [30.0] * (OVERRUN_WINDOW - 2)) is None
     # 416 px takes 30 ms by P99, fixed costs come on top.
-    assert surplus_after(Bench(), [30.0] * SURPLUS_WINDOW) == 0
+    assert surplus_after(Bench(), [30.0] * OVERRUN_WINDOW) == 0
 
 
 def test_the_worst_frame_but_one_tells_how_long_they_may_take() -> None:
-    usual = [20.0] * SURPLUS_WINDOW
+    usual = [20.0] * OVERRUN_WINDOW
     none, both = (
         surplus_after(Bench(), [*usual, 58.0]),
         surplus_after(Bench(), [*usual, 58.0, 55.0]),
@@ -345,15 +345,15 @@ def test_the_worst_frame_but_one_tells_how_long_they_may_take() -> None:
 
 
 def test_time_before_a_frame_leaves_its_camera_counts_and_its_link_does_not() -> None:
-    taken = surplus_after(Bench(), [29.0] * SURPLUS_WINDOW, before_ms=18)
+    taken = surplus_after(Bench(), [29.0] * OVERRUN_WINDOW, before_ms=18)
     assert taken is not None
     assert 12 * MS < taken <= 17 * MS
 
 
 def test_a_frame_that_could_not_be_answered_says_that_nothing_is_sure() -> None:
     bench = Bench()
-    assert surplus_after(bench, [20.0] * SURPLUS_WINDOW) == 0
-    at_ms = 500.0 * SURPLUS_WINDOW + 10_000
+    assert surplus_after(bench, [20.0] * OVERRUN_WINDOW) == 0
+    at_ms = 500.0 * OVERRUN_WINDOW + 10_000
     for number in (1000, 1001):
         bench(RequestArrived(request(number, at_ms + 40, arrival_ms=at_ms)), at_ms)
         bench(None, at_ms + 41)

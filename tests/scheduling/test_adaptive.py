@@ -67,7 +67,7 @@ def test_who_is_hardly_in_time_alone_waits_for_those_who_are() -> None:
 class Deliberate(DistributionAware):
     """Forms every variant's batch before it chooses."""
 
-    def _costs_nobody(self, *args: object) -> bool:
+    def _delays_no_other(self, *args: object) -> bool:
         return False
 
 

@@ -147,7 +147,7 @@ def test_groups_are_part_of_the_state_and_of_snapshots() -> None:
 def test_a_state_from_before_there_were_groups_is_told_apart() -> None:
     nodes = write_state(Box().scheduler)
     del nodes[0][2]["_affinity"]
-    with pytest.raises(StateError, match="other parts"):
+    with pytest.raises(StateError, match="other attributes"):
         read_state(nodes)
 
 

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebox.scheduling.attribution import Attribution, Ran, Seen, attribute, attribute_together
+from edgebox.scheduling.attribution import (
+    Attribution,
+    ObservedBatch,
+    VariantBatches,
+    attribute,
+    attribute_together,
+)
 from edgebox.scheduling.distributions import EmpiricalDistribution
 from edgebox.scheduling.work import tabulate
 
@@ -23,7 +29,7 @@ def ran(
     served: list[list[float]],
     slower: float = 1.0,
     batches: int = 128,
-) -> Ran:
+) -> VariantBatches:
     """Run batches of applications whose requests are drawn from these modes."""
     rng = random.Random(seed)
 
@@ -38,8 +44,8 @@ def ran(
         work = max(draw(served[app]) for app in apps)
         took_ns = slower * (FIXED_NS + SLOPE_NS[size] * work)
         owner = max(apps, key=lambda app: int(table.rank[app]))
-        seen.append(Seen(owner, table.longest(apps), size, took_ns))
-    return Ran(seen, FIXED_NS, SLOPE_NS)
+        seen.append(ObservedBatch(owner, table.longest(apps), size, took_ns))
+    return VariantBatches(seen, FIXED_NS, SLOPE_NS)
 
 
 def found(

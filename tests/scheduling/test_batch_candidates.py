@@ -12,7 +12,7 @@ from edgebox.scheduling.batch_candidates import (
     BatchCost,
     WaitingRequests,
     answered_after,
-    likeliest,
+    most_likely_on_time,
     propose,
 )
 from edgebox.scheduling.distributions import EmpiricalDistribution, cdf_of_max, mean_of_max
@@ -25,7 +25,7 @@ VALUES = st.lists(st.integers(1, 30).map(float), min_size=1, max_size=5)
 SLO_NS = 100.0
 
 
-def pricing(urgency: float) -> BatchCost:
+def cost(urgency: float) -> BatchCost:
     return BatchCost(FIXED_NS, SLOPE_NS, SIZES, urgency, 0.3)
 
 
@@ -35,15 +35,15 @@ def pricing(urgency: float) -> BatchCost:
     st.sampled_from([0.0, 0.3]),
 )
 def test_every_candidate_is_formed_and_scored_as_by_hand(
-    apps: list[list[float]], waiting: list[tuple[int, int]], urgency: float
+    apps: list[list[float]], drawn: list[tuple[int, int]], urgency: float
 ) -> None:
     distributions = [EmpiricalDistribution(values) for values in apps]
     table = tabulate(distributions)
-    slack = np.array(sorted(float(at) for at, _ in waiting))
-    rank = table.rank[np.array([app % len(apps) for _, app in waiting])]
+    slack = np.array(sorted(float(at) for at, _ in drawn))
+    rank = table.rank[np.array([app % len(apps) for _, app in drawn])]
     ranked = sorted(distributions, key=lambda d: d.mean)
-    waiters = WaitingRequests(slack, np.full(len(slack), SLO_NS), rank)
-    found = propose(waiters, table, pricing(urgency))
+    waiting = WaitingRequests(slack, np.full(len(slack), SLO_NS), rank)
+    found = propose(waiting, table, cost(urgency))
     by_hand = formed(slack, rank, ranked)
     if found is None:
         assert not by_hand
@@ -64,20 +64,20 @@ def test_every_candidate_is_formed_and_scored_as_by_hand(
     st.lists(st.integers(0, 100).map(float), min_size=1, max_size=3),
 )
 def test_what_a_batch_answers_later_is_what_it_would_answer_with_less_time(
-    apps: list[list[float]], waiting: list[tuple[int, int]], delays: list[float]
+    apps: list[list[float]], drawn: list[tuple[int, int]], delays: list[float]
 ) -> None:
     distributions = [EmpiricalDistribution(values) for values in apps]
     table = tabulate(distributions)
-    slack = np.array(sorted(float(at) for at, _ in waiting))
-    rank = table.rank[np.array([app % len(apps) for _, app in waiting])]
+    slack = np.array(sorted(float(at) for at, _ in drawn))
+    rank = table.rank[np.array([app % len(apps) for _, app in drawn])]
     ranked = sorted(distributions, key=lambda d: d.mean)
-    waiters = WaitingRequests(slack, np.full(len(slack), SLO_NS), rank)
-    found = propose(waiters, table, pricing(0))
+    waiting = WaitingRequests(slack, np.full(len(slack), SLO_NS), rank)
+    found = propose(waiting, table, cost(0))
     if found is None:
         return
     at = int(np.argmax(found.score))
     answered = answered_after(
-        found, at, np.array(delays), waiters=waiters, table=table, pricing=pricing(0.3)
+        found, at, np.array(delays), waiting=waiting, table=table, cost=cost(0.3)
     )
     for delay, value in zip(delays, answered, strict=True):
         expected_ns, score = scored(found.batch(at), slack - delay, rank, ranked, 0)
@@ -110,33 +110,33 @@ def scored(
     members = [(ranked[r], n) for r, n in Counter(rank[places].tolist()).items()]
     slope = min(s for s in SIZES if s >= len(places))
     expected_ns = FIXED_NS + slope * mean_of_max(members)
-    worth = 0.0
+    utility = 0.0
     for place in places:
         # A hair more, as an amount of work exactly at the limit is in time.
         limit = (slack[place] - FIXED_NS) / slope * (1 + 1e-9)
-        worth += float(cdf_of_max(members, np.array([limit]))[0])
+        utility += float(cdf_of_max(members, np.array([limit]))[0])
         spare = slack[place] - expected_ns
         if spare >= 0:
-            worth += urgency * math.exp(-spare / (0.3 * SLO_NS))
-    return expected_ns, worth / expected_ns
+            utility += urgency * math.exp(-spare / (0.3 * SLO_NS))
+    return expected_ns, utility / expected_ns
 
 
 def test_who_can_only_just_make_it_is_tried_when_nobody_likely_does() -> None:
     table = tabulate([EmpiricalDistribution([10.0, 20.0, 20.0, 20.0])])
-    waiters = WaitingRequests(
+    waiting = WaitingRequests(
         np.array([5.0, 16.0, 17.0]), np.full(3, SLO_NS), np.zeros(3, dtype=np.intp)
     )
-    assert propose(waiters, table, pricing(0)) is None
-    single = likeliest(waiters, table, pricing(0))
+    assert propose(waiting, table, cost(0)) is None
+    single = most_likely_on_time(waiting, table, cost(0))
     assert single is not None
     assert single[0] in (1, 2)
     lost = WaitingRequests(np.array([5.0, 14.0]), np.full(2, SLO_NS), np.zeros(2, dtype=np.intp))
-    assert likeliest(lost, table, pricing(0)) is None
+    assert most_likely_on_time(lost, table, cost(0)) is None
 
 
 def test_exactly_at_the_deadline_is_in_time() -> None:
     table = tabulate([EmpiricalDistribution([10.0])])
-    waiters = WaitingRequests(np.array([15.0]), np.array([15.0]), np.zeros(1, dtype=np.intp))
-    found = propose(waiters, table, pricing(0))
+    waiting = WaitingRequests(np.array([15.0]), np.array([15.0]), np.zeros(1, dtype=np.intp))
+    found = propose(waiting, table, cost(0))
     assert found is not None
     assert found.score[0] == pytest.approx(1 / 15)

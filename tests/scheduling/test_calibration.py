@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.scheduling.calibration import ALL_SLOWER, AT_ONCE_MAX, Calibration, RecentValues, Spell
+from edgebox.scheduling.calibration import (
+    ALL_SLOWER,
+    AT_ONCE_MAX,
+    Calibration,
+    RecentValues,
+    SlowPeriod,
+)
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from tests.scheduling.scene import CPU, MS, profile
 
@@ -119,10 +125,10 @@ def test_it_is_forgotten_as_soon_as_batches_are_quick_again() -> None:
 def test_a_spell_is_told_once_when_it_is_over_from_its_first_batch_to_its_last() -> None:
     calibration = fed(1.0, batches=0)
     run(calibration, [1.0] * 10 + [2.0] * 20)
-    assert calibration.spell_over(CPU) is None
+    assert calibration.slow_period_ended(CPU) is None
     run(calibration, [1.0] * 64, from_ms=1030)
-    assert calibration.spell_over(CPU) == Spell(1010 * MS, 1029 * MS)
-    assert calibration.spell_over(CPU) is None
+    assert calibration.slow_period_ended(CPU) == SlowPeriod(1010 * MS, 1029 * MS)
+    assert calibration.slow_period_ended(CPU) is None
 
 
 def test_what_the_profile_is_corrected_for_is_no_spell() -> None:
@@ -130,14 +136,14 @@ def test_what_the_profile_is_corrected_for_is_no_spell() -> None:
     run(calibration, [2.0] * 20)
     calibration.profiles_corrected(CPU)
     run(calibration, [1.0] * 64, from_ms=1020)
-    assert calibration.spell_over(CPU) is None
+    assert calibration.slow_period_ended(CPU) is None
 
 
 def test_a_spell_is_over_where_an_executor_rests_so_long_that_it_is_trusted() -> None:
     calibration = fed(1.0, batches=0)
     run(calibration, [1.0] * 10 + [2.0, 2.0, 1.0, 2.0] * 8)
     calibration.relax(CPU, 60 * S)
-    assert calibration.spell_over(CPU) == Spell(1010 * MS, 1041 * MS)
+    assert calibration.slow_period_ended(CPU) == SlowPeriod(1010 * MS, 1041 * MS)
 
 
 def test_slow_batches_among_others_are_outliers() -> None:

@@ -6,17 +6,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from edgebox.scheduling.censored import BIN, BINS, Belief, Mixed, _shares, infer
+from edgebox.scheduling.censored import BIN, BINS, AppEvidence, MultiRequestBatch, _shares, infer
 from tests.scheduling.scene import CPU
 
 NOBODY = np.empty(0)
 
 
-def batches(rng: random.Random, draws: list[list[float]], count: int, size: int) -> list[Mixed]:
+def batches(
+    rng: random.Random, draws: list[list[float]], count: int, size: int
+) -> list[MultiRequestBatch]:
     made = []
     for at in range(count):
         apps = tuple(rng.randrange(len(draws)) for _ in range(size))
-        made.append(Mixed(apps, max(rng.choice(draws[app]) for app in apps), at, CPU))
+        made.append(MultiRequestBatch(apps, max(rng.choice(draws[app]) for app in apps), at, CPU))
     return made
 
 
@@ -24,11 +26,11 @@ def test_an_application_that_is_long_is_found_among_known_ones() -> None:
     rng = random.Random(1)
     usual = np.sort([rng.uniform(0.95, 1.05) for _ in range(200)])
     seen = batches(rng, [[1.0], [5.0]], 40, 4)
-    beliefs = {
-        0: Belief([1.0], usual, 200, fixed=True),
-        1: Belief([1.0], NOBODY, 0, fixed=False),
+    evidence_by_app = {
+        0: AppEvidence([1.0], usual, 200, fixed=True),
+        1: AppEvidence([1.0], NOBODY, 0, fixed=False),
     }
-    found = infer(seen, beliefs)
+    found = infer(seen, evidence_by_app)
     assert list(found) == [1], "what is known well stays"
     assert np.median(found[1]) == pytest.approx(5.0, rel=BIN)
 
@@ -37,7 +39,7 @@ def test_the_longest_of_many_is_not_taken_for_the_usual() -> None:
     rng = random.Random(2)
     drawn = [rng.lognormvariate(0, 0.4) for _ in range(4000)]
     seen = batches(rng, [drawn], 250, 6)
-    (values,) = infer(seen, {0: Belief([1.0], NOBODY, 0, fixed=False)}).values()
+    (values,) = infer(seen, {0: AppEvidence([1.0], NOBODY, 0, fixed=False)}).values()
     for q in (0.5, 0.75, 0.95):
         assert np.quantile(values, q) == pytest.approx(np.quantile(drawn, q), rel=0.15)
     assert np.mean([batch.work for batch in seen]) > 1.4 * np.mean(values)

@@ -41,7 +41,7 @@ def filled(values: np.ndarray) -> EmpiricalDistribution:
 @given(st.integers(0, 2**32))
 def test_samples_of_one_distribution_stay(shape: str, seed: int) -> None:
     # 300 tests per example at one in a million each.
-    assert filled(SHAPES[shape](np.random.default_rng(seed), 2500)).turns == 0
+    assert filled(SHAPES[shape](np.random.default_rng(seed), 2500)).resets == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -52,7 +52,7 @@ def test_a_change_by_half_is_noticed(shape: str, factor: float) -> None:
         rng = np.random.default_rng(seed)
         distribution = filled(SHAPES[shape](rng, 1500))
         after = 0
-        while not distribution.turns and after < 3000:
+        while not distribution.resets and after < 3000:
             distribution.add(float(abs(SHAPES[shape](rng, 1)[0]) * factor))
             after += 1
         needed.append(after)
@@ -63,7 +63,7 @@ def test_a_change_by_half_is_noticed(shape: str, factor: float) -> None:
 
 def test_nothing_is_left_of_what_a_clear_change_contradicts() -> None:
     distribution = filled(np.concatenate([np.full(1000, 1.0), np.full(64, 1.5)]))
-    assert distribution.turns == 1
+    assert distribution.resets == 1
     assert distribution.values[-1] == 1.5
     assert np.mean(distribution.values == 1.5) > 0.9
 

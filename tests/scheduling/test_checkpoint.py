@@ -95,13 +95,6 @@ def test_order_bounds_and_factories_survive() -> None:
     assert kept(defaultdict(list))["new"] == []
 
 
-def test_a_generator_goes_on_where_it_was() -> None:
-    rng = random.Random(3)
-    rng.gauss()
-    back = kept(rng)
-    assert [back.gauss() for _ in range(9)] == [rng.gauss() for _ in range(9)]
-
-
 def test_what_is_shared_stays_shared_and_circles_close() -> None:
     one: list[Any] = [1]
     one.append(one)
@@ -126,13 +119,14 @@ def test_a_method_that_a_policy_handed_out_is_that_of_the_new_one() -> None:
         lambda: 1,
         object(),
         iter([]),
+        random.Random(3),
         np.array([object()]),
         defaultdict(lambda: 3),
         World,
     ],
 )
 def test_what_is_no_data_is_refused(value: Any) -> None:
-    with pytest.raises(StateError, match="cannot be written down"):
+    with pytest.raises(StateError, match="cannot be serialised"):
         kept(value)
 
 
@@ -155,7 +149,7 @@ def spoilt(**changed: Any) -> Nodes:
         ([["tuple", [0]]], "RecursionError"),
         ([["list", {"a": 1}]], "neither a value nor a reference"),
         ([["pickle", "x"]], "unknown kind, 'pickle'"),
-        ([["object", "os.system", {}]], "asks for os.system"),
+        ([["object", "os.system", {}]], "names os.system"),
         ([["object", "scheduling.checkpoint.importlib", {}]], "no part of a scheduler"),
         ([["object", "scheduling..checkpoint.Nodes", {}]], "no part of a scheduler"),
         ([["object", "scheduling.orbit.Moon", {}]], "does not know"),
@@ -164,9 +158,9 @@ def spoilt(**changed: Any) -> Nodes:
         ([["object", "domain.requests.LinkState", {"rtt_ns": 1}]], "other fields"),
         ([["array", "|O", "AAAA", 1]], "is no state"),
         ([["enum", "domain.requests.Outcome", "NEVER"]], "is no state"),
-        ([["method", 3, "bit_length"]], "cannot be written down"),
+        ([["method", 3, "bit_length"]], "cannot be serialised"),
         ([["method", [1], "moon"], ["object", "scheduling.edf.EarliestDeadlineFirst", {}]],
-         "cannot be written down"),
+         "cannot be serialised"),
         (spoilt(moon=1), "other fields than this version"),
     ],
 )  # fmt: skip

@@ -17,8 +17,13 @@ from edgebox.domain.requests import (
     single_deadlines,
 )
 from edgebox.scheduling.baselines.orloj import priorities, step_priorities
-from edgebox.scheduling.batch_candidates import BatchCost, WaitingRequests, likeliest, propose
-from edgebox.scheduling.deadline_queue import Waiting
+from edgebox.scheduling.batch_candidates import (
+    BatchCost,
+    WaitingRequests,
+    most_likely_on_time,
+    propose,
+)
+from edgebox.scheduling.deadline_queue import DeadlineQueues
 from edgebox.scheduling.deadline_utility import Steps, spread
 from edgebox.scheduling.distributions import EmpiricalDistribution
 from edgebox.scheduling.events import (
@@ -47,16 +52,16 @@ DEADLINES = st.lists(st.integers(1, 150), min_size=1, max_size=3, unique=True).m
 VARIANT = name(256)
 
 
-def pricing(urgency: float = 0.0) -> BatchCost:
+def cost(urgency: float = 0.0) -> BatchCost:
     return BatchCost(FIXED_NS, SLOPE_NS, SIZES, urgency, 0.3)
 
 
 def ladder(deadlines: list[int]) -> list[UtilityStep]:
     """Return steps at these instants, from worth 1 down."""
-    return [UtilityStep(by, worth) for by, worth in zip(deadlines, WORTHS, strict=False)]
+    return [UtilityStep(by, utility) for by, utility in zip(deadlines, WORTHS, strict=False)]
 
 
-def waiting(queue: list[list[int]], rank: "np.ndarray") -> WaitingRequests:
+def waiting_requests(queue: list[list[int]], rank: "np.ndarray") -> WaitingRequests:
     """Return requests that wait with these deadlines each, the queue sorted by the first."""
     singles = [single_deadlines(ladder(deadlines)) for deadlines in queue]
     slack_ns, gain = spread([deadlines[0] for deadlines in queue], singles)
@@ -76,14 +81,14 @@ def test_a_candidates_score_is_its_expected_worth_over_all_that_can_happen(
     drawn = sorted(drawn)
     queue = [deadlines for deadlines, _ in drawn]
     rank = table.rank[np.array([app % len(apps) for _, app in drawn])]
-    found = propose(waiting(queue, rank), table, pricing())
+    found = propose(waiting_requests(queue, rank), table, cost())
     if found is None:
         return
     for at in range(len(found.score)):
         places = found.batch(at)
         assert len(set(places)) == len(places)
-        worth = expected_worth(places, queue, rank, table)
-        assert found.score[at] * found.expected_ns[at] == pytest.approx(worth, rel=2e-3, abs=1e-5)
+        utility = expected_worth(places, queue, rank, table)
+        assert found.score[at] * found.expected_ns[at] == pytest.approx(utility, rel=2e-3, abs=1e-5)
 
 
 def expected_worth(
@@ -101,7 +106,7 @@ def expected_worth(
 
 
 def worth_by(done_ns: float, deadlines: list[int]) -> float:
-    return next((step.worth for step in ladder(deadlines) if done_ns <= step.by_ns), 0.0)
+    return next((step.utility for step in ladder(deadlines) if done_ns <= step.by_ns), 0.0)
 
 
 @given(
@@ -113,10 +118,10 @@ def test_one_step_each_is_what_a_plain_deadline_is(
 ) -> None:
     table = tabulate([EmpiricalDistribution(values) for values in apps])
     rank = table.rank[np.array([app % len(apps) for _, app in sorted(drawn)])]
-    several = waiting([[at] for at, _ in sorted(drawn)], rank)
+    several = waiting_requests([[at] for at, _ in sorted(drawn)], rank)
     plain = WaitingRequests(several.slack_ns, several.slo_ns, rank)
-    assert likeliest(several, table, pricing()) == likeliest(plain, table, pricing())
-    found, expected = (propose(each, table, pricing(0.3)) for each in (several, plain))
+    assert most_likely_on_time(several, table, cost()) == most_likely_on_time(plain, table, cost())
+    found, expected = (propose(each, table, cost(0.3)) for each in (several, plain))
     if found is None or expected is None:
         assert found is expected
         return
@@ -129,8 +134,8 @@ def test_one_step_each_is_what_a_plain_deadline_is(
 def test_a_batch_may_settle_for_the_second_deadlines_of_more_requests() -> None:
     table = tabulate([EmpiricalDistribution([10.0])])
     # Alone they take 15, two together 25, four 45.
-    waiters = waiting([[20, 60], [21, 60], [22, 60], [23, 60]], np.zeros(4, dtype=np.intp))
-    found = propose(waiters, table, pricing())
+    waiting = waiting_requests([[20, 60], [21, 60], [22, 60], [23, 60]], np.zeros(4, dtype=np.intp))
+    found = propose(waiting, table, cost())
     assert found is not None
     scores = {tuple(found.batch(at)): found.score[at] for at in range(len(found.score))}
     assert scores[(0,)] == pytest.approx(1 / 15)
@@ -147,7 +152,7 @@ def test_who_can_gain_most_is_not_kept_back_by_who_has_lost_some() -> None:
     found = propose(
         WaitingRequests(slack_ns[0], steps.slo_ns[0], np.zeros(4, dtype=np.intp), steps),
         table,
-        pricing(),
+        cost(),
     )
     assert found is not None
     assert found.batch(int(np.argmax(found.score))) == [2, 3]
@@ -155,9 +160,9 @@ def test_who_can_gain_most_is_not_kept_back_by_who_has_lost_some() -> None:
 
 def test_who_is_expected_to_gain_most_is_tried_when_nobody_likely_makes_it() -> None:
     table = tabulate([EmpiricalDistribution([10.0, 30.0, 30.0, 30.0])])
-    waiters = waiting([[16, 31], [17]], np.zeros(2, dtype=np.intp))
-    assert propose(waiters, table, pricing()) is None
-    single = likeliest(waiters, table, pricing())
+    waiting = waiting_requests([[16, 31], [17]], np.zeros(2, dtype=np.intp))
+    assert propose(waiting, table, cost()) is None
+    single = most_likely_on_time(waiting, table, cost())
     assert single is not None
     assert single == pytest.approx((0, 0.25 / 6))
 
@@ -169,21 +174,21 @@ def test_who_is_expected_to_gain_most_is_tried_when_nobody_likely_makes_it() -> 
 def test_orloj_sums_the_priorities_of_the_single_deadlines(
     queue: list[list[int]], times: list[float]
 ) -> None:
-    waiters = waiting(sorted(queue), np.zeros(len(queue), dtype=np.intp))
+    waiting = waiting_requests(sorted(queue), np.zeros(len(queue), dtype=np.intp))
     batch_ns = np.array(times) * 1e7
-    assert waiters.steps is not None
-    steps = Steps(waiters.steps.slack_ns * 1e7, waiters.steps.slo_ns, waiters.steps.gain)
+    assert waiting.steps is not None
+    steps = Steps(waiting.steps.slack_ns * 1e7, waiting.steps.slo_ns, waiting.steps.gain)
     found = step_priorities(steps, batch_ns)
     for deadlines, priority in zip(sorted(queue), found, strict=True):
         by_hand = sum(
-            step.worth * float(priorities(np.array([step.by_ns * 1e7 + 1]), batch_ns)[0])
+            step.utility * float(priorities(np.array([step.by_ns * 1e7 + 1]), batch_ns)[0])
             for step in single_deadlines(ladder(deadlines))
         )
         assert priority == pytest.approx(by_hand, rel=1e-9)
 
 
 def test_a_request_waits_for_the_earliest_deadline_that_it_can_still_make() -> None:
-    waits = Waiting(lambda variant, app: 10.0)
+    waits = DeadlineQueues(lambda variant, app: 10.0)
     several = request(1, 50 / MS, later=[(80 / MS, 0.5), (120 / MS, 0.2)])
     for each in (several, request(2, 60 / MS), request(3, 90 / MS)):
         waits.admit(each, VARIANT, 0)
@@ -199,7 +204,7 @@ def test_a_request_waits_for_the_earliest_deadline_that_it_can_still_make() -> N
     assert steps.deadline_ns.tolist() == [[60, 80], [60, 120]]
     np.testing.assert_allclose(steps.gain, [[1, 0.3], [0, 0.2]])
     assert waits.expired(51) == [2]
-    waits.give_up([RequestId(1)], 52)
+    waits.abandon([RequestId(1)], 52)
     assert (queue.deadlines, waits.expired(53)) == ([120], [])
     assert queue.columns.steps is not None
     assert queue.columns.steps.gain.tolist() == [[0.2]]

@@ -47,7 +47,7 @@ def test_another_prior_leaves_the_samples(samples: list[float], prior: list[floa
     for sample in samples:
         distribution.add(sample)
         alike.add(sample)
-    distribution.believe([*prior, math.nan])
+    distribution.set_prior([*prior, math.nan])
     assert distribution.samples == alike.samples
     assert distribution.values.tolist() == alike.values.tolist()
 
@@ -64,7 +64,7 @@ def test_old_samples_leave_while_enough_newer_remain(pauses: list[int], horizon:
         distribution.add(taken[-1][1], now)
         while len(taken) > SAMPLES_ENOUGH and taken[0][0] < now - horizon:
             taken.pop(0)
-    assert distribution.turns == 0
+    assert distribution.resets == 0
     assert distribution.samples == len(taken)
     assert distribution.newest_ns == now
     if len(taken) >= SAMPLES_MIN:

@@ -74,8 +74,8 @@ def test_what_lasts_is_found_within_a_window_and_the_time_it_must_last(
 
 
 def test_a_busy_spell_is_no_drift() -> None:
-    spell = round(0.9 * SUSTAINED_NS / EVERY_NS)
-    calm, busy = [1.0] * 200, [3.0] * (2 * NEEDED - WINDOW + spell)
+    slow_period = round(0.9 * SUSTAINED_NS / EVERY_NS)
+    calm, busy = [1.0] * 200, [3.0] * (2 * NEEDED - WINDOW + slow_period)
     assert fed(DriftDetector(SUSTAINED_NS), calm + busy + calm) == []
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import Outcome, RequestId
-from edgebox.scheduling.edf import WORTH_GROWING, EarliestDeadlineFirst, fill
+from edgebox.scheduling.edf import GROWTH_MIN, EarliestDeadlineFirst, fill
 from edgebox.scheduling.events import BatchCompleted, Finish, RequestArrived, RequestPrepared
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.expected_latencies import Latencies, Row
@@ -72,7 +72,7 @@ def test_fill_takes_what_answers_most_and_fits(
     assert chosen in fitting
     assert count == min(waiting, size)
     rates = [min(waiting, ordered[at]) / median[at] for at in fitting]
-    assert max(rates) <= rates[chosen] * WORTH_GROWING
+    assert max(rates) <= rates[chosen] * GROWTH_MIN
     assert all(rates[chosen] > rate for rate in rates[:chosen])
 
 

@@ -95,7 +95,7 @@ def test_one_shot_requests_go_by_their_application_too() -> None:
 def test_what_was_learned_at_one_size_holds_at_another() -> None:
     bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
     learned(bench, "long", 8, px=128)  # four times the profile
-    alone = bench.scheduler.times.expectations.alone(SLOW, "long")
+    alone = bench.scheduler.times.expectations.single_request(SLOW, "long")
     assert alone is not None
     assert alone.usual_ns == pytest.approx(160 * MS, rel=0.05)
 
@@ -110,7 +110,7 @@ def test_a_variant_that_is_not_in_memory_is_planned_by_what_was_learned_too() ->
     bench(CameraConnected(camera(app="long")), 2)
     own = bench.scheduler.snapshot(3 * MS).applications["long"][CPU][SLOW]
     assert own.quantile_ns(1, 0.5) == pytest.approx(160 * MS, rel=0.05)
-    assert bench.scheduler.times.expectations.alone(SLOW, "long") is None
+    assert bench.scheduler.times.expectations.single_request(SLOW, "long") is None
 
 
 def test_what_was_learned_lately_elsewhere_counts_for_more() -> None:
@@ -119,7 +119,7 @@ def test_what_was_learned_lately_elsewhere_counts_for_more() -> None:
     at_ms = 2 + STALE_NS / MS
     for _ in range(20):
         bench(RequestSampled(CPU, name(128), "gate", 2 * MS), at_ms)
-    alone = bench.scheduler.times.expectations.alone(SLOW, "gate")
+    alone = bench.scheduler.times.expectations.single_request(SLOW, "gate")
     assert alone is not None
     assert alone.usual_ns == pytest.approx(40 * MS, rel=0.05)
 
@@ -163,7 +163,7 @@ def test_what_would_never_be_admitted_is_tried_now_and_then_and_learned() -> Non
         tried.append(at_ms)
         [infer] = infers(bench(RequestPrepared(RequestId(number), MS), at_ms + 1))
         bench(BatchCompleted(CPU, infer.batch, 4 * MS), at_ms + 5)
-        known = bench.scheduler.times.expectations.alone(SLOW, "short")
+        known = bench.scheduler.times.expectations.single_request(SLOW, "short")
         assert known is not None
         if known.usual_ns < 24 * MS:
             admitted_at = number
@@ -252,10 +252,10 @@ def test_queries_have_no_side_effects() -> None:
     bench = only(608)
     expectations = bench.scheduler.times.expectations
     for number in range(100):
-        expectations.alone(SLOW, f"app-{number}")
+        expectations.single_request(SLOW, f"app-{number}")
         expectations.profile(CPU, SLOW, f"app-{number}")
     assert len(bench.scheduler.learning.distributions(SLOW)) == 0
-    assert expectations.alone(VariantName("nothing"), "gate") is None
+    assert expectations.single_request(VariantName("nothing"), "gate") is None
 
 
 @pytest.mark.parametrize("policy", ["edf", "adaptive"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import LatencyProfile
 from edgebox.domain.requests import BatchId, RequestId
-from edgebox.scheduling.applications import APP_IDLE_NS, APPS_MAX, OTHERS
+from edgebox.scheduling.applications import APP_IDLE_NS, APPS_MAX, OTHER_APPS
 from edgebox.scheduling.distributions import SAMPLES_ENOUGH
 from edgebox.scheduling.events import ExecutorStarted, Infer, RequestSampled
 from edgebox.scheduling.expected_latencies import Latencies
@@ -201,7 +201,7 @@ def test_a_client_that_names_ten_thousand_applications_costs_no_more_than_a_few(
     assert len(learnt.table(HALL).rank) == APPS_MAX + 1
     assert learnt.generation < 1000, "how often anything is computed anew"
     assert learnt.quantile_ns(CPU, HALL, ["own"], 1, 0.5) == pytest.approx(24 * MS, rel=0.01)
-    assert OTHERS not in [app for _, app, _ in learnt.known_distributions()]
+    assert OTHER_APPS not in [app for _, app, _ in learnt.known_distributions()]
     later_ns = 11 * S + APP_IDLE_NS
     at = learnt.app(HALL, "new", later_ns)
     assert learnt.name(HALL, at) == "new", "who is new gets the place of one long gone"
@@ -231,7 +231,7 @@ def test_an_index_is_that_of_its_application_while_it_is_in_use(
         assert len(learnt.distributions(HALL)) <= APPS_MAX + 1
         for other, (index, since_ns) in given_at.items():
             if now_ns - since_ns < APP_IDLE_NS:
-                assert learnt.name(HALL, index) in (other, OTHERS)
+                assert learnt.name(HALL, index) in (other, OTHER_APPS)
     assert len(learnt.table(HALL).rank) == len(learnt.distributions(HALL))
 
 

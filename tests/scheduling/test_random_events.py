@@ -36,8 +36,8 @@ from edgebox.scheduling.events import (
     ExecutorHung,
     ExecutorStarted,
     ExecutorStopped,
+    ExitProcess,
     Finish,
-    GiveUp,
     Infer,
     LinkMeasured,
     Load,
@@ -215,19 +215,19 @@ class World:
                 assert {c.camera.id for c in action.snapshot.cameras} == self.open
                 assert not self.stopping
                 self.plans.append(action)
-            case Abandon() | Open() | GiveUp():
+            case Abandon() | Open() | ExitProcess():
                 self._judge_supervision(action)
             case Load() | Unload():
                 in_use = {self.variant[request] for request in self.alive}
                 self.held.judge(action, in_use)
 
-    def _judge_supervision(self, action: Abandon | Open | GiveUp) -> None:
+    def _judge_supervision(self, action: Abandon | Open | ExitProcess) -> None:
         match action:
             case Abandon():
                 self._judge_abandoned(action)
             case Open():
                 self._judge_open(action)
-            case GiveUp():
+            case ExitProcess():
                 assert not self.loaded, "somebody is up"
 
     def _judge_abandoned(self, abandon: Abandon) -> None:
@@ -309,7 +309,7 @@ class World:
 
     def _quickest_ns(self, variant: VariantName, app: str) -> int:
         """Return what admission goes by: who was let in by it is not lost by more."""
-        alone = self.scheduler.times.expectations.alone(variant, app)
+        alone = self.scheduler.times.expectations.single_request(variant, app)
         return 0 if alone is None else int(alone.low_ns)
 
     def _end(self, request: RequestId) -> None:

@@ -27,7 +27,7 @@ def taught() -> Bench:
 
 
 def usual_ms(scheduler: Scheduler) -> float:
-    alone = scheduler.times.expectations.alone(name(608), "short")
+    alone = scheduler.times.expectations.single_request(name(608), "short")
     assert alone is not None
     return alone.usual_ns / MS
 
@@ -75,7 +75,7 @@ def test_drift_is_in_force_again() -> None:
     drifts = (LearnedDrift(CPU, name(608), 1.5, 0), LearnedDrift(CPU, name(128), 1.05, 0))
     bench(LearningRestored(Learned((), drifts)), 1)
     assert bench.scheduler.corrections == {CPU: {name(608): 1.5}}
-    alone = bench.scheduler.times.expectations.alone(name(608), "new")
+    alone = bench.scheduler.times.expectations.single_request(name(608), "new")
     assert alone is not None
     assert alone.usual_ns == 60 * MS
 
@@ -93,7 +93,7 @@ def test_restored_samples_look_like_no_change() -> None:
     bench(LearningRestored(Learned((LearnedWork(name(608), "short", work, 0),))), 5)
     distribution = bench.scheduler.learning.distribution(name(608), "short")
     assert distribution is not None
-    assert (distribution.samples, distribution.turns) == (100, 0)
+    assert (distribution.samples, distribution.resets) == (100, 0)
 
 
 def test_the_journal_replays_it() -> None:
@@ -116,12 +116,14 @@ def test_what_is_not_in_memory_at_the_start_is_known_when_it_is_loaded() -> None
     learned = Learned((LearnedWork(name(608), "short", work, 0),))
     scheduler.handle(LearningRestored(learned), 5)
     scheduler.handle(ExecutorStarted(CPU, (profile(608), profile(128))), 10)
-    scheduler._times.latencies.hold(CPU, [name(128)])
-    assert scheduler.times.expectations.alone(name(608), "short") is None, "it is not in memory"
-    scheduler._times.latencies.hold(CPU, [name(608)])
-    alone = scheduler.times.expectations.alone(name(608), "short")
+    scheduler._times.latencies.set_resident(CPU, [name(128)])
+    assert scheduler.times.expectations.single_request(name(608), "short") is None, (
+        "it is not in memory"
+    )
+    scheduler._times.latencies.set_resident(CPU, [name(608)])
+    alone = scheduler.times.expectations.single_request(name(608), "short")
     assert alone is not None
     assert alone.usual_ns / MS == pytest.approx(0.52 * 40, rel=0.05)
-    unknown = scheduler.times.expectations.alone(name(608), "new")
+    unknown = scheduler.times.expectations.single_request(name(608), "new")
     assert unknown is not None
     assert unknown.usual_ns == 40 * MS

@@ -352,7 +352,7 @@ def test_what_is_kept_is_bounded(px: int) -> None:
 
 
 @dataclass
-class Ran:
+class VariantBatches:
     """One sample as the judge saw it."""
 
     started_ns: int
@@ -380,7 +380,7 @@ def test_the_share_is_never_exceeded_and_an_idle_box_falls_silent(
     """Bursts of batches of any pace, pauses of any length, samples shorter or longer than told."""
     box = Box(share=share, slo_ms=3_000)
     scheduler = box.bench.scheduler
-    ran: list[Ran] = []
+    ran: list[VariantBatches] = []
     now_ns = 0
     factor = 1.0
 
@@ -404,7 +404,7 @@ def test_the_share_is_never_exceeded_and_an_idle_box_falls_silent(
             running = scheduler._sampling.running
             assert running is not None
             took_ns = round(running.expected_ns * factor)
-            ran.append(Ran(now_ns, running.expected_ns, took_ns))
+            ran.append(VariantBatches(now_ns, running.expected_ns, took_ns))
             now_ns += took_ns
             started = samples(box.bench(SampleCompleted(CPU, sample.batch, took_ns), now_ns / MS))
 

@@ -18,7 +18,7 @@ RATE_HZ = {"short": 5.0, "long": 2.0}
 
 
 @dataclass
-class Seen:
+class ObservedBatch:
     """What a run told."""
 
     slowdowns: list[float] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Seen:
         return sum(end.outcome is Outcome.ON_TIME for end in own) / len(own)
 
 
-def run(policy: str, ratio: float, profile_at: float, seconds: float = 60) -> Seen:
+def run(policy: str, ratio: float, profile_at: float, seconds: float = 60) -> ObservedBatch:
     """Stream two applications that nobody knows, one `ratio` times as long as the other.
 
     Args:
@@ -63,7 +63,7 @@ def run(policy: str, ratio: float, profile_at: float, seconds: float = 60) -> Se
             at_ms += gap_ms * rng.uniform(0.95, 1.05)
     history = {"profiled": tuple(profiled_ms * rng.uniform(0.9, 1.1) for _ in range(300))}
     in_order = tuple(Job(at, *job) for at, job in enumerate(sorted(jobs)))
-    seen = Seen()
+    seen = ObservedBatch()
     seen.report = BatchingSimulation(
         Workload(Model(0.5, 1.0, (1, 2, 4)), history, in_order),
         make_policy(policy),

@@ -17,8 +17,8 @@ from edgebox.scheduling.events import (
     Drop,
     ExecutorHung,
     ExecutorStarted,
+    ExitProcess,
     Finish,
-    GiveUp,
     Infer,
     LearningRestored,
     Load,
@@ -104,7 +104,7 @@ class Box(Bench):
 
 
 def told(actions: list[Action]) -> list[Action]:
-    kinds = (Abandon, Open, GiveUp, Drop, Finish, Infer, Sample)
+    kinds = (Abandon, Open, ExitProcess, Drop, Finish, Infer, Sample)
     return [action for action in actions if isinstance(action, kinds)]
 
 
@@ -279,7 +279,7 @@ def test_too_many_threads_that_hang_end_the_process() -> None:
     box = Box()
     _, actions, _ = wedge(box)
     assert [action.wedged for action in actions if isinstance(action, Abandon)] == [True]
-    assert actions[-1] == GiveUp()
+    assert actions[-1] == ExitProcess()
     assert box.state() is ExecutorState.WEDGED
     assert box.scheduler.next_wakeup_ns() is None
 
@@ -295,7 +295,10 @@ def test_an_opening_that_hangs_ends_the_process_unless_somebody_is_up() -> None:
     box = Box()
     hang(box, 0)
     _, actions = box.wake()
-    assert actions == [Abandon(CPU, LossCause.OPENING, None, 60_000 * MS, wedged=True), GiveUp()]
+    assert actions == [
+        Abandon(CPU, LossCause.OPENING, None, 60_000 * MS, wedged=True),
+        ExitProcess(),
+    ]
     two = Box(CPU, OTHER)
     hang(two, 0)
     _, actions = two.wake()
@@ -308,7 +311,7 @@ def test_an_executor_that_cannot_be_opened_ends_the_process_in_the_end() -> None
     box(ExecutorHung(CPU), now_ms)
     for left in reversed(range(OPENINGS_MAX)):
         actions = told(box(OpenFailed(CPU), now_ms))
-        assert (GiveUp() in actions) == (left == 0)
+        assert (ExitProcess() in actions) == (left == 0)
         if left:
             now_ms, actions = box.wake()
             assert actions == [Open(CPU)]
@@ -331,7 +334,7 @@ class Loading(Box):
 
     def pass_by(self, at_ms: float) -> list[Action]:
         """Reach the limit of the load, and say what is done about executors."""
-        kinds = (Abandon, Open, GiveUp)
+        kinds = (Abandon, Open, ExitProcess)
         return [a for a in self(None, at_ms) if isinstance(a, kinds)]
 
 
@@ -364,8 +367,8 @@ def test_loads_that_hang_again_and_again_wedge_an_executor_until_one_comes_back(
         assert of.load is not None
         now_ms = of.load.at_ns / MS
         actions = box.pass_by(now_ms)
-        assert (GiveUp() in actions) == (turn == ABANDONED_MAX - 1)
-        if GiveUp() not in actions:
+        assert (ExitProcess() in actions) == (turn == ABANDONED_MAX - 1)
+        if ExitProcess() not in actions:
             box.restart(now_ms)
     assert box.state() is ExecutorState.WEDGED
     box(LoadReturned(CPU), now_ms + 1)
@@ -382,12 +385,12 @@ def test_a_load_has_more_time_where_the_whole_machine_stood_still() -> None:
 def test_one_that_stood_in_and_is_lost_too_ends_the_process() -> None:
     box = Box()
     now_ms, actions, _ = wedge(box)
-    assert actions[-1] == GiveUp()
-    assert GiveUp() not in box(None, now_ms + 1), "it is told once"
+    assert actions[-1] == ExitProcess()
+    assert ExitProcess() not in box(None, now_ms + 1), "it is told once"
     box(ExecutorStarted(OTHER, tuple(profile(px, OTHER) for px in MEDIAN_MS)), now_ms + 2)
     box(ExecutorHung(OTHER), now_ms + 3)
     _, actions = box.wake()
-    assert actions[-1] == GiveUp()
+    assert actions[-1] == ExitProcess()
 
 
 def test_a_sample_that_hangs_is_noticed_too() -> None:
@@ -465,7 +468,7 @@ def test_what_is_known_outlives_the_loss_of_an_executor() -> None:
     for scheduler in (box.scheduler, again):
         scheduler.handle(ExecutorStarted(CPU, PROFILES), round((at_ms + 500) * MS))
         assert knows(scheduler) == before
-        alone = scheduler.times.expectations.alone(name(416), "whole")
+        alone = scheduler.times.expectations.single_request(name(416), "whole")
         assert alone is not None
         assert alone.usual_ns / MS == pytest.approx(40, rel=0.15)
 

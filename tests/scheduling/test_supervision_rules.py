@@ -9,7 +9,7 @@ from edgebox.scheduling.events import (
     CameraConnected,
     ExecutorHung,
     ExecutorStarted,
-    GiveUp,
+    ExitProcess,
     Load,
     LossCause,
     MemoryLimited,
@@ -106,7 +106,7 @@ def test_one_that_took_long_to_open_has_as_much_more_time_the_next_time() -> Non
     assert (at_ms - 1) * MS == 2 * OPEN_LIMIT_NS
     assert actions == [
         Abandon(CPU, LossCause.OPENING, None, 2 * OPEN_LIMIT_NS, wedged=True),
-        GiveUp(),
+        ExitProcess(),
     ]
 
 

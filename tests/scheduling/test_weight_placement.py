@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import FamilyName, VariantName, Weights, WeightsId
-from edgebox.scheduling.weight_placement import fitting, hold, matched, serving_most, smallest
+from edgebox.scheduling.weight_placement import (
+    choose_resident,
+    fit_to_memory,
+    matched,
+    serving_most_cameras,
+    smallest,
+)
 
 
 def weights(at: int, size: int, family: str = "f", pixels: int | None = None) -> Weights:
@@ -53,7 +59,7 @@ def test_most_cameras_are_served_and_least_is_loaded_for_it(
         load = total(each for each in of if each.id not in resident)
         return sum(cameras[each.id] for each in of), -load
 
-    chosen = serving_most(stock, cameras, resident, limit)
+    chosen = serving_most_cameras(stock, cameras, resident, limit)
     assert total(chosen) <= limit
     assert value(chosen) == max(value(of) for of in subsets(stock) if total(of) <= limit)
 
@@ -67,7 +73,7 @@ def test_what_is_held_fits_and_begins_with_what_everybody_can_run_on(
     cameras = {each.id: data.draw(st.integers(0, 3)) for each in stock}
     limit = total(floor) + data.draw(st.integers(0, 30))
     resident = {each.id for each in floor} | {each.id for each in stock if data.draw(st.booleans())}
-    held = hold(stock, cameras, resident, limit)
+    held = choose_resident(stock, cameras, resident, limit)
     of = {each.id: each for each in stock}
     assert len(held) == len(set(held))
     assert total(of[each] for each in held) <= limit
@@ -89,11 +95,11 @@ def test_what_is_held_fits_and_begins_with_what_everybody_can_run_on(
 def test_neighbours_come_in_the_order_of_their_distance() -> None:
     stock = [weights(at, 1) for at in range(7)]
     cameras = {stock[4].id: 2}
-    assert hold(stock, cameras, (), 4) == ["f/0", "f/4", "f/3", "f/5"]
+    assert choose_resident(stock, cameras, (), 4) == ["f/0", "f/4", "f/3", "f/5"]
     # Of two that are as near, the one that is there: nothing has to be loaded for it.
-    assert hold(stock, cameras, (stock[5].id,), 3) == ["f/0", "f/4", "f/5"]
+    assert choose_resident(stock, cameras, (stock[5].id,), 3) == ["f/0", "f/4", "f/5"]
     # Of what is not near, what is there stays while there is room.
-    assert hold(stock, {}, (stock[6].id,), 3) == ["f/0", "f/6"]
+    assert choose_resident(stock, {}, (stock[6].id,), 3) == ["f/0", "f/6"]
 
 
 @given(
@@ -119,7 +125,7 @@ def test_what_changes_is_matched_at_the_least_distance(old: list[int], new: list
 
 @given(stocks(), st.integers(0, 40))
 def test_what_is_left_out_at_the_start_can_never_be_held(stock: list[Weights], limit: int) -> None:
-    fit = fitting(stock, limit)
+    fit = fit_to_memory(stock, limit)
     assert sorted((*fit.kept, *fit.left_out), key=lambda w: w.id) == sorted(
         stock, key=lambda w: w.id
     )
@@ -129,7 +135,7 @@ def test_what_is_left_out_at_the_start_can_never_be_held(stock: list[Weights], l
     for each in fit.left_out:
         of_kept_family = any(each.family == other.family for other in floor)
         assert not of_kept_family or total({*floor, each}) > limit
-    assert fitting(stock, fit.any_bytes).left_out == ()
-    assert fit.any_bytes == 0 or fitting(stock, fit.any_bytes - 1).left_out
+    assert fit_to_memory(stock, fit.any_bytes).left_out == ()
+    assert fit.any_bytes == 0 or fit_to_memory(stock, fit.any_bytes - 1).left_out
     everything = dict.fromkeys((each.id for each in stock), 1)
-    assert len(hold(stock, everything, (), fit.all_bytes)) == len(stock)
+    assert len(choose_resident(stock, everything, (), fit.all_bytes)) == len(stock)

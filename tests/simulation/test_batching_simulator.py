@@ -4,6 +4,7 @@ import random
 from collections import defaultdict
 from dataclasses import replace
 from itertools import count
+from statistics import fmean
 
 import pytest
 from hypothesis import given, settings
@@ -124,7 +125,7 @@ def test_every_request_ends_once_and_no_worker_does_two_things(
             "ab"[exec_ms % 2],
             float(exec_ms),
             float(slo_ms),
-            tuple((slo_ms + after_ms, worth) for after_ms, worth in later),
+            tuple((slo_ms + after_ms, utility) for after_ms, utility in later),
         )
         for at, (at_ms, exec_ms, slo_ms, later) in enumerate(sorted(drawn))
     )
@@ -137,11 +138,11 @@ def test_every_request_ends_once_and_no_worker_does_two_things(
         deadline_ns = round((end.job.at_ms + end.job.slo_ms) * 1e6)
         if end.batch is None:
             assert end.outcome is Outcome.DROPPED
-            assert end.worth == 0
+            assert end.utility == 0
             continue
         batches[end.batch].append(end)
         assert (end.outcome is Outcome.ON_TIME) == (end.at_ns <= deadline_ns)
-        assert end.worth == worth_by_hand(end)
+        assert end.utility == worth_by_hand(end)
     spans = [span(work, members) for members in batches.values()]
     for begin_ns, _ in spans:
         assert sum(b <= begin_ns < e for b, e in spans) <= workers
@@ -150,7 +151,7 @@ def test_every_request_ends_once_and_no_worker_does_two_things(
 def worth_by_hand(end: JobEnd) -> float:
     took_ms = end.at_ns / 1e6 - end.job.at_ms
     steps = [(end.job.slo_ms, 1.0), *end.job.later]
-    return max((worth for by_ms, worth in steps if took_ms <= by_ms + 1e-6), default=0.0)
+    return max((utility for by_ms, utility in steps if took_ms <= by_ms + 1e-6), default=0.0)
 
 
 def span(work: Workload, members: list[JobEnd]) -> tuple[int, int]:
@@ -234,9 +235,11 @@ def test_decisions_that_take_time_delay_their_batches() -> None:
     assert [end.outcome for end in by_id(report)] == [Outcome.LATE, Outcome.ON_TIME]
 
 
-def made(kind: str, load: float, slo_multiple: float, requests: int = 800) -> Workload:
+def made(
+    kind: str, load: float, slo_multiple: float, requests: int = 800, seed: int = 9
+) -> Workload:
     return make_workload(
-        kind, load=load, slo_multiple=slo_multiple, requests=requests, rng=random.Random(9)
+        kind, load=load, slo_multiple=slo_multiple, requests=requests, rng=random.Random(seed)
     )
 
 
@@ -258,32 +261,42 @@ def test_adaptive_hardly_gains_from_knowing_separable_execution_times(kind: str)
 
 
 @pytest.mark.parametrize("load", [0.7, 0.9])
-def test_knowing_all_deadlines_is_worth_more_than_knowing_the_first_or_the_last(
-    load: float,
-) -> None:
-    several = made("modal-3", load, 2).with_later([(6, 0.7)])
+def test_knowing_all_deadlines_gains_over_knowing_the_first_or_the_last(load: float) -> None:
+    """A single workload decides it only to about .01, hence the mean over three."""
+    gains = []
+    for seed in (9, 10, 11):
+        several = made("modal-3", load, 2, seed=seed).with_later([(6, 0.7)])
+        first = replace(several, jobs=tuple(replace(job, later=()) for job in several.jobs))
+        last = replace(
+            several,
+            jobs=tuple(replace(job, slo_ms=job.later[-1][0], later=()) for job in several.jobs),
+        )
+        report = ran(several, "adaptive")
+        assert utility_by_hand(several, several) == pytest.approx(report.utility)
+        alternatives = (utility_by_hand(known, several) for known in (first, last))
+        gains.append(report.utility - max(alternatives))
+        assert gains[-1] > 0
+    assert fmean(gains) > 0.01
+
+
+def utility_by_hand(known: Workload, several: Workload) -> float:
+    """Return the mean utility, by the deadlines of `several`, if the policy knows others."""
     jobs = {job.id: job for job in several.jobs}
+    ends = [replace(end, job=jobs[end.job.id]) for end in ran(known, "adaptive").ends]
+    return sum(worth_by_hand(end) for end in ends if end.batch is not None) / len(jobs)
 
-    def worth(known: Workload) -> float:
-        ends = [replace(end, job=jobs[end.job.id]) for end in ran(known, "adaptive").ends]
-        return sum(worth_by_hand(end) for end in ends if end.batch is not None) / len(jobs)
 
-    first = replace(several, jobs=tuple(replace(job, later=()) for job in several.jobs))
-    last = replace(
-        several,
-        jobs=tuple(replace(job, slo_ms=job.later[-1][0], later=()) for job in several.jobs),
-    )
-    report = ran(several, "adaptive")
-    assert worth(several) == pytest.approx(report.worth)
-    assert report.worth > max(worth(first), worth(last)) + 0.01
-    others = {policy: ran(several, policy).worth for policy in ALL}
-    assert others["adaptive"] >= max(others.values()) - 0.015
+@pytest.mark.parametrize("load", [0.7, 0.9])
+def test_adaptive_is_best_where_requests_have_several_deadlines(load: float) -> None:
+    several = made("modal-3", load, 2).with_later([(6, 0.7)])
+    found = {policy: ran(several, policy).utility for policy in ALL}
+    assert found["adaptive"] >= max(found.values()) - 0.015
     knows = Clairvoyant(several.model, {job.id: job.exec_ms for job in several.jobs})
     reference = BatchingSimulation(several, knows, rng=random.Random(1)).run()
-    assert reference.worth >= report.worth - 0.03
+    assert reference.utility >= found["adaptive"] - 0.03
 
 
 @pytest.mark.parametrize("policy", ALL)
 def test_with_one_deadline_each_worth_is_the_finish_rate(policy: str) -> None:
     report = ran(made("modal-2", 0.9, 2, requests=150), policy)
-    assert report.worth == report.finish_rate < 1
+    assert report.utility == report.finish_rate < 1

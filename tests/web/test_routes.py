@@ -80,7 +80,7 @@ def test_a_name_that_nobody_declared_is_refused() -> None:
     check_names(request("share=1&name=x"), ALL)
     with pytest.raises(InvalidInputError, match="no parameter 'shore'; there are share, count"):
         check_names(request("shore=1"), ALL)
-    with pytest.raises(InvalidInputError, match="there are none here"):
+    with pytest.raises(InvalidInputError, match="this route has none"):
         check_names(request("share=1"), ())
 
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 
 import { band, mostUsed, scaleMs, shownMs, verdict } from '../src/overview/applications'
-import type { ApplicationTimes } from '../src/api/types'
+import type { AppLatency } from '../src/api/types'
 
-function times(p50: number, p99: number, profile50 = 8, profile99 = 12): ApplicationTimes {
+function times(p50: number, p99: number, profile50 = 8, profile99 = 12): AppLatency {
   return {
     app: 'gates',
     variant: 'street-256',

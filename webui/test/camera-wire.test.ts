@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { webSocketAddress } from '../src/api/webSocketAddress'
 import { frameMessage, parseFromBox, to_ns } from '../src/browser-camera/wire'
 
-test('a frame starts with the header that docs/protocol.md describes', () => {
+test('a frame starts with the header that docs/reference/protocol.md describes', () => {
   const jpeg = new Uint8Array([0xff, 0xd8, 0xff, 0xd9]).buffer
   const captured_ns = 8_000_000_000_000_001 // after 93 days
   const message = frameMessage({ frame: 7, captured_ns, sent_ns: captured_ns + 5, width_px: 1280, height_px: 720, capturedTotal: 9 }, jpeg)

@@ -39,7 +39,7 @@ test('arrows go round the tabs, Home and End to the ends, and the panel follows'
 
 const NONE = { slo_ms: null, rate_hz: null, app: null, min_accuracy: null, site: null }
 const ASKED = { ...NONE, family: null, slo_ms: 300, rate_hz: 10, min_rate_hz: null, width_px: 1280, height_px: 720, later: [] }
-const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, asked: ASKED, overrides: NONE, in_force: null, state: null }
+const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, requested: ASKED, overrides: NONE, in_force: null, state: null }
 
 test('a setting is saved, told of, and undone', async () => {
   const changed = { ...KNOWN, overrides: { ...NONE, slo_ms: 200 } }

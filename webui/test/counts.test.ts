@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { checkCounts, dropLines } from '../src/figures/counts'
 
-const COUNTS = { captured: 9000, accepted: 8950, on_time: 8940, late: 4, pending: 3, dropped: { sender: 50, queue: 3 }, worth: 8940, mismatches: 14 }
+const COUNTS = { captured: 9000, accepted: 8950, on_time: 8940, late: 4, pending: 3, dropped: { sender: 50, queue: 3 }, utility: 8940, mismatches: 14 }
 
 test('every captured frame has exactly one outcome or is still pending', () => {
   expect(checkCounts(COUNTS)).toEqual({ dropped: 53, unaccounted: 0 })

@@ -1,6 +1,6 @@
-// The documents that docs/http-api.md shows, as the page reads them: the two must agree.
+// The documents that docs/reference/http-api.md shows, as the page reads them: the two must agree.
 
-import apiPage from '../../docs/http-api.md?raw'
+import apiPage from '../../docs/reference/http-api.md?raw'
 import { parseMessage } from '../src/api/messages'
 import type { TimelineNews } from '../src/scheduler/timeline'
 import type { BoxState } from '../src/api/types'
@@ -13,12 +13,12 @@ function example(type: string): string {
 
 export function documentedState(): BoxState {
   const message = parseMessage(example('state'))
-  if (message?.kind !== 'state') throw new Error(`docs/http-api.md shows no state document: ${JSON.stringify(message)}`)
+  if (message?.kind !== 'state') throw new Error(`docs/reference/http-api.md shows no state document: ${JSON.stringify(message)}`)
   return message.state
 }
 
 export function documentedNews(): TimelineNews {
   const message = parseMessage(example('timeline'))
-  if (message?.kind !== 'timeline') throw new Error(`docs/http-api.md shows no timeline: ${JSON.stringify(message)}`)
+  if (message?.kind !== 'timeline') throw new Error(`docs/reference/http-api.md shows no timeline: ${JSON.stringify(message)}`)
   return message.news
 }

@@ -31,7 +31,7 @@ test('every frame ends in exactly one way, and the counts add up at every moment
     step()
     expect(checkCounts(accounting.counts()).unaccounted).toBe(0)
   }
-  expect(accounting.counts()).toMatchObject({ captured: 6, accepted: 1, on_time: 1, late: 2, pending: 0, worth: 1.3 })
+  expect(accounting.counts()).toMatchObject({ captured: 6, accepted: 1, on_time: 1, late: 2, pending: 0, utility: 1.3 })
   expect(accounting.counts().dropped).toEqual({ queue: 1, lost: 1, sender: 1 })
   expect(accounting.skipped).toEqual({ offline: 1 })
 })

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 
-import apiPage from '../../docs/http-api.md?raw'
+import apiPage from '../../docs/reference/http-api.md?raw'
 import { chartsOf, isolated, newest, stacked, type Chart } from '../src/camera/charts'
 import { joined } from '../src/camera/gaps'
 import { instantText, RANGES, rangeOf } from '../src/camera/ranges'
 import type { History } from '../src/camera/history'
 
-/** The very document docs/http-api.md shows. */
+/** The very document docs/reference/http-api.md shows. */
 function documented(): History {
   const block = [...apiPage.matchAll(/```json\n([\s\S]*?)```/g)].find(([, text]) => text?.includes('"covered_ms"'))
   return JSON.parse(block?.[1] ?? '') as History

@@ -1,4 +1,4 @@
-// The page drawn from the very document docs/http-api.md shows: the two must agree.
+// The page drawn from the very document docs/reference/http-api.md shows: the two must agree.
 
 import { renderToString } from 'preact-render-to-string'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -7,7 +7,7 @@ import { App } from '../src/app/App'
 import type { FrameDispatcher } from '../src/live/frameDispatcher'
 import type { Connection } from '../src/api/socket'
 import { TimelineFeed } from '../src/scheduler/timelineFeed'
-import type { ApplicationTimes, BoxState, Camera } from '../src/api/types'
+import type { AppLatency, BoxState, Camera } from '../src/api/types'
 import { documentedState } from './documented'
 
 const dispatcher = {} as FrameDispatcher
@@ -75,7 +75,7 @@ test('a camera of which nothing is known yet has its place', () => {
     link: { bandwidth_bps: null, throughput_stability: null, rtt_ms: null, clock_error_ms: null, history: [] },
     variant_history: [],
     dropped_in_window: {},
-    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, worth: 0, mismatches: 0 },
+    counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, utility: 0, mismatches: 0 },
   }
   const html = page({ ...state, cameras: [camera] })
   expect(text(html, 'on-time')).toBe('–')
@@ -92,11 +92,11 @@ test('a camera that left says when and why', () => {
 
 test('with several deadlines the later ones and the worth of the answers are shown', () => {
   const state = documentedState()
-  expect(page(state)).not.toContain('worth')
-  const counts = { ...(state.cameras[0] as Camera).counts, worth: 2942.4 }
+  expect(page(state)).not.toContain('utility')
+  const counts = { ...(state.cameras[0] as Camera).counts, utility: 2942.4 }
   const html = page({ ...state, cameras: state.cameras.map((camera) => ({ ...camera, counts, later: [[500, 0.6]] })) })
   expect(text(html, 'latency')).toContain('worth 0.6 until 500 ms')
-  expect(html).toContain('worth 2,942')
+  expect(html).toContain('utility 2,942')
 })
 
 test('answers that did not run on what the camera had been advised of are counted', () => {
@@ -127,7 +127,7 @@ test('what an executor has to say is shown', () => {
 
 test('an application that is known from before the start is shown', () => {
   const state = documentedState()
-  const first = state.box.applications[0] as ApplicationTimes
+  const first = state.box.applications[0] as AppLatency
   const applications = [{ ...first, count: 0, measured_ms: null, expected_ms: { p50: 9.1, p99: 31 } }]
   expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('9.1 ms p99 31 ms remembered')
 })
@@ -139,7 +139,7 @@ test('without measured applications there is no section of them', () => {
 
 test('with several executors each application says which', () => {
   const state = documentedState()
-  const first = state.box.applications[0] as ApplicationTimes
+  const first = state.box.applications[0] as AppLatency
   const applications = [first, { ...first, executor: 'cuda:0/0' }]
   expect(text(page({ ...state, box: { ...state.box, applications } }), 'applications')).toContain('street-256 on cuda:0/0')
 })

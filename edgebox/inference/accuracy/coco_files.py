@@ -1,4 +1,4 @@
-"""Owns annotations in COCO's format: finds them in a folder, reads them, finds their pictures.
+"""Annotations in COCO's format: finds them in a folder, reads them, finds their pictures.
 
 Knows COCO's own folders, flat ones and Roboflow's exports. Limits: boxes only; outlines give areas.
 """
@@ -109,7 +109,7 @@ def _rows(file: Path, document: Mapping[str, Any], key: str) -> list[Mapping[str
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InvalidInputError(f"{file}: is not in COCO's format: {key} must be a list of objects")
     if not rows:
-        raise InvalidInputError(f"{file}: {key} is empty: there is nothing to judge")
+        raise InvalidInputError(f"{file}: {key} is empty: there is nothing to evaluate")
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Owns the second opinion: the same pictures judged by COCO's own tool, where it is installed.
+"""A cross-check: evaluates the same pictures with COCO's own tool, where it is installed.
 
 Limits: pycocotools is an extra; edgebox's own figures never depend on it.
 """
@@ -16,7 +16,7 @@ FIGURES = ("mAP", "mAP50", "mAP75", "small", "medium", "large")
 
 
 def installed() -> bool:
-    """Say whether the tool is there."""
+    """Return whether the tool is there."""
     try:
         import pycocotools.cocoeval  # noqa: F401, PLC0415 - only to see whether it is there
     except ImportError:

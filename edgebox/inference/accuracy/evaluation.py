@@ -1,8 +1,8 @@
-"""Decides how good each variant of a family is, from what all of them found on the same pictures.
+"""Computes the accuracy of each variant of a family from their detections on the same pictures.
 
-Against labels: mAP. Without: F1 at IoU 0.5 against what the largest variant finds, as Jellyfish
-(section 7.1) judges answers; both sides count what a person is shown, scores from `SCORE_SHOWN` on.
-Limits: nothing is run here (journey.py), nothing stored.
+Against labels: mAP. Without: F1 at IoU 0.5 against what the largest variant finds, as in Jellyfish
+(section 7.1); both sides count detections with scores from `SCORE_SHOWN` on.
+Limits: it neither runs models (inference_run.py) nor stores results.
 """
 
 import random
@@ -34,13 +34,13 @@ from edgebox.vision.average_precision import (
 from edgebox.vision.detections import Detections
 
 SCORE_LISTED = 0.001
-"""mAP weighs detections by their score, so nearly all of them are wanted."""
+"""mAP ranks detections by score, so it needs nearly all of them."""
 SCORE_SHOWN = 0.3
-"""What the page, cameras and `edgebox detect` are given unless they ask for more."""
+"""Default lower limit of scores on the page, for cameras and for `edgebox detect`."""
 F1_IOU = 0.5
 RESAMPLES = 100
 _CHECKED_MAX = 500
-"""Pictures that COCO's tool judges, too: it takes a while."""
+"""Largest number of pictures for COCO's tool, which is slow."""
 _SAME = 5e-5
 _SEED = 0
 
@@ -49,7 +49,7 @@ Share = Callable[[float], None]
 
 @dataclass(frozen=True)
 class VariantAccuracy:
-    """One variant's accuracy, and what it would have been on other samples of the pictures."""
+    """One variant's accuracy, also on bootstrap resamples of the pictures."""
 
     accuracy: float
     resampled: NDArray[np.float64]  #: (resamples,)
@@ -62,23 +62,23 @@ class VariantAccuracy:
 
 
 class Evaluator(Protocol):
-    """Takes in what variants found, gives their accuracy."""
+    """Collects variants' detections and computes their accuracy."""
 
     kind: Literal["mAP", "F1"]
     source: str
-    """What the pictures are, in a person's words."""
+    """Description of the pictures."""
     score_min: float
-    """Detections below it are not wanted."""
+    """Lower limit of the scores that it uses."""
     planned: int
-    """How many pictures there are to be."""
+    """Planned number of pictures."""
     pictures: int
-    """How many were taken in so far."""
+    """Number of pictures so far."""
     remarks: list[str]
     problems: list[str]
-    """Pictures that could not be judged, and why."""
+    """Pictures that could not be evaluated, and why."""
 
     def fetches(self) -> Iterable[Fetch]:
-        """Yield the pictures to look at."""
+        """Yield the pictures to evaluate."""
 
     def take(self, prediction: Predictions) -> None:
         """Match one picture for every variant."""
@@ -87,30 +87,30 @@ class Evaluator(Protocol):
         """Return the accuracy of every variant on the pictures so far.
 
         Raises:
-            InvalidInputError: they say nothing.
+            InvalidInputError: the pictures give no accuracy.
         """
 
 
 class LabelEvaluator:
-    """Judges by labels: mAP."""
+    """Evaluates against labels: mAP."""
 
     kind: Literal["mAP", "F1"] = "mAP"
     score_min = SCORE_LISTED
 
     def __init__(self, dataset: Dataset, family: Family, limit: int | None = None) -> None:
-        """Judge in a family's labels, on all pictures or `limit` of them, always the same.
+        """Evaluate all pictures of a dataset, or a fixed sample of `limit` of them.
 
         Raises:
             InvalidInputError: the dataset and the family have nothing in common.
         """
         if family.task != "detect":
             raise InvalidInputError(
-                f"{family.name} is a classifier: labelled boxes cannot judge it; use --frames"
+                f"{family.name} is a classifier: labelled boxes cannot evaluate it; use --frames"
             )
         fit = fitted(dataset, family.labels)
         self.source = dataset.name
         self.planned = min(limit or len(dataset.pictures), len(dataset.pictures))
-        # Also without a limit, so that those who interrupt it have seen a sample.
+        # Also without a limit, so that an interrupted run has used a sample.
         self._order = random.Random(_SEED).sample(fit.dataset.pictures, self.planned)
         self.pictures = 0
         self.remarks = list(fit.dataset.remarks)
@@ -122,10 +122,10 @@ class LabelEvaluator:
         }
         self._checked = family.variants[-1].name if coco_tool.installed() else None
         self._kept: list[tuple[ImageTruth, Detections]] = []
-        """For the second opinion."""
+        """Pictures for COCO's tool."""
 
     def fetches(self) -> Iterable[Fetch]:
-        """Yield the pictures to look at."""
+        """Yield the pictures to evaluate."""
         return (partial(read_picture, picture.path) for picture in self._order)
 
     def take(self, prediction: Predictions) -> None:
@@ -171,7 +171,7 @@ class LabelEvaluator:
         return out
 
     def _second_opinion(self, name: VariantName) -> str:
-        """Return what COCO's tool says of a variant on the first pictures."""
+        """Return a remark that compares COCO's tool with edgebox on the first pictures."""
         truths, found = zip(*self._kept, strict=True)
         tools = coco_tool.coco_figures(truths, found, self._classes)["mAP"] or 0.0
         ours = Precision(self._matches[name][: len(truths)], self._classes).report().mean
@@ -184,18 +184,18 @@ class LabelEvaluator:
 
 
 class ReferenceModelEvaluator:
-    """Judges by what the largest variant finds: F1."""
+    """Evaluates against the detections of the largest variant: F1."""
 
     kind: Literal["mAP", "F1"] = "F1"
     score_min = SCORE_SHOWN
 
     def __init__(self, family: Family, source: str, fetches: Iterable[Fetch], planned: int) -> None:
-        """Judge a family's variants on some pictures."""
+        """Evaluate a family's variants on some pictures."""
         self.source = source
         self.planned = planned
         self.pictures = 0
         self.objects = 0
-        """What the largest variant has found so far."""
+        """Detections of the largest variant so far."""
         self.remarks: list[str] = []
         self.problems: list[str] = []
         self._fetches = fetches
@@ -206,7 +206,7 @@ class ReferenceModelEvaluator:
         }
 
     def fetches(self) -> Iterable[Fetch]:
-        """Yield the pictures to look at."""
+        """Yield the pictures to evaluate."""
         return self._fetches
 
     def take(self, prediction: Predictions) -> None:
@@ -263,7 +263,7 @@ def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 def _insist_on_pictures(evaluator: Evaluator) -> None:
     if not evaluator.pictures:
         first = f": {evaluator.problems[0]}" if evaluator.problems else ""
-        raise InvalidInputError(f"{evaluator.source}: no picture could be judged{first}")
+        raise InvalidInputError(f"{evaluator.source}: no picture could be evaluated{first}")
 
 
 def _weights(pictures: int) -> NDArray[np.int64]:
@@ -279,15 +279,15 @@ def accuracy_reports(
     *,
     keep_all: bool = False,
 ) -> dict[VariantName, AccuracyReport]:
-    """Return what is to be remembered of a measurement.
+    """Return the accuracy reports of a measurement.
 
     Args:
-        judge: who made it.
-        variants: of the family.
-        measured: of every variant.
+        evaluator: the evaluator.
+        variants: the family's variants.
+        measured: the accuracy of every variant.
         took_ns: P50 of a batch of one, by executor; variants are compared with it.
         now_ms: Unix time.
-        keep_all: set nothing aside.
+        keep_all: mark no variant as dominated.
     """
     trade_offs = [
         VariantTradeOff(

@@ -1,8 +1,8 @@
-"""Decides what a variant sees of a picture: what a camera would have sent for it.
+"""Runs variants on pictures as a camera would have sent them.
 
-The picture is shrunk to the size that a camera is asked for, made a JPEG of the advised quality,
-decoded into the variant's canvas and run, in batches of the size that answers most. Pictures are
-prepared in threads while others are inferred. Limits: what is found is not judged here.
+Each picture is scaled to the size a camera would send, encoded as a JPEG of the advised quality,
+decoded into the variant's canvas and run, in batches of the size with the highest throughput.
+Threads prepare pictures while others are inferred. Limits: it does not evaluate the detections.
 """
 
 from collections import deque
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.model_family import LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
-from edgebox.inference.executor import BatchResult, Executor, OnnxExecutor
+from edgebox.inference.executor import Executor, OnnxExecutor
+from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.family import Family, InputSpec
 from edgebox.media.jpeg import QUALITY_DEFAULT, decode_into, encode, resize_rgb
 from edgebox.vision.detections import Detections
@@ -26,7 +27,7 @@ from edgebox.vision.letterbox import Placement
 
 Frame = NDArray[np.uint8]  #: (height, width, 3) RGB
 Fetch = Callable[[], Frame]
-"""Reads a picture when its turn comes, in a thread."""
+"""Reads a picture when it is needed, in a thread."""
 
 _T = TypeVar("_T")
 _Results = Mapping[VariantName, list[Future[BatchResult]]]
@@ -42,12 +43,12 @@ class Predictions:
     """One picture, and what each variant found on it."""
 
     number: int
-    """Its place among those that were to be looked at."""
+    """Its number in the sequence of pictures."""
     size_px: tuple[int, int]
     found: Mapping[VariantName, Detections]
-    """In px of the picture."""
+    """Detections in px of the picture."""
     problem: str = ""
-    """Why it could not be read; empty: it could."""
+    """Why it could not be read; empty: it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def predict(
 ) -> Iterator[Predictions]:
     """Run every variant over every picture, in order.
 
-    Whoever stops asking stops the work: at most two groups of pictures are on their way.
+    The work stops when iteration stops: at most two groups of pictures are in progress.
 
     Raises:
         ModelError: a batch failed.
@@ -101,9 +102,9 @@ def predict_file_by_file(
     batch_sizes: Mapping[VariantName, int],
     pictures: Iterable[Fetch],
 ) -> Iterator[Predictions]:
-    """Do as `look` does with one file of the family in memory at a time.
+    """Run as `predict` does, with one file of the family in memory at a time.
 
-    For memory that need not hold them all. Every `_HELD_MAX` pictures each file is loaded once; a
+    For limited memory. Every `_HELD_MAX` pictures each file is loaded once; a
     family of one file keeps it.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Owns labelled pictures: `Dataset`, and how its categories become a family's labels.
+"""Labelled pictures: `Dataset`, and the mapping of its categories to a family's labels.
 
-Limits: coco_files.py and yolo_files.py read files; pictures are read when they are judged.
+Limits: coco_files.py and yolo_files.py read files; pictures are read when they are evaluated.
 """
 
 from collections import Counter
@@ -18,12 +18,12 @@ _NAMED_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class LabelledPicture:
-    """One picture and what it shows; labels are indices into its dataset's categories."""
+    """One picture and its labels, which are indices into its dataset's categories."""
 
     path: Path
     truth: ImageTruth
     size_px: tuple[int, int] | None
-    """What the annotations say it is; None: they do not."""
+    """Size in the annotations; None: they have none."""
     shares: bool = False
     """Boxes are shares of the picture's sides, not px."""
 
@@ -62,7 +62,7 @@ class Fitted:
     dataset: Dataset
     """Labels are the family's."""
     labels: frozenset[int]
-    """Those of the family that the dataset knows; others are not judged."""
+    """Labels of the family in the dataset; others are not evaluated."""
 
 
 def make_truth(
@@ -117,7 +117,7 @@ def fitted(dataset: Dataset, labels: Sequence[str]) -> Fitted:
         remarks.append(f"objects the family has no label for, left out: {_listed(named)}")
     unknown = [label for index, label in enumerate(labels) if index not in known]
     if unknown:
-        remarks.append(f"labels the dataset does not have, not judged: {_listed(unknown)}")
+        remarks.append(f"labels the dataset does not have, not evaluated: {_listed(unknown)}")
     return Fitted(
         replace(
             dataset, categories=tuple(labels), pictures=tuple(pictures), remarks=tuple(remarks)

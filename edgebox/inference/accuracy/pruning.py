@@ -1,10 +1,10 @@
 """Decides which variants of a family are not worth keeping. Pure.
 
-A variant is set aside when another one is no larger (so its pictures cost a link no more), takes no
-longer, was measured at least as accurate, and the measurement rules out that this one is better by
-what matters (`GAIN_MIN`). Two variants are
-compared on the same resamples of the same pictures, since most of what makes a sample easy or hard
-is common to both: the error of the difference is far below that of each.
+A variant is dominated when another one is no larger (so its pictures cost a link no more), no
+slower and at least as accurate as measured, and the measurement rules out that this one is better
+by a relevant amount (`GAIN_MIN`). Two variants are compared on the same resamples of the same
+pictures. Whether a sample is easy or hard affects both, so the error of the difference is far below
+the error of each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 GAIN_MIN = 0.01
 """A gain below it is not worth a slower variant."""
 ERRORS = 2.0
-"""Standard errors that a gain may hide in: some 2.5 % of the cases are beyond."""
+"""Standard errors of the bound on a gain: about 2.5 % of the cases exceed it."""
 PICTURES_MIN = 20
-"""Fewer say nothing about the pictures that were not taken."""
+"""Fewest pictures for a decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantTradeOff:
-    """One variant in the balance."""
+    """Accuracy and cost of one variant."""
 
     name: VariantName
     pixels: int
@@ -35,7 +35,7 @@ class VariantTradeOff:
     resampled: NDArray[np.float64]  #: (resamples,) the same resamples for all
 
     def costs_no_more(self, other: "VariantTradeOff") -> bool:
-        """Say whether it is no larger than another, and takes no longer anywhere."""
+        """Return whether it is no larger than another, and no slower on any executor."""
         return self.pixels <= other.pixels and all(
             took <= other.took_ns[at] for at, took in self.took_ns.items()
         )
@@ -49,12 +49,12 @@ class VariantTradeOff:
 def dominated(variants: Sequence[VariantTradeOff], pictures: int) -> dict[VariantName, str]:
     """Return the variants not worth keeping, and why.
 
-    Of the others each is smaller, faster somewhere, or better than every other that is kept, as
-    far as can be told. O(variants²).
+    Each of the others is smaller, faster on some executor, or better than every other kept one, as
+    far as measured. O(variants²).
 
     Args:
-        variants: of one family, on the same executors.
-        pictures: how many they were judged on.
+        variants: variants of one family, on the same executors.
+        pictures: number of pictures they were evaluated on.
     """
     reasons: dict[VariantName, str] = {}
     if pictures < PICTURES_MIN:

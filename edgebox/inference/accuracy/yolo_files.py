@@ -1,4 +1,4 @@
-"""Owns labels in YOLO's format: a data.yaml, a text file per picture.
+"""Labels in YOLO's format: a data.yaml, a text file per picture.
 
 Limits: of YAML it reads what such files are written in (names, paths, lists, no nesting beyond
 names); outlines are taken as the boxes around them.

@@ -39,7 +39,7 @@ class SourceFile:
 
     @property
     def licence(self) -> str:
-        """What the file says its licence is; empty: nothing."""
+        """Licence in the file; empty: none."""
         return " ".join(self.metadata.get("license", "").split())
 
     @property
@@ -49,7 +49,7 @@ class SourceFile:
 
     @property
     def task(self) -> str:
-        """What Ultralytics says the model does; empty: nothing."""
+        """Task in Ultralytics' metadata; empty: none."""
         return self.metadata.get("task", "")
 
     @property

@@ -1,4 +1,4 @@
-"""Owns the folder of an imported family: written beside the others, moved in when it is proven.
+"""The folder of an imported family: written next to the others, renamed after verification.
 
 Limits: never overwrites a family, and nothing outside the models folder is written.
 """
@@ -70,7 +70,7 @@ def family_name(wanted: str | None, first: Path) -> str:
 
 @contextlib.contextmanager
 def unfinished(models: Path) -> Iterator[Path]:
-    """Make a folder beside the families that nobody loads; it is gone in the end.
+    """Make a temporary folder that is never loaded; it is deleted at the end.
 
     Raises:
         ModelError: it cannot be made.

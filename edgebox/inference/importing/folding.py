@@ -3,7 +3,7 @@
 conv(x * s, W) = conv(x, s * W), and colours in another order are weights in that order; borders of
 zeros stay zeros. So a model that begins with a convolution is fed by nothing but a cast. A mean
 cannot move: it would be missing at the borders. Rounding differs in the last bit; the comparison
-with the original judges that like all else.
+with the original verifies that, too.
 """
 
 import numpy as np

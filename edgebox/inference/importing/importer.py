@@ -51,7 +51,7 @@ from edgebox.scene.street_camera import Scene
 from edgebox.vision.detections import Detections
 
 SIZES_PX: tuple[SizePx, ...] = ((320, 320), (416, 416), (512, 512), (640, 640))
-"""What one file with free sides is offered at, unless sizes are asked for."""
+"""Default sizes of a file with free sides."""
 
 CLASSIFIER_SIZES_PX: tuple[SizePx, ...] = ((224, 224),)
 
@@ -69,7 +69,7 @@ Asking = Callable[[Path, Sequence[Candidate]], Layout | None]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What the caller asks for; all of it may be left out."""
+    """Options of an import; all are optional."""
 
     name: str | None = None
     labels: tuple[str, ...] | None = None
@@ -86,7 +86,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came of an import."""
+    """The result of an import."""
 
     family: Family
     folder: Path
@@ -130,7 +130,7 @@ def import_family(
         import_options: what the caller knows better.
         taken: names of families there are.
         ask: chooses between layouts where that is not certain; None: an error says so.
-        progress: told what is being done, and the share done.
+        progress: called with the present step and the share done.
 
     Raises:
         ModelError: what is wrong with which file; nothing was written then.
@@ -318,7 +318,7 @@ def _row_count(found: Match, fixed_px: SizePx | None) -> int | None:
 
 
 def _costs(original: Original, batch: int | None, compared: int) -> list[str]:
-    """Say what the file's limits cost, and what the comparison was worth."""
+    """Return remarks about the file's limits and the comparison."""
     remarks = []
     if batch is not None:
         remarks.append(

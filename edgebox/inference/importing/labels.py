@@ -1,4 +1,4 @@
-"""Decides what the numbers of a model's classes are called.
+"""Finds the names of a model's classes.
 
 Pure but for the file of names, which is read as text.
 """

@@ -1,4 +1,4 @@
-"""Owns the table of layouts: what each family of models wants to be fed, and what comes out of it.
+"""The table of layouts: input and output formats of families of models.
 
 Pure data. A layout is declared once and read twice: by `reading.py` in numpy and by `writing.py` as
 ONNX operators, which are then compared with each other. A new family is a new row.
@@ -14,7 +14,7 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """What a model wants to be fed: a pixel becomes (value * scale - mean) / std."""
+    """The input format of a model: a pixel becomes (value * scale - mean) / std."""
 
     order: Literal["rgb", "bgr"] = "rgb"
     fit: Fit = "centre"
@@ -59,7 +59,7 @@ distributions (Li et al. 2020, generalized focal loss); whole picture: a classif
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the outputs mean."""
+    """Meaning of the outputs."""
 
     outputs: tuple[Output, ...]
     scores: Part
@@ -111,7 +111,7 @@ class Layout:
 
     @property
     def task(self) -> Literal["detect", "classify"]:
-        """What such models do."""
+        """Task of such models."""
         return "classify" if self.head.box_form == "whole picture" else "detect"
 
 

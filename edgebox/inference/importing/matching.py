@@ -245,7 +245,7 @@ def _is_dense(head: Head) -> bool:
 
 
 def _doubts_of_centres(centres: Floats, cells: Floats, anchors: int) -> list[Doubt]:
-    """Say whether boxes are not where their cells are; several anchors come in either order."""
+    """Return whether boxes are not at their cells; several anchors come in either order."""
     places = (cells[:, :2] + 0.5) * cells[:, 2:]
     strides = cells[:, 2]
     for expected, stride in _orders(places, strides, anchors):
@@ -278,7 +278,7 @@ def why_not(names: Sequence[str], arrays: Sequence[NDArray[Any]], height_px: int
 
 
 def segments(names: Sequence[str], arrays: Sequence[NDArray[Any]], height_px: int) -> bool:
-    """Say whether masks come beside the boxes, as segmentation models have it."""
+    """Return whether masks come beside the boxes, as segmentation models have it."""
     if any(re.search(r"mask|proto", name, re.IGNORECASE) for name in names):
         return True
     # Transformers of Hugging Face give their feature maps, too.

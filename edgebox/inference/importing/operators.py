@@ -1,4 +1,4 @@
-"""Owns a growing list of ONNX operators: names, constants, what differs between opsets.
+"""A growing list of ONNX operators: names, constants, what differs between opsets.
 
 Limits: opset 11 or later; knows nothing of what the operators are for.
 """

@@ -1,4 +1,4 @@
-"""Owns the model as its author made it: what it is fed, and a session to run it for comparison.
+"""The original model: its input, and a session to run it for comparison.
 
 Opened from bytes, so that ONNX Runtime has no folder to look for further files in.
 """

@@ -18,7 +18,7 @@ _IOU_MIN = 0.9
 _NEAR_PX = 1.0
 _SCORE_DIFFERENCE_MAX = 0.01
 DOUBTFUL_MAX = 2 * SCORE_MIN
-"""What scores no more may lie below `SCORE_MIN` in the other list, and so not be there."""
+"""Detections with lower scores may be below `SCORE_MIN` in the other list."""
 _SHARE_MIN = 0.9
 """A pair of boxes that overlap as much as is just allowed may lose either of them by rounding."""
 _EXACT_SHARE_MIN = 0.5
@@ -26,7 +26,7 @@ _EXACT_SHARE_MIN = 0.5
 
 
 def disagreement(one: Detections, other: Detections, nms_iou: float | None = None) -> str:
-    """Say in what two lists of detections of one picture differ; empty: in nothing that counts.
+    """Describe how two lists of detections of one picture differ; empty: not significantly.
 
     Args:
         one, other: the lists.

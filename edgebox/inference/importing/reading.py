@@ -1,4 +1,4 @@
-"""Decides what a model's outputs say, in numpy: the judge of what `writing.py` builds.
+"""Decodes a model's outputs in numpy: the reference for the graphs of `writing.py`.
 
 Pure. Written for clarity, not speed: it runs at import only, never on a frame.
 """
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 FOUND_MAX = 300
 """Detections a picture can have."""
 CANDIDATES_MAX = 1000
-"""Boxes that overlap removal looks at, the best first."""
+"""Boxes that overlap removal considers, the best first."""
 CLASSES_SHOWN = 5
 """Answers of a classifier."""
 SCORE_MIN = 0.001

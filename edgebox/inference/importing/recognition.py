@@ -35,9 +35,9 @@ class Candidate:
     match: Match
     doubts: tuple[Doubt, ...]
     found: tuple[Detections, ...]
-    """What it would detect on each picture, in input px."""
+    """Its detections on each picture, in input px."""
     labels: tuple[str, ...] = ()
-    """What its labels would be called, as far as that is known."""
+    """Names of its labels, as far as known."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def objections(self) -> str:
-        """What speaks against it, in words."""
+        """Reasons against it."""
         return "; ".join(doubt.text for doubt in self.doubts)
 
     @cached_property

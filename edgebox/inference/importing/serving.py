@@ -1,4 +1,4 @@
-"""Decides what the served graph is: uint8 RGB pictures in, a few detections out, all else inside.
+"""Builds the served graph: uint8 RGB pictures in, a few detections out.
 
 What stands before the model (cast, order of colours, scale, normalisation, axes) and behind it
 (decoding, overlap removal) runs where the model runs, outside of Python.
@@ -44,7 +44,7 @@ def served_model(
     Args:
         original: the model as it came.
         layout: how it is fed.
-        decoding: what its outputs mean.
+        decoding: meaning of its outputs.
         outputs: their names, in the head's order.
         batch: the only batch size it takes; None: any.
         fixed_px: the only width and height it takes; None: any.

@@ -34,12 +34,12 @@ _WAY_OUT = {
     "gain on a GPU",
     False: "Export the model for single pictures",
 }
-"""By whether it says it takes any batch."""
+"""Batch sizes by whether the file declares a free batch size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A model under proof: how it is fed and read, and what it is shown."""
+    """A model under verification: its input, output and test pictures."""
 
     original: Original
     found: Match
@@ -68,7 +68,7 @@ class Subject:
         return out
 
     def disagreement(self, one: Detections, other: Detections) -> str:
-        """Say in what two lists of detections of one picture differ."""
+        """Describe how two lists of detections of one picture differ."""
         return disagreement(one, other, self.found.layout.head.nms_iou)
 
     def _check_shapes(self, run: Arrays, size_px: SizePx) -> None:

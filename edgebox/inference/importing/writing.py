@@ -29,7 +29,7 @@ the reach, or classes would meet; not much more, or float32 would round small bo
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """What is known of the input where the graph is written."""
+    """The known properties of the input."""
 
     pictures: str
     """The input (b, h, w, 3)."""

@@ -1,9 +1,9 @@
 """Decides the next batch as BentoML's dispatcher does: wait while waiting is cheap. Pure.
 
 Source: BentoML's public documentation of adaptive batching and the rule of its open-source
-dispatcher (CorkDispatcher): the time of a batch is regressed as a * n + b; with n requests waiting,
-the newest for w, dispatching is put off while n * (w + tick + a) is at most 0.95 times the usual
-wait; the oldest request is dropped when its wait plus a * n + b exceeds the latency limit. Here the
+dispatcher (CorkDispatcher). The time of a batch is regressed as a * n + b. With n requests waiting,
+the newest for w, dispatching is delayed while n * (w + tick + a) is at most 0.95 times the usual
+wait. The oldest request is dropped when its wait plus a * n + b exceeds the latency limit. Here the
 limit is each request's own deadline, and the rule is evaluated when it next changes.
 """
 
@@ -27,7 +27,8 @@ INITIAL_WAIT_NS = 10_000_000.0
 
 
 class _Regression:
-    """The dispatcher's optimizer: batch times as a line in their size, and the usual wait."""
+    """The dispatcher's optimizer: batch times as a linear function of their size, and the usual
+    wait."""
 
     def __init__(self, row: Row) -> None:
         self.per_request_ns, self.fixed_ns = _line(row.sizes, row.median_ns)
@@ -36,7 +37,7 @@ class _Regression:
         self._since = 0
 
     def add(self, size: int, took_ns: int, waited_ns: float) -> None:
-        """Take a batch in; every few of them the line is drawn anew."""
+        """Add a batch; the regression is repeated every `REFRESH` batches."""
         self._seen.append((size, took_ns, waited_ns))
         self._since += 1
         if self._since >= REFRESH:
@@ -53,7 +54,7 @@ def _line(sizes: tuple[int, ...], times_ns: tuple[int, ...]) -> tuple[float, flo
 
 
 class BentoMl(QueueingPolicy):
-    """Order of arrival; a batch is put off while the sum of the waits stays below the usual."""
+    """Order of arrival; a batch is delayed while the sum of the waits stays below the usual."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,23 +69,23 @@ class BentoMl(QueueingPolicy):
         self._newest_ns[self._waiting.variant(request)] = now_ns
 
     def expired(self, now_ns: int) -> list[RequestId]:
-        """Give away who waited too long; what was put off is looked at anew at every event."""
+        """Remove and return the requests that waited too long; reset all delays of batches."""
         self._put_off_ns = None
         return super().expired(now_ns)
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
-        """Give away the oldest requests, unless it is better to wait for more."""
+        """Remove and return the oldest requests, unless it is better to wait for more."""
         for variant, queue, row in queues:
             line = self._line(variant, row)
-            until_ns = self._worth_waiting_ns(variant, queue, row, line)
+            until_ns = self._wait_until_ns(variant, queue, row, line)
             if until_ns > now_ns:
                 at_ns = self._put_off_ns
                 self._put_off_ns = until_ns if at_ns is None else min(at_ns, until_ns)
                 continue
-            places = oldest(queue, row.sizes[-1])
-            first = self._waiting.request(queue.requests[places[0]])
+            indices = oldest(queue, row.sizes[-1])
+            first = self._waiting.request(queue.requests[indices[0]])
             self._started[executor] = float(now_ns - first.arrival_ns)
-            return self._batch(variant, row, places)
+            return self._batch(variant, row, indices)
         return None
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:
@@ -95,14 +96,14 @@ class BentoMl(QueueingPolicy):
             line.add(len(batch.requests), took_ns, waited_ns)
 
     def next_wakeup_ns(self) -> int | None:
-        """Return when a request is given up or a batch that was put off is due."""
+        """Return when a request expires or a delayed batch is due."""
         due = (super().next_wakeup_ns(), self._put_off_ns)
         return min((at for at in due if at is not None), default=None)
 
-    def _worth_waiting_ns(
+    def _wait_until_ns(
         self, variant: VariantName, queue: ReadyQueue, row: Row, line: _Regression
     ) -> int:
-        """Return until when the rule waits for more."""
+        """Return the instant until which the rule waits for more requests."""
         waiting = len(queue)
         if waiting >= row.sizes[-1]:
             return 0

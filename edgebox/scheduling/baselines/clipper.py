@@ -1,10 +1,10 @@
-"""Decides the next batch as Clipper does: a batch size that feels its way up to the deadline. Pure.
+"""Decides the next batch as Clipper does: the batch size adapts to the latency objective. Pure.
 
-Source: Crankshaw et al., "Clipper", NSDI 2017, section 4.3: requests in order of arrival, the
-largest batch grows by a constant while batches stay within the latency objective and shrinks by
-a tenth when one exceeds it. It drops nothing: late answers are replaced by the front end, but the
-model still computes them. Left out: model selection, caching, and delayed batching, which is off
-by default.
+Source: Crankshaw et al., "Clipper", NSDI 2017, section 4.3: requests run in order of arrival. The
+largest batch grows by a constant while batches stay within the latency objective, and shrinks by a
+tenth when one exceeds it. Clipper drops nothing: its front end replaces late answers, but the model
+still computes them. Left out: model selection, caching, and delayed batching, which is off by
+default.
 """
 
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -26,12 +26,12 @@ class Clipper(QueueingPolicy):
         self._objective_ns: dict[ExecutorId, int] = {}
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
-        """Give away the oldest requests, as many as the batch size has come to."""
+        """Remove and return the oldest requests, as many as the present batch size allows."""
         for variant, queue, row in queues:
             largest = int(self._largest.get((executor, variant), 1.0))
-            places = oldest(queue, min(largest, row.sizes[-1]))
-            self._objective_ns[executor] = min(queue.slos[at] for at in places)
-            return self._batch(variant, row, places)
+            indices = oldest(queue, min(largest, row.sizes[-1]))
+            self._objective_ns[executor] = min(queue.slos[at] for at in indices)
+            return self._batch(variant, row, indices)
         return None
 
     def batch_completed(self, batch: Infer, took_ns: int, now_ns: int) -> None:

@@ -1,11 +1,11 @@
 """Decides the next batch as Clockwork does: plan with the worst of recent measurements. Pure.
 
 Source: Gujarati et al., "Serving DNNs like Clockwork", OSDI 2020, section 5.3, and its published
-scheduler: per model and batch size the estimate is a high percentile of the last ten
-measurements (of so few, the maximum); the largest batch size that is full and can make its
-deadlines is chosen; what cannot make it even alone is cancelled ahead of time. Left out:
-placement of models in GPU memory, and the worker's own window for starting an action, which this
-box does not need because it hands over one batch at a time.
+scheduler. Per model and batch size the estimate is a high percentile of the last ten measurements
+(of ten, the maximum). The largest batch size that is full and can meet its deadlines is chosen. A
+request that cannot meet its deadline even in a batch of its own is cancelled ahead of time. Left
+out: placement of models in GPU memory, and the worker's own window for starting an action, which
+this box does not need because it hands over one batch at a time.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ RECENT = 10
 
 
 class Clockwork(QueueingPolicy):
-    """The largest full batch that is in time by the recent maximum. Cost: O(sizes log n)."""
+    """The largest full batch that is on time by the recent maximum. Cost: O(sizes log n)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Clockwork(QueueingPolicy):
         self._measured.setdefault(key, deque(maxlen=RECENT)).append(took_ns)
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
-        """Give away the earliest deadlines that make the largest full batch."""
+        """Remove and return the earliest deadlines that make the largest full batch."""
         for variant, queue, row in queues:
             overhead_ns = self._latencies.overhead_ns(executor)
             slowed = self._latencies.slowed(executor, variant)
@@ -45,7 +45,7 @@ class Clockwork(QueueingPolicy):
         return None
 
     def _quickest_ns(self, variant: VariantName, app: int) -> float:
-        # Asked before any executor is known to be idle, so by the quickest of them.
+        # Called before an executor is known to be idle, so the fastest one counts.
         estimates = [
             self._estimate_ns(executor, variant, row, 0)
             for executor in self._latencies.executors(variant)

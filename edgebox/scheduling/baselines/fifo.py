@@ -1,4 +1,4 @@
-"""Decides the next batch in order of arrival: the plainest baseline. Pure."""
+"""Decides the next batch in order of arrival: the simplest baseline. Pure."""
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.scheduling.policy import Batch
@@ -6,13 +6,13 @@ from edgebox.scheduling.queueing import QueueingPolicy, Queues, oldest
 
 
 class FirstInFirstOut(QueueingPolicy):
-    """Whoever came first runs first, as many as fit into the largest batch.
+    """The oldest requests run first, as many as fit into the largest batch.
 
-    Only what is past its deadline is dropped. Cost: O(n log n) per batch.
+    Only requests past their deadlines are dropped. Cost: O(n log n) per batch.
     """
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
-        """Give away the oldest requests of the queue whose oldest came first."""
+        """Remove and return the oldest requests of the queue with the oldest one."""
         variant, queue, row = min(queues, key=lambda item: min(item[1].requests))
         return self._batch(variant, row, oldest(queue, row.sizes[-1]))
 

@@ -1,10 +1,11 @@
 """Decides the next batch as Nexus does: a planned batch size, and early drop. Pure.
 
-Source: Shen et al., "Nexus", SOSP 2019, sections 4.1 (a session alone on a GPU gets the largest
-batch that fits twice into its deadline: a request that just missed a batch waits for it and runs
-in the next), 4.3 and 6.3 (early drop: a window of the planned batch size slides over the queue and
-stops at the first request that has time for the whole window; all before it are dropped). Execution
-times are averages from the profile. Left out: packing several models onto one GPU.
+Source: Shen et al., "Nexus", SOSP 2019, section 4.1: a session on a GPU of its own gets the largest
+batch that fits twice into its deadline, because a request that just missed a batch waits for it and
+runs in the next. Sections 4.3 and 6.3, early drop: a window of the planned batch size slides over
+the queue and stops at the first request that has time for the whole window; all before it are
+dropped. Execution times are averages from the profile. Left out: packing several models onto one
+GPU.
 """
 
 from edgebox.domain.model_family import ExecutorId, VariantName
@@ -14,14 +15,14 @@ from edgebox.scheduling.queueing import QueueingPolicy, Queues
 
 
 class Nexus(QueueingPolicy):
-    """Batches of a planned size; what has no time for a whole batch is dropped early.
+    """Batches of a planned size; requests without time for a whole batch are dropped early.
 
-    The dropping is decided together with the batch, so it shows at the next `expired`.
-    Cost: O(sizes + dropped) per batch.
+    The drop is decided together with the batch, so the next call of `expired` returns it. Cost:
+    O(sizes + dropped) per batch.
     """
 
     def _choose(self, executor: ExecutorId, queues: Queues, now_ns: int) -> Batch | None:
-        """Give away the window that the early drop stops at."""
+        """Remove and return the window at which the early drop stops."""
         for variant, queue, row in queues:
             planned = self._planned(row, min(queue.slos))
             for start in range(len(queue)):
@@ -30,7 +31,7 @@ class Nexus(QueueingPolicy):
                 takes_ns = row.median_ns[at] + self._latencies.overhead_ns(executor)
                 if queue.deadlines[start] >= now_ns + takes_ns:
                     batch = self._batch(variant, row, range(start, start + count))
-                    self._waiting.give_up(queue.requests[:start], now_ns)
+                    self._waiting.abandon(queue.requests[:start], now_ns)
                     return batch
         return None
 

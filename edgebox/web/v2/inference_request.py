@@ -19,7 +19,7 @@ from edgebox.link.fields import INTEGER_MAX, FieldReader, shown
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.media.jpeg import probe
 from edgebox.media.jpeg_header import PIXELS_MAX, SIDE_MAX_PX
-from edgebox.runtime.box import ONE_SHOT_APP
+from edgebox.runtime.frames import ONE_SHOT_APP
 from edgebox.web.camera_pictures import DEADLINE_MAX_MS, DEADLINE_MIN_MS, DEADLINE_MS
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm
 from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, unpack_elements

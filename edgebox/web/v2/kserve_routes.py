@@ -1,6 +1,6 @@
 """Routes under /v2: the Open Inference Protocol over HTTP, compatible with Triton.
 
-docs/inference-protocol.md. It is a sub-application, because the protocol has its own error format.
+inference-protocol.md. It is a sub-application, because the protocol has its own error format.
 Requests are batched with the cameras' frames and dropped when they cannot meet their deadlines, as
 at POST /v1/infer.
 """

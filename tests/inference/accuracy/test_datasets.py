@@ -81,8 +81,8 @@ def test_names_cannot_lead_out_of_the_dataset(tmp_path: Path) -> None:
     ("document", "message"),
     [
         ([], "no object with images"),
-        (coco(images=[]), "images is empty: there is nothing to judge"),
-        (coco(annotations=[]), "annotations is empty: there is nothing to judge"),
+        (coco(images=[]), "images is empty: there is nothing to evaluate"),
+        (coco(annotations=[]), "annotations is empty: there is nothing to evaluate"),
         (coco(annotations=[5]), "annotations must be a list of objects"),
         (
             coco(categories=[], annotations=[UNUSED]),
@@ -156,7 +156,7 @@ def test_labels_are_matched_by_name_and_the_rest_is_listed(tmp_path: Path) -> No
     assert fit.labels == {1, 2}
     assert fit.dataset.remarks == (
         "objects the family has no label for, left out: yak (1)",
-        "labels the dataset does not have, not judged: bus",
+        "labels the dataset does not have, not evaluated: bus",
     )
     with pytest.raises(InvalidInputError, match=r"have no label in common: .* Traffic Light, car"):
         fitted(read_dataset(tmp_path), ("bus",))

@@ -86,7 +86,7 @@ def test_f1_worked_by_hand(street: Family) -> None:
 
 def test_where_the_largest_finds_nothing_there_is_no_f1(street: Family) -> None:
     evaluator = ReferenceModelEvaluator(street, "night.mp4", [], 1)
-    with pytest.raises(InvalidInputError, match=r"night.mp4: no picture could be judged"):
+    with pytest.raises(InvalidInputError, match=r"night.mp4: no picture could be evaluated"):
         evaluator.measured(nothing)
     evaluator.take(prediction(street, 0, found((NEAR, 0.9, 1)), Detections.empty()))
     with pytest.raises(InvalidInputError, match="street-256 found nothing on 1 pictures"):
@@ -116,7 +116,7 @@ def test_map_worked_by_hand(street: Family) -> None:
     assert measured[large].details == {"mAP50": 1.0, "mAP75": 1.0, "small": 1.0}
     assert evaluator.remarks == [
         "objects the family has no label for, left out: yak (1)",
-        "labels the dataset does not have, not judged: car, bus, truck, motorbike",
+        "labels the dataset does not have, not evaluated: car, bus, truck, motorbike",
         "pycocotools agrees: street-256 has an mAP of 1.0000 on 1 pictures",
     ]
 

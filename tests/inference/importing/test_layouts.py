@@ -81,7 +81,7 @@ def test_every_layout_is_tried() -> None:
 
 
 def test_the_page_lists_them_all() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "models.md").read_text(encoding="utf-8")
     for each in LAYOUTS:
         assert f"| `{each.name}` | " in page
     assert len({each.name for each in LAYOUTS}) == len(LAYOUTS)

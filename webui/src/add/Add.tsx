@@ -102,9 +102,9 @@ function useReach(use: (address: string) => void): Reach | null {
   useEffect(() => {
     const asking = new AbortController()
     request('GET /v1/addresses', { signal: asking.signal }).then(
-      (told) => {
-        setReach(told)
-        const [likeliest] = told.addresses
+      (answer) => {
+        setReach(answer)
+        const [likeliest] = answer.addresses
         if (likeliest && isLoopback(new URL(document.baseURI))) use(`http://${likeliest}/`)
       },
       () => {},
@@ -188,7 +188,7 @@ function Arrival({ camera, dispatcher }: { camera: Camera; dispatcher: PageProps
 }
 
 function arrivalWords({ connected, first_frame_s, left }: Camera): string {
-  if (!connected) return `connected, and left again: ${left?.why ?? 'nobody knows why'}.`
+  if (!connected) return `connected, and left again: ${left?.why ?? 'the reason is not known'}.`
   if (first_frame_s === null) return 'connected. Waiting for its first frame…'
   return `connected, first frame after ${first_frame_s.toFixed(1)} s.`
 }

@@ -12,7 +12,7 @@ export type AccuracyReport = {
 export type Addresses = {
   /** The box listens for its own machine only */
   only_here: boolean
-  /** host:port at which others reach the box, the likeliest first */
+  /** host:port under which other machines reach the box, the most likely first */
   addresses: ReadonlyArray<string>
 }
 
@@ -26,7 +26,14 @@ export type Advice = {
   reason: string
 }
 
-export type ApplicationTimes = {
+export type AdvisedSize = {
+  variant: string
+  width_px: number
+  height_px: number
+  rate_hz: number
+}
+
+export type AppLatency = {
   app: string
   variant: string
   executor: string
@@ -43,19 +50,6 @@ export type ApplicationTimes = {
     p50: number
     p99: number
   }
-}
-
-export type Asked = {
-  family: string | null
-  app: string | null
-  slo_ms: number | null
-  rate_hz: number | null
-  min_rate_hz: number | null
-  min_accuracy: number | null
-  width_px: number | null
-  height_px: number | null
-  later: ReadonlyArray<readonly [number, number]>
-  site: string | null
 }
 
 export type Assignment = {
@@ -119,7 +113,7 @@ export type BoxState = {
   family: string
   labels: ReadonlyArray<string>
   executors: ReadonlyArray<Executor>
-  applications: ReadonlyArray<ApplicationTimes>
+  applications: ReadonlyArray<AppLatency>
   latencies: ReadonlyArray<BatchTimes>
   memory: ReadonlyArray<ModelMemory>
   queue_length: number
@@ -156,7 +150,7 @@ export type Camera = {
   connected: boolean
   first_seen_ms: number | null
   last_seen_ms: number | null
-  asked: Asked
+  requested: RequestedSettings
   overrides: Overrides
   in_force: InForce | null
   state: CameraState | null
@@ -230,7 +224,7 @@ export type Counts = {
   late: number
   pending: number
   dropped: Readonly<Record<string, number>>
-  worth: number
+  utility: number
   mismatches: number
 }
 
@@ -381,13 +375,13 @@ export type Job = {
   kind: 'profile' | 'import'
   family: string
   state: 'running' | 'done' | 'failed'
-  /** What it is at; once it is done, what came of it */
+  /** Present step; after the end, the result */
   text: string
   /** How much of it is done */
   share: number
   started_ms: number
   ended_ms: number | null
-  /** What to know about the result */
+  /** Remarks about the result */
   remarks: ReadonlyArray<string>
   /** Why it failed */
   problem: Problem | null
@@ -435,7 +429,7 @@ export type ModelMemory = {
 }
 
 export type Overrides = {
-  /** The deadline of each frame; later ones of the hello do not count then */
+  /** The deadline of each frame; it replaces all deadlines of the hello */
   slo_ms: number | null
   /** At most so many frames a second */
   rate_hz: number | null
@@ -467,24 +461,37 @@ export type Plan = {
 export type PlanChange = {
   at_ms: number
   camera: string
-  before: Told | null
-  after: Told
+  before: AdvisedSize | null
+  after: AdvisedSize
   reason: string
 }
 
 export type Problem = {
-  /** Names the kind of problem and leads to what it means; about:blank: the status */
+  /** URI of the kind of problem; about:blank: the status suffices */
   type: string
   /** The kind of problem in words */
   title: string
   /** The HTTP status */
   status: number
-  /** What is wrong this time, and what to do about it */
+  /** What is wrong in this case, and what to do about it */
   detail: string
   /** The kind of problem as one word, for programs */
   code: string
-  /** Only where the box failed: what its log names it by */
+  /** Only if the box failed: the reference in its log */
   instance?: string
+}
+
+export type RequestedSettings = {
+  family: string | null
+  app: string | null
+  slo_ms: number | null
+  rate_hz: number | null
+  min_rate_hz: number | null
+  min_accuracy: number | null
+  width_px: number | null
+  height_px: number | null
+  later: ReadonlyArray<readonly [number, number]>
+  site: string | null
 }
 
 export type ResourcePrice = {
@@ -505,17 +512,17 @@ export type State = {
 export type Storage = {
   file: string
   database_bytes: number
-  /** Of the write-ahead log beside it */
+  /** Size of its write-ahead log */
   log_bytes: number
-  /** Left on its disk; null: kept in memory */
+  /** Free space on its disk; null: the database is in memory */
   free_bytes: number | null
   /** By table */
   rows: Readonly<Record<string, number>>
-  /** Not written yet */
+  /** Rows not written yet */
   waiting_rows: number
-  /** Given up since the start */
+  /** Rows lost since the start */
   lost_rows: number
-  /** Why writing fails; empty: it does not */
+  /** Why writing fails; empty: it works */
   last_error: string
 }
 
@@ -524,26 +531,19 @@ export type System = {
   python: string
   platform: string
   onnxruntime: string | null
-  /** What ONNX Runtime was built with */
+  /** Providers in this ONNX Runtime */
   providers: ReadonlyArray<string>
   storage: Storage
   packages: ReadonlyArray<Package>
-}
-
-export type Told = {
-  variant: string
-  width_px: number
-  height_px: number
-  rate_hz: number
 }
 
 export type Variant = {
   name: string
   width_px: number
   height_px: number
-  /** mAP@0.5:0.95, or what `accuracy_report` says */
+  /** mAP@0.5:0.95, or the measure named in `accuracy_report` */
   accuracy: number
-  /** Never measured: only its order means something */
+  /** The accuracy was not measured: only the order of variants is meaningful */
   accuracy_assumed: boolean
   /** How its accuracy was measured on this box */
   accuracy_report: AccuracyReport | null

@@ -1,8 +1,8 @@
-// What the box sends to the page, as docs/http-api.md says. Values not known yet are null.
+// What the box sends to the page, as docs/reference/http-api.md says. Values not known yet are null.
 
 import type { BoxState as BoxSection, CameraState, Detection, LatencyParts, ModelMemory, State } from './api-types'
 
-export type { Advice, ApplicationTimes, Counts, Destination, Detection, Executor, Group, Link } from './api-types'
+export type { Advice, AppLatency, Counts, Destination, Detection, Executor, Group, Link } from './api-types'
 
 /** A share of a whole, by name: `{"queue": 3}`. */
 export type ByReason = Readonly<Record<string, number>>

@@ -12,7 +12,7 @@ const RECENT_NS = 10e9
 
 interface Step {
   by_ns: number
-  worth: number
+  utility: number
 }
 
 interface Open {
@@ -45,7 +45,7 @@ export class FrameAccounting {
   private accepted = 0
   private onTime = 0
   private late = 0
-  private worthLate = 0
+  private utilityLate = 0
   private readonly droppedFor: Record<string, number> = {}
   private readonly open = new Map<number, Open>()
   private readonly ended: Ended[] = []
@@ -107,7 +107,7 @@ export class FrameAccounting {
     if (onTime) this.onTime += 1
     else {
       this.late += 1
-      this.worthLate += entry.deadlines.find(({ by_ns }) => total_ns <= by_ns)?.worth ?? 0
+      this.utilityLate += entry.deadlines.find(({ by_ns }) => total_ns <= by_ns)?.utility ?? 0
     }
     this.note({ at_ns: now_ns, onTime, latency_ms: total_ns / 1e6 })
     return entry.acked_ns === null ? 0 : now_ns - entry.acked_ns
@@ -152,7 +152,7 @@ export class FrameAccounting {
       late: this.late,
       pending: this.open.size,
       dropped: { ...this.droppedFor },
-      worth: this.onTime + this.worthLate,
+      utility: this.onTime + this.utilityLate,
       mismatches: 0,
     }
   }
@@ -182,7 +182,7 @@ export class FrameAccounting {
 
 function stepsOf(deadlines: Deadlines): readonly Step[] {
   const pairs = typeof deadlines === 'number' ? [[deadlines, 1] as const] : deadlines
-  return pairs.map(([by_ms, worth]) => ({ by_ns: Math.round(by_ms * 1e6), worth }))
+  return pairs.map(([by_ms, utility]) => ({ by_ns: Math.round(by_ms * 1e6), utility }))
 }
 
 /** The first deadline and the last, in ns. */

@@ -1,4 +1,4 @@
-// Owns the camera protocol's messages as a browser writes and reads them; docs/protocol.md says what they mean. Pure.
+// Owns the camera protocol's messages as a browser writes and reads them; docs/reference/protocol.md says what they mean. Pure.
 
 import { objectOf } from '../api/json'
 import type { Advice, ByReason, Detection } from '../api/types'
@@ -7,8 +7,8 @@ const FRAME_KIND = 70
 const VERSION = 1
 const HEADER_BYTES = 32
 
-/** A deadline in ms, or several with what an answer by each is worth. */
-export type Deadlines = number | ReadonlyArray<readonly [by_ms: number, worth: number]>
+/** A deadline in ms, or several with the utility of an answer by each. */
+export type Deadlines = number | ReadonlyArray<readonly [by_ms: number, utility: number]>
 
 export interface Hello {
   camera: string

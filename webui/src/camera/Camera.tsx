@@ -52,7 +52,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const camera = state.cameras.find((one) => one.id === id)
   if (!camera && error?.status === 404) return <Unknown id={id} />
   const connected = camera?.connected ?? false
-  const settings = known?.in_force ?? known?.asked
+  const settings = known?.in_force ?? known?.requested
   const present = { slo_ms: camera?.slo_ms ?? settings?.slo_ms ?? null, rate_hz: camera?.rate_hz ?? settings?.rate_hz ?? null }
   return (
     <main class={`live-data ${styles.page}`} aria-label={`Camera ${id}`} data-connected={connected}>

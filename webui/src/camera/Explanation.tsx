@@ -34,7 +34,7 @@ export function Explanation({ camera, connected }: { camera: string; connected: 
         What the planner considers{' '}
         {answer && connected && <span class="muted">uplink now {answer.bandwidth_bps === null ? 'not measured yet' : bitrate(answer.bandwidth_bps)}</span>}
       </h2>
-      {!connected && <p class="muted">Nothing, until it connects.</p>}
+      {!connected && <p class="muted">Nothing while it is not connected.</p>}
       {connected && error && <p role="status" class="muted">{error.message}</p>}
       {connected && answer && (answer.options.length > 0 ? <Options {...answer} /> : <p class="muted">Nothing at the moment.</p>)}
     </section>

@@ -18,9 +18,9 @@ export interface FieldWords {
 
 export const FIELDS: readonly FieldWords[] = [
   { field: 'slo_ms', name: 'Deadline', unit: 'ms', hint: 'From capture to answer (the SLO)', numeric: true },
-  { field: 'rate_hz', name: 'Rate', unit: 'frames/s', hint: 'At most so many; a camera that asks for fewer sends fewer', numeric: true },
+  { field: 'rate_hz', name: 'Rate', unit: 'frames/s', hint: 'The most it may send; a camera that asks for fewer sends fewer', numeric: true },
   { field: 'min_accuracy', name: 'Minimum accuracy', unit: 'mAP', hint: '0 to 1: no variant below it is used', numeric: true },
-  { field: 'app', name: 'Application', unit: '', hint: 'Whose requests its frames count as', numeric: false },
+  { field: 'app', name: 'Application', unit: '', hint: 'The application whose learned batch times count for its frames', numeric: false },
   { field: 'site', name: 'Site', unit: '', hint: 'A name for the uplink that it shares with other cameras', numeric: false },
 ]
 

@@ -1,4 +1,4 @@
-// What GET /v1/cameras/{id}/history answers, as docs/http-api.md says.
+// What GET /v1/cameras/{id}/history answers, as docs/reference/http-api.md says.
 
 import type { History, HistoryBandwidth, HistoryLatency } from '../api/api-types'
 

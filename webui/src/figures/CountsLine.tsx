@@ -21,9 +21,9 @@ export function CountsLine({ counts }: { counts: Counts }) {
       ) : (
         <span class={styles.off}><CrossIcon /> off by {count(Math.abs(unaccounted))}</span>
       )}
-      {counts.worth > counts.on_time && (
-        <span title="Answers on time count 1, later ones what their camera says they are still worth">
-          worth {count(counts.worth)}
+      {counts.utility > counts.on_time && (
+        <span title="Answers on time count 1, later ones the utility that their camera gives them">
+          utility {count(counts.utility)}
         </span>
       )}
       {counts.mismatches > 0 && (

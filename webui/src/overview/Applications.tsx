@@ -5,11 +5,11 @@ import styles from './Applications.module.css'
 import { classes } from '../ui/classes'
 import { band, mostUsed, scaleMs, shownMs, verdict } from './applications'
 import { count, milliseconds } from '../ui/format'
-import type { ApplicationTimes, Percentiles } from '../api/types'
+import type { AppLatency, Percentiles } from '../api/types'
 
 const SHOWN = 12
 
-export function Applications({ applications: all }: { applications: readonly ApplicationTimes[] }) {
+export function Applications({ applications: all }: { applications: readonly AppLatency[] }) {
   if (all.length === 0) return null
   const applications = mostUsed(all, SHOWN)
   const scale_ms = scaleMs(applications)
@@ -47,11 +47,11 @@ function styleOf(percentiles: Percentiles, scale_ms: number) {
   return { left: `${left}%`, width: `${width}%` }
 }
 
-function basis({ measured_ms, count: requests }: ApplicationTimes): string {
+function basis({ measured_ms, count: requests }: AppLatency): string {
   return measured_ms === null ? 'Expected by what was learned before the start' : `of ${count(requests)} recent requests`
 }
 
-function spoken(times: ApplicationTimes): string {
+function spoken(times: AppLatency): string {
   const range = ({ p50, p99 }: Percentiles) => `p50 ${milliseconds(p50)}, p99 ${milliseconds(p99)}`
   return `${times.measured_ms === null ? 'expected' : 'measured'} ${range(shownMs(times))}; profile ${range(times.profile_ms)}`
 }

@@ -29,8 +29,8 @@ function Hint({ paused }: { paused: boolean }) {
     <div class={styles.hint}>
       <p>
         {paused
-          ? 'Choose a batch to see who was in it. Drag, or use the arrow keys on the timeline, to look around the last 60 s; + and − zoom.'
-          : 'Point at a batch to see who was in it; a click on the timeline, or Space there, stops the movement to look closely.'}
+          ? 'Choose a batch to see its frames. Drag the timeline, or use its arrow keys, to move within the last 60 s; + and − zoom.'
+          : 'Point at a batch to see its frames. A click on the timeline, or Space while it has the focus, pauses it.'}
       </p>
       <ul class={styles.keys}>
         <li><span class={styles.batchKey}>2</span> a batch of two frames, in its variant's colour</li>
@@ -61,7 +61,7 @@ function OneBatch({ batch, offset_ms }: { batch: Batch; offset_ms: number }) {
           {end_ms === null ? 'running' : <>ran <strong>{milliseconds(end_ms - startOf(batch))}</strong></>}, expected{' '}
           {milliseconds(batch.expected_ms)}
         </span>
-        {batch.started_ms !== null && <span>began {milliseconds(batch.started_ms - batch.ordered_ms)} after the order</span>}
+        {batch.started_ms !== null && <span>started {milliseconds(batch.started_ms - batch.ordered_ms)} after it was ordered</span>}
         {verdict === 'failed' && <strong class={countsStyles.off}>not all were answered</strong>}
         {verdict === 'late' && <strong class={countsStyles.off}>late</strong>}
       </p>

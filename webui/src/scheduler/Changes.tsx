@@ -3,7 +3,7 @@
 import styles from './Changes.module.css'
 
 import { rate } from '../ui/format'
-import type { PlanChange, Told } from './timeline'
+import type { PlanChange, AdvisedSize } from './timeline'
 import { timeOfDay } from './view'
 
 const SHOWN = 30
@@ -40,6 +40,6 @@ export function step({ before, after }: PlanChange): string {
   return parts.join(', ')
 }
 
-function sizeOf({ width_px, height_px }: Told): string {
+function sizeOf({ width_px, height_px }: AdvisedSize): string {
   return `${width_px} × ${height_px} px`
 }

@@ -1,9 +1,9 @@
-// What the box sends of its timeline, as docs/http-api.md says. Instants are milliseconds of the box's own clock.
+// What the box sends of its timeline, as docs/reference/http-api.md says. Instants are milliseconds of the box's own clock.
 
-import type { Batch, BatchRequest, DroppedRequest, PlanChange, Told } from '../api/api-types'
+import type { Batch, BatchRequest, DroppedRequest, PlanChange, AdvisedSize } from '../api/api-types'
 import { mismatch, type Shape } from '../api/shape'
 
-export type { Batch, BatchRequest, DroppedRequest, PlanChange, Told }
+export type { Batch, BatchRequest, DroppedRequest, PlanChange, AdvisedSize }
 
 export interface PlanRun {
   asked_ms: number

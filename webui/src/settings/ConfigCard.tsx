@@ -54,7 +54,7 @@ function Key({ about }: { about: ConfigKey }) {
 }
 
 const ORIGINS: Record<Origin, string> = {
-  default: 'Nobody set it',
+  default: 'Not set',
   file: 'From the configuration file',
   environment: 'From an environment variable',
   option: 'From the command line, which wins over the file',

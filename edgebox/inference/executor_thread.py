@@ -1,0 +1,126 @@
+"""The thread of an executor: runs its batches in order and outlives every one that fails."""
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+from edgebox.domain.errors import ModelError
+from edgebox.domain.model_family import VariantName
+from edgebox.inference.machine import pin
+from edgebox.inference.sessions import brief
+from edgebox.inference.tensors import Canvas
+from edgebox.vision.detections import Detections
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The result of one batch. Instants are on the executor's clock."""
+
+    detections: list[Detections]
+    """One per picture that was submitted, in input px of the variant; padding is left out."""
+    started_ns: int
+    ended_ns: int
+
+    @property
+    def took_ns(self) -> int:
+        """How long the batch kept the executor: filling the input, running, decoding."""
+        return self.ended_ns - self.started_ns
+
+
+@dataclass(slots=True)
+class BatchJob:
+    """A batch to run, and where its result goes."""
+
+    variant: VariantName
+    canvases: Sequence[Canvas]
+    batch_size: int
+    future: Future[BatchResult]
+
+
+class ExecutorThread:
+    """A thread that runs jobs in order and outlives every one that fails."""
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[BatchJob], BatchResult],
+        cores: Collection[int] = (),
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start the thread; `on_end` is called in it at its end, when its resources are unused."""
+        self._run = run
+        self._cores = cores
+        self._on_end = on_end
+        self._jobs: SimpleQueue[BatchJob | None] = SimpleQueue()
+        self._closing = False
+        # Between the check of `_closing` and the put, an end must not slip in: a job behind
+        # the end mark would never be answered.
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, job: BatchJob) -> Future[BatchResult]:
+        """Put a job behind those that wait; after the end its future fails."""
+        with self._lock:
+            if self._closing:
+                job.future.set_exception(_closed())
+            else:
+                self._jobs.put(job)
+        return job.future
+
+    def end(self) -> None:
+        """Begin nothing more, and fail what waits; what runs may finish."""
+        with self._lock:
+            if self._closing:
+                return
+            self._closing = True
+            waiting = _taken_from(self._jobs)
+            self._jobs.put(None)
+        for job in waiting:
+            if job.future.set_running_or_notify_cancel():
+                job.future.set_exception(_closed())
+
+    def ended(self, patience_s: float) -> bool:
+        """Wait a while for the thread to end, and say whether it has."""
+        self._thread.join(patience_s)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        pin(self._cores)
+        while (job := self._jobs.get()) is not None:
+            if job.future.set_running_or_notify_cancel():
+                try:
+                    result = self._run(job)
+                except Exception as error:  # a batch may fail in any way; the thread must go on
+                    job.future.set_exception(model_error(job.variant, error))
+                else:
+                    job.future.set_result(result)
+            # Frees the pictures now, not when the next batch comes.
+            del job
+        self._on_end()
+
+
+def _taken_from(jobs: "SimpleQueue[BatchJob | None]") -> list[BatchJob]:
+    taken: list[BatchJob] = []
+    while True:
+        try:
+            job = jobs.get_nowait()
+        except Empty:
+            return taken
+        if job is not None:
+            taken.append(job)
+
+
+def _closed() -> ModelError:
+    return ModelError("the executor is closed")
+
+
+def model_error(variant: VariantName, error: Exception) -> ModelError:
+    """Return an error of a batch as a `ModelError` that names the variant."""
+    if isinstance(error, ModelError):
+        return error
+    wrapped = ModelError(f"{variant}: the batch failed: {brief(error)}")
+    wrapped.__cause__ = error
+    return wrapped

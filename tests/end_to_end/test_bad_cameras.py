@@ -475,7 +475,7 @@ async def test_a_planner_that_fails_leaves_the_plan_in_force(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("no cameras to divide by")
 
-    monkeypatch.setattr("edgebox.app.plan", fail)
+    monkeypatch.setattr("edgebox.app.composition.plan", fail)
     async with running(database) as app, unharmed_bystander(app), WireCamera(app) as camera:
         welcome = await camera.wait_for(Welcome)
         result = await camera.result(await camera.frame())

@@ -46,7 +46,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, px: int) -> None:
         }
         return Plan(snapshot.taken_ns, given)
 
-    monkeypatch.setattr("edgebox.app.plan", plan)
+    monkeypatch.setattr("edgebox.app.composition.plan", plan)
 
 
 def family_of_files(folder: Path, name: str, sizes_px: Sequence[int] = SIZES_PX) -> Path:

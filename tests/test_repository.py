@@ -177,3 +177,15 @@ def test_the_version_is_said_once() -> None:
     newest = re.search(r"^## \[(\d[^\]]*)\]", changelog, re.MULTILINE)
     assert newest is not None
     assert newest[1] == project["version"]
+
+
+def test_modules_that_pages_name_exist() -> None:
+    named = re.compile(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.py)`")
+    missing = [
+        f"{relative(page)}: {name}"
+        for page in pages()
+        if "decisions" not in page.parts and page.name != "CHANGELOG.md"
+        for name in named.findall(page.read_text(encoding="utf-8"))
+        if not any((ROOT / folder / name).exists() for folder in (".", "edgebox"))
+    ]
+    assert missing == []

@@ -289,6 +289,6 @@ def _problems(evaluator: Evaluator) -> list[str]:
     if evaluator.pictures < PICTURES_MIN:
         named.append(
             f"{evaluator.pictures} pictures are too few to estimate accuracy and error; below "
-            f"{PICTURES_MIN} pictures no variant is set aside"
+            f"{PICTURES_MIN} pictures no variant is taken as dominated"
         )
     return named

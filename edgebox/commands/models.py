@@ -364,7 +364,7 @@ def _print_variants(document: dict[str, Any]) -> None:
             f"{row['width_px']} x {row['height_px']}",
             _accuracy_cell(row),
             f"{_single_ms(row):.1f}" if "p50_ms" in row else "",
-            "set aside" if row["dominated"] else "",
+            "dominated" if row["dominated"] else "",
         )
         for row in variants
     ]
@@ -387,7 +387,7 @@ def _print_variants(document: dict[str, Any]) -> None:
         if "p50_ms" in row and row["accuracy"] is not None
     ]
     if len(points) > 1:
-        across = "ms (P50 of one picture), x: set aside" if judged else "ms (P50 of one picture)"
+        across = "ms (P50 of one picture), x: dominated" if judged else "ms (P50 of one picture)"
         out.print("\n".join(f"  {line}" for line in scatter(points, across)), markup=False)
 
 

@@ -166,7 +166,7 @@ def _print(found: "AccuracyMeasurement", kept: bool) -> None:
             f"{row['accuracy']:.3f} ± {2 * row['standard_error']:.3f}",
             *(f"{row[key]:.3f}" if key in row else "-" for key in shown),
             f"{row['p50_ms']:.1f}",
-            "set aside" if row["dominated"] else "",
+            "dominated" if row["dominated"] else "",
         )
         for row in document["variants"]
     ]
@@ -177,7 +177,7 @@ def _print(found: "AccuracyMeasurement", kept: bool) -> None:
     out.print(table(title, ("variant", found.evaluator.kind, *shown, "p50 ms", ""), rows))
     for row in document["variants"]:
         if row["dominated"]:
-            out.print(f"{row['name']} is set aside: {row['dominated']}", markup=False)
+            out.print(f"{row['name']} is dominated: {row['dominated']}", markup=False)
     for remark in found.remarks:
         out.print(f"note: {remark}", markup=False, soft_wrap=True)
     if found.interrupted:

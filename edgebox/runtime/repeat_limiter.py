@@ -16,7 +16,7 @@ class RepeatLimiter:
     """Counts the notices of each source within a period."""
 
     def __init__(self, passed_max: int) -> None:
-        """Let the first `told_max` of each source and period through."""
+        """Let the first `passed_max` of each source and period through."""
         self._passed_max = passed_max
         self._came: Counter[str] = Counter()
 

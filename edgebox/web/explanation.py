@@ -18,7 +18,7 @@ from edgebox.web.web_context import WebContext
 _ID = InPath("id", "The camera's name, as in its hello")
 
 
-async def _considered(context: WebContext, request: web.Request) -> web.Response:
+async def _explanation(context: WebContext, request: web.Request) -> web.Response:
     camera = CameraId(_ID.read(request))
     if camera not in context.box.cameras:
         raise UnknownNameError(f"no camera {camera!r} was here in the last ten minutes")
@@ -59,7 +59,7 @@ def _document(option: OptionExplanation) -> dict[str, Any]:
 
 
 _OPTION = Schema(
-    "ConsideredOption",
+    "ExplainedOption",
     record(
         variant=TEXT, accuracy=NUMBER, width_px=COUNT, height_px=COUNT, frame_bytes=COUNT,
         needed_bps=nullable(COUNT), needed_ms=NUMBER, left_ms=NUMBER,
@@ -71,7 +71,7 @@ ROUTES = (
     Route(
         method="GET",
         path="/v1/cameras/{id}/explanation",
-        answer=_considered,
+        answer=_explanation,
         summary="Every size the planner considers for a camera, and its verdict",
         parameters=(_ID,),
         answers=(

@@ -53,7 +53,7 @@ _BOXES = Choice(
     None,
     "Two corners, the default, or the first and width and height; only for format=native",
 )
-_FORM = Choice(
+_FORMAT = Choice(
     "format",
     RESULT_FORMATS,
     RESULT_FORMATS[0],
@@ -99,7 +99,7 @@ def _forms(request: web.Request) -> tuple[ResultFormat, BoxForm]:
     Raises:
         InvalidInputError: unknown format, or `boxes` with a format that defines its own.
     """
-    result_format = cast(ResultFormat, _FORM.read(request))
+    result_format = cast(ResultFormat, _FORMAT.read(request))
     boxes = cast(BoxForm | None, _BOXES.read(request))
     if result_format != "native" and boxes is not None:
         raise InvalidInputError(f"boxes is for format=native; {result_format} has boxes of its own")
@@ -146,7 +146,7 @@ ROUTES = (
         path="/v1/infer",
         answer=_infer,
         summary="Find things in one picture",
-        parameters=(_DEADLINE, _FAMILY, _VARIANT, _APP, _BOXES, _SCORE_MIN, _FORM, _IMAGE_ID),
+        parameters=(_DEADLINE, _FAMILY, _VARIANT, _APP, _BOXES, _SCORE_MIN, _FORMAT, _IMAGE_ID),
         body=Body({"image/jpeg": _PICTURE}, "A JPEG as it is, without a form", any_type=True),
         answers=(
             Answer(

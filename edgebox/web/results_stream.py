@@ -46,7 +46,7 @@ _OUTCOMES = Texts(
 _MAX_HZ = Number(
     "max_hz", RATE_MIN_HZ, RATE_MAX_HZ, None, "At most so many results a second and camera"
 )
-_FORM = Choice(
+_FORMAT = Choice(
     "format",
     RESULT_FORMATS,
     RESULT_FORMATS[0],
@@ -84,7 +84,7 @@ def _wanted(request: web.Request) -> Filter:
         "classes": list(_CLASSES.read(request)),
         "score_min": _SCORE_MIN.read(request),
         "outcomes": list(_OUTCOMES.read(request)),
-        "format": _FORM.read(request),
+        "format": _FORMAT.read(request),
         "empty": _EMPTY.read(request) == "true",
     }
     max_hz = _MAX_HZ.read(request)
@@ -195,7 +195,7 @@ ROUTES = (
             "Over a WebSocket, where messages change the filter, or as server-sent events to those "
             f"who ask with `Accept: {_EVENT_STREAM}`."
         ),
-        parameters=(_CAMERAS, _CLASSES, _SCORE_MIN, _OUTCOMES, _MAX_HZ, _FORM, _EMPTY),
+        parameters=(_CAMERAS, _CLASSES, _SCORE_MIN, _OUTCOMES, _MAX_HZ, _FORMAT, _EMPTY),
         answers=(
             Answer(
                 "Results until the client goes, as server-sent events.",

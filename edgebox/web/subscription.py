@@ -66,7 +66,7 @@ class Filter:
             score_min=read.number("score_min", 0, 1, SCORE_MIN),
             outcomes=_outcomes(read),
             max_hz=None if fields.get("max_hz") is None else max_hz,
-            format=_form(read),
+            format=_format(read),
             empty=read.flag("empty", True),
         )
         read.finish()
@@ -96,7 +96,7 @@ def _outcomes(read: FieldReader) -> tuple[str, ...]:
     return outcomes
 
 
-def _form(read: FieldReader) -> ResultFormat:
+def _format(read: FieldReader) -> ResultFormat:
     text = read.text("format", "native")
     for result_format in RESULT_FORMATS:
         if result_format == text:

@@ -1,6 +1,6 @@
-"""How good a family's variants are: labelled or unlabelled pictures in, a accuracy_report each out.
+"""How good the variants of a family are: pictures in, with or without labels; reports out.
 
-`labelled` and its readers find pictures and truth; `journey` runs variants over pictures as
-cameras send them; `judging` turns what they find into figures; `worth` sets aside what is not
-worth keeping.
+`labelled` and its readers find pictures and truth; `inference_run` runs variants over pictures
+as cameras send them; `evaluation` turns what they find into figures; `pruning` finds variants that
+are dominated by others.
 """

@@ -203,20 +203,6 @@ export type ConfigKey = {
   doc: string
 }
 
-export type ConsideredOption = {
-  variant: string
-  accuracy: number
-  width_px: number
-  height_px: number
-  frame_bytes: number
-  needed_bps: number | null
-  needed_ms: number
-  left_ms: number
-  verdict: 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source'
-  why: string
-  limit: Limit | null
-}
-
 export type Counts = {
   captured: number
   accepted: number
@@ -288,6 +274,20 @@ export type Executor = {
     at_ms: number
     text: string
   } | null
+}
+
+export type ExplainedOption = {
+  variant: string
+  accuracy: number
+  width_px: number
+  height_px: number
+  frame_bytes: number
+  needed_bps: number | null
+  needed_ms: number
+  left_ms: number
+  verdict: 'chosen' | 'smaller' | 'contended' | 'infeasible' | 'not_yet' | 'inaccurate' | 'no_gain' | 'exceeds_source'
+  why: string
+  limit: Limit | null
 }
 
 export type Family = {
@@ -567,7 +567,7 @@ export interface Answers {
   'GET /v1/cameras/{id}/explanation': {
     camera: string
     bandwidth_bps: number | null
-    options: ReadonlyArray<ConsideredOption>
+    options: ReadonlyArray<ExplainedOption>
   }
   'GET /v1/cameras/{id}/history': History
   'GET /v1/config': {

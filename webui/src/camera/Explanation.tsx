@@ -5,12 +5,12 @@ import styles from './Explanation.module.css'
 import { useState } from 'preact/hooks'
 
 import { classes } from '../ui/classes'
-import type { Answers, ConsideredOption } from '../api/api-types'
+import type { Answers, ExplainedOption } from '../api/api-types'
 import { bitrate, milliseconds, UNKNOWN } from '../ui/format'
 import { worth } from '../figures/limits'
 import { usePolled } from '../api/polling'
 
-export type Option = ConsideredOption
+export type Option = ExplainedOption
 type Verdict = Option['verdict']
 type Answer = Pick<Answers['GET /v1/cameras/{id}/explanation'], 'bandwidth_bps' | 'options'>
 

@@ -50,7 +50,7 @@ def _by_answers(*arguments: Any) -> Any:
 
 ABLATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     "adaptive": (),
-    "no grouping by application": ((batch_candidates, "_tops", _one_class),),
+    "no grouping by application": ((batch_candidates, "_class_ranks", _one_class),),
     "full batches only": ((batch_candidates, "_members", _full_only),),
     "most answers, whatever the batch takes": ((batch_candidates, "_scored", _by_answers),),
     "no urgency": ((adaptive, "URGENCY", 0.0),),

@@ -11,7 +11,7 @@ import pytest
 
 from edgebox.domain.model_family import Variant
 from edgebox.domain.requests import DropReason
-from edgebox.runtime import driver as driver_module
+from edgebox.runtime import frame_decoder
 from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool, prepare
 from tests.conftest import PATIENCE_S
@@ -32,7 +32,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(frame.request.camera)
         prepare(frame, variant, canvases)
 
-    monkeypatch.setattr(driver_module, "prepare", noting)
+    monkeypatch.setattr(frame_decoder, "prepare", noting)
     return seen
 
 
@@ -86,7 +86,7 @@ async def test_decoding_that_never_ends_takes_one_camera_only(
             released.wait()
         prepare(frame, variant, canvases)
 
-    monkeypatch.setattr(driver_module, "prepare", endless)
+    monkeypatch.setattr(frame_decoder, "prepare", endless)
     try:
         async with running(database, inference__decode_threads=2) as app:
             async with unharmed_bystander(app):

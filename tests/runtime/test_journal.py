@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edgebox import __version__
 from edgebox.runtime.entries import JournalEntry
-from edgebox.runtime.journal import Journal, NoJournalError
+from edgebox.runtime.journal import FORMAT_VERSION, Journal, NoJournalError
 from edgebox.runtime.replay import replay_file
 from edgebox.scheduling.edf import EarliestDeadlineFirst
 from edgebox.scheduling.events import Event
@@ -66,7 +66,7 @@ def test_the_header_says_what_wrote_it() -> None:
     life = eventful()
     header = orjson.loads(next(iter(all_lines(life.journal))))
     assert header["format"] == "edgebox-journal"
-    assert header["format_version"] == 1
+    assert header["format_version"] == FORMAT_VERSION
     assert header["edgebox"] == __version__
     assert header["policy"] == "EarliestDeadlineFirst"
     assert header["parameters"]["planning_interval_ns"] == 500_000_000

@@ -117,7 +117,7 @@ async def test_cameras_are_not_measured_beside_and_a_new_one_ends_it(database: P
             job = await end_of(app, job)
         assert job["state"] == "failed"
         assert job["problem"]["code"] == "cameras_connected"
-        assert "a camera came" in job["problem"]["detail"]
+        assert "a camera connected" in job["problem"]["detail"]
         assert app.box.profiles is before
 
 

@@ -166,20 +166,20 @@ class _Weighed:
     def _infeasible(self, option: Option) -> tuple[Verdict, Reason]:
         if _named(option, self.hoped.options):
             return "contended", Reason("its frames would need an executor to themselves")
-        of = self.idle
+        of, has = self.idle, self.allocation.chosen_of(self.at)
         bandwidth_bps = of.snapshot.link.bandwidth_bps
         needed_bps = self.reasons.needed_bps(of, option)
         if bandwidth_bps is not None and needed_bps is None:
             needed_ns = option.needed_ns + self.reasons.margin_ns(of, option)
             more_ms = ms_up(needed_ns - option.budget.compute_ns)
-            limit = self.reasons.infeasible(of, option).limit
+            limit = self.reasons.deadline_limit(of, option, has)
             return "infeasible", Reason(
                 f"no link would do: batches alone would need {more_ms} ms more", limit
             )
         waits = bandwidth_bps is None or (
             of.held and needed_bps is not None and needed_bps <= bandwidth_bps
         )
-        return "not_yet" if waits else "infeasible", self.reasons.infeasible(of, option)
+        return "not_yet" if waits else "infeasible", self.reasons.infeasible(of, option, has)
 
     def _senseless(self, variant: Variant, family: Sequence[Variant]) -> tuple[Verdict, Reason]:
         camera = self.idle.snapshot.camera

@@ -98,7 +98,7 @@ class Reasons:
             text = f"{self.sharing(camera)}, too many for {size_text(above.variant)}"
             why = Reason(text, self._time_for(camera, above))
         else:
-            why = self.infeasible(of, above)
+            why = self.infeasible(of, above, option)
         return Reason(f"{size}: {why.text}", why.limit)
 
     def _slowed(self, camera: int, option: Option) -> Reason:
@@ -118,16 +118,15 @@ class Reasons:
             limit = self._uplink_limit(of, bandwidth_bps, needed_bps, _gain(of, option, full))
         return Reason(_carries_text(of), limit)
 
-    def infeasible(self, of: CameraOptions, above: Option) -> Reason:
-        """Say why a camera could not have an option even with the box to itself."""
+    def infeasible(self, of: CameraOptions, above: Option, has: Option) -> Reason:
+        """Say why a camera that has one option could not have another on an idle box."""
         camera, link = of.snapshot.camera, of.snapshot.link
         size = size_text(above.variant)
         if link.bandwidth_bps is None:
             return Reason(f"the link is not measured yet; {size} must wait for that")
-        gain = _gain(of, of.options[-1], above)
         needed_bps = self.needed_bps(of, above)
         if needed_bps is not None and needed_bps > link.bandwidth_bps:
-            return self._uplink(of, above, needed_bps, gain)
+            return self._uplink(of, above, needed_bps, _gain(of, has, above))
         if of.held:
             hold_s = self._parameters.upgrade_hold_ns / 1e9
             return Reason(f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first")
@@ -136,12 +135,21 @@ class Reasons:
             return Reason(
                 f"the uplink carries {carries}; {size} would take it from its other cameras"
             )
-        missing_ns = above.needed_ns + self.margin_ns(of, above) - above.budget.compute_ns
+        missing_ns = self._missing_ns(of, above)
+        # Learned times need not grow with the size: a larger one may fit.
+        largest = of.options[-1].variant.pixels < above.variant.pixels
+        fits = f"the largest that fits {_ms(camera.slo_ns)} ms; " if largest else ""
         return Reason(
-            f"the largest that fits {_ms(camera.slo_ns)} ms; "
-            f"{size} would need {ms_up(missing_ns)} ms more",
-            _deadline_limit(of, missing_ns, gain),
+            f"{fits}{size} would need {ms_up(missing_ns)} ms more",
+            self.deadline_limit(of, above, has),
         )
+
+    def deadline_limit(self, of: CameraOptions, above: Option, has: Option) -> Limit | None:
+        """Return by how much the deadline forbids an option; None: it does not."""
+        return _deadline_limit(of, self._missing_ns(of, above), _gain(of, has, above))
+
+    def _missing_ns(self, of: CameraOptions, above: Option) -> int:
+        return above.needed_ns + self.margin_ns(of, above) - above.budget.compute_ns
 
     def _within_reach(self, of: CameraOptions, above: Option) -> bool:
         """Say whether a camera could have an option if there were no others."""

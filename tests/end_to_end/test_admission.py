@@ -38,7 +38,7 @@ async def test_who_would_take_the_service_of_others_is_refused_until_there_is_ro
             error = await second.error("no_capacity")
             assert error.fatal
             assert "with second, it could not be served beside the others (128" in error.message
-            assert "Ask for a lower rate_hz or min_rate_hz" in error.message
+            assert "equest a lower rate_hz or min_rate_hz" in error.message
             assert "or try again in 15 s" in error.message
             assert await second.ended() == 4011
             await second.close()
@@ -55,7 +55,7 @@ async def test_who_would_take_the_service_of_others_is_refused_until_there_is_ro
         await daemon
         _, state = await get_json(app, "/v1/state")
         assert state["box"]["refused"] == {"no_capacity": app.box.refusals.counts["no_capacity"]}
-        assert any("the box refuses for now: this box takes no camera" in of for of in remarks)
+        assert any("the box refuses for now: this box refuses cameras" in of for of in remarks)
         # People are told of a camera, not of each of its attempts.
         told = [text for text in texts(app, "warning") if "was refused" in text]
         assert [text.split()[0] for text in told] == ["second", "patient"]

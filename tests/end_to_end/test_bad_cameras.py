@@ -122,7 +122,7 @@ async def test_an_endless_text_is_not_even_parsed(database: Path) -> None:
 async def test_a_second_hello_is_an_error_that_is_not_fatal(database: Path) -> None:
     async with running(database) as app, WireCamera(app) as camera:
         await camera.text(camera.hello.encode())
-        assert "hello was said before" in (await camera.error("bad_message")).message
+        assert "already sent its hello" in (await camera.error("bad_message")).message
         await camera.result(await camera.frame())
 
 
@@ -229,7 +229,7 @@ async def test_a_full_box_refuses_and_serves_on(database: Path) -> None:
             await third.connect()
             await third.text(third.hello.encode())
             error = await third.error("box_full")
-            assert "2 cameras are connected, the most" in error.message
+            assert "2 cameras are connected, which is the configured maximum" in error.message
             assert await third.ended() == 4008
             await third.close()
             await first.result(await first.frame())
@@ -242,7 +242,7 @@ async def test_a_silent_camera_is_let_go(database: Path) -> None:
             camera.answers_pings = False
             assert "nothing was received for" in (await camera.error("silent")).message
             assert await camera.ended() == 4009
-        assert any("nothing was heard" in text for text in texts(app, "warning"))
+        assert any("nothing was received" in text for text in texts(app, "warning"))
 
 
 async def test_a_camera_that_does_not_read_is_let_go(

@@ -147,3 +147,13 @@ def test_a_deadline_that_no_link_can_meet_says_so() -> None:
 def test_nothing_is_considered_for_a_camera_that_is_not_there() -> None:
     assert explanation(snapshot([seen()]), camera("other").id, P, ITERATIONS) is None
     assert explanation(snapshot([seen()], variants=()), camera().id, P, ITERATIONS) is None
+
+
+def test_a_size_that_the_deadline_forbids_has_its_limit_while_the_camera_is_held() -> None:
+    lowered = replace(seen(camera(slo_ms=100), link(50), has_px=256), lowered_ns=0)
+    (*_, largest) = weighed(snapshot([lowered])).options
+    assert "lowered a moment ago" in weighed(snapshot([lowered])).options[1].why
+    assert (largest.variant.name, largest.verdict) == ("street-608", "infeasible")
+    assert largest.limit is not None
+    assert largest.limit.resource == "deadline"
+    assert largest.limit.gain > 0

@@ -10,7 +10,6 @@ counts 0) and changes of variant per camera and minute, as means over the scenar
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from statistics import fmean
 from types import ModuleType
@@ -19,11 +18,15 @@ from typing import Any
 import click
 
 from benchmarks.adaptation import FOLDER, MADE_UP, SIZES_PX, accuracy, behind
+from benchmarks.changed_constant import changed
 from edgebox.commands.simulate_cameras import read_scenario
 from edgebox.planning import allocation, minimum, options, partition_search, uplinks
 from edgebox.simulation.figures import figures
 from edgebox.simulation.run import run_scenario
 from edgebox.simulation.scenario import Scenario, parse_scenario
+
+IMPORTERS = (allocation, minimum, options, partition_search, uplinks)
+"""Modules that import constants of others."""
 
 PAYS, DOES_NOT = "batches pay", "batches do not pay"
 PLAYED = (
@@ -65,21 +68,6 @@ CONSTANTS: tuple[tuple[ModuleType, str, Any], ...] = (
     (allocation, "BEST_EFFORT_SERVICE", 1.0),
     (options, "round_rate", finely),
 )
-
-
-@contextmanager
-def changed(module: ModuleType, name: str, value: object) -> Iterator[None]:
-    """Have a constant changed for a while, wherever it was imported."""
-    was = getattr(module, name)
-    among = (module, allocation, minimum, options, partition_search, uplinks)
-    owners = [each for each in among if getattr(each, name, None) is was]
-    for owner in owners:
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for owner in owners:
-            setattr(owner, name, was)
 
 
 def cpu_scenario(cameras: int, seed: int) -> Scenario:
@@ -161,7 +149,9 @@ def main(*, as_json: bool, only: str, seeds: int, played: str) -> None:
             note(name, value, measured(of, **{name: value}))
     for module, name, value in CONSTANTS:
         if not chosen or name in chosen:
-            with changed(module, name, value):
+            with changed(
+                module, name, value, (allocation, minimum, options, partition_search, uplinks)
+            ):
                 note(name, getattr(value, "__name__", value), measured(of))
     if as_json:
         json.dump({"scenarios": len(of), "rows": rows}, sys.stdout, indent=1)

@@ -9,8 +9,6 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from statistics import fmean
 from types import ModuleType
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import click
 import numpy as np
 
+from benchmarks.changed_constant import changed
 from benchmarks.planning import ITERATIONS, VARIANTS, box, in_force
 from edgebox.domain.plans import Plan, PlanningSnapshot
 from edgebox.planning import capacity, intervals, partition_search
@@ -39,20 +38,6 @@ CHANGES: tuple[tuple[ModuleType, str, tuple[Any, ...]], ...] = (
     (capacity, "_GAIN", (0.5, 0.95)),
 )
 ACCURACY = {variant.name: variant.accuracy for variant in VARIANTS}
-
-
-@contextmanager
-def changed(module: ModuleType, name: str, value: object) -> Iterator[None]:
-    """Have a constant changed for a while, wherever it was imported."""
-    was = getattr(module, name)
-    owners = [m for m in (module, partition_search, intervals) if getattr(m, name, None) is was]
-    for owner in owners:
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for owner in owners:
-            setattr(owner, name, was)
 
 
 def boxes(seeds: int) -> list[PlanningSnapshot]:
@@ -99,7 +84,7 @@ def main(*, as_json: bool, seeds: int) -> None:
     rows = []
     for module, name, values in CHANGES:
         for value in values:
-            with changed(module, name, value):
+            with changed(module, name, value, (partition_search, intervals)):
                 found, took_ms = measured(of)
             ratios = [b[1] / a[1] for a, b in zip(base, found, strict=True)]
             row: dict[str, Any] = {

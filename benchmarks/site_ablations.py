@@ -14,13 +14,13 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from statistics import fmean
 from types import ModuleType
 from typing import Any
 
 import click
 
+from benchmarks.changed_constant import changed
 from benchmarks.sites import PROXY, SHARED, made_up, measure
 from edgebox.link import site_inference, throughput_samples
 from edgebox.link.bandwidth import BandwidthEstimate
@@ -97,17 +97,6 @@ def open_samples() -> Iterator[str]:
                 f"{cameras} cameras, {rate_hz} Hz, at most {bound}: {most} open, "
                 f"{took_us:.0f} us per frame, off by {max(errors):.1%} at most"
             )
-
-
-@contextmanager
-def changed(module: ModuleType, name: str, value: int) -> Iterator[None]:
-    """Have a constant changed for a while."""
-    was = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, was)
 
 
 @click.command()

@@ -193,12 +193,12 @@ def informative(
         found = attribute(replace(ran, batches=outside))
         profiled = frozenset() if found.shifted else found.agreeing
 
-    def isinformative(app: int) -> bool:
+    def is_informative(app: int) -> bool:
         if reference.measured[app]:
             return earlier
         return app in profiled and (earlier or reference.samples[app] == 0)
 
-    return [seen for seen in inside if isinformative(seen.app)]
+    return [seen for seen in inside if is_informative(seen.app)]
 
 
 def alike(one: float, other: float) -> bool:

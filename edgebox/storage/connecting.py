@@ -60,7 +60,7 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
         path = await asyncio.to_thread(_with_folder, Path(path))
     connection: aiosqlite.Connection | None = None
     try:
-        connection = await aiosqlite.connect(path, isolation_level=None, uri=str(path) == IN_MEMORY)
+        connection = await _opened(path)
         connection.text_factory = text_of
         await connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
         await _add_functions(connection)
@@ -86,6 +86,22 @@ async def connect(path: Path | str) -> aiosqlite.Connection:
             raise StorageError(f"{_shown(path)}: {_mend(error)}") from error
         raise
     return connection
+
+
+async def _opened(path: Path | str) -> aiosqlite.Connection:
+    """Open a database's file on a worker thread.
+
+    aiosqlite's own `connect` does not wait for its thread where the file cannot be opened. The
+    thread then writes a traceback, if the event loop has ended before it.
+
+    Raises:
+        sqlite3.Error, ValueError: the file cannot be opened.
+    """
+    opened = await asyncio.to_thread(
+        sqlite3.connect, path, isolation_level=None, uri=str(path) == IN_MEMORY,
+        check_same_thread=False,  # the connection's own thread uses it from here
+    )  # fmt: skip
+    return await aiosqlite.Connection(lambda: opened, iter_chunk_size=64)
 
 
 async def connect_copy(path: Path | str) -> aiosqlite.Connection:

@@ -25,7 +25,7 @@ from edgebox.storage.levels import (
     summing,
     values,
 )
-from edgebox.storage.periods import BOX, Period, Periods
+from edgebox.storage.periods import Period, Periods
 from edgebox.storage.writer import Writer
 
 SECOND_ROWS_MAX = 300_000
@@ -120,17 +120,14 @@ class History:
         """Return the JSON document of docs/reference/http-api.md.
 
         Args:
-            camera: the camera; `BOX`: all cameras together.
+            camera: the camera; `periods.BOX`: all cameras together.
             from_ms: beginning, Unix milliseconds.
             to_ms: end, after the beginning.
             points: largest number of steps, at least `charts.POINTS_MIN`.
 
         Raises:
-            UnknownNameError: there is no history of this camera.
             StorageError: the database cannot be read.
         """
-        if camera != BOX:
-            await self._check_camera(camera)
         found = segments(from_ms, to_ms, points, await self._kept())
         rows = [await self._rows(segment, camera) for segment in found]
         try:
@@ -150,7 +147,13 @@ class History:
         )
         return {at: dict(zip(COLUMNS, row, strict=True)) for at, *row in rows}
 
-    async def _check_camera(self, camera: CameraId) -> None:
+    async def check_camera(self, camera: CameraId) -> None:
+        """Check that there is a history of a camera.
+
+        Raises:
+            UnknownNameError: there is none.
+            StorageError: the database cannot be read.
+        """
         query = ("SELECT 1 FROM history_names WHERE camera = ?", (camera,))
         for writer in (self._seconds, self._writer):
             (rows,) = await writer.read(query)

@@ -49,7 +49,10 @@ async def _of_box(context: WebContext, request: web.Request) -> web.Response:
 
 
 async def _of_camera(context: WebContext, request: web.Request) -> web.Response:
-    return await _chart(context, CameraId(_ID.read(request)), request)
+    camera = CameraId(_ID.read(request))
+    if camera not in context.box.cameras:  # one that has just connected has no steps yet
+        await context.storage.history.check_camera(camera)
+    return await _chart(context, camera, request)
 
 
 async def _chart(context: WebContext, camera: CameraId, request: web.Request) -> web.Response:

@@ -50,7 +50,11 @@ async def new_page(browser: Browser, **options: Any) -> tuple[Page, list[str]]:
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
         "console",
-        lambda message: complaints.append(message.text) if message.type == "error" else None,
+        lambda message: (
+            complaints.append(f"{message.text} ({message.location['url']})")
+            if message.type == "error"
+            else None
+        ),
     )
     return page, complaints
 

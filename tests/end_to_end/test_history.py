@@ -43,6 +43,18 @@ async def test_charts_have_every_frame_and_say_where_its_time_went(database: Pat
     await storage.close()
 
 
+async def test_a_camera_has_a_history_from_its_hello_on_and_an_unknown_one_has_none(
+    database: Path,
+) -> None:
+    async with running(database) as app:
+        path = "/v1/cameras/gate/history"
+        assert (await get_json(app, path))[0] == 404
+        async with streaming(app, GATE, answered=False):
+            await until(lambda: GATE in app.box.cameras, "its hello")
+            status, chart = await get_json(app, path)
+            assert (status, chart["camera"]) == (200, GATE)
+
+
 async def chart_of(app: Any, address: str, captured: int) -> dict[str, Any]:
     """Return a chart once the last second is written: it is recorded, the writer may be at it."""
     async with asyncio.timeout(PATIENCE_S):

@@ -1,6 +1,7 @@
 """The page by keyboard, and what a person hears of it: keys, focus, titles, the skip link."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -32,8 +33,7 @@ async def test_the_timeline_takes_keys_only_while_it_has_the_focus(
         await expect(canvas).to_be_visible()
         await expect(page.get_by_test_id("plan").locator("tbody tr")).to_have_count(1)
         for key, down in (("Space", True), ("End", True), ("Home", False), ("ArrowDown", True)):
-            await page.keyboard.press(key)
-            await scrolled(page, down)
+            await scrolled(page, key, down)
         await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
         await canvas.press("Space")
         await expect(page.get_by_role("button", name="Resume")).to_be_visible()
@@ -41,11 +41,17 @@ async def test_the_timeline_takes_keys_only_while_it_has_the_focus(
         await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
 
 
-async def scrolled(page: Page, down: bool) -> None:
-    """Wait until the page was moved down, or is at its top again."""
-    await eventually(
-        lambda: page.evaluate("window.scrollY"), lambda y: (y > 0) is down, "the page to move"
-    )
+async def scrolled(page: Page, key: str, down: bool) -> None:
+    """Press a key until the page was moved down, or is at its top again.
+
+    A page whose content still comes in may be too short to move.
+    """
+
+    async def pressed() -> Any:
+        await page.keyboard.press(key)
+        return await page.evaluate("window.scrollY")
+
+    await eventually(pressed, lambda y: (y > 0) is down, f"{key} to move the page")
 
 
 async def focused(page: Page, label: str) -> None:

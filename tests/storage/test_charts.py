@@ -198,7 +198,7 @@ async def test_figures_of_a_step_and_gaps(storage: Storage) -> None:
 
 async def test_a_camera_nobody_knows(storage: Storage) -> None:
     with pytest.raises(UnknownNameError, match="nobody"):
-        await storage.history.chart(CameraId("nobody"), 0, T, 300)
+        await storage.history.check_camera(CameraId("nobody"))
     chart = json.loads(await storage.history.chart(BOX, T - 3_600_000, T, 300))
     assert chart["camera"] is None
     assert set(chart["captured"]) == {None}

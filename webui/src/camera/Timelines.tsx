@@ -35,7 +35,7 @@ export function Timelines({ camera, range: key, present }: TimelinesProps) {
           ))}
         </nav>
       </header>
-      {error && <p class={styles.error} role="status">{error.status === 404 ? 'Nothing has been kept of it yet.' : error.message}</p>}
+      {error && <p class={styles.error} role="status">{error.status === 404 ? 'Nothing has been kept of it.' : error.message}</p>}
       {answer ? <Charts history={answer} present={present} /> : <div class={styles.chartsRoom} aria-busy={!error} />}
     </section>
   )

@@ -147,7 +147,8 @@ class LatencyProfile:
 
     def mean_ns(self, batch_size: int) -> float:
         """Return the mean time of a batch of a measured size, by the same line as the quantiles."""
-        return sum(map(mul, _MEAN_WEIGHTS, self.quantiles_ns[batch_size]))
+        mean_ns: float = sum(map(mul, _MEAN_WEIGHTS, self.quantiles_ns[batch_size]))
+        return mean_ns
 
     def in_batches_ns(self, count: int, q: float) -> int:
         """Return the summed quantiles of the fewest batches that hold this many requests."""

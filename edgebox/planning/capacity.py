@@ -1,8 +1,8 @@
 """Decides how much of the executors' time a mix of variants takes. Pure.
 
-Two questions have two answers. Whether a frame is in time depends on a high quantile of its batches.
-What part of the time they take depends on their mean: one long batch among many is made up for by
-the short ones, as long as a part of the time is free.
+Whether a frame is in time depends on a high quantile of its batches' times. What part of the
+executors' time they take depends on the mean: short batches make up for a long one, as long as a
+part of the time is free.
 
 Requests of one variant share batches, so what one costs depends on how many gather while a
 batch runs. An executor is credited only with batches that fit half of the tightest compute budget,

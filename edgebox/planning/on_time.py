@@ -1,10 +1,10 @@
 """Decides by which quantile of the batches' times to plan, by how likely frames are in time. Pure.
 
 A frame may wait for one batch and then runs in the next. If both take no longer than their quantile
-q, it is in time, so the probability is at least q^2 where batches are independent. A high quantile
-is right where it is close to the others. Where now and then a batch takes several times as long, as
-beside other programs, it forbids most sizes for the sake of few frames. Then a lower quantile may be
-worth more in expectation: less probable answers, of a higher accuracy.
+q, it is in time, so the probability is at least q^2 if the times are independent. A high quantile
+is right where it is close to the others. Where a batch now and then takes several times as long, as
+on a machine with other programs, it forbids most sizes for the sake of few frames. Then a lower
+quantile may be worth more in expectation: a few more misses, and answers of a higher accuracy.
 
 Each camera's probability counts. One whose budget is longer than the plan needs is in time even if
 batches take as much longer, and the profile of its variant says how probable that is.

@@ -12,7 +12,10 @@ frame is predicted from an earlier one of its camera, in three ways, before its 
 
 Where the predictions differ by more than timing noise, one of them is closer to the measured time.
 On a link of its own the bits of others do not matter, and *alone* is closer; on a shared link it is
-not. A camera shares an uplink when another prediction is closer nearly always (`JOIN`), and stops
+not. To be closer is not to be right: while the box or its machine is busy, frames of all cameras
+wait together to be received. They look long and overlap, and then any prediction that depends on
+others is closer now and then, whatever carried them. So a frame counts only if one of the
+predictions explains its time (`CLEAR`). A camera shares an uplink when another prediction is closer nearly always (`JOIN`), and stops
 sharing it when that no longer holds (`LEAVE`). The cameras whose frames were in transit with most
 of its own share it too, unless their own frames say otherwise: in a queue, the first frame waits
 for no other.
@@ -36,7 +39,10 @@ JUDGED = 80
 """Number of frames with differing predictions by which a camera is classified."""
 JOIN = 64
 LEAVE = 48
-JUDGE_NS = 100_000_000
+CLEAR = 0.2
+"""A frame counts if its time differs from one prediction by at most this share of what separates
+the two."""
+JUDGE_NS = 50_000_000
 """A frame of a camera is evaluated at most this often, because of its cost."""
 SETTLED_NS = 500_000_000
 """Time after which all frames in transit together with a frame have arrived."""
@@ -77,7 +83,7 @@ class _Camera:
     pending: deque[_Flight] = field(default_factory=deque)
     seen: deque[_Seen] = field(default_factory=deque)
     queued: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED))
-    """For the frames whose predictions differ: whether *queued* was closer than *alone*."""
+    """For the frames that count: whether *queued* was closer than *alone*."""
     fair: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED))
     concurrent: deque[frozenset[CameraId]] = field(default_factory=lambda: deque(maxlen=JUDGED))
     """The cameras with frames in transit together with those."""
@@ -222,11 +228,14 @@ def _forget(flights: list[_Flight], before_ns: int) -> None:
 
 
 def _count(wins: deque[bool], flight: _Flight, before: _Seen, shared_ns: float) -> bool:
-    """Note which prediction was closer, if they differ; say whether they do."""
+    """Note which prediction was right, if they differ and one was; say whether."""
     alone_ns = before.flight.took_ns * flight.bits / before.flight.bits
-    if abs(shared_ns - alone_ns) <= NOISE_NS:
+    apart_ns = abs(shared_ns - alone_ns)
+    off_shared_ns = abs(flight.took_ns - shared_ns)
+    off_alone_ns = abs(flight.took_ns - alone_ns)
+    if apart_ns <= NOISE_NS or min(off_shared_ns, off_alone_ns) > CLEAR * apart_ns:
         return False
-    wins.append(abs(flight.took_ns - shared_ns) < abs(flight.took_ns - alone_ns))
+    wins.append(off_shared_ns < off_alone_ns)
     return True
 
 

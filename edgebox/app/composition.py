@@ -94,7 +94,7 @@ class App:
             ConfigError: a secret for a destination of events cannot be read.
         """
         self.config = config
-        self.lag = LoopLag()
+        self.lag = LoopLag(lambda start_ns, end_ns: self.box.stalled(start_ns, end_ns))
         self.journal = journal or Journal()
         self.ready_s: float | None = None
         """How long the start took."""

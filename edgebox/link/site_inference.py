@@ -44,6 +44,11 @@ CLEAR = 0.2
 the two."""
 JUDGE_NS = 50_000_000
 """A frame of a camera is evaluated at most this often, because of its cost."""
+STALL_READ_NS = 10_000_000
+"""Time after a stall of the receiver in which it reads what has arrived meanwhile."""
+STALLS_MAX = 256
+"""Number of stalls remembered: those of the time until a frame is evaluated, at one each 10 ms,
+are fewer."""
 SETTLED_NS = 500_000_000
 """Time after which all frames in transit together with a frame have arrived."""
 REFERENCE_NS = 1_000_000_000
@@ -117,6 +122,13 @@ class SiteInference:
         """By address, ordered by their ends."""
         self._site_of: dict[CameraId, SiteId] = {}
         self._updates: dict[CameraId, SiteId | None] = {}
+        self._stalls: deque[tuple[int, int]] = deque(maxlen=STALLS_MAX)
+        """(start, end): when the receiver read nothing, in order."""
+
+    def stalled(self, start_ns: int, end_ns: int) -> None:
+        """Note that the receiver read nothing meanwhile: what arrived then was read afterwards."""
+        if end_ns - start_ns > NOISE_NS:
+            self._stalls.append((start_ns, end_ns))
 
     def opened(self, camera: CameraId, address: str) -> None:
         """Add a camera of an address."""
@@ -191,7 +203,14 @@ class SiteInference:
         known = self._cameras[address].get(camera)
         return known is None or known.shares is False
 
+    def _was_read_late(self, flight: _Flight) -> bool:
+        """Say whether a frame was read during a stall or, with others, after it."""
+        at = bisect_left(self._stalls, flight.end_ns, key=lambda stall: stall[1] + STALL_READ_NS)
+        return at < len(self._stalls) and self._stalls[at][0] < flight.end_ns
+
     def _judge(self, of: _Camera, flight: _Flight, address: str) -> None:
+        if self._was_read_late(flight):
+            return
         others = list(self._others(flight, address))
         seen = _Seen(flight, _ahead_bits(flight, others), _alone_ns(flight, others))
         while of.seen and of.seen[0].flight.end_ns < flight.end_ns - REFERENCE_NS:

@@ -13,9 +13,11 @@ frame is predicted from an earlier one of its camera, in three ways, before its 
 Where the predictions differ by more than timing noise, one of them is closer to the measured time.
 On a link of its own the bits of others do not matter, and *alone* is closer; on a shared link it is
 not. To be closer is not to be right: while the box or its machine is busy, frames of all cameras
-wait together to be received. They look long and overlap, and then any prediction that depends on
-others is closer now and then, whatever carried them. So a frame counts only if one of the
-predictions explains its time (`CLEAR`). A camera shares an uplink when another prediction is closer nearly always (`JOIN`), and stops
+wait together to be read. They look long and overlap, and then a prediction that depends on others
+is often closer, whatever link carried them. So frames that the box read late do not count
+(`stalled`), nor does a frame whose time neither prediction explains (`CLEAR`).
+
+A camera shares an uplink when another prediction is closer nearly always (`JOIN`), and stops
 sharing it when that no longer holds (`LEAVE`). The cameras whose frames were in transit with most
 of its own share it too, unless their own frames say otherwise: in a queue, the first frame waits
 for no other.

@@ -17,7 +17,6 @@ from edgebox.domain.plans import (
     CameraSnapshot,
     Plan,
     PlanningSnapshot,
-    Resource,
 )
 from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
 from edgebox.scheduling.affinity import ExecutorAffinity
@@ -37,6 +36,9 @@ OVERRUN_QUANTILE = 1 - 1 / (OVERRUN_WINDOW - 1)
 RAISE_LASTS_NS = 10_000_000_000
 """A camera that is lowered for lack of the executors' time within this time of a raise is held
 twice as long before the next raise, which must then last twice as long."""
+
+LINK_KEPT = 0.95
+"""If less than this share of a link's bandwidth is left since a raise, the link ended the raise."""
 
 HOLD_FACTOR_MAX = 16
 """Maximum factor by which a camera is held longer."""
@@ -58,6 +60,8 @@ class ConnectedCamera:
     advised_ns: int = 0
     lowered_ns: int | None = None
     raised_ns: int | None = None
+    raised_bps: float | None = None
+    """The bandwidth of the plan that raised it."""
     hold_factor: int = 1
     """By how much longer than usual it is not raised after it was lowered."""
     wanted: VariantName | None = None
@@ -235,14 +239,12 @@ class Adaptation:
             connected.wanted = given.variant
             variant = self._ladders.stand_in(wanted) or wanted
             assignment = given if variant == wanted else _substitute(given, variant)
-            self._note_change(connected, assignment, variant, now_ns)
+            self._note_change(connected, variant, now_ns)
             connected.assignment = assignment
             out.extend(self._advise(connected, assignment, variant, now_ns))
         return out
 
-    def _note_change(
-        self, connected: ConnectedCamera, given: Assignment, variant: Variant, now_ns: int
-    ) -> None:
+    def _note_change(self, connected: ConnectedCamera, variant: Variant, now_ns: int) -> None:
         """Note whether a camera is raised or lowered; if a raise did not last, hold it longer.
 
         Estimates of the executors' times are noisy if now and then a batch takes several times as
@@ -253,10 +255,15 @@ class Adaptation:
         before = None if old is None else self._variants.get(old.variant)
         if before is None or variant.pixels == before.pixels:
             return
+        bandwidth_bps = connected.planned_bps
         if variant.pixels > before.pixels:
-            connected.raised_ns = now_ns
+            connected.raised_ns, connected.raised_bps = now_ns, bandwidth_bps
             return
-        by_link = given.limit is None or given.limit.resource is Resource.UPLINK
+        by_link = (
+            bandwidth_bps is None
+            or connected.raised_bps is None
+            or bandwidth_bps < LINK_KEPT * connected.raised_bps
+        )
         if connected.raised_ns is not None and not by_link:
             lasted_ns = now_ns - connected.raised_ns
             if lasted_ns < RAISE_LASTS_NS * connected.hold_factor:

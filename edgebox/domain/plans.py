@@ -144,8 +144,6 @@ class CameraSnapshot:
     waiting for other batches; None: not known."""
     share: UplinkShare | None = None
     """Its part of a shared uplink, once that is planned; None: the uplink is its own."""
-    hold_factor: int = 1
-    """By how much longer than usual it is not raised after it was lowered."""
 
 
 @dataclass(frozen=True, slots=True)

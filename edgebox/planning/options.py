@@ -245,12 +245,7 @@ def least_rate(camera: Camera, parameters: PlanningParameters) -> float:
 def is_held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters) -> bool:
     """Say whether a camera was lowered so lately that it is not raised yet."""
     lowered_ns = camera.lowered_ns
-    return lowered_ns is not None and taken_ns - lowered_ns < hold_ns(camera, parameters)
-
-
-def hold_ns(camera: CameraSnapshot, parameters: PlanningParameters) -> int:
-    """Return for how long a camera is not raised after it was lowered."""
-    return camera.hold_factor * parameters.upgrade_hold_ns
+    return lowered_ns is not None and taken_ns - lowered_ns < parameters.upgrade_hold_ns
 
 
 def rising_family(

@@ -12,7 +12,7 @@ from edgebox.domain.model_family import ExecutorId, Variant
 from edgebox.domain.plans import Limit, Resource, ResourcePrice
 from edgebox.planning.allocation import Allocation, option_value
 from edgebox.planning.budgets import bandwidth_needed_bps, transmission_ns
-from edgebox.planning.options import CameraOptions, Option, hold_ns
+from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
 
 _WORDS = (
@@ -131,7 +131,7 @@ class Reasons:
                 return self._uplink(of, above, needed_bps, _gain(of, has, above))
             return self._late(of, above, has)
         if of.held:
-            hold_s = hold_ns(of.snapshot, self._parameters) / 1e9
+            hold_s = self._parameters.upgrade_hold_ns / 1e9
             return Reason(f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first")
         if needed_bps is not None:
             carries = bandwidth_text(link.bandwidth_bps)

@@ -11,13 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.picture_size import send_size
-from edgebox.domain.plans import (
-    Advice,
-    Assignment,
-    CameraSnapshot,
-    Plan,
-    PlanningSnapshot,
-)
+from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.calibration import RecentValues
@@ -32,16 +26,6 @@ OVERRUN_WINDOW = 128
 
 OVERRUN_QUANTILE = 1 - 1 / (OVERRUN_WINDOW - 1)
 """The second largest of them."""
-
-RAISE_LASTS_NS = 10_000_000_000
-"""A camera that is lowered for lack of the executors' time within this time of a raise is held
-twice as long before the next raise, which must then last twice as long."""
-
-LINK_KEPT = 0.95
-"""If less than this share of a link's bandwidth is left since a raise, the link ended the raise."""
-
-HOLD_FACTOR_MAX = 16
-"""Maximum factor by which a camera is held longer."""
 
 _NEVER_NS = float(1 << 62)
 """Overrun of a frame that was not answered, and the initial value."""
@@ -59,11 +43,6 @@ class ConnectedCamera:
     advice: Advice | None = None
     advised_ns: int = 0
     lowered_ns: int | None = None
-    raised_ns: int | None = None
-    raised_bps: float | None = None
-    """The bandwidth of the plan that raised it."""
-    hold_factor: int = 1
-    """By how much longer than usual it is not raised after it was lowered."""
     wanted: VariantName | None = None
     """The variant that the last plan gave it, in memory or not."""
     planned_bps: float | None = None
@@ -239,38 +218,15 @@ class Adaptation:
             connected.wanted = given.variant
             variant = self._ladders.stand_in(wanted) or wanted
             assignment = given if variant == wanted else _substitute(given, variant)
-            self._note_change(connected, variant, now_ns)
+            if self._is_smaller(variant, connected.assignment):
+                connected.lowered_ns = now_ns
             connected.assignment = assignment
             out.extend(self._advise(connected, assignment, variant, now_ns))
         return out
 
-    def _note_change(self, connected: ConnectedCamera, variant: Variant, now_ns: int) -> None:
-        """Note whether a camera is raised or lowered; if a raise did not last, hold it longer.
-
-        Estimates of the executors' times are noisy if now and then a batch takes several times as
-        long. A camera whose next larger size just fits would go up and down with them. A link that
-        swings is another matter: there a raise that lasts a second brings something.
-        """
-        old = connected.assignment
-        before = None if old is None else self._variants.get(old.variant)
-        if before is None or variant.pixels == before.pixels:
-            return
-        bandwidth_bps = connected.planned_bps
-        if variant.pixels > before.pixels:
-            connected.raised_ns, connected.raised_bps = now_ns, bandwidth_bps
-            return
-        by_link = (
-            bandwidth_bps is None
-            or connected.raised_bps is None
-            or bandwidth_bps < LINK_KEPT * connected.raised_bps
-        )
-        if connected.raised_ns is not None and not by_link:
-            lasted_ns = now_ns - connected.raised_ns
-            if lasted_ns < RAISE_LASTS_NS * connected.hold_factor:
-                connected.hold_factor = min(2 * connected.hold_factor, HOLD_FACTOR_MAX)
-            else:
-                connected.hold_factor = 1
-        connected.lowered_ns = now_ns
+    def _is_smaller(self, variant: Variant, than: Assignment | None) -> bool:
+        before = None if than is None else self._variants.get(than.variant)
+        return before is not None and variant.pixels < before.pixels
 
     def plan_failed(self) -> None:
         """Keep the plan in force; the next plan is requested at its usual time."""
@@ -316,14 +272,7 @@ class Adaptation:
         return PlanningSnapshot(
             taken_ns=now_ns,
             cameras=tuple(
-                CameraSnapshot(
-                    c.camera,
-                    self._link_of(c),
-                    c.assignment,
-                    c.lowered_ns,
-                    c.overrun_ns,
-                    hold_factor=c.hold_factor,
-                )
+                CameraSnapshot(c.camera, self._link_of(c), c.assignment, c.lowered_ns, c.overrun_ns)
                 for c in self.cameras.values()
             ),
             variants=self._ladders.offered,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.plans import Advice, Assignment, Limit, Plan, Resource
+from edgebox.domain.plans import Advice, Assignment, Plan
 from edgebox.domain.requests import CameraId, LinkState, RequestId, SiteId
 from edgebox.scheduling.adaptation import FIRST_REASON, OVERRUN_WINDOW, two_digits
 from edgebox.scheduling.calibration import ALL_SLOWER
@@ -43,13 +43,9 @@ def advice(actions: list[Action]) -> list[Advice]:
 
 
 def planned(
-    px: int,
-    of: CameraId = GATE,
-    rate_hz: float = 10,
-    reason: str = "because",
-    limit: Limit | None = None,
+    px: int, of: CameraId = GATE, rate_hz: float = 10, reason: str = "because"
 ) -> PlanComputed:
-    assignment = Assignment(of, name(px), rate_hz, 85, True, reason, limit)
+    assignment = Assignment(of, name(px), rate_hz, 85, True, reason)
     return PlanComputed(Plan(0, {of: assignment}))
 
 
@@ -267,31 +263,6 @@ def test_the_planner_is_told_who_was_lowered_when() -> None:
     bench(planned(416), 502)
     asked = snapshots(bench(None, 1002))
     assert [c.lowered_ns for c in asked[0].snapshot.cameras] == [1 * MS]
-
-
-def test_a_raise_that_does_not_last_is_followed_by_a_longer_hold() -> None:
-    bench = Bench()
-    bench(CameraConnected(camera()), 0)
-    bench(planned(320), 1)
-
-    def told(px: int, at_ms: int, by: Resource | None = None) -> int:
-        """Return the factor of the plan that is asked for after this one."""
-        limit = None if by is None else Limit(by, 1.0, 1.0, "")
-        actions = bench(planned(px, limit=limit), at_ms) + bench(None, at_ms + 600)
-        return snapshots(actions)[-1].snapshot.cameras[0].hold_factor
-
-    def up_and_down(at_ms: int, lasts_ms: int, by: Resource) -> int:
-        told(416, at_ms)
-        return told(320, at_ms + lasts_ms, by)
-
-    bench(None, 601)
-    assert up_and_down(1_000, 2_000, Resource.UPLINK) == 1  # the link swings
-    assert up_and_down(10_000, 2_000, Resource.EXECUTORS) == 2
-    assert up_and_down(20_000, 2_000, Resource.DEADLINE) == 4
-    for at in range(5):
-        held = up_and_down(30_000 + 10_000 * at, 2_000, Resource.EXECUTORS)
-    assert held == 16
-    assert up_and_down(100_000, 170_000, Resource.EXECUTORS) == 1
 
 
 def test_a_changed_rate_holds_at_once_and_is_planned_with() -> None:

@@ -5,8 +5,9 @@ used: what was learned of the application on the variant; if it was never (or ha
 recently) seen there, what was learned of it on the variant of the same family where it was seen
 last, because what makes a picture slow at one size makes it slow at another; the profile. What was
 measured on single requests at another size outweighs what was inferred from batches of several at
-this one: of few batches, the inference keeps the tail of the profile. The times are those of the profile as corrected for drift; the documentation of each method says whether the
-slowdown is included. Pure.
+this one: of few batches, the inference keeps the tail of the profile. The times are those of the
+profile as corrected for drift; the documentation of each method says whether the slowdown is
+included. Pure.
 
 Differs from Orloj (section 3.2), where distributions are used for batching only: Orloj has no
 planner and admits everything.

@@ -162,7 +162,7 @@ class App:
         self.lag.start()
 
     def _stalled(self, start_ns: int, end_ns: int) -> None:
-        self.box.stalled(start_ns, end_ns)
+        self.box.sites.stalled(start_ns, end_ns)
 
     async def _listen(self, storage: Storage) -> None:
         config = self.config

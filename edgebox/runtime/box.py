@@ -96,7 +96,7 @@ class Box:
         """
         self.name = name
         self.version = version
-        self._sites = SiteEstimates(lambda: BandwidthEstimate(rule=bandwidth))
+        self.sites = SiteEstimates(lambda: BandwidthEstimate(rule=bandwidth))
         self.families: dict[FamilyName, Family] = {}
         self.default_family = FamilyName("")
         self.cameras: dict[CameraId, CameraRecord] = {}
@@ -300,7 +300,7 @@ class Box:
             overrides=overrides,
             opened_ns=self.driver.clock_ns(),
             link=TransitEstimator(
-                self._sites.join(camera.id, overrides.applied_to(camera).site, session.address)
+                self.sites.join(camera.id, overrides.applied_to(camera).site, session.address)
             ),
         )
         self.cameras[camera.id] = record
@@ -327,7 +327,7 @@ class Box:
             record.inferred = None
             record.override(overrides)
             address = "" if record.session is None else record.session.address
-            record.link.bandwidth = self._sites.join(camera, record.camera.site, address)
+            record.link.bandwidth = self.sites.join(camera, record.camera.site, address)
         if record.session is not None and record.advice is not None:
             self.driver.feed(CameraChanged(record.camera))
             record.session.advised(record.advice)
@@ -363,7 +363,7 @@ class Box:
         address, record.session = record.session.address, None
         record.left_ns = self.driver.clock_ns()
         record.left_because = why
-        self._sites.leave(record.camera.id)
+        self.sites.leave(record.camera.id)
         self.driver.feed(CameraDisconnected(record.camera.id))
         self.note_from(address, "info", f"{record.camera.id} left: {why}", record.camera.id)
 
@@ -433,13 +433,9 @@ class Box:
             metrics.accepted(now_ns)
         return transit.suspicious
 
-    def stalled(self, start_ns: int, end_ns: int) -> None:
-        """Note that the event loop did nothing meanwhile, on the clock of arrivals."""
-        self._sites.stalled(start_ns, end_ns)
-
     def _note_sites(self) -> None:
         """Apply what was inferred about shared uplinks."""
-        for camera, site, uplink in self._sites.take_updates():
+        for camera, site, uplink in self.sites.take_updates():
             record = self.cameras[camera]
             record.inferred, record.link.bandwidth = site, uplink
             record.override(record.overrides)

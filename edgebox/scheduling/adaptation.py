@@ -161,7 +161,7 @@ class Adaptation:
         elapsed_ns = now_ns - batch.started_ns - self._calibration.fixed_ns
         for live in members:
             request = live.request
-            connected = None if live.departed else self.cameras.get(request.camera)
+            connected = None if live.reason else self.cameras.get(request.camera)
             if connected is not None:
                 over_ns = elapsed_ns - self._expectations.high_ns(
                     infer.executor, infer.variant, request.app, infer.batch_size, self._others

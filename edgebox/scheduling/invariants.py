@@ -4,7 +4,7 @@ from collections import Counter
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import VariantName
-from edgebox.scheduling.ledger import Stage
+from edgebox.scheduling.request_stages import Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.scheduling.supervision import ExecutorState
@@ -30,7 +30,7 @@ def _require(holds: bool, message: str) -> None:
 
 def _check_waiting(scheduler: Scheduler) -> None:
     ledger = scheduler._ledger
-    waiting = {r: live for r, live in ledger.live.items() if live.stage is not Stage.RUNNING}
+    waiting = {r: live for r, live in ledger.live.items() if live.waits}
     _require(ledger.waiting == len(waiting), f"{ledger.waiting} requests wait, not {len(waiting)}")
     listed = [(c, r) for c, requests in ledger.waiting_by_camera.items() for r in requests]
     expected = {(live.request.camera, r) for r, live in waiting.items()}
@@ -57,7 +57,9 @@ def _check_waiting(scheduler: Scheduler) -> None:
 def _check_running(scheduler: Scheduler) -> None:
     ledger = scheduler._ledger
     members = [m for batch in ledger.running.values() for m in batch.infer.requests]
-    running = {r for r, live in ledger.live.items() if live.stage is Stage.RUNNING}
+    running = {r for r, live in ledger.live.items() if not live.waits}
+    stages = {live.stage for live in ledger.live.values()}
+    _require(stages.isdisjoint((Stage.RECEIVED, Stage.ENDED)), "a request that ended is kept")
     _require(len(members) == len(set(members)), "a request runs twice")
     _require(set(members) == running, "the members of the batches are not the running requests")
     busy = scheduler._times.latencies.busy.executors

@@ -127,6 +127,7 @@ def _check_resources(scheduler: Scheduler) -> None:
             slowdown == scheduler._times.calibration.slowdown(executor) >= 1,
             f"expected times of {executor} do not contain its slowdown",
         )
+    _check_derived(scheduler)
     for executor, memory in scheduler.memories.items():
         _require(memory.used_bytes <= memory.limit_bytes, f"{executor} holds more than its limit")
         _require(memory.loading not in memory.resident, f"{executor} loads weights that it has")
@@ -149,6 +150,21 @@ def _check_resources(scheduler: Scheduler) -> None:
                 advice.rate_hz == assignment.rate_hz,
                 f"{camera} has advice with another rate than its assignment",
             )
+
+
+def _check_derived(scheduler: Scheduler) -> None:
+    """Derive again what is kept until the executors' memories change."""
+    ladders, affinity = scheduler._ladders, scheduler._affinity
+    for family in {variant.family for variant in ladders.offered}:
+        loaded = ladders._loaded().get(family, ())
+        _require(ladders.of(family) == loaded, f"the ladder of {family} is not what is loaded")
+    for executor, excluded in affinity._of_other_groups().items():
+        _require(
+            affinity.non_affine(executor) == excluded, f"{executor} excludes other groups' variants"
+        )
+    latencies = scheduler._times.latencies
+    known = {executor: latencies.known(executor) for executor in scheduler._executors}
+    _require(latencies.all_known == known, "the known profiles are not the executors'")
 
 
 def _check_supervision(scheduler: Scheduler) -> None:

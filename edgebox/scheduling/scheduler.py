@@ -377,8 +377,6 @@ class Scheduler:
             in_use = self._ledger.variants | self._sampling.variants
             cameras = self._affinity.shares(self._residency.memories, self._adaptation.wanted)
             self._out += self._residency.planned(cameras, in_use, self._now_ns)
-            self._ladders.refresh()
-            self._affinity.refresh()
 
     # Resources
 
@@ -410,10 +408,7 @@ class Scheduler:
         self._resources_changed()
 
     def _resources_changed(self) -> None:
-        self._ladders.refresh()
-        self._affinity.refresh()
-        profiles = {executor: self._times.latencies.known(executor) for executor in self._executors}
-        self._out.extend(self._adaptation.resources_changed(profiles, self._now_ns))
+        self._out.extend(self._adaptation.resources_changed(self._now_ns))
 
     # Memory
 

@@ -4,7 +4,6 @@ Used by benchmarks.adaptation. The cameras here do not look at the box's advice,
 reckons with a fixed part of the deadline, or with pictures of a fixed size.
 """
 
-import random
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -94,9 +93,9 @@ class Ablation:
         """Return the box's planner, told another deadline and an endless link."""
         inner = partial(plan, parameters=parameters)
 
-        def answer(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+        def answer(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
             cameras = tuple(self._seen(camera) for camera in snapshot.cameras)
-            return inner(replace(snapshot, cameras=cameras), rng, iterations_max)
+            return inner(replace(snapshot, cameras=cameras), iterations_max)
 
         return answer
 

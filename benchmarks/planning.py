@@ -114,17 +114,17 @@ def plan_ms(
     for seed in seeds:
         of = box(cameras, executors, factor, seed)
         if not new:
-            of = in_force(of, plan(of, random.Random(1), ITERATIONS))
+            of = in_force(of, plan(of, ITERATIONS))
         gc.collect()
         for _ in range(3):
             started_ns = time.process_time_ns()
-            plan(of, random.Random(1), ITERATIONS)
+            plan(of, ITERATIONS)
             took_ms.append((time.process_time_ns() - started_ns) / 1e6)
     return median(took_ms)
 
 
 def _planned(of: PlanningSnapshot) -> Plan:
-    return plan(of, random.Random(1), ITERATIONS)
+    return plan(of, ITERATIONS)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ its own (benchmarks/adaptation_jellyfish.py). `KnownLink` replaces the estimate 
 rate, as a reference for the cost of not knowing it. Pure: instants are arguments.
 """
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -155,11 +154,11 @@ def knowing(planner: Planner, links: Mapping[CameraId, ShapedLink], horizon_ns: 
         horizon_ns: from one plan to the next.
     """
 
-    def plan(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+    def plan(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
         known = []
         for camera in snapshot.cameras:
             bps = KnownLink(links[camera.camera.id], horizon_ns).bps(snapshot.taken_ns)
             known.append(replace(camera, link=replace(camera.link, bandwidth_bps=bps)))
-        return planner(replace(snapshot, cameras=tuple(known)), rng, iterations_max)
+        return planner(replace(snapshot, cameras=tuple(known)), iterations_max)
 
     return plan

@@ -271,7 +271,7 @@ class Simulator:
         if took_ns is None:
             took_ns = PLANNING_NS[0] + PLANNING_NS[1] * len(snapshot.cameras)
         began_ns = clock_ns() if clock_ns is not None else 0
-        plan = self._planner(snapshot, self._rng, parameters.iterations_max)
+        plan = self._planner(snapshot, parameters.iterations_max)
         if clock_ns is not None:
             took_ns = clock_ns() - began_ns
         self.report.plans += 1

@@ -285,7 +285,7 @@ def test_cameras_move_to_a_larger_size_together() -> None:
 
 def test_all_are_served_in_full_batches_where_single_steps_could_not() -> None:
     cameras = [seen(camera(f"gate-{at}", 100, 60)) for at in range(10)]
-    answer = plan(snapshot(cameras, gain=0.9), random.Random(1), 1000)
+    answer = plan(snapshot(cameras, gain=0.9), 1000)
     assert all(a.served and a.rate_hz == 60 for a in answer.assignments.values())
 
 
@@ -306,7 +306,7 @@ def test_cameras_none_of_which_is_served_are_best_effort() -> None:
     found = best_partition(cameras, (), pool, P)
     assert found is not None
     assert found.served == 0
-    [given_] = plan(of, random.Random(1), 1000).assignments.values()
+    [given_] = plan(of, 1000).assignments.values()
     assert (given_.served, given_.variant) == (False, name(128))
 
 

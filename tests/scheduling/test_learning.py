@@ -48,6 +48,18 @@ def test_before_anything_was_sampled_the_profile_is_believed() -> None:
     assert learnt.known(CPU, name(128), "a") is None, "it is not loaded there"
 
 
+def test_a_reference_takes_in_applications_that_came_since() -> None:
+    # One executor's reference is older than an application that so far ran on another.
+    _, learnt = learning()
+    for at in range(30):
+        learnt.sampled(CPU, HALL, "a", 24 * MS, at * S)
+    held = learnt.reference(HALL)
+    learnt.sampled(CPU, HALL, "b", 9 * MS, 30 * S)
+    again = learnt.reference(HALL, held)
+    assert again.measured == (True, False)
+    assert again.distribution(0).quantile(0.5) == held.distribution(0).quantile(0.5)
+
+
 def test_samples_replace_the_profile() -> None:
     _, learnt = learning()
     for at in range(30):

@@ -62,6 +62,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.policies import POLICIES, make_policy
+from edgebox.scheduling.request_stages import TRANSITIONS, WAITING, Cause, Stage, Transition
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.scheduling.held import Held
 from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, profile, request
@@ -69,6 +70,18 @@ from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, profile,
 EXECUTORS = (ExecutorId("cpu/0"), ExecutorId("cuda:0/0"))
 CAMERAS = ("gate-1", "gate-2", "gate-3")
 PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6, sample_share=0.2)
+
+
+def reachable(stage: Stage) -> set[Stage]:
+    """Return a stage and all that may follow it."""
+    found, added = {stage}, {stage}
+    while added:
+        added = {row.to for (at, _), row in TRANSITIONS.items() if at in added} - found
+        found |= added
+    return found
+
+
+STEPS = {stage: reachable(stage) for stage in Stage}
 
 
 def fresh(policy: str) -> Scheduler:
@@ -107,12 +120,17 @@ class World:
     sampling: Sample | None = None
     opening: set[ExecutorId] = field(default_factory=set)
     stopping: bool = False
+    cancelled: set[RequestId] = field(default_factory=set)
+    """Requests whose camera left while they ran."""
+    stale: Counter[str] = field(default_factory=Counter)
+    stages: dict[RequestId, Stage] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.scheduler = fresh(self.policy)
 
     def tell(self, event: Event | None) -> None:
         before = dict(self.busy)
+        self._judge_stale(event)
         actions = self.scheduler.handle(event, self.now_ns)
         self.journal.append((self.now_ns, event, actions))
         check_invariants(self.scheduler)
@@ -123,8 +141,43 @@ class World:
             len(infer.requests) for infer in self.busy.values()
         ) == len(self.alive)
         assert self.scheduler.running == self.busy
+        assert self.scheduler.stale_events == +self.stale
+        self._follow_stages()
         due_ns = self.scheduler.next_wakeup_ns()
         assert due_ns is None or due_ns > self.now_ns
+
+    def _follow_stages(self) -> None:
+        """Hold every request's stage against the table and against what the world has seen."""
+        live = self.scheduler._ledger.live
+        for number, of in live.items():
+            assert of.stage in STEPS[self.stages.get(number, Stage.RECEIVED)]
+            assert of.waits == (number in self.ready or number in self.preparing)
+            assert (of.stage is Stage.CANCELLED) == (number in self.cancelled)
+        self.stages = {number: of.stage for number, of in live.items()}
+
+    def _judge_stale(self, event: Event | None) -> None:
+        """Say before the Scheduler does whether an event comes too late to change anything."""
+        match event:
+            case RequestArrived():
+                stale = event.request.id in self.alive
+            case RequestPrepared() | RequestRejected():
+                stale = event.request not in self.preparing
+            case BatchCompleted() | BatchFailed():
+                running = self.busy.get(event.executor)
+                stale = running is None or running.batch != event.batch
+            case SampleCompleted() | SampleFailed():
+                of = self.sampling
+                stale = of is None or (of.executor, of.batch) != (event.executor, event.batch)
+            case CameraDisconnected():
+                living = {of.camera for r, of in self.alive.items() if r not in self.cancelled}
+                stale = event.camera not in self.open | living
+            case CameraChanged():
+                stale = event.camera.id not in self.open
+            case LinkMeasured():
+                stale = event.camera not in self.open
+            case _:
+                return
+        self.stale[type(event).__name__] += stale
 
     def pass_time(self, until_ns: int) -> None:
         while (due_ns := self.scheduler.next_wakeup_ns()) is not None and due_ns < until_ns:
@@ -150,13 +203,19 @@ class World:
                 if running is not None and running.batch == event.batch:
                     del self.busy[event.executor]
             case CameraConnected():
+                self._cancel(event.camera.id if event.camera.id in self.open else None)
                 self.open.add(event.camera.id)
             case CameraDisconnected():
+                self._cancel(event.camera)
                 self.open.discard(event.camera)
             case ShutdownRequested():
                 self.stopping = True
             case _:
                 pass
+
+    def _cancel(self, camera: CameraId | None) -> None:
+        running = {member for infer in self.busy.values() for member in infer.requests}
+        self.cancelled |= {r for r in running if self.alive[r].camera == camera}
 
     def _note_executor(self, event: ExecutorStarted | ExecutorStopped | OpenFailed) -> None:
         self.opening.discard(event.executor)
@@ -436,6 +495,10 @@ KINDS = (
 )
 SOMETIMES = (Retain, Release, Sample, Load, Unload, Abandon, Open)
 """Orders that only some worlds bring forth."""
+STALE = (
+    "RequestArrived", "RequestPrepared", "RequestRejected", "BatchCompleted", "BatchFailed",
+    "SampleCompleted", "SampleFailed", "CameraChanged", "CameraDisconnected", "LinkMeasured",
+)  # fmt: skip
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
 Drawn = list[tuple[str, int, int, int]]
 
@@ -532,12 +595,20 @@ def test_early_and_repeated_wakeups_change_nothing(drawn: Drawn, policy: str, se
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_the_random_events_reach_every_ending(policy: str) -> None:
+def test_the_random_events_reach_every_ending(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The properties above would be worth little if their worlds never got anywhere."""
-    rng, seen = random.Random(7), Counter[object]()
+    rng, seen, moved = random.Random(7), Counter[object](), set[tuple[Stage, Cause]]()
+
+    def transition(stage: Stage, cause: Cause) -> Transition:
+        moved.add((stage, cause))
+        return TRANSITIONS[stage, cause]
+
+    monkeypatch.setattr("edgebox.scheduling.ledger.transition", transition)
     for number in range(50):
         story = calm_story(rng) if number % 5 == 0 else long_story(rng)
-        for _, _, actions in played(story, policy).journal:
+        world = played(story, policy)
+        seen.update(+world.stale)
+        for _, _, actions in world.journal:
             seen.update(a.outcome for a in actions if isinstance(a, Finish))
             seen.update(a.reason for a in actions if isinstance(a, Drop))
             seen.update(type(a) for a in actions if isinstance(a, SOMETIMES))
@@ -547,4 +618,8 @@ def test_the_random_events_reach_every_ending(policy: str) -> None:
         never |= {Retain, Release, Sample}
     if policy == "clipper":  # it drops nothing
         never.add(DropReason.QUEUE)
-    assert set(seen) == {*Outcome, *DropReason, "batch", *SOMETIMES} - never
+    assert set(seen) == {*Outcome, *DropReason, "batch", *SOMETIMES, *STALE} - never
+    seldom = {(Stage.READY, Cause.SHUTDOWN), (Stage.READY, Cause.TRIAL_EXPIRED)}
+    if policy == "clipper":
+        seldom |= {(stage, Cause.EXPIRED) for stage in WAITING}
+    assert set(TRANSITIONS) - moved - seldom == {(Stage.RECEIVED, Cause.REFUSED)}

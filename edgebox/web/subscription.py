@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
+from edgebox.domain.field_reader import FieldReader, shown
 from edgebox.domain.requests import CameraId, Outcome
-from edgebox.link.fields import FieldReader, shown
 from edgebox.web.detection_documents import SCORE_MIN
 from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat
 
@@ -81,18 +81,14 @@ def _texts(read: FieldReader, name: str) -> tuple[str, ...]:
     items = read.items(name, _PATTERNS_MAX, [])
     texts = tuple(item for item in items if isinstance(item, str) and 0 < len(item) <= 64)
     if len(texts) < len(items):
-        read.errors.append(
-            f"{read.where}.{name} must be texts of 1 to 64 characters, not {shown(items)}"
-        )
+        read.refuse(name, "must be texts of 1 to 64 characters", items)
     return texts
 
 
 def _outcomes(read: FieldReader) -> tuple[str, ...]:
     outcomes = _texts(read, "outcomes") or Filter().outcomes
     if not set(outcomes) <= set(_OUTCOMES):
-        read.errors.append(
-            f"{read.where}.outcomes must be of {', '.join(_OUTCOMES)}, not {shown(outcomes)}"
-        )
+        read.refuse("outcomes", f"must be of {', '.join(_OUTCOMES)}", outcomes)
     return outcomes
 
 
@@ -101,9 +97,7 @@ def _format(read: FieldReader) -> ResultFormat:
     for result_format in RESULT_FORMATS:
         if result_format == text:
             return result_format
-    read.errors.append(
-        f"{read.where}.format must be {', '.join(RESULT_FORMATS)}, not {shown(text)}"
-    )
+    read.refuse("format", f"must be {', '.join(RESULT_FORMATS)}", text)
     return "native"
 
 

@@ -12,8 +12,8 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.field_reader import FieldReader, parse_object
 from edgebox.domain.requests import CameraId
-from edgebox.link.fields import FieldReader, parse_object
 from edgebox.runtime.box import Box
 from edgebox.web.rationed_socket import ClientSocket
 from edgebox.web.state_document import STATE_PERIOD_S, StateCache, shown_header

@@ -27,9 +27,7 @@ class _Move:
     """Saving per nanosecond of latency."""
 
 
-def latency_cost_efficiency(
-    module: Module, before: Configuration, after: Configuration
-) -> float:
+def latency_cost_efficiency(module: Module, before: Configuration, after: Configuration) -> float:
     """Return the saved cost per second of latency when one configuration replaces another."""
     saving = module.rate_hz * (before.request_cost - after.request_cost)
     longer_ns = latency_ns(after, module.rate_hz) - latency_ns(before, module.rate_hz)
@@ -126,8 +124,10 @@ class _Splitting:
                 within = [c for ns, c in options[at] if ns <= limit_ns]
                 if len(group) == 1:
                     within = [c for ns, c in options[at] if ns == limit_ns]
-                moved[at] = min([*within, choice[at]] if len(group) > 1 else within,
-                                key=lambda c: c.request_cost)
+                moved[at] = min(
+                    [*within, choice[at]] if len(group) > 1 else within,
+                    key=lambda c: c.request_cost,
+                )
             saving = sum(
                 modules[at].rate_hz * (choice[at].request_cost - moved[at].request_cost)
                 for at in group

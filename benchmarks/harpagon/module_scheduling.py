@@ -40,7 +40,8 @@ def generated(
         configurations_max: at most so many configurations; None: any number.
         dispatch: how requests reach machines.
     """
-    left_hz, shares = module.rate_hz, []
+    left_hz = module.rate_hz
+    shares: list[tuple[Configuration, float]] = []
     for configuration in module.configurations:
         if configurations_max is not None and len(shares) == configurations_max - 1:
             served_hz = left_hz if _takes_all(configuration, left_hz, limit_ns, dispatch) else 0.0
@@ -58,7 +59,7 @@ def generated(
 
 
 def _padded(module: Module, left_hz: float, limit_ns: int) -> tuple[Configuration, float] | None:
-    """Return the cheapest configuration for a small rest with dummy requests; None: all too slow."""
+    """Return the cheapest dummy requests that let a rest be served; None: all are too slow."""
     found = []
     for configuration in module.configurations:
         spare_ns = limit_ns - configuration.duration_ns

@@ -3,7 +3,7 @@
 Terms and cost model from Harpagon (arXiv 2412.06319, sections II and III).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,9 +63,7 @@ class CostProblem:
         Raises:
             ValueError: the graph has a cycle.
         """
-        waits_for = [0] * len(self.modules)
-        for _, to in self.edges:
-            waits_for[to] += 1
+        waits_for = [len(of) for of in self.predecessors]
         ready = [at for at, count in enumerate(waits_for) if not count]
         found = []
         while ready:
@@ -95,6 +93,16 @@ class CostProblem:
             for at in range(len(self.modules))
         )
 
+    @cached_property
+    def least_latencies_ns(self) -> tuple[int, ...]:
+        """Below these latencies no machine of each module finishes a batch."""
+        return tuple(min(c.duration_ns for c in of.configurations) + 1 for of in self.modules)
+
+    @property
+    def least_latency_ns(self) -> int:
+        """The longest path of least latencies."""
+        return max(self.longest_ns(self.least_latencies_ns))
+
     def longest_ns(self, latencies_ns: Sequence[int]) -> list[int]:
         """Return the latency of the longest path through each module.
 
@@ -110,8 +118,3 @@ class CostProblem:
         for at in reversed(self.order):
             after[at] = max((after[s] + latencies_ns[s] for s in self.successors[at]), default=0)
         return [b + own + a for b, own, a in zip(before, latencies_ns, after, strict=True)]
-
-
-def places(names: Sequence[str]) -> Mapping[str, int]:
-    """Return the place of each name."""
-    return {name: at for at, name in enumerate(names)}

@@ -14,8 +14,15 @@ from edgebox.planning.pipelines.module_plan import ModulePlan, cheapest_plan
 
 Floats = npt.NDArray[np.float64]
 
-STEPS = 60
-"""Latencies of a front differ by at least the deadline divided by this."""
+JUMP = 0.02
+"""Between plans whose costs differ by more than this share, the latency of the jump is searched.
+
+Ablation, 120 pipelines of which half are chains: with jumps searched, 96.7 % are within 1 % of the
+best known cost and none is more than 3.3 % above it; without, 93.3 % and 18 %. Planning takes 3.3
+instead of 2.9 ms. With 5 bisections nothing is gained, with jumps of .5 % neither.
+"""
+
+BISECTIONS = 3
 
 POINTS_MAX = 50
 """Points of a merged front."""
@@ -60,11 +67,27 @@ def module_plans(
         plan = cheapest_plan(module, limit_ns)
         if plan is None or plan.cost > cost_max * (1 + 1e-9):
             break
+        if found and plan.cost > found[-1].cost * (1 + JUMP):
+            found += _before_jump(module, found[-1], limit_ns)
         if found and plan.cost <= found[-1].cost:
             found.pop()
         found.append(plan)
         limit_ns = plan.latency_ns - step_ns
     return found
+
+
+def _before_jump(module: Module, before: ModulePlan, limit_ns: int) -> list[ModulePlan]:
+    """Return plans near the shortest latency that still costs about as much as a longer one."""
+    high_ns, found = before.latency_ns, []
+    for _ in range(BISECTIONS):
+        middle_ns = (limit_ns + high_ns) // 2
+        plan = cheapest_plan(module, middle_ns)
+        if plan is None or plan.cost > before.cost * (1 + JUMP):
+            limit_ns = middle_ns
+        else:
+            high_ns = plan.latency_ns
+            found.append(plan)
+    return found[-1:]
 
 
 def in_series(first: Front, second: Front, limit_ns: int) -> Front:
@@ -99,7 +122,5 @@ def _thinned(costs: Floats) -> npt.NDArray[np.intp]:
     if len(costs) <= POINTS_MAX:
         return np.arange(len(costs))
     wanted = np.geomspace(costs[-1], costs[0], POINTS_MAX)
-    return np.unique(
-        np.searchsorted(-costs, -wanted[1:-1]).clip(0, len(costs) - 1).tolist()
-        + [0, len(costs) - 1]
-    )
+    found = np.searchsorted(-costs, -wanted[1:-1]).clip(0, len(costs) - 1)
+    return np.unique(np.r_[0, found, len(costs) - 1])

@@ -5,10 +5,8 @@ Every error names the source and the field.
 
 from typing import Any
 
-import orjson
-
-from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.field_reader import FieldReader, Notation, dotted, shown_in_document
+from edgebox.domain.field_reader import FieldReader
+from edgebox.planning.instance_file import instance_reader, refuse_twice
 from edgebox.planning.mapping_problem import (
     Mapping,
     MappingCamera,
@@ -32,14 +30,7 @@ def parse_problem(text: bytes, source: str) -> MappingProblem:
     Raises:
         InvalidInputError: the first mistake, with source and field.
     """
-    try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInputError(f"{source}: is not JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise InvalidInputError(f"{source}: must be a JSON object")
-    notation = Notation(lambda path: f"{source}: {dotted(path)}: ", object="a JSON object")
-    return _read(FieldReader((), document, notation))
+    return _read(instance_reader(text, source))
 
 
 def mapping_document(problem: MappingProblem, mapping: Mapping) -> dict[str, Any]:
@@ -83,8 +74,8 @@ def _read(root: FieldReader) -> MappingProblem:
         )
         for of in found
     )
-    _refuse_twice(root, "variants", "name", [variant.name for variant in variants])
-    _refuse_twice(root, "cameras", "id", [camera.id for camera in cameras])
+    refuse_twice(root, "variants", "name", [variant.name for variant in variants])
+    refuse_twice(root, "cameras", "id", [camera.id for camera in cameras])
     return MappingProblem(workers, max_batch, variants, cameras)
 
 
@@ -93,11 +84,3 @@ def _numbers(of: FieldReader, key: str, length: int, what: str, least: float) ->
     if len(numbers) != length:
         raise of.wrong(key, f"must have {length} numbers, one per {what}, not {len(numbers)}")
     return tuple(numbers)
-
-
-def _refuse_twice(root: FieldReader, of: str, key: str, names: list[str]) -> None:
-    seen: set[str] = set()
-    for at, name in enumerate(names):
-        if name in seen:
-            raise root.wrong((of, at, key), f"{shown_in_document(name)} is there twice")
-        seen.add(name)

@@ -243,8 +243,10 @@ class _InOrder:
         for count in counts:
             # Executors that differ a little share candidates; the exact test tells them apart.
             timing = self._timing(0, count)
-            found = divisions(self.sums, names, timing, count, limits)
-            bounds = found.upper_bounds()
+            whole = count == total  # nothing is before it
+            found = divisions(self.sums, names, timing, count, limits, only_whole=whole)
+            bounds = np.full((len(self.cuts), len(self.cuts)), -np.inf)
+            bounds[: 1 if whole else None] = found.upper_bounds()
             for first in range(total - count + 1):
                 self.candidates[first, count] = found
                 self.bounds[first, count] = bounds.copy()

@@ -236,66 +236,32 @@ def _single_intervals(
 ) -> _SingleIntervals:
     """Return the best variant for each pair of cuts, all between them in one interval."""
     prices = np.maximum(limits[1], 1e-15)[:, None, None]
-    count = len(of.cuts)
+    count, variants = len(of.cuts), len(names)
     firsts, lasts = np.triu_indices(count, 1)
-    shape = len(prices), len(firsts), len(grid[0])
-    found = _SingleIntervals(
-        count, np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64)
-    )
-    for rows, columns in _families(np.isfinite(of.value[firsts, lasts])):
-        where = firsts[rows], lasts[rows]
-        value = of.value[where][:, columns].T  # (V, N)
-        costs = np.stack([
-            _costs(of, (*where, at), timing[names[at]], grid, limits[0]) for at in columns
-        ])  # fmt: skip
-        net, chosen = _best_variants(value, costs, prices)
-        better = net > found.net[:, rows]
-        # As flat indices: (variant, interval) and (variant, interval, point).
-        interval = np.arange(len(rows))[:, None]
-        point = np.arange(len(rows) * shape[2]).reshape(len(rows), -1)
-        for all_of, own in (
-            (found.net, net),
-            (found.value, value.ravel()[chosen * len(rows) + interval]),
-            (found.cost, costs.ravel()[chosen * point.size + point]),
-            (found.variant, columns[chosen]),
-        ):
-            all_of[:, rows] = np.where(better, own, all_of[:, rows])
-    return found
-
-
-def _best_variants(value: Floats, costs: Floats, prices: Floats) -> tuple[Floats, Ints]:
-    """Return (P, N, G) the most that a variant leaves after the price of its cost, and which.
-
-    Args:
-        value: (V, N) of N intervals in each variant.
-        costs: (V, N, G) parts of a cycle.
-        prices: of a cycle, (P, 1, 1).
-    """
+    worth = of.value[firsts, lasts].T  # (V, N)
+    costs = np.zeros((*worth.shape, len(grid[0])))
     shape = len(prices), *costs.shape[1:]
-    best, chosen = np.full(shape, -np.inf), np.zeros(shape, np.int64)
-    for number, cost in enumerate(costs):
+    best, variant = np.full(shape, -np.inf), np.zeros(shape, np.int64)
+    for at in range(variants):
+        rows = np.flatnonzero(np.isfinite(worth[at]))
+        if not len(rows):
+            continue
+        cost = _costs(of, (firsts[rows], lasts[rows], at), timing[names[at]], grid, limits[0])
+        costs[at, rows] = cost
         net = prices * cost
-        np.subtract(value[number][:, None], net, out=net)
-        np.copyto(chosen, number, where=net > best)
-        np.maximum(best, net, out=best)
-    return best, chosen
-
-
-def _families(finite: Bools) -> list[tuple[Ints, Ints]]:
-    """Return which intervals, (N,), and which variants, (V,), may go together.
-
-    Neighbouring variants are of one family, with hardly an interval in common with another one.
-    """
-    starts = [0]
-    for at in range(1, finite.shape[1]):
-        if not (finite[:, starts[-1]] & finite[:, at]).any():
-            starts.append(at)
-    found = []
-    for first, last in pairwise((*starts, finite.shape[1])):
-        rows = np.flatnonzero(finite[:, first:last].any(axis=1))
-        if len(rows):
-            found.append((rows, np.arange(first, last)))
-    return found
+        np.subtract(worth[at, rows][:, None], net, out=net)
+        where = (slice(None), rows) if len(rows) < len(firsts) else ...
+        held, number = best[where], variant[where]
+        np.copyto(number, at, where=net > held)
+        np.maximum(held, net, out=held)
+        if where is not ...:
+            best[where], variant[where] = held, number
+    # As flat indices: (variant, interval) and (variant, interval, point).
+    interval = np.arange(len(firsts))[:, None]
+    point = np.arange(costs[0].size).reshape(costs[0].shape)
+    value = worth.ravel().take(variant * len(firsts) + interval)
+    cost = costs.ravel().take(variant * point.size + point)
+    return _SingleIntervals(count, best, value, cost, variant)
 
 
 def _costs(
@@ -309,16 +275,15 @@ def _costs(
     wait_ns, cycle_ns = grid
     sizes, longest_ns, pooled_ns = (np.array(x, float) for x in zip(*timing.batches, strict=True))
     rate, tightest_ns = of.rate_hz[where][:, None] / 1e9, of.tightest_ns[where][:, None]
-    batch = np.searchsorted(sizes, rate * cycle_ns - 1e-9)
-    holds = (batch < len(sizes)) & np.isfinite(of.value[where])[:, None]
-    batch = np.minimum(batch, len(sizes) - 1)
-    own_ns = longest_ns[batch]
-    holds &= own_ns <= wait_ns * RELAXATION
+    batch = sizes.searchsorted(rate * cycle_ns - 1e-9)
+    own_ns = np.append(longest_ns, np.inf).take(batch)  # no batch is large enough: never
+    holds = own_ns <= wait_ns * RELAXATION
     holds &= wait_ns / RELAXATION + own_ns <= tightest_ns
     least_ns = np.minimum.accumulate(pooled_ns / sizes)
-    largest = np.maximum(np.searchsorted(longest_ns, tightest_ns, "right") - 1, 0)
+    largest = np.maximum(longest_ns.searchsorted(tightest_ns, "right") - 1, 0)
     utilisation = rate * least_ns[largest] / utilisation_max
-    return np.asarray(np.where(holds, np.maximum(pooled_ns[batch] / cycle_ns, utilisation), np.inf))
+    cost = np.append(pooled_ns, np.inf).take(batch) / cycle_ns
+    return np.asarray(np.where(holds, np.maximum(cost, utilisation), np.inf))
 
 
 def _joined(single: _SingleIntervals, starts: int) -> Divisions:

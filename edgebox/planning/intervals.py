@@ -8,7 +8,8 @@ a price on the cycle, dynamic programming over the cut positions finds the best 
 grid points and prices at once. The grid is coarse, so its conditions are relaxed; the answers are
 candidates for the exact test (`batch_cycle`). Pure.
 
-O(K^3 G P + K^2 V G P) in numpy for K cut positions, V variants, G grid points and P prices.
+O(K^3 G P + K^2 V G P) in numpy for K cut positions, V variants, G grid points and P prices; where
+only divisions of the whole are wanted, O(K^2 V G P).
 """
 
 import math
@@ -250,6 +251,7 @@ def _single_intervals(
         costs[at, rows] = cost
         net = prices * cost
         np.subtract(worth[at, rows][:, None], net, out=net)
+        # All intervals are changed in place; a part of them is copied and put back.
         where = (slice(None), rows) if len(rows) < len(firsts) else ...
         held, number = best[where], variant[where]
         np.copyto(number, at, where=net > held)

@@ -193,18 +193,19 @@ WHERE = {"nothing": nowhere, "a thread": in_a_thread, "a process": in_a_process}
 
 
 async def lags_ms(planning: Planning, seconds: float) -> tuple[list[float], list[float]]:
-    """Return how late this loop woke up, each time, and how long planning surely held it up.
+    """Return how late this loop woke up, each time, and how long planning ran meanwhile.
 
-    Planning ran for less than a period while the loop slept. What it ran beyond that, it ran while
-    the loop was due. Other programs delay a loop as well, but that is not counted here.
+    Planning runs for at most a period while the loop sleeps. What it ran beyond that, it ran while
+    the loop was due: it held the loop up, or other programs had the loop's core. What these alone
+    do to the loop is not counted.
     """
-    late, held, ends_s = [], [], time.monotonic() + seconds
+    late, ran, ends_s = [], [], time.monotonic() + seconds
     while (due_s := time.monotonic() + _PERIOD_S) < ends_s:
         before_s = planning.cpu_s()
         await asyncio.sleep(_PERIOD_S)
         late.append(max(0.0, (time.monotonic() - due_s) * 1e3))
-        held.append(max(0.0, (planning.cpu_s() - before_s - _PERIOD_S) * 1e3))
-    return sorted(late), sorted(held)
+        ran.append(max(0.0, (planning.cpu_s() - before_s - _PERIOD_S) * 1e3))
+    return sorted(late), sorted(ran)
 
 
 def lag(where: str, cameras: int, seconds: float) -> dict[str, Any]:
@@ -216,7 +217,7 @@ def lag(where: str, cameras: int, seconds: float) -> dict[str, Any]:
             while not planning.plans:  # until all is warm
                 time.sleep(0.05)
         before = planning.plans
-        late, held = asyncio.run(lags_ms(planning, seconds))
+        late, ran = asyncio.run(lags_ms(planning, seconds))
         made = planning.plans - before
     return {
         "cameras": cameras,
@@ -224,8 +225,8 @@ def lag(where: str, cameras: int, seconds: float) -> dict[str, Any]:
         "p50_ms": round(late[len(late) // 2], 2),
         "p99_ms": round(late[int(0.99 * len(late))], 2),
         "max_ms": round(late[-1], 2),
-        "held_p99_ms": round(held[int(0.99 * len(held))], 2),
-        "held_max_ms": round(held[-1], 2),
+        "ran_p99_ms": round(ran[int(0.99 * len(ran))], 2),
+        "ran_max_ms": round(ran[-1], 2),
         "plans_per_s": round(made / seconds, 1),
     }
 
@@ -262,8 +263,8 @@ def main(*, as_json: bool, seeds: int, seconds: float) -> None:
             if not as_json:
                 click.echo(
                     f"{cameras:5} cameras planned in {where:9}: the loop wakes up late by "
-                    "{p50_ms} ms, P99 {p99_ms}, at most {max_ms}; planning held it for P99 "
-                    "{held_p99_ms}, at most {held_max_ms}; {plans_per_s} plans/s".format(**loop[-1])
+                    "{p50_ms} ms, P99 {p99_ms}, at most {max_ms}; planning ran meanwhile for P99 "
+                    "{ran_p99_ms}, at most {ran_max_ms}; {plans_per_s} plans/s".format(**loop[-1])
                 )
     if as_json:
         machine = f"{platform.machine()}, Python {platform.python_version()}"

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.link.fields import shown
 from edgebox.planning.mapping_problem import (
     Mapping,
     MappingCamera,
@@ -72,14 +73,14 @@ class _Fields:
         """Return a text that is not empty."""
         value = self._present(key)
         if not isinstance(value, str) or not value:
-            raise self.wrong(key, f"must be a text that is not empty, not {_shown(value)}")
+            raise self.wrong(key, f"must be a text that is not empty, not {shown(value)}")
         return value
 
     def whole(self, key: str, most: int) -> int:
         """Return a whole number from 1."""
         value = self._present(key)
         if type(value) is not int or not 1 <= value <= most:
-            raise self.wrong(key, f"must be a whole number from 1 to {most}, not {_shown(value)}")
+            raise self.wrong(key, f"must be a whole number from 1 to {most}, not {shown(value)}")
         return value
 
     def number(self, key: str, least: float, most: float) -> float:
@@ -103,14 +104,14 @@ class _Fields:
     def _list(self, key: str) -> list[Any]:
         value = self._present(key)
         if not isinstance(value, list):
-            raise self.wrong(key, f"must be a list, not {_shown(value)}")
+            raise self.wrong(key, f"must be a list, not {shown(value)}")
         return value
 
     def _number(self, key: str, value: Any, least: float, most: float) -> float:
         good = isinstance(value, int | float) and not isinstance(value, bool)
         if not good or not math.isfinite(value) or not least <= value <= most:
             bounds = f"a number from {least:g} to {most:g}"
-            raise self.wrong(key, f"must be {bounds}, not {_shown(value)}")
+            raise self.wrong(key, f"must be {bounds}, not {shown(value)}")
         return float(value)
 
     def _present(self, key: str) -> Any:
@@ -153,10 +154,5 @@ def _refuse_twice(root: _Fields, of: str, key: str, names: list[str]) -> None:
     seen: set[str] = set()
     for at, name in enumerate(names):
         if name in seen:
-            raise root.wrong(f"{of}[{at}].{key}", f"{_shown(name)} is there twice")
+            raise root.wrong(f"{of}[{at}].{key}", f"{shown(name)} is there twice")
         seen.add(name)
-
-
-def _shown(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -108,7 +108,12 @@ class BatchingReport:
     @property
     def finish_rate(self) -> float:
         """The share of all requests that finished on time; 1 if there were none."""
-        return self.counts()[Outcome.ON_TIME] / len(self.ends) if self.ends else 1.0
+        return self.finish_rate_from(0)
+
+    def finish_rate_from(self, first: int) -> float:
+        """Return the share on time of the requests from id `first` on; 1 if there are none."""
+        on_time = [end.outcome is Outcome.ON_TIME for end in self.ends if end.job.id >= first]
+        return sum(on_time) / len(on_time) if on_time else 1.0
 
     @property
     def utility(self) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.link.fields import shown
 
 Path = tuple[str | int, ...]
 
@@ -206,7 +207,7 @@ class Table:
         """Return the error that names a key's line."""
         path = (*self._path, key)
         if key in self._values and value is not None:
-            what += f", not {_shown(value)}"
+            what += f", not {shown(value)}"
         return InvalidInputError(
             f"{self._line_numbers.name}:{self._line_numbers.line(path)}: {_dotted(path)}: {what}"
         )
@@ -261,9 +262,3 @@ def _dotted(path: Path) -> str:
     for part in path:
         out += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
     return out.removeprefix(".")
-
-
-def _shown(value: Any) -> str:
-    text = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else repr(value)
-    text = str(text)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -12,6 +12,7 @@ import orjson
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.link.deadlines import LaterDeadlines, read_deadlines, written_deadlines
+from edgebox.link.fields import shown
 
 EXAMPLE = '{"type":"model","c0_ms":8,"c1":0.25,"batch_sizes":[1,2,4,8,16],"workers":1}'
 _NUMBER_MAX = 1e12
@@ -188,7 +189,7 @@ class _Reader:
             raise self._wrong("type: there is a second model line")
         else:
             raise self._wrong(
-                f'type: must be "history", "application" or "request", not {_shown(kind)}'
+                f'type: must be "history", "application" or "request", not {shown(kind)}'
             )
 
     def result(self) -> Workload:
@@ -207,7 +208,7 @@ class _Reader:
         )
         if not good or sizes != sorted(set(sizes)):
             raise self._wrong(
-                f"batch_sizes: must be rising whole numbers from 1, not {_shown(sizes)}"
+                f"batch_sizes: must be rising whole numbers from 1, not {shown(sizes)}"
             )
         c0_ms, c1 = self._number("c0_ms"), self._number("c1")
         if c1 == 0:
@@ -233,7 +234,7 @@ class _Reader:
         if job.app not in self._history:
             known = ", ".join(sorted(self._history)) or "none"
             raise self._wrong(
-                f"app: {_shown(job.app)} has no history or application line before (known: {known})"
+                f"app: {shown(job.app)} has no history or application line before (known: {known})"
             )
         if self._jobs and job.at_ms < self._jobs[-1].at_ms:
             before = self._jobs[-1].at_ms
@@ -255,21 +256,21 @@ class _Reader:
     def _number(self, key: str) -> float:
         value = self._present(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._wrong(f"{key}: must be a number, not {_shown(value)}")
+            raise self._wrong(f"{key}: must be a number, not {shown(value)}")
         if not math.isfinite(value) or not 0 <= value <= _NUMBER_MAX:
-            raise self._wrong(f"{key}: must be a number from 0 to 1e12, not {_shown(value)}")
+            raise self._wrong(f"{key}: must be a number from 0 to 1e12, not {shown(value)}")
         return float(value)
 
     def _whole(self, key: str) -> int:
         value = self._present(key)
         if type(value) is not int or not 0 <= value < 1 << 53:
-            raise self._wrong(f"{key}: must be a whole number from 0, not {_shown(value)}")
+            raise self._wrong(f"{key}: must be a whole number from 0, not {shown(value)}")
         return value
 
     def _text(self, key: str) -> str:
         value = self._present(key)
         if not isinstance(value, str) or not value:
-            raise self._wrong(f"{key}: must be a text that is not empty, not {_shown(value)}")
+            raise self._wrong(f"{key}: must be a text that is not empty, not {shown(value)}")
         return value
 
     def _present(self, key: str) -> Any:
@@ -279,8 +280,3 @@ class _Reader:
 
     def _wrong(self, what: str) -> InvalidInputError:
         return InvalidInputError(f"{self._source}:{self._line}: {what}")
-
-
-def _shown(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."

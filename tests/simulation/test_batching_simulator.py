@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.sampling import on_time, quiet_then_rush, simulated, unheard_of
+from benchmarks.sampling import quiet_then_rush, simulated, without_applications
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import Outcome
 from edgebox.scheduling.invariants import check_invariants
@@ -200,9 +200,9 @@ def test_an_application_seen_only_in_batches_is_learnt_when_idle(policy: str) ->
 
 def test_what_was_learnt_in_the_quiet_serves_in_the_rush() -> None:
     work, first = quiet_then_rush("rare-long", quiet_ms=120_000, requests=1000)
-    blind = unheard_of(work)
-    known, unknown = (on_time(simulated(each, 0.0), first) for each in (work, blind))
-    learnt = on_time(simulated(blind, 0.05), first)
+    blind = without_applications(work)
+    known, unknown = (simulated(each, 0.0).finish_rate_from(first) for each in (work, blind))
+    learnt = simulated(blind, 0.05).finish_rate_from(first)
     # Batches of several are learnt from as well: before, it took samples.
     assert unknown > known - 0.02
     assert learnt > known - 0.02

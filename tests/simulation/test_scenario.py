@@ -177,7 +177,7 @@ variants = ["s-128"]
         (with_camera(), r"cameras\[1\].mbps: give exactly one of mbps, trace \(a file\) and"),
         (with_camera("mbps = 3", 'trace = "slow.txt"'), r"cameras\[1\].mbps: give exactly one of"),
         (with_camera("mbps = [0, 0]"), r"mbps: a link that is 0 throughout carries nothing"),
-        (with_camera('mbps = [1, "a"]'), r"mbps: must be a number from 0 to 1e\+06, not 'a'"),
+        (with_camera('mbps = [1, "a"]'), r'mbps: must be a number from 0 to 1e\+06, not "a"'),
         (with_camera('trace = "bad.txt"'), r"^bad.txt:1: expected a number"),
         (with_camera("mbps = 3", "joins_s = 5", "leaves_s = 4"), r"leaves_s: must be after joins"),
         (with_camera("mbps = 3", 'family = "x"'), r"family: there is no variant of a family named"),

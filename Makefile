@@ -64,7 +64,7 @@ check: $(VENV)/.edgebox-dev
 
 # The pure packages, but for what policies and plans achieve over thousands of requests.
 PURE := $(addprefix tests/,domain link planning scheduling simulation vision scene config commands/test_plan.py)
-PURE_BUT := $(addprefix --ignore=tests/simulation/,test_applications.py test_batching_simulator.py test_closed_loop.py)
+PURE_BUT := $(addprefix --ignore=tests/simulation/,test_applications.py test_batching_simulator.py test_closed_loop.py test_closed_loop_executors.py)
 PURE_BUT += --ignore=tests/link/test_sender_in_browser.py
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PURE) $(PURE_BUT)

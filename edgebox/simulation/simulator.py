@@ -176,6 +176,15 @@ class Simulator:
         self._fixed: dict[tuple[ExecutorId, VariantName], float] = {}
         self._ran: dict[RequestId, tuple[VariantName, int]] = {}
         self._advised: dict[CameraId, VariantName] = {}
+        self._start(variants, memory, cameras)
+
+    def _start(
+        self,
+        variants: Sequence[Variant],
+        memory: Sequence[MemoryLimited],
+        cameras: Sequence[SimulatedCamera],
+    ) -> None:
+        """Give the Scheduler its variants and executors, and enter when each camera connects."""
         self._handle(VariantsAvailable(tuple(variants)))
         for executor, on in self._believed.items():
             self._handle(ExecutorStarted(executor, on))

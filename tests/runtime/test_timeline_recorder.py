@@ -31,6 +31,8 @@ from edgebox.scheduling.events import (
     VariantsAvailable,
 )
 from tests.runtime.recorded import Life, eventful
+from tests.scheduling.random_events import Drawn, played, policies, steps
+from tests.scheduling.random_world import World
 from tests.scheduling.scene import (
     CPU,
     FAMILY,
@@ -42,7 +44,6 @@ from tests.scheduling.scene import (
     profile,
     request,
 )
-from tests.scheduling.test_random_events import Drawn, World, played, policies, steps
 
 Journal = list[tuple[int, Event | None, list[Action]]]
 

@@ -26,7 +26,7 @@ from typing import Any
 import click
 import orjson
 
-from benchmarks.links_books import fed, measured, report_of
+from benchmarks.links_accounting import fed, measured, report_of
 from benchmarks.links_network import Loopback, Network, namespaces, why_not
 from benchmarks.links_run import RealRun, Tell, run_for_real, write_config
 from benchmarks.links_tables import points, show, show_summary, summary

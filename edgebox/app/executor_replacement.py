@@ -17,8 +17,8 @@ from edgebox.runtime.supervisor import Reopened
 Profiles = Callable[[], Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]]
 
 
-class Replacements:
-    """Replacements of lost executors."""
+class ExecutorReplacer:
+    """ExecutorReplacer of lost executors."""
 
     def __init__(
         self, opened: Opened, families: Sequence[Family], found: ModelInventory, profiles: Profiles

@@ -39,9 +39,9 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 @click.option(
     "--slo-multiple",
     type=click.FloatRange(0, min_open=True),
-    help="Rescale the deadlines to so many times the P99 (the model line must have slo_mult).",
+    help="Scale the deadlines to this multiple of the P99 (the model line must have slo_mult).",
 )
-@click.option("--seed", default=1, show_default=True, help="Of all chance.")
+@click.option("--seed", default=1, show_default=True, help="Seed of all randomness.")
 @click.option(
     "--timer-early-ms",
     type=click.FloatRange(0, 100),
@@ -52,13 +52,17 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
     "--sample-share",
     type=click.FloatRange(0, 1),
     default=0.0,
-    help="Share of the workers' time in which finished requests may be run again to learn.",
+    help="Share of the workers' time for repeating finished requests, to learn their times.",
 )
-@click.option("--charge-decisions", is_flag=True, help="Batches start after their decision's time.")
+@click.option(
+    "--charge-decisions",
+    is_flag=True,
+    help="Delay each batch by the measured time of its decision.",
+)
 @click.option(
     "--outcomes",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write how each request ended: a JSON line each.",
+    help="Write each request's outcome: a JSON line each.",
 )
 @click.option(
     "--plot",
@@ -128,7 +132,7 @@ def batching(
     "--later",
     type=(float, float),
     multiple=True,
-    metavar="MULTIPLE WORTH",
+    metavar="MULTIPLE UTILITY",
     help="One more deadline and the utility of an answer by it: 6 0.3. May be repeated.",
 )
 @click.option("--requests", type=click.IntRange(1, 10_000_000), default=4000, show_default=True)

@@ -440,7 +440,7 @@ class CameraSession:
 
     def _report(self, record: CameraRecord, report: Report) -> None:
         now_ns = self._box.driver.clock_ns()
-        skipped = record.skipped_news(sum(report.skipped.values()), now_ns)
+        skipped = record.new_skips(sum(report.skipped.values()), now_ns)
         if skipped:
             self._box.metrics.of(record.camera.id).captured(skipped, skipped, now_ns)
 

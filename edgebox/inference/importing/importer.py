@@ -61,7 +61,7 @@ _ACCURACY_SIDE_PX = 400.0
 _HALF_WAY_OUT = ". That is in half precision; without --precision fp16 it may well be taken"
 
 _SCENES = ((3, 2.0), (5, 4.0), (11, 1.0))
-"""Seed and moment of the made-up streets that models are tried on."""
+"""Seed and moment of the synthetic streets that models are verified with."""
 
 Progress = Callable[[str, float], None]
 Asking = Callable[[Path, Sequence[Candidate]], Layout | None]
@@ -81,7 +81,7 @@ class ImportOptions:
     half: bool = False
     """Compute in half precision, if that finds the same."""
     pictures: tuple[NDArray[np.uint8], ...] = ()
-    """(h, w, 3) RGB; none: made-up streets."""
+    """(h, w, 3) RGB; none: synthetic streets."""
 
 
 @dataclass(frozen=True, slots=True)

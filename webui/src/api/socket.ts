@@ -3,7 +3,7 @@
 import type { FrameSubscription } from '../live/frameDispatcher'
 import { parseFrame, parseMessage, type ShownFrame } from './messages'
 import { reconnectDelayMs, SILENT_MS } from './reconnect'
-import type { TimelineNews } from '../scheduler/timeline'
+import type { TimelineUpdate } from '../scheduler/timeline'
 import type { BoxState, Watch } from './types'
 
 export type Connection =
@@ -16,7 +16,7 @@ export interface Listener {
   onConnection(connection: Connection): void
   onState(state: BoxState): void
   onFrame(frame: ShownFrame): void
-  onTimeline(news: TimelineNews): void
+  onTimeline(update: TimelineUpdate): void
   /** The box sent what this page does not understand; its version, if that can be read. */
   onUnreadable(why: string, version: string | null): void
 }
@@ -120,7 +120,7 @@ export class BoxSocket {
       return
     }
     const message = parseMessage(data)
-    if (message?.kind === 'timeline') this.listener.onTimeline(message.news)
+    if (message?.kind === 'timeline') this.listener.onTimeline(message.update)
     if (message?.kind === 'unreadable') this.listener.onUnreadable(message.why, message.version)
     if (message?.kind !== 'state') return
     // Only a state proves that the box is back: a proxy may accept sockets for a box that is down.

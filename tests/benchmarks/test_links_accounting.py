@@ -1,4 +1,4 @@
-"""A real run's books: what became of its frames, and what it says of the limbs."""
+"""The accounting of a real run: how its frames ended, and what that says of each measured part."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.links_books import (
+from benchmarks.links_accounting import (
     Batch,
     CameraCosts,
     Measured,

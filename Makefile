@@ -80,4 +80,5 @@ image-check: $(VENV)/.edgebox-dev
 	$(BIN)/python -m tests.docker.verify $(IMAGE_ARGS)
 
 clean:
-	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
-"""The CUDA libraries that ONNX Runtime needs: loads them and reports which are missing. Limits:
+"""The CUDA libraries that ONNX Runtime needs: loads them and reports which are missing.
 
-only those of the CUDA provider, by their names on Linux.
+Limits: only those of the CUDA provider, by their names on Linux.
 """
 
 import contextlib

@@ -246,9 +246,10 @@ class OnnxExecutor:
             come_back(self.submit(name, [blank] * size, size), self, f"a first batch of {name}")
 
     def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
-        """Load a file while others run, and run it once in each of these batch sizes. Blocks. It
+        """Load a file while others run, and run it once in each of these batch sizes.
 
-        neither waits for the executor's thread nor delays it, except by the cores that it uses.
+        Blocks. It neither waits for the executor's thread nor delays it, except by the cores that
+        it uses.
 
         Raises:
             ModelError: it cannot be opened, or a batch failed.

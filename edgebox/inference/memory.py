@@ -1,6 +1,5 @@
 """Measures the memory that this process uses, on the machine and on a GPU; releases free memory.
 
-
 Limits: only Linux reports a process's resident memory; elsewhere sizes of files are used. A GPU
 reports its free memory, whichever process took the rest.
 """

@@ -1,7 +1,6 @@
-"""An executor's sessions by file: opens them on one device, adds and removes them later. The
+"""An executor's sessions by file: opens them on one device, adds and removes them later.
 
-caller adds and removes from one thread at a time; a session that is removed while it runs lives
-
+The caller adds and removes from one thread at a time. A session that is removed while it runs lives
 until its run ends. Limits: others decide what should be in memory.
 """
 

@@ -1,8 +1,7 @@
-"""Annotations in COCO's format: finds and reads them, and finds their pictures. Supports COCO's
+"""Annotations in COCO's format: finds and reads them, and finds their pictures.
 
-own folders, flat folders and Roboflow's exports. Limits: boxes only; outlines are used for
-
-areas.
+Supports COCO's own folders, flat folders and Roboflow's exports. Limits: boxes only; outlines are
+used for areas.
 """
 
 import math

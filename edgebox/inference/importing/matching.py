@@ -1,6 +1,6 @@
-"""Decides which layouts a model's outputs can have, by shapes and plausible numbers. Pure. A
+"""Decides which layouts a model's outputs can have, by shapes and plausible numbers.
 
-wrong shape excludes a layout; implausible numbers are evidence against it.
+Pure. A wrong shape excludes a layout; implausible numbers are evidence against it.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""A growing list of ONNX operators: names, constants, and differences between opsets. Limits:
+"""A growing list of ONNX operators: names, constants, and differences between opsets.
 
-opset 11 or later.
+Limits: opset 11 or later.
 """
 
 from typing import Any

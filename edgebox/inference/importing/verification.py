@@ -1,7 +1,6 @@
-"""Decides whether an imported graph is right: sizes by a run, batches by a comparison. Every
+"""Decides whether an imported graph is right: sizes by a run, batches by a comparison.
 
-detection is compared with the original's, which is decoded in numpy without any added
-
+Every detection is compared with the original's, which is decoded in numpy without any added
 operators.
 """
 

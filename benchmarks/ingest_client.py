@@ -60,7 +60,7 @@ class Latencies:
     """Frames that the open page was sent."""
 
     def clear(self) -> None:
-        """Begin anew, in place: every camera holds on to this object."""
+        """Begin again, in place: every camera holds on to this object."""
         self.sent = self.skipped = self.dropped = self.shown = 0
         self.ack_ns.clear()
         self.answer_ns.clear()

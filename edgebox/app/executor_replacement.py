@@ -46,7 +46,7 @@ class ExecutorReplacer:
         self._limits |= {limited.executor: limited for limited in found.limits}
 
     def open(self, lost: ExecutorId) -> Reopened:
-        """Open an executor anew and warm it; blocks, in any thread.
+        """Open an executor again and warm it; blocks, in any thread.
 
         Raises:
             ModelError: it cannot be opened, or nothing runs on it.

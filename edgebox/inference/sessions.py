@@ -85,7 +85,7 @@ def cuda_options(device_index: int, arena_bytes_max: int = 0) -> dict[str, str]:
 def tensorrt_options(device_index: int, engines: Path | None) -> dict[str, str]:
     """Return the TensorRT provider's options; `engines`: the folder of its engines, None: none.
 
-    An engine holds for the shapes it has seen and is built anew for others, so that everything is
+    An engine holds for the shapes it has seen and is built again for others, so that everything is
     run once before the box is ready. Only what the model itself rounds is in half precision.
     """
     options = {"device_id": str(device_index)}

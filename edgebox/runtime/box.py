@@ -289,7 +289,7 @@ class Box:
         old = self.cameras.get(camera.id)
         if old is not None and old.session is not None:
             before = old.session
-            self.close_camera(old, "connected anew")
+            self.close_camera(old, "connected again")
             before.replaced()
         overrides = self.overrides.get(camera.id, NOTHING_SET)
         record = CameraRecord(

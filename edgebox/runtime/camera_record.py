@@ -35,7 +35,7 @@ class Session(Protocol):
         ...
 
     def replaced(self) -> None:
-        """End the connection: the same camera has connected anew."""
+        """End the connection: the same camera has connected again."""
         ...
 
 

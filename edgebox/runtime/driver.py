@@ -94,7 +94,7 @@ class Driver:
             planner: the pure planning function; runs in a thread of its own.
             planner_seed: seeds the planner's randomness.
             callbacks: called with what others must know.
-            opener: opens a lost executor anew; None: lost executors stay lost.
+            opener: opens a lost executor again; None: lost executors stay lost.
             loaders: load weights, for each executor whose memory is limited.
             journal: records every call of the core; a new one of a minute if not given.
             clock_ns: the box's monotonic clock.

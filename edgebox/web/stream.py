@@ -104,8 +104,8 @@ class CameraSession:
         self._outbox.put(AdviceMessage(advice, slo_ms).encode())
 
     def replaced(self) -> None:
-        """End the connection: the same camera has connected anew."""
-        self._finish(_FatalError("replaced", "this camera has connected anew"))
+        """End the connection: the same camera has connected again."""
+        self._finish(_FatalError("replaced", "this camera has connected again"))
 
     async def close(self) -> None:
         """Say goodbye: the box is stopping."""

@@ -306,7 +306,7 @@ async def test_the_plan_the_models_and_the_system_agree_with_the_state(app: App)
         await until(lambda: app.box.plan is not None, "a plan")
         plan = None
         while plan != (plan := (await get_json(app, "/v1/plan"))[1]["assignments"]):
-            # Until nothing was planned anew while the others were asked.
+            # Until nothing was planned again while the others were asked.
             state = (await get_json(app, "/v1/state"))[1]
             models = (await get_json(app, "/v1/models"))[1]
     (given,) = plan

@@ -218,7 +218,7 @@ async def test_a_broker_that_dies_and_comes_back_misses_nothing(
                 may_connect.set()
                 await heard.tells("gate", "camera_down")
                 assert heard.kinds("gate") == ["camera_up", "camera_down"]
-                # The broker has kept nothing, so the box has told it everything anew.
+                # The broker has kept nothing, so the box has told it everything again.
                 await heard.says("edgebox/availability", "online")
                 await heard.says("edgebox/camera/bystander/connected", "ON")
                 await heard.says("edgebox/camera/gate/connected", "OFF")

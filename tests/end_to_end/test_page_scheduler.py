@@ -286,7 +286,7 @@ async def test_the_box_is_asked_for_it_only_while_it_is_looked_at(
         await some_batches(page.get_by_test_id("timeline"))
         await page.get_by_role("link", name="Cameras", exact=True).click()
         await until(lambda: sent[-1] == in_view, "the page to say so")
-        # Once, for the box begins it anew each time; and no frames beside it.
+        # Once, for the box begins it again each time; and no frames beside it.
         asked = [message for message in sent if message.get("timeline")]
         assert asked == [{"type": "watch", "cameras": [], "timeline": True}]
 

@@ -144,7 +144,7 @@ async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(few_sizes: None, app: Ap
     await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in")
     assert (await post(app, ORDINARY, QUERY))[0] == 200
     assert (await get_json(app, "/readyz"))[0] == 200
-    assert any("cannot be opened anew: CUDA cannot be used" in text for text in texts(app))
+    assert any("cannot be opened again: CUDA cannot be used" in text for text in texts(app))
     assert any(text.startswith("cpu/1 replaces cpu/0") for text in texts(app))
     async with streaming(app):
         assert supervised(app).state is not ExecutorState.UP
@@ -168,7 +168,7 @@ async def test_the_cpu_stands_in_for_a_gpu_whose_opening_hangs(
     await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in", patience_s=60)
     assert supervised(app).state is ExecutorState.WEDGED
     assert (await post(app, ORDINARY, QUERY))[0] == 200
-    assert any("opening it anew did not end" in text for text in texts(app, "error"))
+    assert any("opening it again did not end" in text for text in texts(app, "error"))
     assert app.failure is None
     go_on.set()
 

@@ -26,7 +26,7 @@ def executor(state: ExecutorState, *variants: VariantName) -> Supervised:
     ("state", "said"),
     [
         (ExecutorState.OPENING, "cpu/0 is opening"),
-        (ExecutorState.WAITING, "cpu/0 is waiting, and is opened anew in 4 s"),
+        (ExecutorState.WAITING, "cpu/0 is waiting, and is opened again in 4 s"),
         (ExecutorState.WEDGED, "cpu/0 is wedged, and only a restart of edgebox helps"),
     ],
 )

@@ -157,7 +157,7 @@ def waiting_of(world: World) -> set[RequestId]:
 
 
 def lengths_over_time(journal: Journal) -> list[tuple[int, Counter[VariantName]]]:
-    """Count anew, from all orders up to each, who waits for what."""
+    """Count again, from all orders up to each, who waits for what."""
     variants: dict[RequestId, VariantName] = {}
     found = []
     for now_ns, _, actions in journal:

@@ -50,7 +50,7 @@ from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, request
 
 
 def arrival(world: World, a: int, b: int) -> Event:
-    # Ids are never given anew, except that a living one may be repeated.
+    # Ids are never given again, except that a living one may be repeated.
     at = len(world.alive) + len(world.ended)
     if b % 11 == 0 and world.alive:
         at = next(iter(world.alive))

@@ -110,7 +110,7 @@ test('a box that restarts is found again, with longer and longer waits until the
   const tries = FakeWebSocket.opened.length
   latest().onclose?.()
   vi.advanceTimersByTime(500)
-  expect(FakeWebSocket.opened, 'a state starts the waits anew').toHaveLength(tries + 1)
+  expect(FakeWebSocket.opened, 'a state starts the waits again').toHaveLength(tries + 1)
 })
 
 describe('a box that hangs', () => {

@@ -47,7 +47,7 @@ describe('the store', () => {
     expect(kept.length).toBeLessThan(61 + 70)
   })
 
-  test('begins anew with a box that has restarted', () => {
+  test('begins again with a box that has restarted', () => {
     const store = new TimelineStore()
     store.take(update(90_000, { batches: [batch(900, 89_000, 89_010)] }))
     store.take(update(50, { begins: true, batches: [batch(1, 10, 20)] }))

@@ -165,7 +165,7 @@ def _doubts_of_scores(head: Head, arrays: Sequence[NDArray[Any]]) -> list[Doubt]
         if objectness.min() < -_SLACK or objectness.max() > 1.0 + _SLACK:
             against.append(Doubt("the objectness is not from 0 to 1"))
         elif bool((objectness == 1.0).all()) != head.objectness_is_one:
-            against.append(Doubt("the objectness says another thing"))
+            against.append(Doubt("the objectness contradicts it"))
     return against
 
 

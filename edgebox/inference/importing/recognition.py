@@ -146,7 +146,7 @@ def candidates(
     task = original.source.task
     if task in _OTHER_TASKS:
         raise ModelError(
-            f"{original.source.path}: is a model for {task!r}, as it says itself; edgebox serves "
+            f"{original.source.path}: is a model for {task!r}, by its own metadata; edgebox serves "
             "detectors and classifiers"
         )
     plain = Preprocessing()

@@ -97,7 +97,7 @@ export class BoxSocket {
     else if (close) wanted.max_hz = CLOSE_HZ
     if (this.timeline && !document.hidden) wanted.timeline = true
     const subscription = JSON.stringify(wanted)
-    // The box begins the timeline anew each time it is asked for.
+    // The box begins the timeline again each time it is asked for.
     if (subscription === this.subscribed) return
     this.subscribed = subscription
     this.socket.send(subscription)

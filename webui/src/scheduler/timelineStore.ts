@@ -48,7 +48,7 @@ export class TimelineStore {
   queues: QueueEntry[] = []
   decision_us: DecisionTimes | null = null
 
-  /** Add an update; one that begins anew replaces everything. */
+  /** Add an update; one that begins again replaces everything. */
   take(update: TimelineUpdate): void {
     if (update.begins) this.clear()
     this.now_ms = update.now_ms

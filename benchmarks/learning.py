@@ -22,7 +22,7 @@ from edgebox.simulation.batching_simulator import (
     PARAMETERS,
     BatchingReport,
     BatchingSimulation,
-    Surroundings,
+    Environment,
 )
 from edgebox.simulation.workload import Job, Model, Workload
 
@@ -144,7 +144,7 @@ def run(
         policy=policy,
         rng=random.Random(1),
         parameters=parameters,
-        surroundings=Surroundings(slower=slower),
+        environment=Environment(slower=slower),
     )
     return simulation.run(), simulation.drift_reports
 

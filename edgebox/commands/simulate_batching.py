@@ -84,14 +84,14 @@ def batching(
     as_json: bool,
 ) -> None:
     """Run batching policies over WORKLOAD (.jsonl or .jsonl.gz) and say what each finished."""
-    from edgebox.simulation.batching_simulator import MS, BatchingSimulation, Surroundings
+    from edgebox.simulation.batching_simulator import MS, BatchingSimulation, Environment
 
     with clear_errors("simulate batching"):
         draw = None if plot is None else _curves(plot)
         work = read_workload(workload)
         if slo_multiple is not None:
             work = work.with_slo_multiple(slo_multiple)
-        surroundings = Surroundings(
+        environment = Environment(
             timer_early_ns=round(timer_early_ms * MS),
             clock_ns=time.perf_counter_ns,
             charge_decisions=charge_decisions,
@@ -101,7 +101,7 @@ def batching(
                 work,
                 _policy(name, work),
                 rng=random.Random(seed),
-                surroundings=surroundings,
+                environment=environment,
                 sample_share=sample_share,
             ).run()
             for name in _names(policies)

@@ -62,7 +62,7 @@ PARAMETERS = SchedulerParameters(
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """The environment of the policy."""
 
     timer_early_ns: int = 0
@@ -130,7 +130,7 @@ class BatchingSimulation:
         policy: BatchingPolicy,
         *,
         rng: random.Random,
-        surroundings: Surroundings = Surroundings(),
+        environment: Environment = Environment(),
         sample_share: float = 0.0,
         parameters: SchedulerParameters = PARAMETERS,
         check: Callable[[Scheduler], None] | None = None,
@@ -141,7 +141,7 @@ class BatchingSimulation:
             workload: the requests.
             policy: a new one.
             rng: for the jitter of timers.
-            surroundings: the environment.
+            environment: the environment.
             sample_share: share of the workers' time for running finished requests again.
             parameters: the tunables of the core.
             check: called after every step, for tests.
@@ -150,7 +150,7 @@ class BatchingSimulation:
         self.scheduler = Scheduler(replace(parameters, sample_share=sample_share), policy)
         """The scheduler of the run; read only."""
         self._rng = rng
-        self._surroundings = surroundings
+        self._surroundings = environment
         self._check = check
         self._report = BatchingReport()
         self._jobs = {RequestId(job.id): job for job in workload.jobs}

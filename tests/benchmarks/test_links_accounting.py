@@ -12,7 +12,6 @@ from benchmarks.links_accounting import (
     Measured,
     batches,
     busy_share,
-    fed,
     jitter_ns,
     measured,
     phase_ns,
@@ -190,7 +189,7 @@ def test_batches_run_as_they_did_once_enough_are_known() -> None:
     assert found.spread[GPU][0] == pytest.approx(1.0)
     assert found.spread[GPU][QUANTILES.index(0.5)] == pytest.approx(2.0, abs=0.011)
     assert found.spread[GPU][-1] == pytest.approx(2.99)
-    fed_hardware = fed(asked, found).hardware
+    fed_hardware = with_measured_costs(asked, found).hardware
     assert fed_hardware is not None
     assert fed_hardware.profiles == asked.hardware.profiles
     assert fed_hardware.slowdown == {}
@@ -214,7 +213,7 @@ def test_a_run_tells_the_simulator_what_it_cannot_know() -> None:
     costs = found.cameras[asked.cameras[0].camera.id]
     assert costs.encode_ns == (4 * MS, 4 * MS)
     assert costs.phase_ns == 170 * MS
-    told = fed(asked, found)
+    told = with_measured_costs(asked, found)
     assert told.costs.prepare_ns == (2 * MS, 6 * MS)
     assert told.costs.timer_early_ns == asked.costs.timer_early_ns
     assert told.cameras[0].encode_ns == (4 * MS, 4 * MS)
@@ -232,7 +231,7 @@ def test_a_run_that_says_nothing_changes_nothing() -> None:
     plain = asked.cameras[0]
     costs = CameraCosts(plain.encode_ns, plain.weight, plain.phase_ns, plain.jitter_ns)
     assert nothing == Measured(None, None, None, {GPU: 1.0}, {}, {plain.camera.id: costs})
-    told = fed(asked, nothing)
+    told = with_measured_costs(asked, nothing)
     assert told.costs == asked.costs
     assert run_scenario(told).ended == run_scenario(asked).ended
 

@@ -3,9 +3,11 @@
 Admission, planning, the page and the API use these answers. The first of these that applies is
 used: what was learned of the application on the variant; if it was never (or hardly, or not
 recently) seen there, what was learned of it on the variant of the same family where it was seen
-last, because what makes a picture slow at one size makes it slow at another; the profile. The times
-are those of the profile as corrected for drift; the documentation of each method says whether the
-slowdown is included. Pure.
+last, because what makes a picture slow at one size makes it slow at another; the profile. What was
+measured on single requests at another size outweighs what was inferred from batches of several at
+this one: of few batches, the inference keeps the tail of the profile. The times are those of the
+profile as corrected for drift; the documentation of each method says whether the slowdown is
+included. Pure.
 
 Differs from Orloj (section 3.2), where distributions are used for batching only: Orloj has no
 planner and admits everything.
@@ -19,7 +21,7 @@ import numpy as np
 
 from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.scheduling.batch_times import BatchTimes
-from edgebox.scheduling.distributions import EmpiricalDistribution, Floats
+from edgebox.scheduling.distributions import SAMPLES_MIN, EmpiricalDistribution, Floats
 from edgebox.scheduling.expected_latencies import Latencies, Row
 from edgebox.scheduling.learning import Learning
 
@@ -213,12 +215,17 @@ class Expectations:
         others = (self._learning.distribution(s, app) for s in self._siblings.get(variant, ()))
         known = [other for other in others if other is not None and other.known]
         own = self._learning.distribution(variant, app)
-        if own is not None and own.known:
-            # Old measurements may no longer hold, and a variant that is avoided gets no new ones.
-            newest_ns = max((other.seen_ns for other in known), default=0)
-            if own.seen_ns >= newest_ns - STALE_NS:
-                return own
-        return max(known, key=lambda other: other.seen_ns, default=None)
+        if own is None or not own.known:
+            return max(known, key=_seen_ns, default=None)
+        # Old measurements may no longer hold, and a variant that is avoided gets no new ones.
+        newest_ns = max(own.seen_ns, *map(_seen_ns, known), 0)
+        recent = [other for other in known if other.seen_ns >= newest_ns - STALE_NS]
+        if own.seen_ns < newest_ns - STALE_NS:
+            return max(recent, key=_seen_ns)
+        if own.samples >= SAMPLES_MIN:
+            return own
+        measured = (other for other in recent if other.samples >= SAMPLES_MIN)
+        return max(measured, key=_seen_ns, default=own)
 
     def _estimate_single_request(self, variant: VariantName, app: str) -> SingleRequestTimes | None:
         row = self._latencies.best(variant)
@@ -279,6 +286,10 @@ class Expectations:
         rows = np.rint(learned_ns / np.minimum(self._latencies.slowdown(base.executor), longer))
         told = (tuple(row) for row in rows.astype(np.int64).tolist())
         return replace(base, quantiles_ns=dict(zip(times.sizes, told, strict=True)))
+
+
+def _seen_ns(distribution: EmpiricalDistribution) -> int:
+    return distribution.seen_ns
 
 
 @lru_cache(maxsize=64)

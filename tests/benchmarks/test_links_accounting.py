@@ -18,6 +18,7 @@ from benchmarks.links_accounting import (
     report_of,
     slowdown,
     weight_of,
+    with_measured_costs,
 )
 from benchmarks.links_machine import Machine
 from benchmarks.links_run import RealRun

@@ -2,11 +2,13 @@
 
 from itertools import count, pairwise
 
+import numpy as np
 import pytest
 
 from edgebox.domain.model_family import LatencyProfile, VariantName, Weights, WeightsId
 from edgebox.domain.requests import DropReason, Outcome, RequestId
 from edgebox.scheduling.adaptive import DistributionAware
+from edgebox.scheduling.distributions import SAMPLES_MIN
 from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
@@ -246,6 +248,29 @@ def test_what_is_only_ever_served_in_mixed_batches_is_known_too() -> None:
     assert own.quantile_ns(1, 0.5) == pytest.approx(3 * 40 * MS, rel=0.1)
     arrived = request(9_000, at_ms + 4 + 100, of="long", app="long", arrival_ms=at_ms)
     assert Drop(RequestId(9_000), DropReason.INFEASIBLE) in bench(RequestArrived(arrived), at_ms)
+
+
+@pytest.mark.parametrize(
+    ("samples", "measured_ms", "high_ms"),
+    [(5, 1, 80), (5, None, 400), (5, 1 - STALE_NS / MS, 400), (SAMPLES_MIN, 1, 120)],
+    ids=["measured elsewhere", "nowhere else", "long ago", "measured here"],
+)
+def test_single_requests_at_another_size_outweigh_what_batches_say_of_this_one(
+    samples: int, measured_ms: float | None, high_ms: float
+) -> None:
+    """An inference from few batches keeps the tail of the profile."""
+    bench = Bench(parameters=SchedulerParameters(first_pixels_max=LARGE, sample_share=0))
+    offset_ms = 2 * STALE_NS / MS
+    if measured_ms is not None:
+        learned(bench, "gate", 4, px=128, at_ms=offset_ms + measured_ms)  # twice the profile
+    learned(bench, "gate", 120, samples=samples, at_ms=offset_ms + 1)
+    if samples < SAMPLES_MIN:
+        inferred = bench.scheduler.learning.distribution(SLOW, "gate")
+        assert inferred is not None
+        inferred.infer(np.array([2.0] * 60 + [10.0] * 4), round((offset_ms + 2) * MS))
+    known = bench.scheduler.times.expectations.single_request(SLOW, "gate")
+    assert known is not None
+    assert known.high_ns == pytest.approx(high_ms * MS, rel=0.05)
 
 
 def test_queries_have_no_side_effects() -> None:

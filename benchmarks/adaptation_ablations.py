@@ -68,7 +68,7 @@ class Ablation:
         return OwnSender(camera, bandwidth, share * camera.slo_ns / 1e9)
 
     def planner(self, parameters: PlanningParameters) -> Planner:
-        """Return the box's planner, told another deadline and an endless link."""
+        """Return the box's planner, with another deadline and an endless link."""
         inner = partial(plan, parameters=parameters)
 
         def answer(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:

@@ -214,7 +214,7 @@ async def compare(settings: Settings, folder: Path, tell: Callable[[str], None])
     Args:
         settings: how long and what.
         folder: empty; models, configurations and databases are written into it.
-        tell: told what is being done.
+        tell: called with the present step.
     """
     family = write_family(folder / "refining", settings.profiled_steps)
     load_before = [round(of, 2) for of in os.getloadavg()]

@@ -198,16 +198,16 @@ def scenes() -> list[Scene]:
 
 
 def measure(scene: Scene, seed: int) -> dict[str, Any]:
-    """Return the share on time and the factors told of drift."""
+    """Return the share on time and the factors of the reported drifts."""
     work = workload(scene, seed)
-    report, told = run(scene, work)
+    report, drifts = run(scene, work)
     without, _ = run(scene, work, OFF)
     knowing, _ = run(scene, informed(scene, work, seed))
     return {
         "on time": round(report.finish_rate_from(scene.first), 3),
         "without drift detection": round(without.finish_rate_from(scene.first), 3),
         "informed": round(knowing.finish_rate_from(scene.first), 3),
-        "drifts": [round(drift.factor, 2) for drift in told],
+        "drifts": [round(drift.factor, 2) for drift in drifts],
     }
 
 
@@ -216,7 +216,7 @@ def measure(scene: Scene, seed: int) -> dict[str, Any]:
 @click.option("--seed", "seeds", multiple=True, type=int, default=(11, 12, 13, 14))
 @click.option("--scene", "wanted", default="", help="Only those whose names contain this.")
 def main(as_json: bool, seeds: tuple[int, ...], wanted: str) -> None:
-    """Print the share on time and the drifts told, by scene and seed."""
+    """Print the share on time and the reported drifts, by scene and seed."""
     found = {
         scene.name: {seed: measure(scene, seed) for seed in seeds}
         for scene in scenes()

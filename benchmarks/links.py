@@ -56,7 +56,7 @@ async def compare(
         scenario: its own hardware counts by the number of executors.
         network: where the real run lives.
         profile_s: seconds for which the box measures this machine first.
-        tell: told of the progress.
+        tell: called with the progress.
 
     Raises:
         EdgeboxError: it cannot be run for real, or a program failed.
@@ -81,12 +81,12 @@ async def compare(
 def _document(name: str, network: Network, scenario: Scenario, run: RealRun) -> dict[str, Any]:
     assert scenario.hardware is not None
     found = measured(run, scenario, scenario.hardware)
-    told = with_measured_costs(scenario, found)
+    as_measured = with_measured_costs(scenario, found)
     real = figures(report_of(run, scenario), scenario)
     del real["plans"], real["seed"]  # nobody counts the former, and chance is not ours to seed
     columns = {
         "simulated": figures(run_scenario(scenario), scenario),
-        "as_measured": figures(run_scenario(told), told),
+        "as_measured": figures(run_scenario(as_measured), as_measured),
         "real": real,
     }
     missed = {column: of["all"]["miss_rate"] for column, of in columns.items()}
@@ -115,7 +115,7 @@ async def network_for(
     Args:
         scenario: whose cameras need uplinks.
         shaping: "tc", "daemon" or "auto".
-        say: told why tc is not used.
+        say: called with the reason if tc is not used.
 
     Raises:
         EdgeboxError: tc was asked for and does not work here.

@@ -163,7 +163,7 @@ class CameraCosts:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run says of what the simulator can only be told."""
+    """Measured costs that the simulator takes as parameters."""
 
     prepare_ns: tuple[int, int] | None
     overhead_ns: int | None

@@ -166,9 +166,9 @@ def camera(
     frames_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Stream SOURCE to a box and count what comes back in time.
+    """Stream SOURCE to a box and count the answers in time.
 
-    SOURCE is scene: or scene:SEED (a made-up street), webcam, /dev/video0, rtsp://...,
+    SOURCE is scene: or scene:SEED (a synthetic street), webcam, /dev/video0, rtsp://...,
     http(s)://..., a video file, or a folder of pictures.
     """
     try:

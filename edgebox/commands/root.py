@@ -45,9 +45,9 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 
 
 class _LazyGroup(click.Group):
-    """A group some of whose commands are imported when they are asked for.
+    """A group that imports some of its commands only when they run. These use HTTP, and
 
-    They speak HTTP, and the library for that takes half of a short command's time.
+    importing its library takes half of a short command's time.
     """
 
     _MODULES: ClassVar = {
@@ -282,10 +282,10 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
 @click.option("--camera", "camera_name", help="Print what happened to this camera.")
 @_JSON
 def replay(file: Path, request: int | None, camera_name: str | None, as_json: bool) -> None:
-    """Repeat every decision of a journal and say whether it came out the same.
+    """Repeat every decision of a journal and report whether it is the same.
 
-    A box writes its journal on SIGUSR1 and on a defect, and serves it at /v1/journal. The
-    exit code is 1 when a decision came out differently.
+    A box writes its journal on SIGUSR1 and on a defect, and serves it at /v1/journal. The exit
+    code is 1 when a decision differs.
     """
     from edgebox.runtime.replay import replay_file, to_json
 

@@ -83,7 +83,7 @@ def batching(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Run batching policies over WORKLOAD (.jsonl or .jsonl.gz) and say what each finished."""
+    """Run batching policies over WORKLOAD (.jsonl or .jsonl.gz) and print their results."""
     from edgebox.simulation.batching_simulator import MS, BatchingSimulation, Environment
 
     with clear_errors("simulate batching"):
@@ -208,7 +208,7 @@ def read_workload(path: Path) -> "Workload":
 
 
 def figures(report: "BatchingReport") -> dict[str, Any]:
-    """Return what a run comes to, as programs read it."""
+    """Return a run's figures as a JSON document."""
     import numpy as np
 
     from edgebox.domain.requests import Outcome
@@ -326,7 +326,7 @@ def _curves(path: Path) -> "Callable[[dict[str, BatchingReport]], None]":
 
 
 def _answered_curve(report: "BatchingReport") -> tuple[list[float], list[float]]:
-    """Return the share of all requests answered within so many deadlines."""
+    """Return the share of all requests answered within this multiple of their deadlines."""
     shares = sorted(
         (end.at_ns / 1e6 - end.job.at_ms) / max(end.job.slo_ms, 1e-9)
         for end in report.ends

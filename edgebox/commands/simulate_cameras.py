@@ -51,7 +51,7 @@ def cameras(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the cameras of SCENARIO (TOML) against a box and say what became of their frames.
+    """Run the cameras of SCENARIO (TOML) against a box and print how their frames ended.
 
     The scheduler, planner, link estimates and senders are those of the box and of its cameras.
     """

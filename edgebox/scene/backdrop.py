@@ -357,7 +357,7 @@ def _busy_points(layout: Layout) -> Floats:
 
 
 def _hides(solid: Solid, pose: Pose, view: View, points: Floats) -> bool:
-    """Tell whether a building stands in front of any of the points."""
+    """Return whether a building hides any of the points."""
     half_length, half = solid.length_m / 2, solid.width_m / 2
     corners = np.array(
         [

@@ -40,7 +40,7 @@ class Sprite:
         return self.colours.width * self.colours.height
 
     def resized(self, factor: float) -> Sprite | None:
-        """Return the sprite at `factor` times its size; None where nothing would be left."""
+        """Return the sprite at `factor` times its size; None if it would be empty."""
         width, height = self.colours.size
         size = (max(1, round(width * factor)), max(1, round(height * factor)))
         body = self.body.resize(size, Image.Resampling.NEAREST)
@@ -63,7 +63,7 @@ def _count(body: Image.Image) -> int:
 
 
 def as_fill(colour: Floats) -> tuple[int, int, int]:
-    """Return a colour as PIL wants it."""
+    """Return a colour in PIL's form."""
     return int(colour[0]), int(colour[1]), int(colour[2])
 
 
@@ -292,9 +292,9 @@ def _glow_disc() -> Image.Image:
 
 
 def paint(solid: Solid, pose: Pose, view: View, light: Light) -> Sprite | None:
-    """Paint a solid as the camera sees it; None where nothing of it would show.
+    """Paint a solid as the camera sees it; None if it is outside the picture. The sprite ends a
 
-    The sprite ends a little outside the picture, so large near solids stay affordable.
+    little outside the picture, which limits the cost of large, near solids.
     """
     box = _sprite_box(solid, pose, view, light)
     if box is None:

@@ -176,8 +176,8 @@ def test_slowdown_is_of_all_time_against_the_profiles() -> None:
 def test_batches_run_as_they_did_once_enough_are_known() -> None:
     asked = scenario(gate())
     assert asked.hardware is not None
-    [told] = asked.hardware.profiles.values()
-    median_ns = next(of for of in told if of.variant == SMALL).quantile_ns(1, 0.5)
+    [as_measured] = asked.hardware.profiles.values()
+    median_ns = next(of for of in as_measured if of.variant == SMALL).quantile_ns(1, 0.5)
     entries = []
     for at in range(200):
         # 1 to 2.99 times as long as by the profile.
@@ -195,7 +195,7 @@ def test_batches_run_as_they_did_once_enough_are_known() -> None:
     assert fed_hardware.profiles == asked.hardware.profiles
     assert fed_hardware.slowdown == {}
     large = next(of for of in fed_hardware.taken[GPU] if of.variant == LARGE)
-    expected_ns = next(of for of in told if of.variant == LARGE).quantile_ns(4, 0.5) * 2.99
+    expected_ns = next(of for of in as_measured if of.variant == LARGE).quantile_ns(4, 0.5) * 2.99
     assert large.quantile_ns(4, 1.0) == pytest.approx(expected_ns)
     few = measured(run_of(journal=tuple(entries[:20])), asked, asked.hardware)
     assert few.spread == {}
@@ -214,12 +214,12 @@ def test_a_run_tells_the_simulator_what_it_cannot_know() -> None:
     costs = found.cameras[asked.cameras[0].camera.id]
     assert costs.encode_ns == (4 * MS, 4 * MS)
     assert costs.phase_ns == 170 * MS
-    told = with_measured_costs(asked, found)
-    assert told.costs.prepare_ns == (2 * MS, 6 * MS)
-    assert told.costs.timer_early_ns == asked.costs.timer_early_ns
-    assert told.cameras[0].encode_ns == (4 * MS, 4 * MS)
-    assert told.hardware is not None
-    assert told.hardware.slowdown == found.slowdown
+    as_measured = with_measured_costs(asked, found)
+    assert as_measured.costs.prepare_ns == (2 * MS, 6 * MS)
+    assert as_measured.costs.timer_early_ns == asked.costs.timer_early_ns
+    assert as_measured.cameras[0].encode_ns == (4 * MS, 4 * MS)
+    assert as_measured.hardware is not None
+    assert as_measured.hardware.slowdown == found.slowdown
     assert found.to_json()["box"] == {
         "prepare_ms": [2.0, 6.0], "overhead_ms": 1.0, "planning_ms": 4.0,
     }  # fmt: skip
@@ -232,9 +232,9 @@ def test_a_run_that_says_nothing_changes_nothing() -> None:
     plain = asked.cameras[0]
     costs = CameraCosts(plain.encode_ns, plain.weight, plain.phase_ns, plain.jitter_ns)
     assert nothing == Measured(None, None, None, {GPU: 1.0}, {}, {plain.camera.id: costs})
-    told = with_measured_costs(asked, nothing)
-    assert told.costs == asked.costs
-    assert run_scenario(told).ended == run_scenario(asked).ended
+    as_measured = with_measured_costs(asked, nothing)
+    assert as_measured.costs == asked.costs
+    assert run_scenario(as_measured).ended == run_scenario(asked).ended
 
 
 @given(st.floats(0.05, 1), st.floats(0.01, 0.5))

@@ -160,8 +160,7 @@ class Simulator:
         self._parameters = parameters
         self._check = check
         self._now_ns = 0
-        self._sampled_ns = 0
-        """The end of the last sample."""
+        self._sampled_ns = 0  # the end of the last sample
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._request_ids = count(1)

@@ -306,7 +306,7 @@ def links_of(traces: Iterable[Path], steps: Iterable[str]) -> list[Link]:
     help="Files, or folders of them, instead of the made-up links.",
 )  # fmt: skip
 @click.option("--step-s", "steps", multiple=True, help="NAME=SECONDS of a trace's steps, if not 1.")
-@click.option("--write", is_flag=True, help="Only write the scenario files anew.")
+@click.option("--write", is_flag=True, help="Only write the scenario files again.")
 def main(
     *, as_json: bool, policies: str, ablations: bool, mixed: bool, links: str, seed: int,
     traces: tuple[Path, ...], steps: tuple[str, ...], write: bool,

@@ -110,9 +110,9 @@ class JellyfishClient:
         self._last_arrival_ns = 0
         self._rtt_ns = 0
         self.batches_ns = 0
-        """What two batches of its worker take, as the box told it; 0: it is mapped to none."""
+        """Time of two batches of its worker, as announced by the box; 0: it has no worker."""
         self.told_bps: float | None = None
-        """What it told the box of its link with its last frame."""
+        """The link's estimate that it sent to the box with its last frame."""
 
     def advised(self, advice: Advice) -> None:
         """Take on new advice."""

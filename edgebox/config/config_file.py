@@ -223,7 +223,7 @@ class PlannerSection:
     """What each camera should send, decided about twice a second."""
 
     interval_ms: int = _key(500, "Milliseconds between two plans", low=50, high=60_000)
-    quality: int = _key(85, "JPEG quality cameras are told to use", low=1, high=100)
+    quality: int = _key(85, "JPEG quality that cameras are advised to use", low=1, high=100)
     utilisation_max: float = _key(
         0.75,
         "Share of the executors' time that plans may use; the rest absorbs unfavourable phases",

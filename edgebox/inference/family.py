@@ -98,7 +98,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an imported family came from."""
+    """The origin of an imported family."""
 
     layout: str
     """Its row in the importer's table of layouts."""
@@ -125,7 +125,7 @@ class Family:
     files: Mapping[VariantName, ModelFile]
     """The file of each variant; variants of one file share its session and weights."""
     accuracy_assumed: frozenset[VariantName] = frozenset()
-    """Variants whose accuracy was never measured: its order is a guess from their cost."""
+    """Variants whose accuracy was never measured: their order is estimated from their cost."""
     origin: Origin | None = None
     """None: the manifest was written by hand."""
     batch_size_fixed: int | None = None

@@ -92,7 +92,7 @@ class Driver:
             decode_threads: threads for JPEG work.
             planner: the pure planning function; runs in a thread of its own.
             callbacks: called with what others must know.
-            opener: opens a lost executor anew; None: lost executors stay lost.
+            opener: opens a lost executor again; None: lost executors stay lost.
             loaders: load weights, for each executor whose memory is limited.
             journal: records every call of the core; a new one of a minute if not given.
             clock_ns: the box's monotonic clock.

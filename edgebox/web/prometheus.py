@@ -295,7 +295,7 @@ def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Met
     )
     losses = CounterMetricFamily(
         "edgebox_executor_losses",
-        "Losses: it hung, kept failing, or could not be opened anew.",
+        "Losses: it hung, kept failing, or could not be opened again.",
         labels=["executor", "cause"],
     )
     abandoned = GaugeMetricFamily(

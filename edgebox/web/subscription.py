@@ -109,7 +109,7 @@ class Subscription:
         self._waiting: deque[tuple[bytes, asyncio.Event | None]] = deque()
         self._skipped = 0
         self._due_ns: dict[CameraId, int] = {}
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._closed = False
         self.change(wanted)
 
@@ -140,7 +140,7 @@ class Subscription:
             del self._waiting[oldest]
             self._skipped += 1
         self._waiting.append((message, None))
-        self._news.set()
+        self._changed.set()
 
     def _pace(self, camera: CameraId, now_ns: int) -> None:
         """Set when the camera's next result is due: one period after the last, or after now."""
@@ -154,7 +154,7 @@ class Subscription:
         """Queue an answer to the subscriber; the event is set when it was taken."""
         sent = asyncio.Event()
         self._waiting.append((message, sent))
-        self._news.set()
+        self._changed.set()
         return sent
 
     # -- the telling ------------------------------------------------------------------------
@@ -178,11 +178,11 @@ class Subscription:
             message = self.take()
             if message is not None:
                 return message
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
         return None
 
     async def close(self) -> None:
         """End the subscription, because the box is stopping."""
         self._closed = True
-        self._news.set()
+        self._changed.set()

@@ -122,7 +122,7 @@ class Viewer:
         while True:
             reader = self._timeline
             if reader is not None:
-                async for message in reader.news():
+                async for message in reader.updates():
                     async with asyncio.timeout(_STALL_S):
                         await self._socket.send_frame(message, WSMsgType.TEXT)
                     if reader is not self._timeline:

@@ -211,7 +211,7 @@ def test_a_client_that_names_ten_thousand_applications_costs_no_more_than_a_few(
         learnt.app(HALL, "own", now_ns)
     assert len(learnt.distributions(HALL)) == APPS_MAX + 1
     assert len(learnt.table(HALL).rank) == APPS_MAX + 1
-    assert learnt.generation < 1000, "how often anything is computed anew"
+    assert learnt.generation < 1000, "how often anything is computed again"
     assert learnt.quantile_ns(CPU, HALL, ["own"], 1, 0.5) == pytest.approx(24 * MS, rel=0.01)
     assert OTHER_APPS not in [app for _, app, _ in learnt.known_distributions()]
     later_ns = 11 * S + APP_IDLE_NS

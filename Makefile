@@ -64,7 +64,7 @@ check: $(VENV)/.edgebox-dev
 
 # The pure packages, but for what policies and plans achieve over thousands of requests.
 PURE := $(addprefix tests/,domain link planning scheduling simulation vision scene config commands/test_plan.py)
-PURE_BUT := $(addprefix --ignore=tests/simulation/,test_applications.py test_batching_simulator.py test_closed_loop.py)
+PURE_BUT := $(addprefix --ignore=tests/simulation/,test_applications.py test_batching_simulator.py test_closed_loop.py test_closed_loop_executors.py)
 PURE_BUT += --ignore=tests/link/test_sender_in_browser.py
 pure: $(VENV)/.edgebox-dev
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(PURE) $(PURE_BUT)
@@ -80,4 +80,5 @@ image-check: $(VENV)/.edgebox-dev
 	$(BIN)/python -m tests.docker.verify $(IMAGE_ARGS)
 
 clean:
-	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) edgebox/web/page webui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

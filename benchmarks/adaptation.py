@@ -246,11 +246,13 @@ def _jellyfish(policy: str, scenario: Scenario) -> dict[str, Any]:
     """Return what of a run is Jellyfish's, if anything is."""
     if policy == PAPER:
         # Only its own planner says how long batches take, so nothing can be fitted to that.
-        system = Jellyfish(scenario.planning, READINGS["jellyfish-text"])
+        system = Jellyfish(
+            scenario.planning, random.Random(scenario.seed), READINGS["jellyfish-text"]
+        )
         ours = partial(plan, parameters=scenario.planning)
         return {"sender": system.sender, "planner": system.on(ours)}
     if policy == JELLYFISH or policy in READINGS:
-        system = Jellyfish(scenario.planning, READINGS.get(policy))
+        system = Jellyfish(scenario.planning, random.Random(scenario.seed), READINGS.get(policy))
         return {"sender": system.sender, "planner": system}
     return {}
 
@@ -304,7 +306,7 @@ def links_of(traces: Iterable[Path], steps: Iterable[str]) -> list[Link]:
     help="Files, or folders of them, instead of the made-up links.",
 )  # fmt: skip
 @click.option("--step-s", "steps", multiple=True, help="NAME=SECONDS of a trace's steps, if not 1.")
-@click.option("--write", is_flag=True, help="Only write the scenario files anew.")
+@click.option("--write", is_flag=True, help="Only write the scenario files again.")
 def main(
     *, as_json: bool, policies: str, ablations: bool, mixed: bool, links: str, seed: int,
     traces: tuple[Path, ...], steps: tuple[str, ...], write: bool,

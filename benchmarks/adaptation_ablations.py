@@ -1,73 +1,49 @@
-"""Owns what Jellyfish's section 7.4 compares with: adapting the data and the variant apart.
+"""Defines the systems of Jellyfish's section 7.4, which adapt the data and the variant separately.
 
-Used by benchmarks.adaptation. The cameras here do not look at the box's advice, and the planner
-reckons with a fixed part of the deadline, or with pictures of a fixed size.
+Used by benchmarks.adaptation. The cameras here ignore the box's advice, and the planner assumes a
+fixed part of the deadline, or frames of a fixed size.
 """
 
-import random
 from dataclasses import dataclass, replace
 from functools import partial
 
 from edgebox.domain.plans import Advice, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera
-from edgebox.link.bandwidth import BytesPerPixel, LinkEstimate, message_bytes
+from edgebox.link.bandwidth import LinkEstimate, message_bytes
 from edgebox.link.sender import Decision, Send, send_sizes
 from edgebox.planning.planner import Planner, plan
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.simulation.senders import SenderFactory
+from edgebox.simulation.senders import ObedientSender, SenderFactory
 
 FIXED_PX = 352
 """The middle variant's input."""
 ENDLESS_BPS = 1e12
 
 
-class OwnSender:
-    """Sends every frame at a size of its own choice, whatever the box advises."""
+class OwnSender(ObedientSender):
+    """A sender of every frame at a size of its own choice, whatever the box advises."""
 
     def __init__(self, camera: Camera, bandwidth: LinkEstimate, limit_s: float | None) -> None:
         """Start.
 
         Args:
             camera: whose frames.
-            bandwidth: what is believed of the link, by the paper's rule.
-            limit_s: a frame may take so long to send; None: the size is fixed.
+            bandwidth: the estimate of the link, by the paper's rule.
+            limit_s: how long a frame may take to send; None: the size is fixed.
         """
-        self._camera = camera
-        self._bandwidth = bandwidth
+        super().__init__(camera, bandwidth)
         self._limit_s = limit_s
-        self._weight = BytesPerPixel()
-        self._on_the_way: dict[int, tuple[int, int]] = {}
 
     def advised(self, advice: Advice) -> None:
-        """Ignore it."""
-
-    def answered(self, box_ns: int) -> None:
-        """Ignore it."""
+        """Ignore the advice."""
 
     def captured(self, frame: int, captured_ns: int, now_ns: int) -> list[Decision]:
         """Send the frame."""
         if self._limit_s is None:
             return [Send(frame, FIXED_PX, FIXED_PX, 85)]
         sizes = send_sizes((self._camera.width_px, self._camera.height_px), None)
-        bps, weight = self._bandwidth.bps(now_ns), self._weight.value()
-        if bps is None or weight is None:
-            return [Send(frame, *sizes[-1], 85)]
-        bits_max = bps * min(self._limit_s, 1 / self._camera.rate_hz)
-        fitting = (
-            size for size in sizes if message_bytes(weight, size[0] * size[1]) * 8 <= bits_max
-        )
-        return [Send(frame, *next(fitting, sizes[-1]), 85)]
-
-    def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
-        """Note what a frame weighs that is being sent now."""
-        self._weight.add(size_bytes, pixels)
-        self._on_the_way[frame] = size_bytes, sent_ns
-
-    def acknowledged(self, frame: int, now_ns: int, base_ns: int) -> list[Decision]:
-        """Learn the link's throughput."""
-        size_bytes, sent_ns = self._on_the_way.pop(frame)
-        self._bandwidth.add(size_bytes, sent_ns, now_ns, base_ns)
-        return []
+        within_s = min(self._limit_s, 1 / self._camera.rate_hz)
+        return [Send(frame, *self._largest(sizes, within_s, now_ns, unknown=sizes[-1]), 85)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +67,12 @@ class Ablation:
         return OwnSender(camera, bandwidth, share * camera.slo_ns / 1e9)
 
     def planner(self, parameters: PlanningParameters) -> Planner:
-        """Return the box's planner, told another deadline and an endless link."""
+        """Return the box's planner, with another deadline and an endless link."""
         inner = partial(plan, parameters=parameters)
 
-        def answer(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+        def answer(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
             cameras = tuple(self._seen(camera) for camera in snapshot.cameras)
-            return inner(replace(snapshot, cameras=cameras), rng, iterations_max)
+            return inner(replace(snapshot, cameras=cameras), iterations_max)
 
         return answer
 

@@ -110,9 +110,9 @@ class JellyfishClient:
         self._last_arrival_ns = 0
         self._rtt_ns = 0
         self.batches_ns = 0
-        """What two batches of its worker take, as the box told it; 0: it is mapped to none."""
+        """Time of two batches of its worker, as announced by the box; 0: it has no worker."""
         self.told_bps: float | None = None
-        """What it told the box of its link with its last frame."""
+        """The link's estimate that it sent to the box with its last frame."""
 
     def advised(self, advice: Advice) -> None:
         """Take on new advice."""
@@ -167,14 +167,18 @@ class JellyfishClient:
 class Jellyfish:
     """The system: plans as the paper does, each time from the mapping before."""
 
-    def __init__(self, parameters: PlanningParameters, reading: Reading | None = None) -> None:
+    def __init__(
+        self, parameters: PlanningParameters, rng: random.Random, reading: Reading | None = None
+    ) -> None:
         """Start with no mapping; only the quantile and the quality are taken from `parameters`.
 
         Args:
             parameters: of the box.
+            rng: of the search.
             reading: of the paper; None: all of it.
         """
         self._parameters = replace(parameters, uplink_utilisation_max=1.0, guard_ns=0)
+        self._rng = rng
         self._reading = reading or Reading()
         self._previous: Mapping | None = None
         self._clients: dict[CameraId, JellyfishClient] = {}
@@ -184,14 +188,16 @@ class Jellyfish:
         client = self._clients[camera.id] = JellyfishClient(camera, self._reading)
         return client
 
-    def __call__(self, snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+    def __call__(self, snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
         """Compute a plan, from what the clients say of their links."""
         snapshot = self._told(snapshot)
         variants = sorted(
             snapshot.variants, key=lambda variant: variant.width_px * variant.height_px
         )
         problem = self._problem(snapshot, variants)
-        mapping = annealed_mapping(problem, rng, should_stop=lambda: False, previous=self._previous)
+        mapping = annealed_mapping(
+            problem, self._rng, should_stop=lambda: False, previous=self._previous
+        )
         self._previous = mapping
         worker_of = {c: worker for worker in mapping.workers for c in worker.cameras}
         assignments = {}
@@ -213,7 +219,7 @@ class Jellyfish:
 
     def on(self, planner: Planner) -> Planner:
         """Return another planner that goes by what these clients say of their links."""
-        return lambda snapshot, rng, limit: planner(self._told(snapshot), rng, limit)
+        return lambda snapshot, limit: planner(self._told(snapshot), limit)
 
     def _told(self, snapshot: PlanningSnapshot) -> PlanningSnapshot:
         cameras = (

@@ -7,7 +7,6 @@ neither; the profile lies between them.
 """
 
 import argparse
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
@@ -65,9 +64,9 @@ SETTINGS = (Setting(4, 200, 0.3, 2), Setting(6, 150, 0.3, 2), Setting(4, 300, 0.
 GROUPS = ("short", "long")
 
 
-def by_profile(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+def by_profile(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
     """Plan as if nothing were known of applications."""
-    return plan(replace(snapshot, applications={}), rng, iterations_max)
+    return plan(replace(snapshot, applications={}), iterations_max)
 
 
 PLANNERS: dict[str, Planner | None] = {"profile": by_profile, "learned": None}

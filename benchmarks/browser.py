@@ -8,7 +8,7 @@ from playwright.async_api import Browser, async_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 _UNWANTED_FEATURES = (
-    # Pages of the browser's own address bar, drawn anew for each window, which nobody sees here:
+    # Pages of the browser's own address bar, drawn again for each window, which nobody sees here:
     # more than half of what it costs to open a page.
     "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",

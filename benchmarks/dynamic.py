@@ -214,7 +214,7 @@ async def compare(settings: Settings, folder: Path, tell: Callable[[str], None])
     Args:
         settings: how long and what.
         folder: empty; models, configurations and databases are written into it.
-        tell: told what is being done.
+        tell: called with the present step.
     """
     family = write_family(folder / "refining", settings.profiled_steps)
     load_before = [round(of, 2) for of in os.getloadavg()]
@@ -229,7 +229,7 @@ async def compare(settings: Settings, folder: Path, tell: Callable[[str], None])
     }
     async with boxes(folder, configs) as running:
         turns = await take_turns(running, settings, mix, tell)
-        books = {box.policy: (await box.state())["box"]["counts"] for box in running}
+        counts_by_policy = {box.policy: (await box.state())["box"]["counts"] for box in running}
     return {
         "date": date.today().isoformat(),
         "machine": f"{processor_name()}, {usable_cores()} cores, {platform.machine()}, "
@@ -245,7 +245,7 @@ async def compare(settings: Settings, folder: Path, tell: Callable[[str], None])
         },
         "cells": summary(turns),
         # Of every frame, those that only warmed up included.
-        "counts_of_boxes": books,
+        "counts_of_boxes": counts_by_policy,
     }
 
 

@@ -90,6 +90,23 @@ def _model(profiled_steps: int) -> bytes:
         node("Mul", ["scores", "zero"], ["label"]),
         node("Cast", ["label"], ["labels"], to=INT64),
     ]
+    return model(
+        graph(
+            "refining",
+            nodes,
+            inputs=[value("images", UINT8, ["b", SIDE_PX, SIDE_PX, 3])],
+            outputs=[
+                value("boxes", FLOAT, ["b", 1, 4]),
+                value("scores", FLOAT, ["b", 1]),
+                value("labels", INT64, ["b", 1]),
+            ],
+            tensors=[*_constants(profiled_steps, heads), *weights],
+        )
+    )
+
+
+def _constants(profiled_steps: int, heads: NDArray[np.float32]) -> list[bytes]:
+    """Return the constants that the graph reads outside its loop."""
     half = SIDE_PX / 2
     numbers = {
         "grey_per_step": _GREY_PER_STEP,
@@ -101,27 +118,14 @@ def _model(profiled_steps: int) -> bytes:
         "half": half,
     }
     tensors = [tensor(name, np.array(number, np.float32)) for name, number in numbers.items()]
-    tensors += [
+    return [
+        *tensors,
         tensor("halves", np.array([0.0, 0.0, half, half], np.float32)),
         tensor("flat", np.array([-1, _STATE])),
         tensor("one_box", np.array([-1, 1, 4])),
-        *weights,
         tensor("box_head", heads[:, :4]),
         tensor("score_head", heads[:, 4:]),
     ]
-    return model(
-        graph(
-            "refining",
-            nodes,
-            inputs=[value("images", UINT8, ["b", SIDE_PX, SIDE_PX, 3])],
-            outputs=[
-                value("boxes", FLOAT, ["b", 1, 4]),
-                value("scores", FLOAT, ["b", 1]),
-                value("labels", INT64, ["b", 1]),
-            ],
-            tensors=tensors,
-        )
-    )
 
 
 def _step(rng: np.random.Generator) -> tuple[bytes, list[bytes]]:

@@ -1,8 +1,8 @@
 """The cameras of benchmarks/ingest.py: one process, real WebSockets, as cheap as it can be.
 
-Reads one line of JSON (`Order`) from stdin, connects, and sends until told otherwise: the line
-"begin" starts a measurement, "end" ends it and prints one line of JSON with the latencies.
-Obeys no advice: it is there to be a load.
+Reads one line of JSON (`Order`) from stdin, connects, and sends until it is stopped: the line
+"begin" starts a measurement, "end" ends it and prints one line of JSON with the latencies. Obeys
+no advice: it is there to be a load.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Latencies:
     """Frames that the open page was sent."""
 
     def clear(self) -> None:
-        """Begin anew, in place: every camera holds on to this object."""
+        """Begin again, in place: every camera holds on to this object."""
         self.sent = self.skipped = self.dropped = self.shown = 0
         self.ack_ns.clear()
         self.answer_ns.clear()

@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 
-from edgebox.domain.requests import Outcome
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.events import ReportDrift
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
@@ -23,7 +22,7 @@ from edgebox.simulation.batching_simulator import (
     PARAMETERS,
     BatchingReport,
     BatchingSimulation,
-    Surroundings,
+    Environment,
 )
 from edgebox.simulation.workload import Job, Model, Workload
 
@@ -118,15 +117,15 @@ def informed(scene: Scene, work: Workload, seed: int) -> Workload:
 
 
 class _Run(BatchingSimulation):
-    """A run that keeps what it told of drift."""
+    """A run that keeps its reports of drift."""
 
     def __init__(self, work: Workload, **scene: Any) -> None:
-        self.told: list[ReportDrift] = []
+        self.drift_reports: list[ReportDrift] = []
         super().__init__(work, **scene)
 
     def _carry_out(self, action: Any, delay_ns: int) -> None:
         if isinstance(action, ReportDrift):
-            self.told.append(action)
+            self.drift_reports.append(action)
         super()._carry_out(action, delay_ns)
 
 
@@ -145,15 +144,9 @@ def run(
         policy=policy,
         rng=random.Random(1),
         parameters=parameters,
-        surroundings=Surroundings(slower=slower),
+        environment=Environment(slower=slower),
     )
-    return simulation.run(), simulation.told
-
-
-def on_time(report: BatchingReport, first: int) -> float:
-    """Return the share on time of the requests from the `first` on."""
-    ends = [end for end in report.ends if end.job.id >= first]
-    return sum(end.outcome is Outcome.ON_TIME for end in ends) / len(ends)
+    return simulation.run(), simulation.drift_reports
 
 
 def _both(short_ms: float, long_ms: float, share: float) -> Modes:
@@ -205,16 +198,16 @@ def scenes() -> list[Scene]:
 
 
 def measure(scene: Scene, seed: int) -> dict[str, Any]:
-    """Return the share on time and the factors told of drift."""
+    """Return the share on time and the factors of the reported drifts."""
     work = workload(scene, seed)
-    report, told = run(scene, work)
+    report, drifts = run(scene, work)
     without, _ = run(scene, work, OFF)
     knowing, _ = run(scene, informed(scene, work, seed))
     return {
-        "on time": round(on_time(report, scene.first), 3),
-        "without drift detection": round(on_time(without, scene.first), 3),
-        "informed": round(on_time(knowing, scene.first), 3),
-        "drifts": [round(drift.factor, 2) for drift in told],
+        "on time": round(report.finish_rate_from(scene.first), 3),
+        "without drift detection": round(without.finish_rate_from(scene.first), 3),
+        "informed": round(knowing.finish_rate_from(scene.first), 3),
+        "drifts": [round(drift.factor, 2) for drift in drifts],
     }
 
 
@@ -223,7 +216,7 @@ def measure(scene: Scene, seed: int) -> dict[str, Any]:
 @click.option("--seed", "seeds", multiple=True, type=int, default=(11, 12, 13, 14))
 @click.option("--scene", "wanted", default="", help="Only those whose names contain this.")
 def main(as_json: bool, seeds: tuple[int, ...], wanted: str) -> None:
-    """Print the share on time and the drifts told, by scene and seed."""
+    """Print the share on time and the reported drifts, by scene and seed."""
     found = {
         scene.name: {seed: measure(scene, seed) for seed in seeds}
         for scene in scenes()

@@ -1,10 +1,10 @@
-"""Sets the simulator beside the real thing: `python -m benchmarks.links [SCENARIO.toml]...`.
+"""Compares simulated with real runs: `python -m benchmarks.links [SCENARIO.toml]...`.
 
-The same scenario file twice: for real (a box, a camera daemon each, links that follow the traces;
-links_run.py) and by `edgebox simulate cameras`, with the profiles that this very box measured and
-keeps in its database. A third column is the simulator told what the run says of the limbs it can
-only guess at: decoding, encoding, planning, slowdown, what pictures weigh, the cameras' phases.
-Where the columns differ, the third says whether the guesses or the model are to blame.
+The same scenario runs twice: for real (a box, one daemon per camera, links that follow the traces;
+links_run.py) and by `edgebox simulate cameras`, with the profiles in the database of the same box.
+A third column is the simulator with the costs measured in that run, which it otherwise assumes:
+decoding, encoding, planning, slowdown, bytes of pictures, the cameras' phases. Where the columns
+differ, the third shows whether the assumptions or the model are the cause.
 
 A scenario's executors are taken by number only, and its variants are the box's own. Uplinks are
 shaped by tc in network namespaces where that works, else by the camera daemon itself.
@@ -26,7 +26,7 @@ from typing import Any
 import click
 import orjson
 
-from benchmarks.links_books import fed, measured, report_of
+from benchmarks.links_accounting import measured, report_of, with_measured_costs
 from benchmarks.links_network import Loopback, Network, namespaces, why_not
 from benchmarks.links_run import RealRun, Tell, run_for_real, write_config
 from benchmarks.links_tables import points, show, show_summary, summary
@@ -56,7 +56,7 @@ async def compare(
         scenario: its own hardware counts by the number of executors.
         network: where the real run lives.
         profile_s: seconds for which the box measures this machine first.
-        tell: told of the progress.
+        tell: called with the progress.
 
     Raises:
         EdgeboxError: it cannot be run for real, or a program failed.
@@ -81,12 +81,12 @@ async def compare(
 def _document(name: str, network: Network, scenario: Scenario, run: RealRun) -> dict[str, Any]:
     assert scenario.hardware is not None
     found = measured(run, scenario, scenario.hardware)
-    told = fed(scenario, found)
+    as_measured = with_measured_costs(scenario, found)
     real = figures(report_of(run, scenario), scenario)
     del real["plans"], real["seed"]  # nobody counts the former, and chance is not ours to seed
     columns = {
         "simulated": figures(run_scenario(scenario), scenario),
-        "as_measured": figures(run_scenario(told), told),
+        "as_measured": figures(run_scenario(as_measured), as_measured),
         "real": real,
     }
     missed = {column: of["all"]["miss_rate"] for column, of in columns.items()}
@@ -115,7 +115,7 @@ async def network_for(
     Args:
         scenario: whose cameras need uplinks.
         shaping: "tc", "daemon" or "auto".
-        say: told why tc is not used.
+        say: called with the reason if tc is not used.
 
     Raises:
         EdgeboxError: tc was asked for and does not work here.

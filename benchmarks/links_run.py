@@ -122,7 +122,7 @@ async def run_for_real(
         network: where.
         folder: for what the programs write.
         config: the box's.
-        tell: told of the progress.
+        tell: called with the progress.
 
     Raises:
         EdgeboxError: a program failed, with what it said.

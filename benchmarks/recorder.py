@@ -1,7 +1,8 @@
 """Measures what the flight recorder costs: `python -m benchmarks.recorder [--json]`.
 
-A simulated box with 50 cameras of 10 frames per second lives for 90 s under virtual time; what its
-Scheduler was told and ordered is then recorded again as the driver does it, and only that is timed.
+A simulated box with 50 cameras of 10 frames per second runs for 90 s under virtual time. The
+events and actions of its Scheduler are then recorded again as the driver does it, and only that
+is timed.
 """
 
 import gc
@@ -44,7 +45,7 @@ def fresh() -> Scheduler:
 
 
 def lived() -> list[SchedulerCall]:
-    """Return what the Scheduler of a busy box is told and orders."""
+    """Return the events and actions of a busy box's Scheduler."""
     variants, profiles = [], []
     for at, px in enumerate(SIZES_PX):
         name = VariantName(f"street-{px}")

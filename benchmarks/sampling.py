@@ -1,9 +1,9 @@
-"""Measures what samples in the quiet are worth in a rush: `python -m benchmarks.sampling [--json]`.
+"""Measures how samples taken at low load help in a rush: `python -m benchmarks.sampling [--json]`.
 
-A model whose applications nobody knows beforehand: the profile was measured with all of them
-together. For ten minutes every application sends two requests at once, now and then, so that they
-share batches; then comes a rush of 2,500 requests at a load of 0.7, with deadlines of three times
-the P99. Virtual time.
+The model's applications are unknown beforehand: the profile was measured with all of them
+together. For ten minutes every application sends bursts of two requests, which share batches. Then
+comes a rush of 2,500 requests at a load of 0.7, with deadlines of three times the P99. Virtual
+time.
 """
 
 import json
@@ -12,15 +12,14 @@ from dataclasses import replace
 
 import click
 
-from edgebox.domain.requests import Outcome
 from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.simulation.batching_simulator import BatchingReport, BatchingSimulation
 from edgebox.simulation.generation import make_workload
 from edgebox.simulation.workload import Job, Workload
 
 SHARES = (0.0, 0.01, 0.05)
-APART_IN_SERVICES = 20
-"""The quiet bursts are so many times the fixed time of a batch apart, and two deadlines."""
+BURST_GAP_IN_SERVICES = 20
+"""The time between two bursts is this many times a batch's fixed time, plus two deadlines."""
 
 
 def quiet_then_rush(
@@ -29,46 +28,40 @@ def quiet_then_rush(
     """Return a workload and the id of the first request of its rush."""
     rush = make_workload(kind, load=0.7, slo_multiple=3, requests=requests, rng=random.Random(seed))
     rng, slo_ms = random.Random(seed), rush.jobs[0].slo_ms
-    apart_ms = APART_IN_SERVICES * rush.model.c0_ms + 2 * slo_ms
+    gap_ms = BURST_GAP_IN_SERVICES * rush.model.c0_ms + 2 * slo_ms
     jobs: list[Job] = []
     at_ms = 0.0
     while at_ms < quiet_ms:
         for app in (*rush.history, *rush.history):
             jobs.append(Job(len(jobs), at_ms, app, rng.choice(rush.history[app]), slo_ms))
-        at_ms += apart_ms
+        at_ms += gap_ms
     first = len(jobs)
     jobs += [
-        replace(job, id=first + at, at_ms=at_ms + apart_ms + job.at_ms)
+        replace(job, id=first + at, at_ms=at_ms + gap_ms + job.at_ms)
         for at, job in enumerate(rush.jobs)
     ]
     return Workload(rush.model, rush.history, tuple(jobs)), first
 
 
-def unheard_of(work: Workload) -> Workload:
-    """Return a workload of whose applications only what they have in common is known."""
+def without_applications(work: Workload) -> Workload:
+    """Return the workload with one history that pools those of all applications."""
     pooled = tuple(exec_ms for times in work.history.values() for exec_ms in times)
     return replace(work, history={"all": pooled})
 
 
 def simulated(work: Workload, share: float) -> BatchingReport:
-    """Run a workload with so much of the time for samples."""
+    """Run a workload with this share of the time for samples."""
     policy = DistributionAware()
     return BatchingSimulation(work, policy, rng=random.Random(1), sample_share=share).run()
-
-
-def on_time(report: BatchingReport, first: int) -> float:
-    """Return the share of the rush that ended on time."""
-    ends = [end for end in report.ends if end.job.id >= first]
-    return sum(end.outcome is Outcome.ON_TIME for end in ends) / len(ends)
 
 
 def measure(kind: str) -> dict[str, float]:
     """Return the share of the rush that ended on time, by what was known or sampled before."""
     work, first = quiet_then_rush(kind)
-    blind = unheard_of(work)
-    found = {"known beforehand": on_time(simulated(work, 0.0), first)}
+    blind = without_applications(work)
+    found = {"known beforehand": simulated(work, 0.0).finish_rate_from(first)}
     for share in SHARES:
-        found[f"unknown, sample_share {share:g}"] = on_time(simulated(blind, share), first)
+        found[f"unknown, sample_share {share:g}"] = simulated(blind, share).finish_rate_from(first)
     return {what: round(rate, 4) for what, rate in found.items()}
 
 

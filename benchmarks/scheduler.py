@@ -102,7 +102,7 @@ class Bench:
 
     def _plan(self, order: ComputePlan) -> None:
         start_ns = time.perf_counter_ns()
-        answer = plan(order.snapshot, self._rng, 1000)
+        answer = plan(order.snapshot, 1000)
         self.took_ns["(the planner itself)"].append(time.perf_counter_ns() - start_ns)
         self.tell(PlanComputed(answer))
 

@@ -42,7 +42,7 @@ _FRAME_BYTES = 15_000
 _SKIPPED = 0.3
 
 
-def told(links: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
+def inference_results(links: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
     """Return what was found behind these links, and what was missed."""
     rows = [
         measure(link, kind, "undeclared", seeds)
@@ -116,7 +116,7 @@ def main(*, as_json: bool, links: str, seeds: str, bounds: bool, only: str) -> N
     rows: list[dict[str, Any]] = []
 
     def note(constant: str, value: object) -> None:
-        rows.append({"constant": constant, "value": value} | told(names, numbers))
+        rows.append({"constant": constant, "value": value} | inference_results(names, numbers))
         if not as_json:
             click.echo(
                 "{constant:14} {value!s:>11}  found {found} of {of} after {found_s} s, falsely "

@@ -192,8 +192,8 @@ def main(
         if link.name not in wanted:
             continue
         for kind in kinds.split(","):
-            for told in known.split(",")[: None if kind in SHARED else 1]:
-                rows.append(measure(link, kind, told, [int(seed) for seed in seeds.split(",")]))
+            for declared in known.split(",")[: None if kind in SHARED else 1]:
+                rows.append(measure(link, kind, declared, [int(seed) for seed in seeds.split(",")]))
                 if not as_json:
                     click.echo(_line(rows[-1]))
     if as_json:

@@ -40,7 +40,7 @@ async def subscribe(
     Args:
         server: the box: "http://BOX:8787" (ws:// is understood, too).
         query: the parameters of /v1/results: which cameras, which classes...
-        on_remark: told in a sentence when a connection fails, and when one works again.
+        on_remark: called with a sentence when a connection fails, and when one works again.
 
     Raises:
         InvalidInputError: `server` is no address.

@@ -15,7 +15,7 @@ def program(package: str, *names: str) -> str:
     Without it the test fails, and is skipped if somebody has said so: `make test WITHOUT=...`.
     """
     if package in os.environ.get("WITHOUT", "").split():
-        pytest.skip(f"asked to do without {package}")
+        pytest.skip(f"WITHOUT names {package}")
     path = os.pathsep.join([os.environ.get("PATH", ""), PLACES])
     for name in names or (package,):
         if found := shutil.which(name, path=path):

@@ -172,8 +172,8 @@ async def _collect(
     if not whole and max(small_px):
         raise InvalidInputError(
             f"{camera.name} sends {small_px[0]} x {small_px[1]} px at present, less than "
-            f"{largest.name} looks at, so nothing could be told of the larger variants: take its "
-            "frames where they are whole (--frames with a video, a folder or its rtsp address)"
+            f"{largest.name} needs, so the accuracy of the larger variants cannot be measured: "
+            "take its frames from the source (--frames with a video, a folder or its rtsp address)"
         )
     if not whole:
         raise InvalidInputError(f"{camera.box}: no frame of {camera.name} arrived")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from edgebox import __version__
 from edgebox.app.cpu_fallback import CpuFallback
-from edgebox.app.executor_replacement import Replacements
+from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.model_jobs import ModelJobs
@@ -258,7 +258,9 @@ class App:
     def _make_driver(self, found: ModelInventory) -> Driver:
         """Return a driver of the models found, which replaces lost executors."""
         assert self._storage is not None
-        replacements = Replacements(self._opened, found.families, found, lambda: self.box.profiles)
+        replacements = ExecutorReplacer(
+            self._opened, found.families, found, lambda: self.box.profiles
+        )
         self._cpu_fallback = CpuFallback(
             self.box,
             self._opened.cpu_fallbacks,

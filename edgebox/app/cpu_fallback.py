@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from edgebox.app.executor_replacement import Replacements
+from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import open_in_time
 from edgebox.app.startup import measured
 from edgebox.config.config_file import InferenceParameters
@@ -34,7 +34,7 @@ class CpuFallback:
         self,
         box: Box,
         specs: Mapping[ExecutorId, ExecutorSpec],
-        replacements: Replacements,
+        replacements: ExecutorReplacer,
         families: Sequence[Family],
         *,
         prepare: tuple[InferenceParameters, Storage],
@@ -69,7 +69,9 @@ class CpuFallback:
         spec = self._specs.get(lost)
         if spec is not None and spec.id not in self._requested:
             self._requested.add(spec.id)
-            task = asyncio.create_task(self._stand_in(lost, spec), name=f"open-{spec.id}")
+            task = asyncio.create_task(
+                self._prepare_replacement(lost, spec), name=f"open-{spec.id}"
+            )
             self._tasks.add(task)
             task.add_done_callback(self._ended)
         self._report_wedged()
@@ -116,16 +118,16 @@ class CpuFallback:
         if self._hopeless and not self._tasks and not self._stopping:
             self._end_box()
 
-    async def _stand_in(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
-        self._box.note("warning", f"{spec.id} is being prepared to stand in for {lost}")
+    async def _prepare_replacement(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
+        self._box.note("warning", f"{spec.id} is being prepared to replace {lost}")
         try:
             await self._open(lost, spec)
         except Exception as error:  # after any error, a box without executors must stop
             expected = isinstance(error, EdgeboxError)
             text = str(error) if expected else f"{type(error).__name__}: {error}"
             if not expected:
-                _log.critical("%s cannot stand in for %s", spec.id, lost, exc_info=error)
-            self._box.note("error", f"{spec.id} cannot stand in for {lost}: {text}")
+                _log.critical("%s cannot replace %s", spec.id, lost, exc_info=error)
+            self._box.note("error", f"{spec.id} cannot replace {lost}: {text}")
 
     async def _open(self, lost: ExecutorId, spec: ExecutorSpec) -> None:
         inference, storage = self._prepare
@@ -145,7 +147,7 @@ class CpuFallback:
         except BaseException:
             executor.abandon()
             raise
-        executor.note = f"stands in for {lost}"
+        executor.note = f"replaces {lost}"
         self._replacements.add(executor, spec, found)
         box, driver = self._box, self._box.driver
         box.set_profiles(executor.id, {p.variant: p for p in profiles})
@@ -156,7 +158,7 @@ class CpuFallback:
         driver.feed(ExecutorStarted(executor.id, served))
         for limited in found.limits:
             driver.feed(limited)
-        box.note("warning", f"{executor.id} stands in for {lost}: {executor.device}")
+        box.note("warning", f"{executor.id} replaces {lost}: {executor.device}")
 
 
 def _abandon_opened(opening: asyncio.Future[OnnxExecutor]) -> None:

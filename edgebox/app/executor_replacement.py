@@ -17,8 +17,8 @@ from edgebox.runtime.supervisor import Reopened
 Profiles = Callable[[], Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]]
 
 
-class Replacements:
-    """Replacements of lost executors."""
+class ExecutorReplacer:
+    """ExecutorReplacer of lost executors."""
 
     def __init__(
         self, opened: Opened, families: Sequence[Family], found: ModelInventory, profiles: Profiles
@@ -46,7 +46,7 @@ class Replacements:
         self._limits |= {limited.executor: limited for limited in found.limits}
 
     def open(self, lost: ExecutorId) -> Reopened:
-        """Open an executor anew and warm it; blocks, in any thread.
+        """Open an executor again and warm it; blocks, in any thread.
 
         Raises:
             ModelError: it cannot be opened, or nothing runs on it.

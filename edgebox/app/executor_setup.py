@@ -37,7 +37,7 @@ class Opened:
     specs: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
     """Specification of each executor."""
     cpu_fallbacks: dict[ExecutorId, ExecutorSpec] = field(default_factory=dict)
-    """Replacements on the CPU for executors on GPUs that cannot be opened any more, where the
+    """ExecutorReplacer on the CPU for executors on GPUs that cannot be opened any more, where the
     configuration leaves the choice of the device to the box."""
     problems: list[str] = field(default_factory=list)
     """Executors that could not be opened as configured, and why."""

@@ -31,7 +31,7 @@ async def measure_interference(
     *,
     profile_s: float,
     on_progress: Progress | None = None,
-    anew: bool = False,
+    again: bool = False,
 ) -> tuple[dict[ExecutorId, list[LatencyProfile]], list[str]]:
     """Return profiles with their interference, and problems.
 
@@ -42,7 +42,7 @@ async def measure_interference(
         profiles: by executor.
         profile_s: time for measuring the profiles of one family.
         on_progress: called with the present step and the share done.
-        anew: whether to measure even stored values again.
+        again: whether to measure even stored values again.
 
     Raises:
         HungError: a batch hangs on an executor.
@@ -61,7 +61,7 @@ async def measure_interference(
             if not held:
                 continue
             key, beside = fingerprint(executor, family), neighbours(executor, executors)
-            found = {} if anew else await storage.load_interference(key, executor.id, beside)
+            found = {} if again else await storage.load_interference(key, executor.id, beside)
             if not found:
                 if on_progress is not None:
                     text = f"measuring {family.name} on {executor.id} while the others run"

@@ -101,7 +101,7 @@ class ModelJobs:
         for executor in executors:
             self._storage.save_profiles(fingerprint(executor, family), found[executor.id])
             await self._use(executor.id, found[executor.id])
-        self._box.note("info", f"{family.name} was measured anew; planning uses the new times")
+        self._box.note("info", f"{family.name} was measured again; planning uses the new times")
         return Finished("measured; planning uses the new times")
 
     async def _measured(

@@ -479,7 +479,7 @@ async def measure_and_store(
             profiles,
             profile_s=config.inference.profile_s,
             on_progress=on_progress,
-            anew=True,
+            again=True,
         )
         for executor in opened.executors:
             for family in families:

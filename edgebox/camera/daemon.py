@@ -47,7 +47,7 @@ AFTER_SLO_S = 1.0
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 _PATH = re.compile(r"(/[!-~]*)?")
 """Path of an address, as in a request line."""
-_WORTH_ANOTHER_TRY = frozenset(
+_RETRIED_REASONS = frozenset(
     ("camera_in_use", "box_full", "no_capacity", "silent", "too_slow", "too_fast", "unavailable")
 )
 
@@ -351,7 +351,7 @@ class Camera:
 
     def _consider(self, error: BoxRefusedError) -> None:
         """Return if a refusal is worth a retry; raise it otherwise."""
-        if error.reason not in _WORTH_ANOTHER_TRY:
+        if error.reason not in _RETRIED_REASONS:
             raise error
         if error.reason == "camera_in_use":
             now_s = time.monotonic()

@@ -75,7 +75,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def parse_slo(text: str) -> float | list[tuple[float, float]]:
-    """Read `--slo-ms`: the first deadline, then others as MS:WORTH, with commas between.
+    """Read `--slo-ms`: the first deadline, then others as MS:UTILITY, with commas between.
 
     Raises:
         InvalidInputError: it is not.
@@ -87,8 +87,8 @@ def parse_slo(text: str) -> float | list[tuple[float, float]]:
         return [(_finite(first), 1.0), *(_later(each) for each in later)]
     except ValueError:
         raise InvalidInputError(
-            "--slo-ms must be a deadline in ms like 300, or several with what an answer by the "
-            f"later ones is still worth, like 100,300:0.3, not {text!r}"
+            "--slo-ms must be a deadline in ms like 300, or several deadlines, the later ones with "
+            f"the utility of a result, like 100,300:0.3, not {text!r}"
         ) from None
 
 
@@ -108,16 +108,23 @@ def _finite(text: str) -> float:
 
 @click.command()
 @click.argument("source")
-@click.option("--server", default="ws://127.0.0.1:8787", show_default=True, help="The box.")
+@click.option(
+    "--server", default="ws://127.0.0.1:8787", show_default=True, help="Address of the box."
+)
 @click.option("--name", default=None, help="The camera's name at the box.  [default: this host's]")
 @click.option(
     "--slo-ms",
     default=f"{SLO_MS:g}",
     show_default=True,
-    help="Deadline, capture to result. 100,300:0.3: an answer within 300 ms is still worth 0.3.",
+    help="Deadline from capture to result. 100,300:0.3: a result within 300 ms has utility 0.3.",
 )
 @click.option("--rate-hz", default=10.0, show_default=True, help="Frames per second.")
-@click.option("--size", default="{}x{}".format(*SCENE_SIZE_PX), show_default=True, help="Of scene:")
+@click.option(
+    "--size",
+    default="{}x{}".format(*SCENE_SIZE_PX),
+    show_default=True,
+    help="Size of the frames of scene:",
+)
 @click.option("--link", default=None, help="Shape the uplink: Mbit/s, lte[:SEED] or a trace file.")
 @click.option(
     "--duration",
@@ -127,12 +134,12 @@ def _finite(text: str) -> float:
 )
 @click.option("--app", default="default", show_default=True, help="Application of the frames.")
 @click.option("--family", default=None, help="Model family.  [default: the box's]")
-@click.option("--min-accuracy", default=0.0, show_default=True, help="Run nothing below it.")
+@click.option("--min-accuracy", default=0.0, show_default=True, help="Least accuracy of a variant.")
 @click.option(
-    "--min-rate-hz", default=0.0, show_default=True, help="Fewer frames per second are of no use."
+    "--min-rate-hz", default=0.0, show_default=True, help="Least useful frames per second."
 )
-@click.option("--site", default=None, help="Name of the uplink that it shares with other cameras.")
-@click.option("--loop/--no-loop", default=True, show_default=True, help="Start files over.")
+@click.option("--site", default=None, help="Name of the uplink shared with other cameras.")
+@click.option("--loop/--no-loop", default=True, show_default=True, help="Repeat files.")
 @click.option(
     "--frames",
     "frames_file",
@@ -159,9 +166,9 @@ def camera(
     frames_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Stream SOURCE to a box and count what comes back in time.
+    """Stream SOURCE to a box and count the answers in time.
 
-    SOURCE is scene: or scene:SEED (a made-up street), webcam, /dev/video0, rtsp://...,
+    SOURCE is scene: or scene:SEED (a synthetic street), webcam, /dev/video0, rtsp://...,
     http(s)://..., a video file, or a folder of pictures.
     """
     try:

@@ -1,4 +1,4 @@
-"""`edgebox demo`: a real box and four real camera processes here, and what they measured.
+"""`edgebox demo`: a real box, four real camera processes on this machine, and their figures.
 
 The cameras are separate processes running `edgebox camera`, each shaping its own uplink; the box
 does not know that they are simulated. Only loopback addresses are used.

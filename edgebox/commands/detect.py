@@ -27,21 +27,21 @@ _SCORE_MIN = 0.3
 @click.command()
 @click.argument("images", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
-    "--family", required=True, help="What to run; edgebox models list shows what there is."
+    "--family", required=True, help="Model family; edgebox models list shows the families."
 )
-@click.option("--variant", help="Which of its variants.  [default: the largest]")
+@click.option("--variant", help="Variant of the family.  [default: the largest]")
 @click.option(
     "--score",
     "score_min",
     type=click.FloatRange(0.001, 1),
     default=_SCORE_MIN,
     show_default=True,
-    help="Detections below it are left out.",
+    help="Least score of a detection.",
 )
 @click.option(
     "--draw",
     type=click.Path(path_type=Path),
-    help="A picture to be written with the boxes on it; a folder for several.",
+    help="Write the picture with its boxes to this file; a folder for several.",
 )
 @click.option(
     "--config",

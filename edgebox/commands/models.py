@@ -46,45 +46,43 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 
 @click.group()
 def models() -> None:
-    """Bring models in, and show what there is."""
+    """Import and list models."""
 
 
 @models.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--name", "--family", "name", help="What the family is called.  [default: the file's]"
-)
+@click.option("--name", "--family", "name", help="Name of the family.  [default: the file's]")
 @click.option("--labels", help="A file with a label name per line, or coco80.")
 @click.option("--sizes", help="Input sizes, as 320,640 or 640x384.  [default: 320,416,512,640]")
 @click.option(
-    "--layout", help="The layout, where it is not found out; docs/how-to/models.md lists them."
+    "--layout", help="The layout, if it is not recognised; docs/how-to/models.md lists them."
 )
 @click.option("--licence", "--license", "licence", help="The licence.  [default: the file's]")
 @click.option(
     "--batch",
     type=click.IntRange(1, 1),
-    help="1: single pictures only, for files whose batch axis cannot be believed.",
+    help="1: single pictures only, for files whose batch axis does not work.",
 )
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "fp16"]),
     default="fp32",
     show_default=True,
-    help="What it computes in; fp16 is for GPUs, and only taken if it finds the same.",
+    help="Number format; fp16 is for GPUs, and is used only if its detections agree.",
 )
 @click.option(
     "--picture",
     "pictures",
     multiple=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A picture to try it on; may be repeated.  [default: made-up streets]",
+    help="A picture to verify with; repeatable.  [default: synthetic streets]",
 )
 @click.option(
     "--profile-s",
     type=click.FloatRange(0, 3600),
     default=_QUICK_PROFILE_S,
     show_default=True,
-    help="Seconds it is measured for at the end; 0: not now.",
+    help="Seconds to measure execution times for; 0: do not measure.",
 )
 @_CONFIG
 @_JSON
@@ -294,7 +292,7 @@ def _print_import(
 @_CONFIG
 @_JSON
 def list_models(*, config_file: Path | None, as_json: bool) -> None:
-    """Show the families and variants there are."""
+    """List the families and variants."""
     from edgebox.app.accuracy_measurement import remembered
     from edgebox.app.startup import family_folders
     from edgebox.config.config_file import load

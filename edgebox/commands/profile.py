@@ -37,7 +37,7 @@ _BOX = "http://127.0.0.1:8787"
 @click.option(
     "--seconds",
     type=click.FloatRange(1, 3600),
-    help=f"Times: per family and executor.  [default: {_SECONDS:g}]",
+    help=f"Time to measure each family on each executor.  [default: {_SECONDS:g}]",
 )
 @click.option(
     "--dataset",
@@ -46,9 +46,11 @@ _BOX = "http://127.0.0.1:8787"
 )
 @click.option("--frames", help="Accuracy without labels: a folder of pictures, a video, rtsp://...")
 @click.option("--from-camera", "camera", help="Accuracy without labels: a camera of a running box.")
-@click.option("--box", default=_BOX, show_default=True, help="That box.")
-@click.option("--limit", type=click.IntRange(1), help="Pictures, at most; the same ones each time.")
-@click.option("--keep-all", is_flag=True, help="Set no variant aside.")
+@click.option("--box", default=_BOX, show_default=True, help="Address of that box.")
+@click.option(
+    "--limit", type=click.IntRange(1), help="Most pictures to use; each run takes the same ones."
+)
+@click.option("--keep-all", is_flag=True, help="Keep all variants, also dominated ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def profile(
     *,
@@ -63,7 +65,7 @@ def profile(
     keep_all: bool,
     as_json: bool,
 ) -> None:
-    """Measure how long variants take here or, given pictures, how good those of FAMILY are.
+    """Measure the execution times of variants or, given pictures, the accuracy of FAMILY's.
 
     What is found is kept in the database for the next start of the box.
     """

@@ -22,16 +22,18 @@ _SCORES_SHOWN = 5
 @click.option(
     "--camera", "cameras", multiple=True, help="A name, or a pattern like 'gate-*'; repeatable."
 )
-@click.option("--class", "classes", multiple=True, help="Only what has this label; repeatable.")
-@click.option("--score-min", type=click.FloatRange(0, 1), help="Only what scores as much.")
+@click.option(
+    "--class", "classes", multiple=True, help="Only detections of this class; repeatable."
+)
+@click.option("--score-min", type=click.FloatRange(0, 1), help="Least score of a detection.")
 @click.option(
     "--outcome",
     "outcomes",
     multiple=True,
     type=click.Choice(["on_time", "late", "dropped"]),
-    help="Frames that ended so; repeatable.  [default: on_time, late]",
+    help="Frames with this outcome; repeatable.  [default: on_time, late]",
 )
-@click.option("--max-hz", type=float, help="At most so many results per second and camera.")
+@click.option("--max-hz", type=float, help="Most results per second and camera.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per message.")
 def results(
     *,
@@ -43,9 +45,9 @@ def results(
     max_hz: float | None,
     as_json: bool,
 ) -> None:
-    """Print what cameras see as it comes from a box, until Ctrl-C.
+    """Print the results of a box's cameras as they arrive, until Ctrl-C.
 
-    With --class or --score-min, frames on which nothing of the kind is found are left out.
+    With --class or --score-min, frames without such a detection are left out.
     """
     query: dict[str, str | list[str]] = {
         "camera": list(cameras),

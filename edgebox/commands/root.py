@@ -45,9 +45,9 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 
 
 class _LazyGroup(click.Group):
-    """A group some of whose commands are imported when they are asked for.
+    """A group that imports some of its commands only when they run. These use HTTP, and
 
-    They speak HTTP, and the library for that takes half of a short command's time.
+    importing its library takes half of a short command's time.
     """
 
     _MODULES: ClassVar = {
@@ -89,14 +89,14 @@ main.add_command(simulate)
     "allowed_hosts",
     metavar="NAME",
     multiple=True,
-    help="A name by which the box is asked for, as box.example.com; several times for several.",
+    help="Host name that clients may use, as box.example.com; repeatable.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="warning",
     show_default=True,
-    help="What goes to the log (stderr).",
+    help="Least level of log messages (on stderr).",
 )
 @_JSON
 def serve(
@@ -216,9 +216,7 @@ def _print_ready(app: Any, as_json: bool) -> None:
     show_default=True,
     help="Frames per second and camera.",
 )
-@click.option(
-    "--duration", type=click.FloatRange(0, min_open=True), help="Stop after so many seconds."
-)
+@click.option("--duration", type=click.FloatRange(0, min_open=True), help="Seconds to run.")
 @_JSON
 def demo(
     config_file: Path | None,
@@ -280,14 +278,14 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--request", type=int, help="Tell the story of this request.")
-@click.option("--camera", "camera_name", help="Tell the story of this camera.")
+@click.option("--request", type=int, help="Print what happened to this request.")
+@click.option("--camera", "camera_name", help="Print what happened to this camera.")
 @_JSON
 def replay(file: Path, request: int | None, camera_name: str | None, as_json: bool) -> None:
-    """Repeat every decision of a journal and say whether it came out the same.
+    """Repeat every decision of a journal and report whether it is the same.
 
-    A box writes its journal on SIGUSR1 and on a defect, and gives it away at /v1/journal. The
-    exit code is 1 when a decision came out differently.
+    A box writes its journal on SIGUSR1 and on a defect, and serves it at /v1/journal. The exit
+    code is 1 when a decision differs.
     """
     from edgebox.runtime.replay import replay_file, to_json
 

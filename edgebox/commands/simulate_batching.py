@@ -39,9 +39,9 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 @click.option(
     "--slo-multiple",
     type=click.FloatRange(0, min_open=True),
-    help="Rescale the deadlines to so many times the P99 (the model line must have slo_mult).",
+    help="Scale the deadlines to this multiple of the P99 (the model line must have slo_mult).",
 )
-@click.option("--seed", default=1, show_default=True, help="Of all chance.")
+@click.option("--seed", default=1, show_default=True, help="Seed of all randomness.")
 @click.option(
     "--timer-early-ms",
     type=click.FloatRange(0, 100),
@@ -52,13 +52,17 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
     "--sample-share",
     type=click.FloatRange(0, 1),
     default=0.0,
-    help="Share of the workers' time in which finished requests may be run again to learn.",
+    help="Share of the workers' time for repeating finished requests, to learn their times.",
 )
-@click.option("--charge-decisions", is_flag=True, help="Batches start after their decision's time.")
+@click.option(
+    "--charge-decisions",
+    is_flag=True,
+    help="Delay each batch by the measured time of its decision.",
+)
 @click.option(
     "--outcomes",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write how each request ended: a JSON line each.",
+    help="Write each request's outcome: a JSON line each.",
 )
 @click.option(
     "--plot",
@@ -79,15 +83,15 @@ def batching(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Run batching policies over WORKLOAD (.jsonl or .jsonl.gz) and say what each finished."""
-    from edgebox.simulation.batching_simulator import MS, BatchingSimulation, Surroundings
+    """Run batching policies over WORKLOAD (.jsonl or .jsonl.gz) and print their results."""
+    from edgebox.simulation.batching_simulator import MS, BatchingSimulation, Environment
 
     with clear_errors("simulate batching"):
         draw = None if plot is None else _curves(plot)
         work = read_workload(workload)
         if slo_multiple is not None:
             work = work.with_slo_multiple(slo_multiple)
-        surroundings = Surroundings(
+        environment = Environment(
             timer_early_ns=round(timer_early_ms * MS),
             clock_ns=time.perf_counter_ns,
             charge_decisions=charge_decisions,
@@ -97,7 +101,7 @@ def batching(
                 work,
                 _policy(name, work),
                 rng=random.Random(seed),
-                surroundings=surroundings,
+                environment=environment,
                 sample_share=sample_share,
             ).run()
             for name in _names(policies)
@@ -128,7 +132,7 @@ def batching(
     "--later",
     type=(float, float),
     multiple=True,
-    metavar="MULTIPLE WORTH",
+    metavar="MULTIPLE UTILITY",
     help="One more deadline and the utility of an answer by it: 6 0.3. May be repeated.",
 )
 @click.option("--requests", type=click.IntRange(1, 10_000_000), default=4000, show_default=True)
@@ -204,7 +208,7 @@ def read_workload(path: Path) -> "Workload":
 
 
 def figures(report: "BatchingReport") -> dict[str, Any]:
-    """Return what a run comes to, as programs read it."""
+    """Return a run's figures as a JSON document."""
     import numpy as np
 
     from edgebox.domain.requests import Outcome
@@ -322,7 +326,7 @@ def _curves(path: Path) -> "Callable[[dict[str, BatchingReport]], None]":
 
 
 def _answered_curve(report: "BatchingReport") -> tuple[list[float], list[float]]:
-    """Return the share of all requests answered within so many deadlines."""
+    """Return the share of all requests answered within this multiple of their deadlines."""
     shares = sorted(
         (end.at_ns / 1e6 - end.job.at_ms) / max(end.job.slo_ms, 1e-9)
         for end in report.ends

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--seed", type=click.IntRange(0), help="Instead of the scenario's.")
+@click.option("--seed", type=click.IntRange(0), help="Seed, instead of the scenario's.")
 @click.option(
     "--bandwidth",
     type=click.Choice(["cautious", "harmonic", "last", "least", "perfect"]),
-    help="What is believed of links, instead of the scenario's.",
+    help="Bandwidth estimator, instead of the scenario's.",
 )
 @click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path, dir_okay=False),
     envvar="EDGEBOX_CONFIG",
-    help='The box whose database has the profiles, for profiles = "database".',
+    help='Configuration of the box whose database has the profiles, for profiles = "database".',
 )
 @click.option(
     "--plot",
@@ -51,7 +51,7 @@ def cameras(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the cameras of SCENARIO (TOML) against a box and say what became of their frames.
+    """Run the cameras of SCENARIO (TOML) against a box and print how their frames ended.
 
     The scheduler, planner, link estimates and senders are those of the box and of its cameras.
     """

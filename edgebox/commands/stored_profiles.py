@@ -15,7 +15,7 @@ from edgebox.storage.database import Storage
 async def stored_profiles(
     config: Config,
 ) -> tuple[list[Variant], dict[ExecutorId, list[LatencyProfile]]]:
-    """Return the variants and profiles of this machine as a box would find them, measuring nothing.
+    """Return this machine's variants and stored profiles as a box would, without measuring.
 
     Raises:
         EdgeboxError: the models or the database cannot be used, or a profile is missing.

@@ -26,12 +26,14 @@ from edgebox.config.notification_sections import (
     contradictions,
 )
 from edgebox.domain.errors import ConfigError
+from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.storage.retention import Limits
 
+_NOTATION = Notation(lambda path: f"{dotted(path)}: ", show=as_toml, collects=True)
 _PLANNING = PlanningParameters()
 _UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
 
@@ -221,7 +223,7 @@ class PlannerSection:
     """What each camera should send, decided about twice a second."""
 
     interval_ms: int = _key(500, "Milliseconds between two plans", low=50, high=60_000)
-    quality: int = _key(85, "JPEG quality cameras are told to use", low=1, high=100)
+    quality: int = _key(85, "JPEG quality that cameras are advised to use", low=1, high=100)
     utilisation_max: float = _key(
         0.75,
         "Share of the executors' time that plans may use; the rest absorbs unfavourable phases",
@@ -355,21 +357,23 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     """
     tables = {} if path is None else _parsed(path)
     problems: list[str] = []
+    read = FieldReader((), tables, _NOTATION)
+    read.errors = problems
     declared, several = _declared(), _repeated()
-    for name in list(tables):
+    for name in read.names():
         if name not in declared:
-            problems.append(f"{name}: there is no such section{nearest(name, declared)}")
+            read.refuse(name, f"there is no such section{nearest(name, declared)}")
         elif name in several and not _are_tables(tables[name]):
-            problems.append(f"{name}: must be tables, [[{name}]], not {as_toml(tables.pop(name))}")
+            read.refuse(name, f"must be tables, [[{name}]]", tables.pop(name))
         elif name not in several and not isinstance(tables[name], dict):
-            problems.append(f"{name}: must be a table, [{name}], not {as_toml(tables.pop(name))}")
+            read.refuse(name, f"must be a table, [{name}]", tables.pop(name))
     origins: dict[str, Origin] = dict.fromkeys(_key_paths(tables), "file")
     if path is not None:
         _resolve_paths(path.parent, tables)
     origins |= _overridden(tables, overrides or {})
     if os.environ.get("XDG_DATA_HOME"):
-        for dotted in ("storage.path", "inference.models"):
-            origins.setdefault(dotted, "environment")
+        for key_path in ("storage.path", "inference.models"):
+            origins.setdefault(key_path, "environment")
     base = Config()
     sections: dict[str, Any] = {
         name: replace(getattr(base, name), **_checked(name, known, tables.get(name, {}), problems))
@@ -395,11 +399,11 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
 def _overridden(tables: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Origin]:
     """Put values over those of the file; return where they are from."""
     origins: dict[str, Origin] = {}
-    for dotted, value in overrides.items():
-        section, _, key = dotted.partition(".")
+    for key_path, value in overrides.items():
+        section, _, key = key_path.partition(".")
         if key:
             tables.setdefault(section, {})[key] = value
-            origins[dotted] = "option"
+            origins[key_path] = "option"
         else:  # all tables of a section that may come several times
             tables[section] = value
             origins |= dict.fromkeys(_key_paths({section: value}), "option")
@@ -459,19 +463,19 @@ def _checked(
     section: str, known: Mapping[str, Field[Any]], table: Mapping[str, Any], problems: list[str]
 ) -> dict[str, Any]:
     """Return the good values of one section; what is wrong goes to `problems`."""
-    good = {}
+    read, good = FieldReader(section, table, _NOTATION), {}
+    read.errors = problems
     for name, value in table.items():
         if name not in known:
             moved = MOVED.get(f"{section}.{name}")
             said = moved or f"there is no such key{nearest(name, known)}"
             if name in _repeated():
                 said = f"this is no key, but tables of their own, each begins with [[{name}]]"
-            problems.append(f"{section}.{name}: {said}")
+            read.refuse(name, said)
             continue
         checked = converted(known[name], value)
         if checked is None:
-            wanted = expected(known[name])
-            problems.append(f"{section}.{name}: must be {wanted}, not {as_toml(value)}")
+            read.refuse(name, f"must be {expected(known[name])}", value)
         else:
             good[name] = checked
     return good

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import Field, field
 from typing import Any, Literal
 
+from edgebox.domain.field_reader import is_number
+
 Secret = Literal["", "all", "path"]
 """What of a value nobody may see: nothing, all of it, or what follows the host of a URL."""
 
@@ -16,8 +18,8 @@ def key(
     default: Any,
     doc: str,
     *,
-    low: float | None = None,
-    high: float | None = None,
+    low: float = -math.inf,
+    high: float = math.inf,
     choices: tuple[str, ...] = (),
     may_be_empty: bool = False,
     secret: Secret = "",
@@ -57,17 +59,19 @@ def converted(key: Field[Any], value: Any) -> Any:
         value = float(value)
     if type(value) is not kind:  # exactly: True is no number
         return None
-    low, high = key.metadata["low"], key.metadata["high"]
-    if isinstance(value, int | float):
-        within = (low is None or value >= low) and (high is None or value <= high)
-        return value if within and math.isfinite(value) else None
-    choices = key.metadata["choices"]
-    if choices and value not in choices:
-        return None
-    pattern = str(key.metadata["pattern"])
-    if pattern and not re.fullmatch(pattern, str(value)):
-        return None
-    return value if value or key.metadata["may_be_empty"] else None
+    if kind is str:
+        return value if _is_text(key, str(value)) else None
+    fits = kind is bool or is_number(value, key.metadata["low"], key.metadata["high"])
+    return value if fits else None
+
+
+def _is_text(key: Field[Any], text: str) -> bool:
+    choices, pattern = key.metadata["choices"], key.metadata["pattern"]
+    return (
+        (not choices or text in choices)
+        and (not pattern or re.fullmatch(pattern, text) is not None)
+        and (text != "" or key.metadata["may_be_empty"])
+    )
 
 
 def expected(key: Field[Any]) -> str:

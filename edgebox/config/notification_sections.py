@@ -55,7 +55,7 @@ class DetectionParameters:
 
 @dataclass(frozen=True, slots=True)
 class MqttParameters:
-    """The MQTT broker that is told; needs edgebox[mqtt]."""
+    """The MQTT broker to publish to; needs edgebox[mqtt]."""
 
     host: str = key("", "The broker's name or address; empty: no MQTT", may_be_empty=True)
     port: int = key(1883, "Its port; 8883 is usual with TLS", low=1, high=65535)

@@ -1,6 +1,6 @@
-"""The CUDA libraries that ONNX Runtime needs: loads them, says which are missing.
+"""The CUDA libraries that ONNX Runtime needs: loads them and reports which are missing.
 
-Limits: knows only those of the CUDA provider, by their names on Linux.
+Limits: only those of the CUDA provider, by their names on Linux.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ DRIVER = "libcuda.so.1"
 
 
 def cuda_major() -> str:
-    """Return the CUDA release ONNX Runtime was built for ("13"); empty: none, or not told."""
+    """Return the CUDA release ONNX Runtime was built for ("13"); empty: none, or unknown."""
     return str(getattr(ort, "cuda_version", "") or "").partition(".")[0]
 
 

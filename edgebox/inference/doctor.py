@@ -1,7 +1,6 @@
 """Checks an installation and suggests fixes, for `edgebox doctor`.
 
-Looks and never changes anything. What the page, the database and the port are is told by the
-caller, who knows the configuration.
+It changes nothing. The caller passes what the configuration says of page, database and port.
 """
 
 import errno
@@ -51,7 +50,7 @@ _CAPABILITY_MIN = (7, 5)
 
 
 class Health(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARN = "warn"
@@ -106,15 +105,15 @@ def examine(
     host: str = "127.0.0.1",
     port: int | None = None,
 ) -> list[Finding]:
-    """Look at everything edgebox needs.
+    """Check everything that edgebox needs.
 
     Args:
         families: folders of families, the bundled ones among them.
-        opening: opens the executors that there are to be; None: not asked about.
-        storage_file: where the database is to be; None: not asked about.
-        page_built: whether the page's files are there; None: not asked about.
-        host: address the port is tried on.
-        port: to be listened on; None: not asked about.
+        opening: opens the configured executors; None: not checked.
+        storage_file: the database's file; None: not checked.
+        page_built: whether the page's files exist; None: not checked.
+        host: address to try the port on.
+        port: port to listen on; None: not checked.
     """
     zoo = load_zoo(families)
     gpus = find_gpus()
@@ -265,7 +264,7 @@ def check_executors(
     gpus: Sequence[Gpu] | None,
     opening: Callable[[Sequence[Family]], Executors],
 ) -> list[Finding]:
-    """Report where models really run, by running one on each executor."""
+    """Report which device each executor runs on, by running a model there."""
     listed = f"listed: {', '.join(available_providers())}"
     if not zoo.families:
         return [Finding("Executors", Health.WARN, f"{listed}; not tried, there is no model")]

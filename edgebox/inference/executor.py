@@ -1,9 +1,9 @@
 """Executors: each runs one batch at a time on one device, on a thread of its own.
 
 The thread spends its time inside numpy and ONNX Runtime, which release the GIL. A thread that
-hangs there cannot be ended from outside: ONNX Runtime is asked to stop, which it does between two
-operators, and nobody waits for the thread, not even the end of the process. Limits: it decides
-nothing; what to run, and in which order, is the scheduler's.
+hangs there cannot be ended from outside: ONNX Runtime is requested to stop, which it does
+between two operators. Nothing waits for the thread, not even the end of the process. Limits: the
+scheduler decides what to run, and in which order.
 """
 
 import threading
@@ -87,15 +87,15 @@ def come_back(future: "Future[BatchResult]", executor: "Executor", what: str) ->
 
 
 class Executor(Protocol):
-    """Runs one batch at a time; `OnnxExecutor` on a model, `NullExecutor` on nothing."""
+    """Runs one batch at a time: `OnnxExecutor` with a model, `NullExecutor` without one."""
 
     id: ExecutorId
     provider: str
-    """Where the model really runs, in ONNX Runtime's words."""
+    """The provider that runs the model, by ONNX Runtime's name."""
     device: str
     """The device, in a person's words."""
     note: str
-    """Why not on the device hoped for; empty when there is nothing to say."""
+    """Why it is not on the wanted device; empty: it is."""
     cpu_threads: int
     """Threads it computes with on a CPU."""
 
@@ -122,7 +122,8 @@ class Executor(Protocol):
     def abandon(self) -> None:
         """Take no more batches, fail those that wait, and do not wait for the one that runs.
 
-        It is asked to stop; if it comes back, its future says how, and then the thread ends.
+        The running batch is requested to stop. If it returns, its future has the outcome, and
+        the thread ends.
         """
         ...
 
@@ -245,9 +246,10 @@ class OnnxExecutor:
             come_back(self.submit(name, [blank] * size, size), self, f"a first batch of {name}")
 
     def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
-        """Bring a file into memory beside what runs, and run it in these batches. Blocks.
+        """Load a file while others run, and run it once in each of these batch sizes.
 
-        Never waits for the executor's own thread, nor holds it up but for the cores it uses.
+        Blocks. It neither waits for the executor's thread nor delays it, except by the cores that
+        it uses.
 
         Raises:
             ModelError: it cannot be opened, or a batch failed.
@@ -316,7 +318,7 @@ class OnnxExecutor:
             self._worker.ended(STOP_S)
 
     def _release(self) -> None:
-        """Give back what the thread has used, in that thread: nothing can be running on it."""
+        """Release what the thread used, in that thread, when no batch runs."""
         self._tensors.release()
         self._store.clear()
 
@@ -356,7 +358,7 @@ def blank_canvas(variant: Variant) -> Canvas:
 
 
 class NullExecutor:
-    """Finds nothing, after a given time: measures all that is not inference."""
+    """Finds nothing, after a given time. It serves to measure everything except inference."""
 
     provider = "NullExecutor"
     note = "finds nothing: for measuring everything but inference"

@@ -1,6 +1,6 @@
 """Specifications of executors: opening the same specification gives the same executor.
 
-Limits: it decides nothing about which executors a box has; `edgebox.app.executor_setup` does.
+Limits: `edgebox.app.executor_setup` decides which executors a box has.
 """
 
 from collections.abc import Sequence
@@ -51,14 +51,14 @@ def open_executor(
     *,
     score_floor: float = SCORE_FLOOR,
 ) -> OnnxExecutor:
-    """Open an executor with those of some families that its specification names.
+    """Open an executor with the families that its specification names.
 
-    Blocks for 0.1 s on a CPU, seconds on a GPU. Nothing is warm yet. Families that cannot be
-    opened there are in its `failed`, as long as one can.
+    Blocks for 0.1 s on a CPU, seconds on a GPU. Its sessions are not warm yet. Families that
+    cannot be opened there are in its `failed`, as long as one can.
 
     Args:
         spec: which.
-        families: all that the box serves.
+        families: all families that the box serves.
         score_floor: detections below it are not reported.
 
     Raises:

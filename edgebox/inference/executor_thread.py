@@ -25,7 +25,7 @@ class BatchResult:
 
     @property
     def took_ns(self) -> int:
-        """How long the batch kept the executor: filling the input, running, decoding."""
+        """Time for which the batch occupied the executor: filling the input, running, decoding."""
         return self.ended_ns - self.started_ns
 
 
@@ -71,7 +71,7 @@ class ExecutorThread:
         return job.future
 
     def end(self) -> None:
-        """Begin nothing more, and fail what waits; what runs may finish."""
+        """Start no more batches and fail those that wait; a running batch may finish."""
         with self._lock:
             if self._closing:
                 return
@@ -83,7 +83,7 @@ class ExecutorThread:
                 job.future.set_exception(_closed())
 
     def ended(self, patience_s: float) -> bool:
-        """Wait a while for the thread to end, and say whether it has."""
+        """Wait a while for the thread to end; return whether it has."""
         self._thread.join(patience_s)
         return not self._thread.is_alive()
 

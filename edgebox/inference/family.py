@@ -3,14 +3,16 @@
 Limits: it checks the manifest for consistency; zoo.py checks the model file.
 """
 
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from edgebox.domain.errors import ModelError
+from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
 from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import DECODERS
@@ -96,7 +98,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an imported family came from."""
+    """The origin of an imported family."""
 
     layout: str
     """Its row in the importer's table of layouts."""
@@ -123,7 +125,7 @@ class Family:
     files: Mapping[VariantName, ModelFile]
     """The file of each variant; variants of one file share its session and weights."""
     accuracy_assumed: frozenset[VariantName] = frozenset()
-    """Variants whose accuracy was never measured: its order is a guess from their cost."""
+    """Variants whose accuracy was never measured: their order is estimated from their cost."""
     origin: Origin | None = None
     """None: the manifest was written by hand."""
     batch_size_fixed: int | None = None
@@ -187,78 +189,16 @@ class Family:
         raise ModelError(f"family {self.name!r} has no variant {name!r}")
 
 
-class _Table:
-    """One table of a manifest: typed reads whose errors name file and key."""
-
-    def __init__(self, file: Path, prefix: str, values: Mapping[str, Any], known: set[str]) -> None:
-        self.file, self.prefix, self.values = file, prefix, values
-        for key in values:
-            if key not in known:
-                raise self.wrong(key, f"is not a known key (known: {', '.join(sorted(known))})")
-
-    def wrong(self, key: str, problem: str) -> ModelError:
-        return ModelError(f"{self.file}: {self.prefix}{key} {problem}")
-
-    def _get(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any) -> Any:
-        value = self.values.get(key, default)
-        if value is None:
-            raise self.wrong(key, f"is missing; it must be {expected}")
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise self.wrong(key, f"must be {expected}, not {value!r}")
-        return value
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value: str = self._get(key, str, "a text", default)
-        if not value and default is None:
-            raise self.wrong(key, "must not be empty")
-        return value
-
-    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
-        expected = "one of " + ", ".join(f'"{choice}"' for choice in choices)
-        value: str = self._get(key, str, expected, default)
-        if value not in choices:
-            raise self.wrong(key, f"must be {expected}, not {value!r}")
-        return value
-
-    def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        expected = f"a whole number from {low} to {high}"
-        value: int = self._get(key, int, expected, default)
-        if not low <= value <= high:
-            raise self.wrong(key, f"must be {expected}, not {value}")
-        return value
-
-    def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
-        expected = f"a number from {low:g} to {high:g}"
-        value = float(self._get(key, (int, float), expected, default))
-        if not low <= value <= high:
-            raise self.wrong(key, f"must be {expected}, not {value:g}")
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self.values.get(key, False)
-        if not isinstance(value, bool):
-            raise self.wrong(key, f"must be true or false, not {value!r}")
-        return value
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        values = self._get(key, list, "a list of texts", [])
-        if not all(isinstance(value, str) for value in values):
-            raise self.wrong(key, f"must be a list of texts, not {values!r}")
-        return tuple(values)
-
-    def triple(self, key: str, low: float, default: float) -> tuple[float, float, float]:
-        expected = f"three numbers of at least {low:g}"
-        values = self._get(key, list, expected, [default] * 3)
-        fits = len(values) == 3 and all(
-            isinstance(v, int | float) and not isinstance(v, bool) and v >= low for v in values
-        )
-        if not fits:
-            raise self.wrong(key, f"must be {expected}, not {values!r}")
-        return (float(values[0]), float(values[1]), float(values[2]))
-
-    def table(self, key: str, known: set[str]) -> "_Table":
-        values = self._get(key, dict, "a table", None)
-        return _Table(self.file, f"{self.prefix}{key}.", values, known)
+def _notation(file: Path) -> Notation:
+    return Notation(
+        lambda path: f"{file}: {dotted(path)} ",
+        ModelError,
+        show=repr,
+        word=lambda word: f'"{word}"',
+        object="a table",
+        missing="is missing; it must be {}",
+        unknown="is not a known key (known: {})",
+    )
 
 
 def read_manifest(file: Path) -> Family:
@@ -275,57 +215,70 @@ def read_manifest(file: Path) -> Family:
         raise ModelError(f"{file}: cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise ModelError(f"{file}: is not valid TOML: {error}") from None
-    top = _Table(file, "", values, _TOP_KEYS)
-    name = FamilyName(top.text("name"))
+    top = FieldReader((), values, _notation(file))
+    top.refuse_unknown(sorted(_TOP_KEYS))
+    name = FamilyName(top.nonempty("name"))
     task = top.choice("task", ("detect", "classify"))
-    spec = _read_input(top.table("input", _INPUT_KEYS))
-    output = top.table("output", {"decoder"})
+    spec = _read_input(_table(top, "input", _INPUT_KEYS))
+    output = _table(top, "output", ("decoder",))
     variants, tables = _read_variants(top, name, spec.size_multiple_px)
-    common = (
-        _read_file(top) if any("file" not in table.values for table in tables.values()) else None
-    )
+    common = _read_file(file, top) if any("file" not in t for t in tables.values()) else None
     return Family(
         name=name,
         task="detect" if task == "detect" else "classify",
-        licence=top.text("licence"),
-        description=top.text("description", ""),
+        licence=top.nonempty("licence"),
+        description=_read_description(top),
         labels=_read_labels(top),
         input=spec,
         decoder=output.choice("decoder", tuple(DECODERS)),
         variants=variants,
         files={
-            variant: _read_file(table) if common is None or "file" in table.values else common
+            variant: _read_file(file, table) if common is None or "file" in table else common
             for variant, table in tables.items()
         },
         accuracy_assumed=frozenset(
-            v for v, table in tables.items() if table.flag("accuracy_assumed")
+            v for v, table in tables.items() if table.flag("accuracy_assumed", False)
         ),
         origin=_read_origin(top),
-        keep_all=top.flag("keep_all"),
+        keep_all=top.flag("keep_all", False),
     )
 
 
-def _read_file(table: _Table) -> ModelFile:
-    path = table.file.parent / table.text("file")
-    if path.parent != table.file.parent or path.name in ("", ".", ".."):
+def _table(of: FieldReader, key: str, known: Collection[str]) -> FieldReader:
+    table = of.inner(key)
+    table.refuse_unknown(sorted(known))
+    return table
+
+
+def _read_file(manifest: Path, table: FieldReader) -> ModelFile:
+    path = manifest.parent / table.nonempty("file")
+    if path.parent != manifest.parent or path.name in ("", ".", ".."):
         raise table.wrong(
             "file", f"must name a file in the same folder, not {path.name!r} elsewhere"
         )
-    digest = table.text("sha256").lower()
+    digest = table.nonempty("sha256").lower()
     if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
         raise table.wrong("sha256", f"must be 64 hexadecimal digits, not {digest!r}")
     return ModelFile(path, digest)
 
 
-def _read_origin(top: _Table) -> Origin | None:
-    if "import" not in top.values:
+def _read_description(top: FieldReader) -> str:
+    text = top.raw("description")
+    if text is not None and not isinstance(text, str):
+        raise top.wrong("description", "must be a text", text)
+    return text or ""
+
+
+def _read_origin(top: FieldReader) -> Origin | None:
+    if "import" not in top:
         return None
-    table = top.table("import", _IMPORT_KEYS)
-    return Origin(table.text("layout"), table.texts("sources"), table.texts("remarks"))
+    table = _table(top, "import", _IMPORT_KEYS)
+    sources, remarks = table.texts("sources"), table.texts("remarks")
+    return Origin(table.nonempty("layout"), tuple(sources), tuple(remarks))
 
 
-def _read_labels(top: _Table) -> tuple[str, ...]:
-    labels = top.values.get("labels")
+def _read_labels(top: FieldReader) -> tuple[str, ...]:
+    labels = top.raw("labels")
     if isinstance(labels, str) and labels in _LABEL_SETS:
         return _LABEL_SETS[labels]
     listed = isinstance(labels, list) and labels and all(isinstance(x, str) and x for x in labels)
@@ -337,42 +290,44 @@ def _read_labels(top: _Table) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _read_input(table: _Table) -> InputSpec:
+def _read_input(table: FieldReader) -> InputSpec:
     spec = InputSpec(
         layout="nhwc" if table.choice("layout", ("nhwc", "nchw")) == "nhwc" else "nchw",
         dtype="uint8" if table.choice("dtype", ("uint8", "float32")) == "uint8" else "float32",
         order="rgb" if table.choice("order", ("rgb", "bgr")) == "rgb" else "bgr",
         fit=FITS[table.choice("fit", tuple(FITS), "letterbox_top_left")],
-        fill=table.whole("fill", 0, 255, 114),
-        size_multiple_px=table.whole("size_multiple_px", 1, 1024, 32),
+        fill=table.integer("fill", 0, 255, 114),
+        size_multiple_px=table.integer("size_multiple_px", 1, 1024, 32),
         scale=table.number("scale", 1e-6, 1e6, 1.0),
-        mean=table.triple("mean", -1e6, 0.0),
-        std=table.triple("std", 1e-6, 1.0),
+        mean=_triple(table, "mean", -1e6, 0.0),
+        std=_triple(table, "std", 1e-6, 1.0),
     )
     if spec.dtype == "uint8" and (spec.scale, spec.mean, spec.std) != _PLAIN:
         raise table.wrong("dtype", 'must be "float32" where scale, mean or std is given')
     return spec
 
 
+def _triple(table: FieldReader, key: str, low: float, default: float) -> tuple[float, float, float]:
+    first, second, third = table.numbers(key, low, math.inf, length=3, default=[default] * 3)
+    return first, second, third
+
+
 def _read_variants(
-    top: _Table, family: FamilyName, multiple_px: int
-) -> tuple[tuple[Variant, ...], dict[VariantName, _Table]]:
+    top: FieldReader, family: FamilyName, multiple_px: int
+) -> tuple[tuple[Variant, ...], dict[VariantName, FieldReader]]:
     """Return the variants in rising order of pixels, and each one's table."""
-    entries = top.values.get("variants")
+    entries = top.raw("variants")
     if not isinstance(entries, list) or not entries:
         raise top.wrong("variants", "is missing; at least one [[variants]] table is needed")
     variants: list[Variant] = []
-    tables: dict[VariantName, _Table] = {}
-    for index, entry in enumerate(entries):
-        prefix = f"variants[{index}]"
-        if not isinstance(entry, dict):
-            raise top.wrong(prefix, f"must be a table, not {entry!r}")
-        table = _Table(top.file, f"{prefix}.", entry, _VARIANT_KEYS)
+    tables: dict[VariantName, FieldReader] = {}
+    for table in top.objects("variants"):
+        table.refuse_unknown(sorted(_VARIANT_KEYS))
         variant = Variant(
-            name=VariantName(table.text("name")),
+            name=VariantName(table.nonempty("name")),
             family=family,
-            width_px=table.whole("width_px", 1, _SIDE_MAX_PX),
-            height_px=table.whole("height_px", 1, _SIDE_MAX_PX),
+            width_px=table.integer("width_px", 1, _SIDE_MAX_PX),
+            height_px=table.integer("height_px", 1, _SIDE_MAX_PX),
             accuracy=table.number("accuracy", 0.0, 1.0),
         )
         for key, side_px in (("width_px", variant.width_px), ("height_px", variant.height_px)):

@@ -1,4 +1,4 @@
-"""Decides when a stored profile may be believed: only where nothing it depends on has changed."""
+"""Decides when a stored profile is valid: only while nothing that it depends on has changed."""
 
 from collections.abc import Sequence
 from hashlib import sha256

@@ -1,8 +1,9 @@
 """Measures how much longer batches take on an executor while the box's others run.
 
-Blocks; run it off the event loop. Executors share cores, caches, memory and buses, in ways that no
-description of a machine tells. The model is the usual one (execution times grow by the same share
-for each other that runs), measured where it matters most: while all others run.
+Blocks; run it off the event loop. Executors share cores, caches, memory and buses, in ways that
+a machine's description does not contain. The model is the usual one: execution times grow by the
+same share for each other executor that runs. It is measured where it matters most, while all
+others run.
 """
 
 import threading
@@ -23,8 +24,8 @@ from edgebox.inference.tensors import Canvas
 
 _ROUNDS_MIN = 3
 _BURST_NS = 30_000_000
-"""Batches are run in bursts that last this long at least, as under load: a thread that has slept
-goes before those that have not, so that a short batch alone would seem to cost nothing."""
+"""Batches are run in bursts that last this long at least, as under load: the system prefers a
+thread that has slept, so that a short batch by itself would seem to cost nothing."""
 _BURST_MAX = 32
 _POINTS_MAX = 3
 """The smallest variant, the largest, and one between: the others lie between these."""
@@ -111,7 +112,7 @@ def _count(single_ns: int) -> int:
 
 
 def _burst_ns(point: Load, count: int) -> int:
-    """Return what so many batches take, one right after the other."""
+    """Return the time of this many batches, run one right after the other."""
     runs = [point.run() for _ in range(count)]
     return sum(point.result_of_run(done).took_ns for done in runs)
 

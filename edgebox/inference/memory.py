@@ -1,7 +1,7 @@
-"""Measures what memory this process takes, on the machine and on a GPU; gives back what is free.
+"""Measures the memory that this process uses, on the machine and on a GPU; releases free memory.
 
-Limits: Linux tells what a process has resident; elsewhere nothing is known, and sizes of files have
-to do. A GPU tells what is free on it, whoever took it.
+Limits: only Linux reports a process's resident memory; elsewhere sizes of files are used. A GPU
+reports its free memory, whichever process took the rest.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def _page_bytes() -> int:
 
 
 def device_used_bytes(cuda: ctypes.CDLL, device_index: int = 0) -> int | None:
-    """Return the memory of a GPU that is in use; None: its runtime does not tell."""
+    """Return the memory in use on a GPU; None: its runtime does not report it."""
     free, total, before = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_int()
     # The runtime tells of the calling thread's device.
     if cuda.cudaGetDevice(ctypes.byref(before)) != 0 or cuda.cudaSetDevice(device_index) != 0:

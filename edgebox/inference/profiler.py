@@ -1,7 +1,7 @@
-"""Decides how to measure an executor: which batch sizes are worth having, and how long they take.
+"""Decides how to measure an executor: which batch sizes pay, and how long they take.
 
-Blocks for its budget; run it off the event loop. What it measures is what the scheduler counts
-with: the time a batch keeps the executor (`BatchResult.took_ns`), not the model alone.
+Blocks for its budget; run it off the event loop. It measures what the scheduler uses: the time
+for which a batch occupies the executor (`BatchResult.took_ns`), not the model alone.
 """
 
 import random
@@ -37,7 +37,7 @@ class ProfilingLimits:
 
     budget_s: float = QUICK_S
     batch_ns_max: int = 300_000_000
-    """A batch that takes longer is the last: nothing with a deadline would wait for more."""
+    """The search ends with a batch that takes longer: no deadline allows more."""
     gain_min: float = 0.03
     """On a CPU a larger batch must save this share of the time per picture."""
 
@@ -66,8 +66,8 @@ def profile(
 
     First every variant's batch grows until that no longer pays (these runs also warm what they
     measure and are discarded); then rounds over everything, each in another order so that a noisy
-    second does not fall on one variant alone, until the budget is spent. Each run takes the next of
-    the pictures, so that the distribution is one over what there is to see.
+    second does not fall on one variant alone, until the budget is spent. Each run takes the next
+    picture, so that the distribution covers different pictures.
 
     Args:
         executor: idle; nothing else may use it meanwhile.
@@ -76,8 +76,8 @@ def profile(
         limits: when to stop.
         progress: called with the share done, 0 to 1.
         pictures: what is run.
-        networks: what each variant runs on; None: all on the same. Only of one network does a
-            larger input take longer for certain.
+        networks: what each variant runs on; None: all on the same. A larger input is certain to
+            take longer only on the same network.
 
     Returns:
         One profile per variant in rising order of pixels, made monotone over batch and, within a

@@ -1,7 +1,7 @@
-"""An executor's sessions by file: opens them on one device, adds and drops them meanwhile.
+"""An executor's sessions by file: opens them on one device, adds and removes them later.
 
-Which thread adds and drops is the caller's choice, one at a time; a session that runs while it is
-dropped lives until it is done. Limits: it decides nothing about what should be in memory.
+The caller adds and removes from one thread at a time. A session that is removed while it runs lives
+until its run ends. Limits: others decide what should be in memory.
 """
 
 import ctypes
@@ -39,13 +39,13 @@ another executor: that is not decided here."""
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """How sessions are opened."""
+    """Settings for opening sessions."""
 
     provider: Provider = "cpu"
     cpu_threads: int = 1
     device_index: int = 0
     memory_limit_bytes: int = 0
-    """Above 0: sessions are opened by `load`, and one alone may take no more than this."""
+    """Above 0: `load` opens sessions, and a single one may take no more than this."""
     engine_folder: Path | None = None
     """Folder for TensorRT's engines."""
     cores: tuple[int, ...] = ()
@@ -121,7 +121,7 @@ class SessionStore:
         return path in self._sessions
 
     def load(self, path: Path) -> None:
-        """Open a file beside what runs. Blocks; does nothing where it is there.
+        """Open a file while others run. Blocks; does nothing if it is open.
 
         Raises:
             ModelError: it cannot be opened on this executor's device any more.

@@ -23,7 +23,7 @@ CUDA = "CUDAExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
 
 _FATAL_ONLY = 4
-"""ONNX Runtime's severity: what fails reaches us as an exception, and we say it better."""
+"""ONNX Runtime's severity: failures become exceptions with better messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ def cuda_options(device_index: int, arena_bytes_max: int = 0) -> dict[str, str]:
 def tensorrt_options(device_index: int, engines: Path | None) -> dict[str, str]:
     """Return the TensorRT provider's options; `engines`: the folder of its engines, None: none.
 
-    An engine holds for the shapes it has seen and is built anew for others, so that everything is
-    run once before the box is ready. Nothing is rounded to half precision that the model does not.
+    An engine holds for the shapes it has seen and is built again for others, so that everything is
+    run once before the box is ready. Only what the model itself rounds is in half precision.
     """
     options = {"device_id": str(device_index)}
     if engines is not None:
@@ -115,12 +115,12 @@ def open_session(
         provider: TensorRT leaves unsupported operators to CUDA.
         cpu_threads: threads a CPU session computes with.
         device_index: which GPU.
-        arena_bytes_max: what a session may take of a GPU's memory; 0: all.
+        arena_bytes_max: limit of a session's memory on a GPU; 0: none.
         engines: folder for TensorRT's engines of this model; None: they are not stored.
 
     Raises:
-        ModelError: the file is no model ONNX Runtime can run, or the provider is not usable here;
-            the message says why.
+        ModelError: ONNX Runtime cannot run the file, or the provider is not usable here; the
+            message says why.
     """
     ort.set_default_logger_severity(_FATAL_ONLY)
     if provider == "cpu":
@@ -168,7 +168,7 @@ def _obstacle(name: str, provider: str) -> str:
 
 
 def _make_folder(engines: Path | None) -> Path | None:
-    """Return the folder once it is there; None where it cannot be: then nothing is kept."""
+    """Make the folder and return it; None: it cannot be made, and engines are not stored."""
     if engines is not None:
         try:
             engines.mkdir(parents=True, exist_ok=True)

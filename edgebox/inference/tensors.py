@@ -40,7 +40,7 @@ class InputTensors:
 
         Args:
             cuda: page-locks the buffer, so that a GPU fetches it directly and at full speed;
-                where that is refused, copies are slower and nothing else.
+                if that fails, copies are slower.
         """
         self._cuda = cuda
         self._buffer = np.empty(0, np.uint8)

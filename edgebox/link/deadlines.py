@@ -4,13 +4,11 @@ An answer within 100 ms has utility 1, one within 300 ms 0.3, a later one 0. A c
 camera daemon and the simulator's workloads use the same notation. Pure.
 """
 
-import math
 from collections.abc import Sequence
-from typing import TypeGuard
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.field_reader import is_number, number_range, shown
 from edgebox.domain.requests import UtilityStep
-from edgebox.link.fields import shown
 
 STEPS_MAX = 4
 
@@ -33,7 +31,7 @@ def read_deadlines(
     """
     if not written:
         raise InvalidInputError(
-            f" must be a number from {low_ms:g} to {high_ms:g}, or a list of 1 to "
+            f" must be {number_range(low_ms, high_ms)}, or a list of 1 to "
             f"{STEPS_MAX} pairs [deadline in ms, utility], not []"
         )
     if len(written) > STEPS_MAX:
@@ -45,8 +43,8 @@ def read_deadlines(
                 f"[{at}] must be a pair [deadline in ms, utility], not {shown(pair)}"
             )
         by_ms, utility = pair
-        if not _is_number(by_ms) or not low_ms <= by_ms <= high_ms:
-            wanted = f"a number from {low_ms:g} to {high_ms:g}"
+        if not is_number(by_ms, low_ms, high_ms):
+            wanted = number_range(low_ms, high_ms)
             raise InvalidInputError(f"[{at}][0] must be {wanted}, not {shown(by_ms)}")
         if read and by_ms <= read[-1][0]:
             raise InvalidInputError(
@@ -60,21 +58,13 @@ def read_deadlines(
 def _utility(utility: object, at: int, before: float | None) -> float:
     if before is None:
         wanted = "1, the utility of an answer by the first deadline"
-        right = _is_number(utility) and utility == 1
+        right = is_number(utility) and utility == 1
     else:
         wanted = f"a utility above 0 and below the one before it, {before:g}"
-        right = _is_number(utility) and 0 < utility < before
-    if not right or not _is_number(utility):
+        right = is_number(utility) and 0 < utility < before
+    if not right or not is_number(utility):
         raise InvalidInputError(f"[{at}][1] must be {wanted}, not {shown(utility)}")
     return float(utility)
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and -math.inf < value < math.inf
-    )
 
 
 def written_deadlines(first_ms: float, later: LaterDeadlines) -> float | list[list[float]]:

@@ -10,15 +10,14 @@ from typing import ClassVar, Self
 
 import orjson
 
+from edgebox.domain.field_reader import INTEGER_MAX, FieldReader
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import DropReason, Outcome
-from edgebox.link.fields import INTEGER_MAX, FieldReader
 from edgebox.link.from_camera import SLO_MAX_MS
 from edgebox.link.protocol import FRAME_NUMBER_MAX, OWN_SIDE_MAX_PX
 
 _DETECTIONS_MAX = 100_000
-_CORNERS = ("x1", "y1", "x2", "y2")
 _TIME_MAX_MS = 1e9
 
 
@@ -325,24 +324,16 @@ def _timing(read: FieldReader) -> Timing:
 
 
 def _detections(read: FieldReader) -> tuple[WireDetection, ...]:
-    found = []
-    for number, item in enumerate(read.items("detections", _DETECTIONS_MAX)):
-        where = f"{read.where}.detections[{number}]"
-        one = FieldReader(where, item if isinstance(item, dict) else {})
-        corners = FieldReader(
-            f"{where}.box", dict(zip(_CORNERS, one.items("box", 4), strict=False))
+    return tuple(
+        WireDetection(
+            label=one.text("label", length_max=1024),
+            score=one.number("score", 0, 1),
+            box=_box(one),
         )
-        found.append(
-            WireDetection(
-                label=one.text("label", length_max=1024),
-                score=one.number("score", 0, 1),
-                box=(
-                    corners.number("x1", -1e6, 1e6),
-                    corners.number("y1", -1e6, 1e6),
-                    corners.number("x2", -1e6, 1e6),
-                    corners.number("y2", -1e6, 1e6),
-                ),
-            )
-        )
-        read.errors += one.errors + corners.errors
-    return tuple(found)
+        for one in read.objects("detections", _DETECTIONS_MAX)
+    )
+
+
+def _box(read: FieldReader) -> tuple[float, float, float, float]:
+    x1, y1, x2, y2 = read.numbers("box", -1e6, 1e6, length=4)
+    return x1, y1, x2, y2

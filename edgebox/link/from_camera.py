@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 import orjson
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.field_reader import INSTANT_MAX_NS, FieldReader
 from edgebox.link.deadlines import LaterDeadlines, read_deadlines, written_deadlines
-from edgebox.link.fields import INSTANT_MAX_NS, FieldReader, shown
 from edgebox.link.protocol import (
     FRAME_HEADER_BYTES,
     FRAME_MESSAGE_TYPE,
@@ -144,9 +144,7 @@ class Hello:
         versions = read.items("versions", 16)
         numbers = tuple(v for v in versions if isinstance(v, int) and not isinstance(v, bool))
         if (versions and len(numbers) < len(versions)) or fields.get("versions") == []:
-            read.errors.append(
-                f"hello.versions must be an array of 1 to 16 integers, not {shown(versions)}"
-            )
+            read.refuse("versions", "must be an array of 1 to 16 integers", versions)
         hello = cls(
             camera=read.text("camera", pattern=NAME_PATTERN, expected=NAME_WANTED),
             width_px=read.integer("width_px", 1, OWN_SIDE_MAX_PX),
@@ -193,9 +191,7 @@ def _least_rate(read: FieldReader, rate_hz: float) -> float:
     """Read `min_rate_hz`, which may not exceed the rate that the camera would like to send."""
     least_hz = read.number("min_rate_hz", 0, RATE_MAX_HZ, 0.0)
     if 0 < rate_hz < least_hz:  # a rate_hz that is wrong itself reads as 0
-        read.errors.append(
-            f"hello.min_rate_hz must not be above rate_hz ({rate_hz:g}), not {least_hz:g}"
-        )
+        read.refuse("min_rate_hz", f"must not be above rate_hz ({rate_hz:g}), not {least_hz:g}")
     return least_hz
 
 
@@ -284,9 +280,8 @@ class Report:
         skipped = read.inner("skipped", optional=True)
         reasons = skipped.names()
         if len(reasons) > SKIP_REASONS_MAX or any(len(reason) > 64 for reason in reasons):
-            read.errors.append(
-                f"report.skipped must have at most {SKIP_REASONS_MAX} reasons of at most "
-                "64 characters"
+            read.refuse(
+                "skipped", f"must have at most {SKIP_REASONS_MAX} reasons of at most 64 characters"
             )
             reasons = []
         counts = {

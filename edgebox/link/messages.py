@@ -8,7 +8,7 @@ frames are binary. Pure: no clock, no I/O.
 from collections.abc import Iterable
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.link.fields import parse_object, shown
+from edgebox.domain.field_reader import parse_object, shown
 from edgebox.link.from_box import (
     Ack,
     AdviceMessage,

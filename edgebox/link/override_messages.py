@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from edgebox.domain.field_reader import FieldReader
 from edgebox.domain.overrides import Overrides
 from edgebox.domain.requests import SiteId
-from edgebox.link.fields import FieldReader
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 
@@ -23,9 +23,7 @@ def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
         InvalidInputError: lists every wrong field.
     """
     read = FieldReader("settings", fields)
-    for name in fields:
-        if name not in NAMES:
-            read.errors.append(f"settings.{name} is not known; there are {', '.join(NAMES)}")
+    read.refuse_unknown(NAMES)
     given = {name for name in NAMES if fields.get(name) is not None}
     changes: dict[str, Any] = {_FIELDS[name]: None for name in NAMES if name in fields}
     if "slo_ms" in given:

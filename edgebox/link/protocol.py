@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import orjson
 
-from edgebox.link.fields import FieldReader
+from edgebox.domain.field_reader import FieldReader
 
 VERSION = 1
 VERSIONS = (1,)

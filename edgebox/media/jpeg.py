@@ -153,7 +153,7 @@ def _opened(
             yield picture.convert("RGB") if picture.mode != "RGB" else picture
     except UnidentifiedImageError:  # Pillow's words name an object of ours
         raise InvalidInputError(
-            "a broken JPEG: its header cannot be read by the decoder; encode the picture anew"
+            "a broken JPEG: its header cannot be read by the decoder; encode the picture again"
         ) from None
     except (OSError, SyntaxError, ValueError) as error:
         raise InvalidInputError(f"a broken or truncated JPEG: {error}") from None

@@ -42,7 +42,7 @@ class Attainment:
         """Update with the counts so far; return whether `breached` has changed.
 
         The window reaches back to the last update that is at least its length ago. Counts that
-        decrease belong to a camera that was forgotten and returned: the window starts anew.
+        decrease belong to a camera that was forgotten and returned: the window starts again.
 
         Args:
             on_time: frames answered on time since the camera is known.

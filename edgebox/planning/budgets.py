@@ -10,6 +10,7 @@ frame is through no later than one frame of each of them together would be. So o
 other camera counts with a camera's own (`uplinks` decides how large those are).
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebox.domain.model_family import Variant
@@ -55,6 +56,8 @@ class CameraBudgets:
         fixed_ns: int,
         parameters: PlanningParameters,
         share: UplinkShare | None = None,
+        *,
+        weaker: float = 1.0,
     ) -> None:
         """Gather what does not depend on the variant.
 
@@ -64,44 +67,50 @@ class CameraBudgets:
             fixed_ns: what a frame costs outside link and inference.
             parameters: the tunables.
             share: its part of an uplink that it shares; None: the uplink is its own.
+            weaker: what the uplink carries is divided by this.
         """
         self._camera = camera
-        self._bandwidth_bps = link.bandwidth_bps
+        known_bps = link.bandwidth_bps
+        self._bandwidth_bps = None if known_bps is None else known_bps / weaker
         self._share = share
         self._left_ns = deadline_left_ns(camera, link, fixed_ns, parameters)
-        self._carried_bps = share_of(link, parameters) * (link.bandwidth_bps or 0.0)
+        self._carried_bps = share_of(link, parameters) * (self._bandwidth_bps or 0.0)
         self._bytes_per_pixel = link.bytes_per_pixel or parameters.bytes_per_pixel
         unmeasured_ns = round(camera.slo_ns * parameters.unmeasured_slo_share)
         self._unmeasured_ns = unmeasured_ns - fixed_ns - parameters.guard_ns
         unmeasured_bytes = parameters.unmeasured_frame_bytes / (share.cameras if share else 1)
         self._unmeasured_bits = BITS_PER_BYTE * unmeasured_bytes
 
-    def of_picture(self, pixels: int) -> Budget:
-        """Return the budget for pictures of so many pixels.
+    def of_pictures(self, pixels: Iterable[int]) -> list[Budget]:
+        """Return the budgets for pictures of so many pixels.
 
         Without a bandwidth estimate nothing is known of the network time: a share of the SLO is
         left for batches, and the uplink is taken to carry the rate with small frames only.
         """
-        return self.of_frame(BITS_PER_BYTE * message_bytes(self._bytes_per_pixel, pixels))
+        per_pixel = self._bytes_per_pixel
+        return self.of_frames(BITS_PER_BYTE * message_bytes(per_pixel, each) for each in pixels)
 
-    def of_frame(self, frame_bits: float) -> Budget:
-        """Return the budget for frames of a size."""
+    def of_frames(self, frames_bits: Iterable[float]) -> list[Budget]:
+        """Return the budgets for frames of some sizes."""
         wanted_hz, bandwidth_bps = self._camera.rate_hz, self._bandwidth_bps
         if bandwidth_bps is None:
-            carried = min(1.0, self._unmeasured_bits / frame_bits)
-            return Budget(frame_bits, self._unmeasured_ns, wanted_hz * carried)
+            unmeasured_ns, most_bits = self._unmeasured_ns, self._unmeasured_bits
+            return [
+                Budget(bits, unmeasured_ns, wanted_hz * min(1.0, most_bits / bits))
+                for bits in frames_bits
+            ]
         if bandwidth_bps <= 0:
-            return Budget(frame_bits, -self._camera.slo_ns, 0.0)
-        share = self._share
-        if share is None:
-            carried_hz = self._carried_bps / frame_bits
-        else:
-            carried_hz = share.rate_hz_max if frame_bits <= share.frame_bits_max else 0.0
-        return Budget(
-            frame_bits,
-            round(self._left_ns - transmission_ns(frame_bits, bandwidth_bps, share)),
-            min(wanted_hz, carried_hz),
-        )
+            return [Budget(bits, -self._camera.slo_ns, 0.0) for bits in frames_bits]
+        share, left_ns, carried_bps = self._share, self._left_ns, self._carried_bps
+        found = []
+        for bits in frames_bits:
+            if share is None:
+                carried_hz = carried_bps / bits
+            else:
+                carried_hz = share.rate_hz_max if bits <= share.frame_bits_max else 0.0
+            compute_ns = round(left_ns - transmission_ns(bits, bandwidth_bps, share))
+            found.append(Budget(bits, compute_ns, min(wanted_hz, carried_hz)))
+        return found
 
 
 def picture_pixels(camera: Camera, variant: Variant) -> int:
@@ -121,7 +130,7 @@ def budget(
 ) -> Budget:
     """Compute a camera's budget for one variant; the arguments are those of `CameraBudgets`."""
     budgets = CameraBudgets(camera, link, fixed_ns, parameters, share)
-    return budgets.of_picture(picture_pixels(camera, variant))
+    return budgets.of_pictures((picture_pixels(camera, variant),))[0]
 
 
 def bandwidth_needed_bps(

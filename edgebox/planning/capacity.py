@@ -139,7 +139,10 @@ class ExecutorPool:
         self._times = {
             executor: _times_on(snapshot, executor, quantile) for executor in snapshot.profiles
         }
-        self._timings: dict[tuple[ExecutorId, ...], dict[VariantName, BatchTimes]] = {}
+        all_times = list(self._times.values())
+        self._kinds = {executor: all_times.index(of) for executor, of in self._times.items()}
+        """Executors of one number take the same times."""
+        self._timings: dict[tuple[int, ...], dict[VariantName, BatchTimes]] = {}
         everywhere = {frozenset(times) for times in self._times.values()}
         self.executors = tuple(snapshot.profiles) if divisible and len(everywhere) == 1 else ()
         """None, where they differ in what they have: then they cannot work apart."""
@@ -154,8 +157,9 @@ class ExecutorPool:
 
     def timing(self, executors: tuple[ExecutorId, ...]) -> Mapping[VariantName, BatchTimes]:
         """Return what batches take on some of them."""
-        known = self._timings.get(executors)
+        kinds = tuple(self._kinds[executor] for executor in executors)
+        known = self._timings.get(kinds)
         if known is None:
             known = _pooled(self._times[executor] for executor in executors)
-            self._timings[executors] = known
+            self._timings[kinds] = known
         return known

@@ -8,7 +8,8 @@ a price on the cycle, dynamic programming over the cut positions finds the best 
 grid points and prices at once. The grid is coarse, so its conditions are relaxed; the answers are
 candidates for the exact test (`batch_cycle`). Pure.
 
-O(K^3 G P + K^2 V G P) in numpy for K cut positions, V variants, G grid points and P prices.
+O(K^3 G P + K^2 V G P) in numpy for K cut positions, V variants, G grid points and P prices; where
+only divisions of the whole are wanted, O(K^2 V G P).
 """
 
 import math
@@ -103,7 +104,11 @@ def interval_table(of: OptionTable, order: Sequence[int], cuts: Sequence[int]) -
 
 @dataclass(frozen=True, slots=True)
 class Divisions:
-    """The best division of what is between two cuts: (K, K, G, P), for grid points and prices."""
+    """The best divisions of what is between two cuts, for each price and point of the grid.
+
+    Arrays are (P, F, K, G): by price, first cut, last cut and grid point. F is 1 where only
+    divisions that begin at the first cut were asked for, else K.
+    """
 
     net: Floats
     """Value less price times cost; minus infinity: none."""
@@ -112,20 +117,21 @@ class Divisions:
     """Part of a cycle."""
     last_cut: Ints
     """Where its last interval begins."""
-    variant: Ints
-    """What would run if all of it were one interval."""
+    single: "_SingleIntervals"
 
     def upper_bounds(self) -> Floats:
-        """Return (K, K) what a division could be worth at most, as far as the grid can tell."""
+        """Return (F, K) what a division could be worth at most, as far as the grid can tell."""
         near = np.isfinite(self.net) & (self.cost <= RELAXATION)
-        return np.asarray(np.where(near, self.value, -np.inf).max(axis=(2, 3)))
+        return np.asarray(np.where(near, self.value, -np.inf).max(axis=(0, 3)))
 
     def best(
         self, first: int, last: int, most: int
     ) -> Iterator[tuple[float, tuple[Interval, ...]]]:
         """Find so many distinct divisions between two cuts, by falling value."""
-        values, costs = self.value[first, last], self.cost[first, last]
-        near = np.flatnonzero(np.isfinite(self.net[first, last]) & (costs <= RELAXATION))
+        where = slice(None), first, last
+        # Of equal ones, the first point of the grid comes first, then the first price.
+        net, values, costs = (each[where].T for each in (self.net, self.value, self.cost))
+        near = np.flatnonzero(np.isfinite(net) & (costs <= RELAXATION))
         order = near[np.argsort(-values.ravel()[near], kind="stable")].tolist()
         found, seen = set[tuple[Interval, ...]](), set[tuple[float, float]]()
         for flat in order:
@@ -145,10 +151,35 @@ class Divisions:
     def _intervals(self, first: int, last: int, point: int, price: int) -> tuple[Interval, ...]:
         out: list[Interval] = []
         while last > first:
-            cut = int(self.last_cut[first, last, point, price])
-            out.append((cut, last, int(self.variant[cut, last, point, price])))
+            cut = int(self.last_cut[price, first, last, point])
+            out.append((cut, last, self.single.variant_of(cut, last, point, price)))
             last = cut
         return tuple(reversed(out))
+
+
+@dataclass(frozen=True, slots=True)
+class _SingleIntervals:
+    """The best variant of every interval, all of it in one batch: (P, N, G) for N intervals.
+
+    Intervals are numbered by rising first and then last cut, so those of one first cut are a slice.
+    """
+
+    count: int
+    """How many cuts there are."""
+    net: Floats
+    value: Floats
+    cost: Floats
+    variant: Ints
+
+    def beginning_at(self, cut: int) -> slice:
+        """Return the numbers of the intervals that begin at a cut, and end at each after it."""
+        start = cut * self.count - cut * (cut + 1) // 2
+        return slice(start, start + self.count - 1 - cut)
+
+    def variant_of(self, first: int, last: int, point: int, price: int) -> int:
+        """Return the variant of one interval."""
+        number = self.beginning_at(first).start + last - first - 1
+        return int(self.variant[price, number, point])
 
 
 def divisions(
@@ -157,6 +188,8 @@ def divisions(
     timing: Mapping[VariantName, BatchTimes],
     executors: int,
     limits: tuple[float, Floats],
+    *,
+    only_whole: bool = False,
 ) -> Divisions:
     """Divide what is between all pairs of cuts, for every grid point and price.
 
@@ -166,9 +199,11 @@ def divisions(
         timing: what batches take on these executors.
         executors: how many serve them, side by side.
         limits: the part of their time that may be used, and the prices of a cycle, (P,).
+        only_whole: only divisions that begin at the first cut are wanted.
     """
     grid = _grid(of, names, timing, executors)
-    return _joined(_single_intervals(of, names, timing, grid, limits))
+    single = _single_intervals(of, names, timing, grid, limits)
+    return _joined(single, 1 if only_whole else single.count)
 
 
 def prices_of(table: OptionTable) -> Floats:
@@ -199,60 +234,36 @@ def _single_intervals(
     timing: Mapping[VariantName, BatchTimes],
     grid: tuple[Floats, Floats],
     limits: tuple[float, Floats],
-) -> Divisions:
+) -> _SingleIntervals:
     """Return the best variant for each pair of cuts, all between them in one interval."""
-    prices = np.maximum(limits[1], 1e-15)
-    count = len(of.cuts)
-    pairs = firsts, lasts = np.triu_indices(count, 1)
-    shape = len(firsts), len(grid[0]), len(prices)
-    net, value, cost = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape)
-    variant = np.zeros(shape, np.int64)
-    for rows, columns in _families(np.isfinite(of.value[pairs])):
-        where = firsts[rows], lasts[rows]
-        own = np.full((len(rows), *shape[1:]), -np.inf), np.zeros((len(rows), *shape[1:]), np.int64)
-        costs = np.zeros((len(columns), len(rows), shape[1]))
-        for number, at in enumerate(columns):
-            each = *where, at
-            costs[number] = _costs(of, each, timing[names[at]], grid, limits[0])
-            own_net = of.value[each][:, None, None] - costs[number][..., None] * prices
-            better = own_net > own[0]
-            np.copyto(own[0], own_net, where=better)
-            np.copyto(own[1], number, where=better)
-        better = own[0] > net[rows]
-        row, point, _ = at_better = np.nonzero(better)
-        to = rows[row], *at_better[1:]
-        chosen = own[1][better]
-        net[to], variant[to] = own[0][better], columns[chosen]
-        cost[to] = costs[chosen, row, point]
-        value[to] = of.value[where[0][row], where[1][row], columns[chosen]]
-
-    def square(values: NDArray[Any], missing: float) -> NDArray[Any]:
-        out = np.full((count, count, *shape[1:]), missing, values.dtype)
-        out[pairs] = values
-        return out
-
-    last_cut = np.broadcast_to(firsts[:, None, None], shape)
-    return Divisions(
-        square(net, -np.inf), square(value, 0), square(cost, 0), square(last_cut, 0),
-        square(variant, 0),
-    )  # fmt: skip
-
-
-def _families(finite: Bools) -> list[tuple[Ints, Ints]]:
-    """Return which intervals, (N,), and which variants, (V,), may go together.
-
-    Neighbouring variants are of one family, with hardly an interval in common with another one.
-    """
-    starts = [0]
-    for at in range(1, finite.shape[1]):
-        if not (finite[:, starts[-1]] & finite[:, at]).any():
-            starts.append(at)
-    found = []
-    for first, last in pairwise((*starts, finite.shape[1])):
-        rows = np.flatnonzero(finite[:, first:last].any(axis=1))
-        if len(rows):
-            found.append((rows, np.arange(first, last)))
-    return found
+    prices = np.maximum(limits[1], 1e-15)[:, None, None]
+    count, variants = len(of.cuts), len(names)
+    firsts, lasts = np.triu_indices(count, 1)
+    worth = of.value[firsts, lasts].T  # (V, N)
+    costs = np.zeros((*worth.shape, len(grid[0])))
+    shape = len(prices), *costs.shape[1:]
+    best, variant = np.full(shape, -np.inf), np.zeros(shape, np.int64)
+    for at in range(variants):
+        rows = np.flatnonzero(np.isfinite(worth[at]))
+        if not len(rows):
+            continue
+        cost = _costs(of, (firsts[rows], lasts[rows], at), timing[names[at]], grid, limits[0])
+        costs[at, rows] = cost
+        net = prices * cost
+        np.subtract(worth[at, rows][:, None], net, out=net)
+        # All intervals are changed in place; a part of them is copied and put back.
+        where = (slice(None), rows) if len(rows) < len(firsts) else ...
+        held, number = best[where], variant[where]
+        np.copyto(number, at, where=net > held)
+        np.maximum(held, net, out=held)
+        if where is not ...:
+            best[where], variant[where] = held, number
+    # As flat indices: (variant, interval) and (variant, interval, point).
+    interval = np.arange(len(firsts))[:, None]
+    point = np.arange(costs[0].size).reshape(costs[0].shape)
+    value = worth.ravel().take(variant * len(firsts) + interval)
+    cost = costs.ravel().take(variant * point.size + point)
+    return _SingleIntervals(count, best, value, cost, variant)
 
 
 def _costs(
@@ -266,38 +277,41 @@ def _costs(
     wait_ns, cycle_ns = grid
     sizes, longest_ns, pooled_ns = (np.array(x, float) for x in zip(*timing.batches, strict=True))
     rate, tightest_ns = of.rate_hz[where][:, None] / 1e9, of.tightest_ns[where][:, None]
-    batch = np.searchsorted(sizes, rate * cycle_ns - 1e-9)
-    holds = (batch < len(sizes)) & np.isfinite(of.value[where])[:, None]
-    batch = np.minimum(batch, len(sizes) - 1)
-    own_ns = longest_ns[batch]
-    holds &= own_ns <= wait_ns * RELAXATION
+    batch = sizes.searchsorted(rate * cycle_ns - 1e-9)
+    own_ns = np.append(longest_ns, np.inf).take(batch)  # no batch is large enough: never
+    holds = own_ns <= wait_ns * RELAXATION
     holds &= wait_ns / RELAXATION + own_ns <= tightest_ns
     least_ns = np.minimum.accumulate(pooled_ns / sizes)
-    largest = np.maximum(np.searchsorted(longest_ns, tightest_ns, "right") - 1, 0)
+    largest = np.maximum(longest_ns.searchsorted(tightest_ns, "right") - 1, 0)
     utilisation = rate * least_ns[largest] / utilisation_max
-    return np.asarray(np.where(holds, np.maximum(pooled_ns[batch] / cycle_ns, utilisation), np.inf))
+    cost = np.append(pooled_ns, np.inf).take(batch) / cycle_ns
+    return np.asarray(np.where(holds, np.maximum(cost, utilisation), np.inf))
 
 
-def _joined(single: Divisions) -> Divisions:
-    """Return the best divisions into any number of intervals."""
-    net, value, cost = single.net.copy(), single.value.copy(), single.cost.copy()
-    last_cut = single.last_cut.copy()
-    count = len(net)
-    for length in range(2, count):
-        firsts = np.arange(count - length)[:, None]
-        lasts = firsts + length
-        cuts = firsts + np.arange(1, length)
-        both = net[firsts, cuts] + single.net[cuts, lasts]  # (firsts, cuts, G, P)
-        best = both.argmax(axis=1)
-        joined = np.take_along_axis(both, best[:, None], 1)[:, 0]
-        first, last = firsts[:, 0], lasts[:, 0]
-        better = joined > net[first, last]
-        row, *at = np.nonzero(better)
-        if not len(row):
-            continue
-        begin, end, cut = first[row], last[row], first[row] + 1 + best[better]
-        net[begin, end, *at] = joined[better]
-        value[begin, end, *at] = value[begin, cut, *at] + single.value[cut, end, *at]
-        cost[begin, end, *at] = cost[begin, cut, *at] + single.cost[cut, end, *at]
-        last_cut[begin, end, *at] = cut
-    return Divisions(net, value, cost, last_cut, single.variant)
+def _joined(single: _SingleIntervals, starts: int) -> Divisions:
+    """Return the best divisions into any number of intervals that begin at one of the first cuts.
+
+    Cut after cut, all that ends there is continued by one interval.
+    """
+    prices, _, points = single.net.shape
+    shape = prices, starts, single.count, points
+    net, value, cost = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape)
+    last_cut = np.zeros(shape, np.int64)
+    for first in range(min(starts, single.count - 1)):
+        own = single.beginning_at(first)
+        net[:, first, first + 1 :] = single.net[:, own]
+        value[:, first, first + 1 :] = single.value[:, own]
+        cost[:, first, first + 1 :] = single.cost[:, own]
+        last_cut[:, first, first + 1 :] = first
+    for cut in range(1, single.count - 1):
+        begins, ends = slice(0, min(cut, starts)), slice(cut + 1, None)
+        own = single.beginning_at(cut)
+        joined = net[:, begins, cut, None] + single.net[:, None, own]
+        better = joined > net[:, begins, ends]
+        np.copyto(net[:, begins, ends], joined, where=better)
+        for of, more in (value, single.value), (cost, single.cost):
+            np.copyto(
+                of[:, begins, ends], of[:, begins, cut, None] + more[:, None, own], where=better
+            )
+        np.copyto(last_cut[:, begins, ends], cut, where=better)
+    return Divisions(net, value, cost, last_cut, single)

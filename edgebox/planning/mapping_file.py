@@ -3,12 +3,10 @@
 Every error names the source and the field.
 """
 
-import math
 from typing import Any
 
-import orjson
-
-from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.field_reader import FieldReader
+from edgebox.planning.instance_file import instance_reader, refuse_twice
 from edgebox.planning.mapping_problem import (
     Mapping,
     MappingCamera,
@@ -19,6 +17,7 @@ from edgebox.planning.mapping_problem import (
 _WORKERS_MAX = 1_000
 _BATCH_MAX = 4_096
 _CAMERAS_MAX = 10_000
+_NUMBER_MAX = 1e9
 
 
 def parse_problem(text: bytes, source: str) -> MappingProblem:
@@ -31,11 +30,7 @@ def parse_problem(text: bytes, source: str) -> MappingProblem:
     Raises:
         InvalidInputError: the first mistake, with source and field.
     """
-    try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInputError(f"{source}: is not JSON: {error}") from None
-    return _read(_Fields(document, source, ""))
+    return _read(instance_reader(text, source))
 
 
 def mapping_document(problem: MappingProblem, mapping: Mapping) -> dict[str, Any]:
@@ -54,80 +49,15 @@ def mapping_document(problem: MappingProblem, mapping: Mapping) -> dict[str, Any
     }
 
 
-class _Fields:
-    """One JSON object of the document, and where it is."""
-
-    def __init__(self, value: Any, source: str, path: str) -> None:
-        self._source, self._path = source, path
-        if not isinstance(value, dict):
-            raise self.wrong("", "must be a JSON object")
-        self._value = value
-
-    def wrong(self, key: str, what: str) -> InvalidInputError:
-        """Return the error that says what is wrong with a field."""
-        where = ".".join(part for part in (self._path, key) if part)
-        return InvalidInputError(f"{self._source}: {where + ': ' if where else ''}{what}")
-
-    def text(self, key: str) -> str:
-        """Return a text that is not empty."""
-        value = self._present(key)
-        if not isinstance(value, str) or not value:
-            raise self.wrong(key, f"must be a text that is not empty, not {_shown(value)}")
-        return value
-
-    def whole(self, key: str, most: int) -> int:
-        """Return a whole number from 1."""
-        value = self._present(key)
-        if type(value) is not int or not 1 <= value <= most:
-            raise self.wrong(key, f"must be a whole number from 1 to {most}, not {_shown(value)}")
-        return value
-
-    def number(self, key: str, least: float, most: float) -> float:
-        """Return a number within bounds."""
-        return self._number(key, self._present(key), least, most)
-
-    def numbers(self, key: str, length: int, of: str, least: float, most: float) -> Any:
-        """Return a tuple of so many numbers within bounds."""
-        value = self._list(key)
-        if len(value) != length:
-            raise self.wrong(key, f"must have {length} numbers, one per {of}, not {len(value)}")
-        entries = enumerate(value)
-        return tuple(self._number(f"{key}[{at}]", entry, least, most) for at, entry in entries)
-
-    def objects(self, key: str) -> list["_Fields"]:
-        """Return a list of objects."""
-        return [
-            _Fields(entry, self._source, f"{key}[{at}]") for at, entry in enumerate(self._list(key))
-        ]
-
-    def _list(self, key: str) -> list[Any]:
-        value = self._present(key)
-        if not isinstance(value, list):
-            raise self.wrong(key, f"must be a list, not {_shown(value)}")
-        return value
-
-    def _number(self, key: str, value: Any, least: float, most: float) -> float:
-        good = isinstance(value, int | float) and not isinstance(value, bool)
-        if not good or not math.isfinite(value) or not least <= value <= most:
-            bounds = f"a number from {least:g} to {most:g}"
-            raise self.wrong(key, f"must be {bounds}, not {_shown(value)}")
-        return float(value)
-
-    def _present(self, key: str) -> Any:
-        if key not in self._value:
-            raise self.wrong(key, "is missing")
-        return self._value[key]
-
-
-def _read(root: _Fields) -> MappingProblem:
-    workers = root.whole("workers", _WORKERS_MAX)
-    max_batch = root.whole("max_batch", _BATCH_MAX)
+def _read(root: FieldReader) -> MappingProblem:
+    workers = root.integer("workers", 1, _WORKERS_MAX)
+    max_batch = root.integer("max_batch", 1, _BATCH_MAX)
     variants = tuple(
         MappingVariant(
-            of.text("name"),
-            of.whole("input_px", 1 << 20),
+            of.nonempty("name"),
+            of.integer("input_px", 1, 1 << 20),
             of.number("accuracy", 0, 1),
-            of.numbers("latency_ms", max_batch, "batch size", 0.001, 1e9),
+            _numbers(of, "latency_ms", max_batch, "batch size", 0.001),
         )
         for of in root.objects("variants")
     )
@@ -138,25 +68,19 @@ def _read(root: _Fields) -> MappingProblem:
         raise root.wrong("cameras", f"must be at most {_CAMERAS_MAX}, not {len(found)}")
     cameras = tuple(
         MappingCamera(
-            of.text("id"),
+            of.nonempty("id"),
             of.number("rate_hz", 0.001, 10_000),
-            of.numbers("budget_ms", len(variants), "variant", 0, 1e9),
+            _numbers(of, "budget_ms", len(variants), "variant", 0),
         )
         for of in found
     )
-    _refuse_twice(root, "variants", "name", [variant.name for variant in variants])
-    _refuse_twice(root, "cameras", "id", [camera.id for camera in cameras])
+    refuse_twice(root, "variants", "name", [variant.name for variant in variants])
+    refuse_twice(root, "cameras", "id", [camera.id for camera in cameras])
     return MappingProblem(workers, max_batch, variants, cameras)
 
 
-def _refuse_twice(root: _Fields, of: str, key: str, names: list[str]) -> None:
-    seen: set[str] = set()
-    for at, name in enumerate(names):
-        if name in seen:
-            raise root.wrong(f"{of}[{at}].{key}", f"{_shown(name)} is there twice")
-        seen.add(name)
-
-
-def _shown(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."
+def _numbers(of: FieldReader, key: str, length: int, what: str, least: float) -> tuple[float, ...]:
+    numbers = of.numbers(key, least, _NUMBER_MAX)
+    if len(numbers) != length:
+        raise of.wrong(key, f"must have {length} numbers, one per {what}, not {len(numbers)}")
+    return tuple(numbers)

@@ -204,28 +204,28 @@ def _options_of(
     """Find what a camera could be given of its family's variants, from the smallest up."""
     asked, link, share = camera.camera, camera.link, camera.share
     budgets = CameraBudgets(asked, link, snapshot.fixed_ns, parameters, share)
-    smallest = _option(camera, of.smallest, budgets, dedicated=dedicated)
+    smallest, *rest = _options(camera, (of.smallest, *of.rungs), budgets, dedicated=dedicated)
     # Best effort is what is left when its least rate is out of reach: only the box's counts then.
     box_least_hz = min(parameters.rate_min_hz, asked.rate_hz)
     smallest = smallest._replace(rate_hz=_reduced(camera, smallest, box_least_hz))
     least_hz = least_rate(asked, parameters)
-    ladder = tuple(_option(camera, rung, budgets, dedicated=dedicated) for rung in of.rungs)
+    ladder = tuple(rest)
     current_px = current_pixels(camera, of.family)
     held = current_px is not None and is_held(camera, snapshot.taken_ns, parameters)
-    weaker = link
-    if link.bandwidth_bps is not None:
-        weaker = replace(link, bandwidth_bps=link.bandwidth_bps / parameters.link_upgrade)
-    upgrade_ns = snapshot.fixed_ns + parameters.latency_upgrade_ns
-    with_margins = CameraBudgets(asked, weaker, upgrade_ns, parameters, share)
-    options = []
-    for option in ladder:
-        if not _carried(option, option.budget, asked.rate_hz):
-            continue
-        if is_upgrade(option.variant, current_px):
-            left = with_margins.of_frame(option.budget.frame_bits)
-            if held or not _carried(option, left, asked.rate_hz):
-                continue
-        options.append(option)
+    options = [option for option in ladder if _carried(option, option.budget, asked.rate_hz)]
+    if current_px is not None:
+        upgrade_ns = snapshot.fixed_ns + parameters.latency_upgrade_ns
+        kept = [option for option in options if not is_upgrade(option.variant, current_px)]
+        upgrades = () if held else options[len(kept) :]
+        with_margins = CameraBudgets(
+            asked, link, upgrade_ns, parameters, share, weaker=parameters.link_upgrade
+        )
+        left = with_margins.of_frames(option.budget.frame_bits for option in upgrades)
+        options = kept + [
+            option
+            for option, within in zip(upgrades, left, strict=True)
+            if _carried(option, within, asked.rate_hz)
+        ]
     if options:
         return CameraOptions(
             camera, tuple(options), True, ladder, smallest, current_px, least_hz, held
@@ -283,15 +283,19 @@ def option_of(
 ) -> Option:
     """Return what one loaded variant would be for a camera, sensible or not."""
     budgets = CameraBudgets(camera.camera, camera.link, fixed_ns, parameters, camera.share)
-    return _option(camera, _rung(camera, variant, timing), budgets, dedicated=dedicated)
+    return _options(camera, (_rung(camera, variant, timing),), budgets, dedicated=dedicated)[0]
 
 
-def _option(
-    camera: CameraSnapshot, rung: _Rung, budgets: CameraBudgets, *, dedicated: bool
-) -> Option:
-    of = budgets.of_picture(rung.picture_px)
-    reserve_ns = _reserve_ns(camera, of, rung.single_ns) if dedicated else None
-    return Option(rung.variant, of, rung.single_ns, camera.camera.rate_hz, reserve_ns)
+def _options(
+    camera: CameraSnapshot, rungs: Sequence[_Rung], budgets: CameraBudgets, *, dedicated: bool
+) -> list[Option]:
+    rate_hz, reserve_ns = camera.camera.rate_hz, None
+    found = []
+    for rung, of in zip(rungs, budgets.of_pictures([r.picture_px for r in rungs]), strict=True):
+        if dedicated:
+            reserve_ns = _reserve_ns(camera, of, rung.single_ns)
+        found.append(Option(rung.variant, of, rung.single_ns, rate_hz, reserve_ns))
+    return found
 
 
 def _reserve_ns(camera: CameraSnapshot, of: Budget, single_ns: int) -> int:

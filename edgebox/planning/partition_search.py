@@ -35,6 +35,8 @@ from edgebox.planning.uniform_parts import uniform_parts
 
 _CUTS_MAX = 13
 """So many even steps are made of an order at most."""
+_CUTS_LIMIT = 64
+"""An order that must be cut at more places than this is left out if the other has fewer."""
 _TESTED_MAX = 40
 """So many candidates of one group are tested exactly."""
 _FILL_TESTS_MAX = 80
@@ -44,6 +46,8 @@ _SERVICE_VALUE = 10.0
 _ROUNDS_MAX = 60
 """So many divisions are looked at, best first, for one order and set of cuts."""
 
+_Order = tuple[int, ...]
+"""The cameras, by their numbers."""
 GroupKey = tuple[int, int, int, int]
 """(first executor, number of executors, first cut, last cut)."""
 
@@ -73,7 +77,8 @@ def best_partition(
     table = table or option_table(cameras, parameters.hysteresis_ratio)
     search = _Search(cameras, dedicated, pool, parameters, table)
     orders = _orders(cameras)
-    found = [each for order in orders if (each := search.in_order(order)) is not None]
+    cut = search.cut(orders)
+    found = [each for order, cuts in cut if (each := search.in_order(order, cuts)) is not None]
     divisions = [max(found, key=lambda each: each.value).parts] if found else []
     if len(pool.executors) > 1:
         uniform = uniform_parts(
@@ -129,7 +134,7 @@ def _filled(part: Part, excluded: frozenset[VariantName], parameters: PlanningPa
     return replace(part, allocation=allocation)
 
 
-def _orders(cameras: Sequence[CameraOptions]) -> list[tuple[int, ...]]:
+def _orders(cameras: Sequence[CameraOptions]) -> list[_Order]:
     """Return the cameras by family and compute budget, and by family and largest variant.
 
     Those that are best effort already come first: nothing depends on their deadlines.
@@ -187,10 +192,20 @@ class _Search:
         value = part.allocation.value(self.parameters.hysteresis_ratio)
         return value + _SERVICE_VALUE * gained * self.table.accuracy_scale
 
-    def in_order(self, order: tuple[int, ...]) -> _Found | None:
-        """Return the best division of an order."""
-        cuts = order_cuts(self.table.possible[[*order]], _CUTS_MAX)
-        return _InOrder(self, order, tuple(cuts.tolist())).best()
+    def cut(self, orders: Sequence[_Order]) -> list[tuple[_Order, tuple[int, ...]]]:
+        """Return orders and where each may be cut, without those that have far too many cuts.
+
+        Neighbours in the first order may have no variant in common, one after the other. Time and
+        memory grow with the square of the cuts. The second order has a few for each variant.
+        """
+        possible = self.table.possible
+        cuts = [tuple(order_cuts(possible[[*each]], _CUTS_MAX).tolist()) for each in orders]
+        most = max(_CUTS_LIMIT, min(map(len, cuts)))
+        return [(order, at) for order, at in zip(orders, cuts, strict=True) if len(at) <= most]
+
+    def in_order(self, order: _Order, cuts: tuple[int, ...]) -> _Found | None:
+        """Return the best division of an order that may be cut there."""
+        return _InOrder(self, order, cuts).best()
 
 
 @dataclass(slots=True)
@@ -198,7 +213,7 @@ class _InOrder:
     """One order of the cameras, and where it may be cut."""
 
     of: _Search
-    order: tuple[int, ...]
+    order: _Order
     cuts: tuple[int, ...]
     bounds: dict[tuple[int, int], Floats] = field(default_factory=dict)
     """By first executor and number of executors: (K, K) what a group is worth at most."""
@@ -243,8 +258,10 @@ class _InOrder:
         for count in counts:
             # Executors that differ a little share candidates; the exact test tells them apart.
             timing = self._timing(0, count)
-            found = divisions(self.sums, names, timing, count, limits)
-            bounds = found.upper_bounds()
+            whole = count == total  # nothing is before it
+            found = divisions(self.sums, names, timing, count, limits, only_whole=whole)
+            bounds = np.full((len(self.cuts), len(self.cuts)), -np.inf)
+            bounds[: 1 if whole else None] = found.upper_bounds()
             for first in range(total - count + 1):
                 self.candidates[first, count] = found
                 self.bounds[first, count] = bounds.copy()

@@ -4,7 +4,6 @@ Each camera gets one variant, such that all of them together are worth most of w
 their deadlines and the shared executors allow (`optimised_part`).
 """
 
-import random
 from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
@@ -18,13 +17,12 @@ DEFAULTS = PlanningParameters()
 class Planner(Protocol):
     """What answers a `ComputePlan`: pure, bounded by iterations, never by wall time."""
 
-    def __call__(self, snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+    def __call__(self, snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
         """Compute a plan."""
 
 
 def plan(
     snapshot: PlanningSnapshot,
-    rng: random.Random,
     iterations_max: int,
     parameters: PlanningParameters = DEFAULTS,
 ) -> Plan:
@@ -32,7 +30,6 @@ def plan(
 
     Args:
         snapshot: all there is to know.
-        rng: for planners that search at random; this one does not.
         iterations_max: bound on the steps considered; a few per camera and variant are enough
             for an answer that no single step improves.
         parameters: the tunables.

@@ -17,7 +17,7 @@ def executor_state(executor: ExecutorId, of: Supervised, now_ns: int) -> str:
     """Return an executor's state and what follows from it, as a sentence."""
     said = f"{executor} is {of.state.value}"
     if of.state is ExecutorState.WAITING and of.retry_ns is not None:
-        return f"{said}, and is opened anew in {max(0, of.retry_ns - now_ns) / 1e9:.0f} s"
+        return f"{said}, and is opened again in {max(0, of.retry_ns - now_ns) / 1e9:.0f} s"
     if of.state is ExecutorState.WEDGED:
         return f"{said}, and only a restart of edgebox helps"
     return said

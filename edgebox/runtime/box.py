@@ -289,7 +289,7 @@ class Box:
         old = self.cameras.get(camera.id)
         if old is not None and old.session is not None:
             before = old.session
-            self.close_camera(old, "connected anew")
+            self.close_camera(old, "connected again")
             before.replaced()
         overrides = self.overrides.get(camera.id, NOTHING_SET)
         record = CameraRecord(
@@ -394,16 +394,16 @@ class Box:
         now_ns = driver.clock_ns()
         header, jpeg, picture_px = arrived.header, arrived.jpeg, arrived.picture_px
         pixels = picture_px[0] * picture_px[1] if picture_px else None
-        news = record.frame_arrived(header, arrived.arrival(now_ns), pixels)
-        transit = news.transit
+        update = record.frame_arrived(header, arrived.arrival(now_ns), pixels)
+        transit = update.transit
         metrics = self.metrics.of(record.camera.id)
-        metrics.captured(1 + news.skipped, news.skipped, now_ns)
+        metrics.captured(1 + update.skipped, update.skipped, now_ns)
         metrics.received(arrived.size_bytes, transit.carried)
         self._note_sites()
         link = record.link.take_updates(now_ns)
         if link is not None:
             driver.feed(LinkMeasured(record.camera.id, link))
-        request = record.request(driver.next_request_id(), arrived, news, now_ns)
+        request = record.request(driver.next_request_id(), arrived, update, now_ns)
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
             metrics.ended(ending, driver.clock_ns())

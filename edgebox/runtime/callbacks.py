@@ -32,7 +32,7 @@ class Callbacks:
     on_give_up: Callable[[], None] = lambda: None
     """Called when no executor is left and none can be opened in this process."""
     on_not_opened: Callable[[ExecutorId], None] = lambda executor: None
-    """Called with each lost executor that could not be opened, or that is not opened anew."""
+    """Called with each lost executor that could not be opened, or that is not opened again."""
     on_decoding_hang: Callable[[], None] = lambda: None
     """Called when no picture can be decoded any more in this process."""
     notify: Notify = lambda level, text: None

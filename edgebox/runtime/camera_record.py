@@ -35,7 +35,7 @@ class Session(Protocol):
         ...
 
     def replaced(self) -> None:
-        """End the connection: the same camera has connected anew."""
+        """End the connection: the same camera has connected again."""
         ...
 
 
@@ -126,14 +126,14 @@ class CameraRecord:
         )
         self._note_bandwidth(arrival.arrival_ns)
         self._received += 1
-        skipped = self.skipped_news(header.captured_total - self._received, arrival.arrival_ns)
+        skipped = self.new_skips(header.captured_total - self._received, arrival.arrival_ns)
         return FrameUpdate(transit, skipped, self._advised_at(transit.sent_ns - transit.return_ns))
 
     def request(
-        self, request_id: RequestId, arrived: ArrivedFrame, news: FrameUpdate, now_ns: int
+        self, request_id: RequestId, arrived: ArrivedFrame, update: FrameUpdate, now_ns: int
     ) -> Request:
         """Return the request of a frame that has just arrived."""
-        header, transit, camera = arrived.header, news.transit, self.camera
+        header, transit, camera = arrived.header, update.transit, self.camera
         width_px, height_px = arrived.picture_px or (header.width_px, header.height_px)
         return Request(
             id=request_id,
@@ -146,7 +146,7 @@ class CameraRecord:
             height_px=height_px,
             size_bytes=arrived.size_bytes,
             steps=camera.steps_after(transit.compute_deadline_ns),
-            advised=news.advised,
+            advised=update.advised,
             sent_ns=transit.sent_ns,
         )
 
@@ -159,7 +159,7 @@ class CameraRecord:
         )
         return next(earlier, self._advice_history[0][1])
 
-    def skipped_news(self, skipped_total: int, now_ns: int) -> int:
+    def new_skips(self, skipped_total: int, now_ns: int) -> int:
         """Return how many of the frames skipped since hello were not counted yet; count them.
 
         Frames arrive in the order of their capture. So the captured frames that a header reports
@@ -168,9 +168,9 @@ class CameraRecord:
         """
         since_ns = now_ns - self.opened_ns + _SECOND_NS
         captured_max = since_ns * _CAPTURED_PER_S_MAX // _SECOND_NS
-        news = max(0, min(skipped_total, captured_max - self._received) - self._skipped)
-        self._skipped += news
-        return news
+        new = max(0, min(skipped_total, captured_max - self._received) - self._skipped)
+        self._skipped += new
+        return new
 
     def _note_bandwidth(self, now_ns: int) -> None:
         second = now_ns // _SECOND_NS

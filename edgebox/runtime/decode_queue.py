@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from edgebox.inference.executor import RUN_LIMIT_S
-from edgebox.runtime.threads import DaemonPool, Patience, Work
+from edgebox.runtime.threads import DaemonPool, HangLimit, Work
 
 DECODE_LIMIT_NS = round(RUN_LIMIT_S * 1e9)
 """A thread whose picture takes longer is considered hung: decoding time is bounded to seconds."""
@@ -124,7 +124,9 @@ class Taken:
 
 
 def decode_pool(
-    threads: int, patience: Patience | None = None, clock_ns: Callable[[], int] = time.monotonic_ns
+    threads: int,
+    hang_limit: HangLimit | None = None,
+    clock_ns: Callable[[], int] = time.monotonic_ns,
 ) -> DaemonPool:
     """Return the threads that decode, fair among senders."""
-    return DaemonPool(threads, "jpeg", FairQueue(threads), patience=patience, clock_ns=clock_ns)
+    return DaemonPool(threads, "jpeg", FairQueue(threads), hang_limit=hang_limit, clock_ns=clock_ns)

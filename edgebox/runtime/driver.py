@@ -28,7 +28,7 @@ from edgebox.runtime.journal import Journal
 from edgebox.runtime.loading import Loader, Loads
 from edgebox.runtime.loop_calls import LoopCalls
 from edgebox.runtime.measurements import Measurements
-from edgebox.runtime.planning_thread import Planner, PlanningThread
+from edgebox.runtime.planning_thread import PlanFunction, PlanningThread
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.sample_runs import Samples
 from edgebox.runtime.supervisor import Opener, Supervisor
@@ -75,8 +75,7 @@ class Driver:
         variants: Mapping[VariantName, Variant],
         canvases: CanvasPool,
         decode_threads: int,
-        planner: Planner,
-        planner_seed: int = 0,
+        planner: PlanFunction,
         callbacks: Callbacks,
         opener: Opener | None = None,
         loaders: Mapping[ExecutorId, Loader] | None = None,
@@ -92,9 +91,8 @@ class Driver:
             canvases: the pool of decoded pictures.
             decode_threads: threads for JPEG work.
             planner: the pure planning function; runs in a thread of its own.
-            planner_seed: seeds the planner's randomness.
             callbacks: called with what others must know.
-            opener: opens a lost executor anew; None: lost executors stay lost.
+            opener: opens a lost executor again; None: lost executors stay lost.
             loaders: load weights, for each executor whose memory is limited.
             journal: records every call of the core; a new one of a minute if not given.
             clock_ns: the box's monotonic clock.
@@ -116,7 +114,7 @@ class Driver:
         self.decisions = DecisionRecorder(scheduler, journal or Journal(), clock_ns)
         self.measurements = Measurements(self._executors, self.decisions.timeline, clock_ns)
         self._decoder = self._decode_in(decode_threads)
-        self._planning = PlanningThread(planner, planner_seed, from_thread, clock_ns, self._planned)
+        self._planning = PlanningThread(planner, from_thread, clock_ns, self._planned)
         self._samples = Samples(self._executors, canvases, from_thread, self._sampled)
         self.loads = Loads(loaders or {}, from_thread, self.feed, clock_ns)
         self._batches = BatchRunner(

@@ -7,7 +7,7 @@ from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS, decode_pool
 from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool, prepare
-from edgebox.runtime.threads import Patience
+from edgebox.runtime.threads import HangLimit
 
 
 class FrameDecoder:
@@ -40,7 +40,7 @@ class FrameDecoder:
         self._clock_ns = clock_ns
         self._threads = decode_pool(
             threads,
-            Patience(
+            HangLimit(
                 DECODE_LIMIT_NS,
                 lambda text: callbacks.notify("error", text),
                 callbacks.on_decoding_hang,

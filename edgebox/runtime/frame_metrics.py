@@ -97,11 +97,11 @@ class CameraMetrics:
         #: (ring, 6): instant of the ending, then the parts, all ns
         self._next = 0
         self._seconds: deque[tuple[int, Counts]] = deque()
-        self._news = Period()
+        self._update = Period()
         """Figures of the current second, without counts and latencies."""
-        self._ended_news: list[tuple[int, Period]] = []
+        self._ended_updates: list[tuple[int, Period]] = []
         """Figures of past seconds, for `take_updates`."""
-        self.has_news = False
+        self.has_updates = False
         """Whether anything was counted since the last `take_updates`."""
         self._counted = False
         """Whether anything was counted in the current second."""
@@ -129,10 +129,10 @@ class CameraMetrics:
             size_bytes: size of a frame's message.
             carried: its bits and their transit time in ns; None: unknown.
         """
-        self._news.received_bytes += size_bytes
+        self._update.received_bytes += size_bytes
         if carried is not None:
             bits, busy_ns = carried
-            self._news.measured.take(bits, busy_ns // 1_000, round(bits / busy_ns * 1e9))
+            self._update.measured.take(bits, busy_ns // 1_000, round(bits / busy_ns * 1e9))
 
     def ended(self, ending: FrameResult, now_ns: int) -> None:
         """Count how a frame ended."""
@@ -147,7 +147,7 @@ class CameraMetrics:
                 counts.late += 1
                 counts.utility_late += ending.utility
         if isinstance(ending, Answer):
-            self._news.variants[str(ending.variant)] += 1
+            self._update.variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)
 
     def _sample(self, timing: Timing, now_ns: int) -> None:
@@ -166,11 +166,11 @@ class CameraMetrics:
     def _second(self, now_ns: int) -> Counts:
         second = now_ns // 1_000_000_000
         if not self._seconds or self._seconds[-1][0] != second:
-            self._end_news()
+            self._end_update()
             self._seconds.append((second, Counts()))
             while self._seconds[0][0] <= second - WINDOW_S:
                 self._seconds.popleft()
-        self.has_news = self._counted = True
+        self.has_updates = self._counted = True
         return self._seconds[-1][1]
 
     def window(self, now_ns: int) -> Counts:
@@ -218,35 +218,35 @@ class CameraMetrics:
         The caller fills in the covered times. The counts are exact; latencies are those of the
         last 4096 answers.
         """
-        self._end_news()
-        self.has_news = False
-        ended, self._ended_news = self._ended_news, []
+        self._end_update()
+        self.has_updates = False
+        ended, self._ended_updates = self._ended_updates, []
         return ended
 
-    def _end_news(self) -> None:
+    def _end_update(self) -> None:
         """End the current second."""
         if not self._counted:
             return
         self._counted = False
-        news = self._since_last()
-        if len(self._ended_news) < WINDOW_S:
-            self._ended_news.append((self._seconds[-1][0], news))
+        update = self._since_last()
+        if len(self._ended_updates) < WINDOW_S:
+            self._ended_updates.append((self._seconds[-1][0], update))
         else:  # nobody takes them
-            self._ended_news[-1][1].add(news)
+            self._ended_updates[-1][1].add(update)
 
     def _since_last(self) -> Period:
-        news, self._news = self._news, Period()
+        update, self._update = self._update, Period()
         before, samples = self._taken
         self._taken = self.counts.copy(), self._next
         since = self.counts.minus(before)
-        news.captured, news.accepted = since.captured, since.accepted
-        news.on_time, news.late, news.mismatches = since.on_time, since.late, since.mismatches
-        news.dropped = since.dropped
+        update.captured, update.accepted = since.captured, since.accepted
+        update.on_time, update.late, update.mismatches = since.on_time, since.late, since.mismatches
+        update.dropped = since.dropped
         fresh = min(self._next - samples, _RING)
         if fresh:
             places = np.arange(self._next - fresh, self._next) % _RING
-            news.latencies = latency_counts(self._samples[places, 1:])
-        return news
+            update.latencies = latency_counts(self._samples[places, 1:])
+        return update
 
 
 class Metrics:

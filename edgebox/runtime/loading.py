@@ -78,7 +78,7 @@ class Loads:
         ended: WeightsLoaded | LoadFailed = WeightsLoaded(order.executor, order.weights)
         try:
             loader.load(order.weights)
-        except Exception as error:  # the thread must go on, and the core must be told
+        except Exception as error:  # the thread must go on, and the core must learn of it
             level = logging.ERROR if isinstance(error, EdgeboxError) else logging.CRITICAL
             _log.log(level, "loading %s on %s failed: %s", order.weights, order.executor, error)
             ended = LoadFailed(order.executor, order.weights)

@@ -28,7 +28,7 @@ class Measurements:
         self.applications = AppLatencies()
 
     def add_executor(self, executor: ExecutorId) -> None:
-        """Measure one more executor, or one anew."""
+        """Measure one more executor, or one again."""
         self.meters[executor] = ExecutorMeter(self._clock_ns())
 
     def add_batch(self, order: Infer, result: BatchResult, apps: Iterable[str]) -> None:

@@ -1,7 +1,6 @@
 """Runs the planner in a thread of its own, one plan after the other."""
 
 import logging
-import random
 from collections.abc import Callable
 
 from edgebox.domain.plans import Plan, PlanningSnapshot
@@ -9,18 +8,18 @@ from edgebox.runtime.threads import DaemonPool, InOrder
 
 _log = logging.getLogger(__name__)
 
-Planner = Callable[[PlanningSnapshot, random.Random, int], Plan]
+PlanFunction = Callable[[PlanningSnapshot, int], Plan]
+"""The pure function that answers a `ComputePlan`, with most parameters filled in."""
 PLANNER_ITERATIONS_MAX = 1_000
 """Most iterations of a planner's search."""
 
 
 class PlanningThread:
-    """The thread, and the planner's randomness."""
+    """The thread, and what is reported from it."""
 
     def __init__(
         self,
-        planner: Planner,
-        seed: int,
+        planner: PlanFunction,
         from_thread: Callable[[Callable[[], None]], None],
         clock_ns: Callable[[], int],
         on_end: Callable[[Plan | None, int], None],
@@ -29,14 +28,12 @@ class PlanningThread:
 
         Args:
             planner: the pure planning function.
-            seed: seeds its randomness.
             from_thread: calls a function on the loop; may be used in any thread.
             clock_ns: the box's clock.
             on_end: called on the loop with each plan, None where planning failed, and the
                 nanoseconds that it took.
         """
         self._planner = planner
-        self._rng = random.Random(seed)
         self._from_thread = from_thread
         self._clock_ns = clock_ns
         self._on_end = on_end
@@ -44,14 +41,12 @@ class PlanningThread:
 
     def compute(self, snapshot: PlanningSnapshot) -> None:
         """Compute a plan, after those ordered before."""
-        # The seed is drawn on the loop so that it does not depend on threads' timing.
-        rng = random.Random(self._rng.getrandbits(64))
 
         def work() -> None:
             started_ns = self._clock_ns()
             plan: Plan | None = None
             try:
-                plan = self._planner(snapshot, rng, PLANNER_ITERATIONS_MAX)
+                plan = self._planner(snapshot, PLANNER_ITERATIONS_MAX)
             except Exception:
                 _log.exception("planning failed; the plan in force stays")
             took_ns = self._clock_ns() - started_ns

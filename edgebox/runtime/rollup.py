@@ -99,9 +99,9 @@ class Rollup:
         self._begin_hour(min(covered_ms) // _SECONDS_AN_HOUR)
         found = {second: {BOX: Period(covered_ms=ms)} for second, ms in covered_ms.items()}
         for camera, metrics in self._metrics.cameras.items():
-            if not metrics.has_news and camera not in links:
+            if not metrics.has_updates and camera not in links:
                 continue
-            periods = _news(metrics, stretch, [*covered_ms])
+            periods = _updates(metrics, stretch, [*covered_ms])
             if camera in links:
                 _connect(periods, covered_ms, links[camera])
             admitted = self._admitted(camera)
@@ -149,13 +149,13 @@ class Rollup:
         return True
 
 
-def _news(metrics: CameraMetrics, stretch: Interval, seconds: list[int]) -> dict[int, Period]:
+def _updates(metrics: CameraMetrics, stretch: Interval, seconds: list[int]) -> dict[int, Period]:
     """Return a camera's periods by Unix second, ascending."""
     periods: dict[int, Period] = {}
-    for clock_s, news in metrics.take_updates():
+    for clock_s, update in metrics.take_updates():
         # The clocks' seconds do not begin together, nor are all told apart.
         at = bisect_right(seconds, stretch.wall_second(clock_s)) - 1
-        periods.setdefault(seconds[max(at, 0)], Period()).add(news)
+        periods.setdefault(seconds[max(at, 0)], Period()).add(update)
     return periods
 
 

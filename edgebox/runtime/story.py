@@ -219,7 +219,7 @@ class CameraStory:
         ):  # fmt: skip
             self._say(
                 now_ns,
-                f"told to send {advice.width_px} x {advice.height_px} px, {advice.rate_hz:g} a "
+                f"advised to send {advice.width_px} x {advice.height_px} px, {advice.rate_hz:g} a "
                 f"second, for {advice.variant}: {advice.reason}",
             )
 

@@ -1,4 +1,4 @@
-"""Carries out the core's orders about executors: abandons lost ones and opens them anew.
+"""Carries out the core's orders about executors: abandons lost ones and opens them again.
 
 `scheduling.supervision` decides. Here are the threads that may hang, and the notices to people.
 Lives on the event loop.
@@ -47,7 +47,7 @@ class Reopened:
 
 
 Opener = Callable[[ExecutorId], Reopened]
-"""Opens an executor anew and warms it. Blocks, in a thread of its own; raises on failure."""
+"""Opens an executor again and warms it. Blocks, in a thread of its own; raises on failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,13 @@ class Supervisor:
         """Supervise from now on.
 
         Args:
-            executors: by name; executors that are opened anew replace lost ones.
+            executors: by name; executors that are opened again replace lost ones.
             loads: loads weights where memory is limited.
             from_thread: calls a function on the loop; may be used in any thread.
-            opener: opens an executor anew; None: lost executors stay lost.
+            opener: opens an executor again; None: lost executors stay lost.
             feed: informs the core.
             on_abandon: called with each executor that is lost.
-            callbacks: informed of executors that are lost, opened anew or given up.
+            callbacks: informed of executors that are lost, opened again or given up.
             clock_ns: the box's clock.
         """
         self._executors = executors
@@ -95,7 +95,7 @@ class Supervisor:
         self._callbacks = callbacks
         self._clock_ns = clock_ns
         self.last_errors: dict[ExecutorId, LastError] = {}
-        """Errors of batches, losses and attempts to open an executor anew."""
+        """Errors of batches, losses and attempts to open an executor again."""
         self.last_losses: dict[ExecutorId, str] = {}
         """Why each executor was last lost."""
 
@@ -120,7 +120,7 @@ class Supervisor:
         self.last_losses[order.executor] = text
         if order.cause is not LossCause.OPENING:
             self._executors[order.executor].abandon()
-        wedged = "; it is wedged and is not opened anew" if order.wedged else ""
+        wedged = "; it is wedged and is not opened again" if order.wedged else ""
         self._callbacks.notify("error", f"{order.executor} is lost: {text}{wedged}")
         if order.wedged:
             self._callbacks.on_not_opened(order.executor)
@@ -129,7 +129,7 @@ class Supervisor:
         waited_s = order.waited_ns / 1e9
         if order.cause is LossCause.OPENING:
             return (
-                f"opening it anew did not end within {waited_s:.0f} s; its device needs "
+                f"opening it again did not end within {waited_s:.0f} s; its device needs "
                 "another process"
             )
         if order.cause is LossCause.FAILING:
@@ -143,7 +143,7 @@ class Supervisor:
         return f"a batch of {order.variant} did not end within {waited_s:.1f} s"
 
     def _begin_to_open(self, executor: ExecutorId) -> None:
-        """Open an executor anew in a daemon thread."""
+        """Open an executor again in a daemon thread."""
         threading.Thread(
             target=self._open, args=(executor,), name=f"{THREADS}open-{executor}", daemon=True
         ).start()
@@ -152,7 +152,7 @@ class Supervisor:
         began_ns = self._clock_ns()
         try:
             if self._opener is None:
-                raise EdgeboxError("it cannot be opened anew")
+                raise EdgeboxError("it cannot be opened again")
             reopened = self._opener(executor)
         except Exception as error:  # the core must be informed of any error
             if not isinstance(error, EdgeboxError):
@@ -165,7 +165,7 @@ class Supervisor:
 
     def _open_failed(self, executor: ExecutorId, text: str) -> None:
         self.failed(executor, text)
-        self._callbacks.notify("warning", f"{executor} cannot be opened anew: {text}")
+        self._callbacks.notify("warning", f"{executor} cannot be opened again: {text}")
         self._feed(OpenFailed(executor))
         self._callbacks.on_not_opened(executor)
 

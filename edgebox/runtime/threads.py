@@ -99,8 +99,9 @@ class _Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a pool waits for a thread, and whom it informs when the thread hangs."""
+class HangLimit:
+    """The time after which a thread counts as hanging, and the callbacks of a pool for that
+    case."""
 
     limit_ns: int
     on_hang: Callable[[str], None]
@@ -122,7 +123,7 @@ class DaemonPool:
         name: str,
         queue: WorkQueue[Any],
         *,
-        patience: Patience | None = None,
+        hang_limit: HangLimit | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Start the threads.
@@ -131,12 +132,12 @@ class DaemonPool:
             threads: number of threads.
             name: suffix of the threads' names.
             queue: decides what is next; the pool owns it from now on.
-            patience: None: threads are waited for, however long they take.
+            hang_limit: None: threads are waited for, however long they take.
             clock_ns: a monotonic clock.
         """
         self._name = name
         self._queue = queue
-        self._patience = patience
+        self._patience = hang_limit
         self._clock_ns = clock_ns
         self._changed = threading.Condition()
         self._stopped = False
@@ -174,25 +175,25 @@ class DaemonPool:
 
     def _replace_hanging(self) -> list[Callable[[], None]]:
         """Abandon threads that hang; return the notifications to call."""
-        patience = self._patience
-        if patience is None:
+        hang_limit = self._patience
+        if hang_limit is None:
             return []
         now_ns = self._clock_ns()
         tell: list[Callable[[], None]] = []
-        hanging = [of for of in self._running if now_ns - of.began_ns >= patience.limit_ns]
+        hanging = [of for of in self._running if now_ns - of.began_ns >= hang_limit.limit_ns]
         for of in hanging[: LEFT_BEHIND_MAX - self._left_behind]:
             self._running.remove(of)
             self._queue.done(of.job, now_ns - of.began_ns)
             self._left_behind += 1
             self._start_thread()
             text = (
-                f"a thread ({self._name}) did not return within {patience.limit_ns / 1e9:.0f} s "
+                f"a thread ({self._name}) did not return within {hang_limit.limit_ns / 1e9:.0f} s "
                 "and is abandoned; another one takes its place"
             )
-            tell.append(functools.partial(patience.on_hang, text))
+            tell.append(functools.partial(hang_limit.on_hang, text))
         wedged = len(hanging) == self._threads and not tell
         if wedged and not self._wedged:
-            tell.append(patience.on_wedged)
+            tell.append(hang_limit.on_wedged)
         self._wedged = wedged
         return tell
 

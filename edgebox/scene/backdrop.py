@@ -21,7 +21,7 @@ from edgebox.scene.furniture import (
 )
 from edgebox.scene.layout import Layout
 from edgebox.scene.optics import Colour, Floats, Pose, View
-from edgebox.scene.paint import Easel, Sprite, as_fill, paint, paint_hull
+from edgebox.scene.paint import Painter, Sprite, as_fill, paint, paint_hull
 from edgebox.scene.shapes import Hull, Solid
 from edgebox.scene.traffic import LANE_WIDTH_M, PAVEMENT_WIDTH_M, Road
 
@@ -61,11 +61,11 @@ def paint_backdrop(layout: Layout, rng: Random) -> tuple[Image.Image, tuple[Occl
     sky = _paint_sky(layout, rng)
     size = (view.width_px * _SUPERSAMPLING, view.height_px * _SUPERSAMPLING)
     canvas = sky.resize(size, Image.Resampling.BILINEAR)
-    easel = Easel(view, (0, 0, view.width_px, view.height_px), _SUPERSAMPLING, canvas)
-    grounds = _Grounds(layout, easel)
+    painter = Painter(view, (0, 0, view.width_px, view.height_px), _SUPERSAMPLING, canvas)
+    grounds = _Grounds(layout, painter)
     grounds.paint(rng)
-    _paint_buildings(layout, easel, rng)
-    picture = _with_texture(easel.reduced(), view, rng)
+    _paint_buildings(layout, painter, rng)
+    picture = _with_texture(painter.reduced(), view, rng)
     occluders = []
     for solid, pose in sorted(_street_furniture(layout, rng), key=lambda item: -item[1].z_m):
         sprite = paint(solid, pose, view, layout.light)
@@ -163,8 +163,8 @@ def _paint_skyline(image: Image.Image, layout: Layout, rng: Random) -> None:
 class _Grounds:
     """Paints roads, pavements and markings, in strips so that haze grows with the distance."""
 
-    def __init__(self, layout: Layout, easel: Easel) -> None:
-        self._layout, self._easel = layout, easel
+    def __init__(self, layout: Layout, painter: Painter) -> None:
+        self._layout, self._easel = layout, painter
 
     def paint(self, rng: Random) -> None:
         """Paint everything that lies flat."""
@@ -304,7 +304,7 @@ class _Grounds:
             self._patch(road, (stop, stop + 0.4), lanes, (*_WHITE, 230))
 
 
-def _paint_buildings(layout: Layout, easel: Easel, rng: Random) -> None:
+def _paint_buildings(layout: Layout, painter: Painter, rng: Random) -> None:
     """Paint the rows of buildings, moved back where they would hide a part of the traffic."""
     paths = _busy_points(layout)
     placed: list[tuple[Solid, Pose]] = []
@@ -327,7 +327,7 @@ def _paint_buildings(layout: Layout, easel: Easel, rng: Random) -> None:
             key=lambda hull: -float(np.linalg.norm(pose.to_world(hull.centre[None])[0] - eye))
         )
         for hull in hulls:
-            paint_hull(easel, hull, pose, layout.view, layout.light)
+            paint_hull(painter, hull, pose, layout.view, layout.light)
 
 
 def _building_row(road: Road, rng: Random) -> list[tuple[Solid, float, float]]:
@@ -357,7 +357,7 @@ def _busy_points(layout: Layout) -> Floats:
 
 
 def _hides(solid: Solid, pose: Pose, view: View, points: Floats) -> bool:
-    """Tell whether a building stands in front of any of the points."""
+    """Return whether a building hides any of the points."""
     half_length, half = solid.length_m / 2, solid.width_m / 2
     corners = np.array(
         [

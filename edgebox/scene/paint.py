@@ -40,7 +40,7 @@ class Sprite:
         return self.colours.width * self.colours.height
 
     def resized(self, factor: float) -> Sprite | None:
-        """Return the sprite at `factor` times its size; None where nothing would be left."""
+        """Return the sprite at `factor` times its size; None if it would be empty."""
         width, height = self.colours.size
         size = (max(1, round(width * factor)), max(1, round(height * factor)))
         body = self.body.resize(size, Image.Resampling.NEAREST)
@@ -63,15 +63,16 @@ def _count(body: Image.Image) -> int:
 
 
 def as_fill(colour: Floats) -> tuple[int, int, int]:
-    """Return a colour as PIL wants it."""
+    """Return a colour in PIL's form."""
     return int(colour[0]), int(colour[1]), int(colour[2])
 
 
-class Easel:
-    """A supersampled canvas over a rectangle of the picture.
+class Painter:
+    """Paints on a supersampled canvas over a rectangle of the picture.
 
-    A canvas that is given is painted over, translucent paint mixing with what is there; else the
-    easel starts with an empty one in the `ground` colour and keeps account of what is covered.
+    A given canvas is painted over; translucent paint mixes with its colours. Without one, the
+    painter starts with an empty canvas in the `ground` colour and records which pixels are
+    covered.
     """
 
     def __init__(
@@ -186,11 +187,11 @@ class Easel:
             ValueError: The canvas was given; what it covered before is not known.
         """
         if self._cover is None:
-            raise ValueError("an easel over a given canvas does not know what is covered")
+            raise ValueError("an painter over a given canvas does not know what is covered")
         return self._cover.reduce(self._factor)
 
 
-def paint_hull(easel: Easel, hull: Hull, pose: Pose, view: View, light: Light) -> None:
+def paint_hull(painter: Painter, hull: Hull, pose: Pose, view: View, light: Light) -> None:
     """Paint the faces of a hull that look towards the camera."""
     worlds = pose.to_world(hull.points)
     centres = pose.to_world(hull.face_centres)
@@ -201,7 +202,7 @@ def paint_hull(easel: Easel, hull: Hull, pose: Pose, view: View, light: Light) -
     if light.lamps_lit:
         shining = np.array([face.shines for face in hull.faces])
         fills[shining] = light.through_air(hull.colours[shining], centres[shining, 2])
-    easel.faces(worlds, hull.starts, np.flatnonzero(seen).tolist(), fills)
+    painter.faces(worlds, hull.starts, np.flatnonzero(seen).tolist(), fills)
 
 
 def _part_centre(part: Hull | Limb) -> Floats:
@@ -291,9 +292,9 @@ def _glow_disc() -> Image.Image:
 
 
 def paint(solid: Solid, pose: Pose, view: View, light: Light) -> Sprite | None:
-    """Paint a solid as the camera sees it; None where nothing of it would show.
+    """Paint a solid as the camera sees it; None if it is outside the picture. The sprite ends a
 
-    The sprite ends a little outside the picture, so large near solids stay affordable.
+    little outside the picture, which limits the cost of large, near solids.
     """
     box = _sprite_box(solid, pose, view, light)
     if box is None:
@@ -301,9 +302,9 @@ def paint(solid: Solid, pose: Pose, view: View, light: Light) -> Sprite | None:
     # The solid's own colour lies under its edges, so that they do not fade to black.
     tone = as_fill(light.shade(*_main_colour(solid), np.array([max(pose.z_m, NEAR_M)]))[0])
     side_px = max(box[2] - box[0], box[3] - box[1])
-    easel = Easel(view, box, 4 if side_px < 70 else 3 if side_px < 150 else 2, ground=tone)
-    _paint_parts(easel, solid, pose, view, light)
-    cover = easel.reduced_cover()
+    painter = Painter(view, box, 4 if side_px < 70 else 3 if side_px < 150 else 2, ground=tone)
+    _paint_parts(painter, solid, pose, view, light)
+    cover = painter.reduced_cover()
     body = cover.point(_HALF)
     body_box = body.getbbox()
     if body_box is None:
@@ -316,7 +317,7 @@ def paint(solid: Solid, pose: Pose, view: View, light: Light) -> Sprite | None:
         pool = _soft_mask(view, box, pose.to_world(_light_pool(solid)), 0.12, _POOL_ALPHA)
         colours.paste(_LIGHT_POOL, None, pool.point([min(255, 5 * level) for level in range(256)]))
         alpha = ImageChops.lighter(alpha, pool)
-    colours.paste(easel.reduced(), None, cover)
+    colours.paste(painter.reduced(), None, cover)
     if light.lamps_lit:
         _add_glow(colours, alpha, solid, pose, view.moved(*box[:2]))
     return _trimmed(
@@ -347,18 +348,18 @@ def _main_colour(solid: Solid) -> tuple[Floats, Floats]:
     return np.array([colour], dtype=np.float64), np.array([(0.0, 0.5, 0.0)])
 
 
-def _paint_parts(easel: Easel, solid: Solid, pose: Pose, view: View, light: Light) -> None:
+def _paint_parts(painter: Painter, solid: Solid, pose: Pose, view: View, light: Light) -> None:
     """Paint all parts of a solid, the farthest first."""
     eye = np.array((0.0, view.height_m, 0.0))
     centres = pose.to_world(np.array([_part_centre(part) for part in solid.parts]))
     distances = np.linalg.norm(centres - eye, axis=1)
     distances[[isinstance(part, Hull) and part.lies_under for part in solid.parts]] = np.inf
-    limbs = easel.limb_orders(solid, pose, light)
+    limbs = painter.limb_orders(solid, pose, light)
     limb_numbers = np.cumsum([isinstance(part, Limb) for part in solid.parts]) - 1
     for index in np.argsort(-distances, kind="stable"):
         part = solid.parts[index]
         if isinstance(part, Hull):
-            paint_hull(easel, part, pose, view, light)
+            paint_hull(painter, part, pose, view, light)
         else:
             limbs[limb_numbers[index]]()
 

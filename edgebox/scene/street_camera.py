@@ -1,6 +1,6 @@
 """The synthetic street camera: a picture and its ground truth for any seed and moment.
 
-`Scene.render` is a pure function of (seed, size, moment): moments can be asked for in any order.
+`Scene.render` is a pure function of (seed, size, moment): moments may be rendered in any order.
 Limits: straight roads and flat ground; a scene keeps a cache of sprites, so use each from one
 thread at a time. A 1280x720 picture costs a few milliseconds once the cache is warm.
 """
@@ -102,7 +102,7 @@ class _Viewpoints:
 
 
 class _SpriteCache:
-    """The sprites used last, up to a number of pixels; None is remembered for "nothing to see"."""
+    """The sprites used last, up to a number of pixels; None: the object is not visible."""
 
     def __init__(self) -> None:
         self._sprites: OrderedDict[tuple[int, ...], Sprite | None] = OrderedDict()

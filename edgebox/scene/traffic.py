@@ -1,8 +1,8 @@
 """The roads of a street scene, and their traffic over time.
 
-Pure data and pure functions: a position follows from the moment asked for. Everything on a lane
-keeps one speed, round after round; where two roads cross, their platoons take turns, so nobody has
-to brake. Limits: straight roads; traffic on the right.
+Pure data and pure functions: a position follows from the moment asked for. All vehicles of a
+lane have one constant speed and repeat their rounds. Where two roads cross, their platoons take
+turns, so that none has to brake. Limits: straight roads; traffic on the right.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class TrafficPlanner:
     def _path(
         self, road: Road, right_m: float, direction: int, far_m: float, slack_m: float
     ) -> Path | None:
-        """Return the part of a path that the camera sees; None where it sees nothing of it."""
+        """Return the part of a path that the camera sees; None if the camera does not see it."""
         span = visible_span_m(road, right_m, self._view, far_m, slack_m)
         if span is None:
             return None

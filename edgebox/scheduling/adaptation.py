@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import Variant, VariantName
 from edgebox.domain.picture_size import send_size
 from edgebox.domain.plans import Advice, Assignment, CameraSnapshot, Plan, PlanningSnapshot
 from edgebox.domain.requests import Camera, CameraId, LinkState, SiteId
@@ -73,8 +73,6 @@ class Adaptation:
         self._latencies = times.latencies
         self._calibration = times.calibration
         self._expectations = times.expectations
-        self._variants: dict[VariantName, Variant] = {}
-        self._profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]] = {}
         self.cameras: dict[CameraId, ConnectedCamera] = {}
         self._in_snapshot: dict[CameraId, Camera] | None = None
         self._wanted = False
@@ -105,7 +103,7 @@ class Adaptation:
         given = connected.assignment
         if given is None:
             return self._first_advice(connected, now_ns)
-        variant = self._variants.get(given.variant)
+        variant = self._ladders.named(given.variant)
         if variant is None or given.rate_hz <= camera.rate_hz:
             return []
         connected.assignment = replace(given, rate_hz=camera.rate_hz)
@@ -161,7 +159,7 @@ class Adaptation:
         elapsed_ns = now_ns - batch.started_ns - self._calibration.fixed_ns
         for live in members:
             request = live.request
-            connected = None if live.departed else self.cameras.get(request.camera)
+            connected = None if live.reason else self.cameras.get(request.camera)
             if connected is not None:
                 over_ns = elapsed_ns - self._expectations.high_ns(
                     infer.executor, infer.variant, request.app, infer.batch_size, self._others
@@ -173,7 +171,7 @@ class Adaptation:
     @property
     def _others(self) -> float:
         """The mean number of other running executors if the planner uses all its time."""
-        return self._parameters.busy_share * max(0, len(self._profiles) - 1)
+        return self._parameters.busy_share * max(0, len(self._latencies.all_known) - 1)
 
     def expired(self, camera: CameraId) -> None:
         """Note that a frame of this camera could not be answered in time."""
@@ -184,12 +182,8 @@ class Adaptation:
         """Note that executors have become slower; plan again, as after a drop in bandwidth."""
         self._urgent = True
 
-    def resources_changed(
-        self, profiles: dict[ExecutorId, Mapping[VariantName, LatencyProfile]], now_ns: int
-    ) -> list[Advise]:
+    def resources_changed(self, now_ns: int) -> list[Advise]:
         """Apply a change of variants or executors; advise cameras that had nothing to run on."""
-        self._variants = {variant.name: variant for variant in self._ladders.offered}
-        self._profiles = profiles
         self._wanted = True
         return [
             advise
@@ -213,7 +207,7 @@ class Adaptation:
                 or snapshot_cameras.get(camera) is not connected.camera
             ):
                 continue
-            if (wanted := self._variants.get(given.variant)) is None:
+            if (wanted := self._ladders.named(given.variant)) is None:
                 continue
             connected.wanted = given.variant
             variant = self._ladders.stand_in(wanted) or wanted
@@ -225,7 +219,7 @@ class Adaptation:
         return out
 
     def _is_smaller(self, variant: Variant, than: Assignment | None) -> bool:
-        before = None if than is None else self._variants.get(than.variant)
+        before = None if than is None else self._ladders.named(than.variant)
         return before is not None and variant.pixels < before.pixels
 
     def plan_failed(self) -> None:
@@ -234,7 +228,7 @@ class Adaptation:
 
     def next_plan_ns(self) -> int | None:
         """Return when to request the next plan; None: not before an event."""
-        if self._in_snapshot is not None or not self.cameras or not self._profiles:
+        if self._in_snapshot is not None or not self.cameras or not self._latencies.all_known:
             return None
         if self._wanted:
             return 0
@@ -276,13 +270,13 @@ class Adaptation:
                 for c in self.cameras.values()
             ),
             variants=self._ladders.offered,
-            profiles=self._profiles,
+            profiles=self._latencies.all_known,
             slowdown=self._latencies.slowdowns,
             fixed_ns=self._calibration.fixed_ns,
             groups=self._affinity.groups,
             others=self._others,
             applications=self._expectations.learned(
-                (c.camera.app for c in self.cameras.values()), self._profiles
+                (c.camera.app for c in self.cameras.values()), self._latencies.all_known
             ),
         )
 

@@ -34,30 +34,33 @@ class ExecutorAffinity:
         self.groups: tuple[Group, ...] = ()
         """The groups as planned."""
         self._group_of: dict[ExecutorId, Group] = {}
-        self._non_affine: dict[ExecutorId, Excluded] = {}
+        self._non_affine: dict[ExecutorId, Excluded] | None = None
+        self._version = 0
 
     def planned(self, groups: tuple[Group, ...]) -> None:
         """Apply the groups of a plan."""
         self.groups = groups
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Update which executors exist and which variants they have in memory."""
         self._group_of = {e: group for group in self.groups for e in group.executors}
+        self._non_affine = None
+
+    def non_affine(self, executor: ExecutorId) -> Excluded:
+        """Return the variants that belong to another group."""
+        if self._non_affine is None or self._version != self._latencies.loaded_version:
+            self._version = self._latencies.loaded_version
+            self._non_affine = self._of_other_groups()
+        return self._non_affine.get(executor, NONE)
+
+    def _of_other_groups(self) -> dict[ExecutorId, Excluded]:
         affine = {
             variant: group
             for group in self.groups
             for variant in group.variants
             if not set(group.executors).isdisjoint(self._latencies.executors(variant))
         }
-        self._non_affine = {
+        return {
             executor: frozenset(v for v, home in affine.items() if home is not group)
             for executor, group in self._group_of.items()
         }
-
-    def non_affine(self, executor: ExecutorId) -> Excluded:
-        """Return the variants that belong to another group."""
-        return self._non_affine.get(executor, NONE)
 
     def shares(
         self, executors: Iterable[ExecutorId], wanted: Mapping[VariantName, int]

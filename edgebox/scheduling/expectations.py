@@ -284,8 +284,8 @@ class Expectations:
         # Separately at each quantile: a machine that is slow at times is slow only in the tail.
         longer = np.maximum(1.0, learned_ns / np.maximum(1, profiled_ns))
         rows = np.rint(learned_ns / np.minimum(self._latencies.slowdown(base.executor), longer))
-        told = (tuple(row) for row in rows.astype(np.int64).tolist())
-        return replace(base, quantiles_ns=dict(zip(times.sizes, told, strict=True)))
+        quantiles = (tuple(row) for row in rows.astype(np.int64).tolist())
+        return replace(base, quantiles_ns=dict(zip(times.sizes, quantiles, strict=True)))
 
 
 def _seen_ns(distribution: EmpiricalDistribution) -> int:

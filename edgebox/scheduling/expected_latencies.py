@@ -50,15 +50,19 @@ class Latencies:
         self._executors: dict[ExecutorId, _OnExecutor] = {}
         self._best: dict[VariantName, Row | None] = {}
         self._ranking: tuple[ExecutorId, ...] | None = None
+        self._all_known: dict[ExecutorId, Mapping[VariantName, LatencyProfile]] | None = None
         self.busy = BusyExecutors()
         """Which executors run a batch now."""
         self.version = 0
         """Incremented with every change of an expected time."""
+        self.loaded_version = 0
+        """Incremented with every change of which executor has which variants in memory."""
 
     def executor_started(self, executor: ExecutorId, profiles: Sequence[LatencyProfile]) -> None:
         """Add an executor; a profile without any batch size is ignored."""
         known = {profile.variant: profile for profile in profiles if profile.quantiles_ns}
         self._executors[executor] = _OnExecutor(known, known, 1.0, {})
+        self.loaded_version += 1
         self._changed()
 
     def __contains__(self, executor: ExecutorId) -> bool:
@@ -69,6 +73,7 @@ class Latencies:
         """Set the variants that an executor has in memory."""
         at = self._executors[executor]
         at.profiles = {name: at.known[name] for name in variants if name in at.known}
+        self.loaded_version += 1
         at.rows.clear()
         self._changed()
 
@@ -81,6 +86,7 @@ class Latencies:
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Remove an executor."""
         del self._executors[executor]
+        self.loaded_version += 1
         self._changed()
 
     def set_slowdown(self, executor: ExecutorId, slowdown: float) -> None:
@@ -110,7 +116,7 @@ class Latencies:
 
     def _changed(self) -> None:
         self._best.clear()
-        self._ranking = None
+        self._ranking = self._all_known = None
         self.version += 1
 
     def slowdown(self, executor: ExecutorId) -> float:
@@ -129,6 +135,13 @@ class Latencies:
     def known(self, executor: ExecutorId) -> Mapping[VariantName, LatencyProfile]:
         """Return the profiles of all variants that an executor can run, in memory or not."""
         return self._executors[executor].known
+
+    @property
+    def all_known(self) -> dict[ExecutorId, Mapping[VariantName, LatencyProfile]]:
+        """The profiles of all variants that each executor can run; never changed in place."""
+        if self._all_known is None:
+            self._all_known = {executor: at.known for executor, at in self._executors.items()}
+        return self._all_known
 
     def any_profile(self, variant: VariantName) -> LatencyProfile | None:
         """Return any profile of a variant, in memory or not; None if there is none."""

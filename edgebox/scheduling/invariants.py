@@ -4,7 +4,7 @@ from collections import Counter
 
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import VariantName
-from edgebox.scheduling.ledger import Stage
+from edgebox.scheduling.request_stages import Stage
 from edgebox.scheduling.sampling import KEPT_BYTES_MAX, KEPT_MAX
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.scheduling.supervision import ExecutorState
@@ -30,7 +30,7 @@ def _require(holds: bool, message: str) -> None:
 
 def _check_waiting(scheduler: Scheduler) -> None:
     ledger = scheduler._ledger
-    waiting = {r: live for r, live in ledger.live.items() if live.stage is not Stage.RUNNING}
+    waiting = {r: live for r, live in ledger.live.items() if live.waits}
     _require(ledger.waiting == len(waiting), f"{ledger.waiting} requests wait, not {len(waiting)}")
     listed = [(c, r) for c, requests in ledger.waiting_by_camera.items() for r in requests]
     expected = {(live.request.camera, r) for r, live in waiting.items()}
@@ -57,7 +57,9 @@ def _check_waiting(scheduler: Scheduler) -> None:
 def _check_running(scheduler: Scheduler) -> None:
     ledger = scheduler._ledger
     members = [m for batch in ledger.running.values() for m in batch.infer.requests]
-    running = {r for r, live in ledger.live.items() if live.stage is Stage.RUNNING}
+    running = {r for r, live in ledger.live.items() if not live.waits}
+    stages = {live.stage for live in ledger.live.values()}
+    _require(stages.isdisjoint((Stage.RECEIVED, Stage.ENDED)), "a request that ended is kept")
     _require(len(members) == len(set(members)), "a request runs twice")
     _require(set(members) == running, "the members of the batches are not the running requests")
     busy = scheduler._times.latencies.busy.executors
@@ -125,6 +127,7 @@ def _check_resources(scheduler: Scheduler) -> None:
             slowdown == scheduler._times.calibration.slowdown(executor) >= 1,
             f"expected times of {executor} do not contain its slowdown",
         )
+    _check_derived(scheduler)
     for executor, memory in scheduler.memories.items():
         _require(memory.used_bytes <= memory.limit_bytes, f"{executor} holds more than its limit")
         _require(memory.loading not in memory.resident, f"{executor} loads weights that it has")
@@ -147,6 +150,21 @@ def _check_resources(scheduler: Scheduler) -> None:
                 advice.rate_hz == assignment.rate_hz,
                 f"{camera} has advice with another rate than its assignment",
             )
+
+
+def _check_derived(scheduler: Scheduler) -> None:
+    """Derive again what is kept until the executors' memories change."""
+    ladders, affinity = scheduler._ladders, scheduler._affinity
+    for family in {variant.family for variant in ladders.offered}:
+        loaded = ladders._loaded().get(family, ())
+        _require(ladders.of(family) == loaded, f"the ladder of {family} is not what is loaded")
+    for executor, excluded in affinity._of_other_groups().items():
+        _require(
+            affinity.non_affine(executor) == excluded, f"{executor} excludes other groups' variants"
+        )
+    latencies = scheduler._times.latencies
+    known = {executor: latencies.known(executor) for executor in scheduler._executors}
+    _require(latencies.all_known == known, "the known profiles are not the executors'")
 
 
 def _check_supervision(scheduler: Scheduler) -> None:

@@ -1,4 +1,7 @@
-"""Owns which variants of each family are loaded, and the first variant of a new camera. Pure."""
+"""Owns which variants of each family are loaded, and the first variant of a new camera. Pure.
+
+What is loaded is derived from the executors' memories when it is next asked for after they changed.
+"""
 
 from collections.abc import Sequence
 
@@ -13,30 +16,37 @@ class Ladders:
 
     def __init__(self, latencies: Latencies) -> None:
         self._latencies = latencies
-        self._offered: tuple[Variant, ...] = ()
-        self._by_family: dict[FamilyName, tuple[Variant, ...]] = {}
+        self._offered: dict[VariantName, Variant] = {}
+        self._by_family: dict[FamilyName, tuple[Variant, ...]] | None = None
+        self._version = 0
 
     @property
     def offered(self) -> tuple[Variant, ...]:
         """All variants that the box has, loaded or not."""
-        return self._offered
+        return tuple(self._offered.values())
+
+    def named(self, name: VariantName) -> Variant | None:
+        """Return a variant that the box has; None: it has it no more."""
+        return self._offered.get(name)
 
     def offer(self, variants: Sequence[Variant]) -> None:
         """Set the variants that the box has now."""
-        self._offered = tuple(variants)
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Update which variants are loaded."""
-        self._by_family = {}
-        for variant in sorted(self._offered, key=lambda v: (v.pixels, v.name)):
-            if self._latencies.best(variant.name) is not None:
-                rungs = self._by_family.get(variant.family, ())
-                self._by_family[variant.family] = (*rungs, variant)
+        self._offered = {variant.name: variant for variant in variants}
+        self._by_family = None
 
     def of(self, family: FamilyName) -> tuple[Variant, ...]:
         """Return a family's loaded variants, smallest first."""
+        if self._by_family is None or self._version != self._latencies.loaded_version:
+            self._version = self._latencies.loaded_version
+            self._by_family = self._loaded()
         return self._by_family.get(family, ())
+
+    def _loaded(self) -> dict[FamilyName, tuple[Variant, ...]]:
+        out: dict[FamilyName, tuple[Variant, ...]] = {}
+        for variant in sorted(self._offered.values(), key=lambda v: (v.pixels, v.name)):
+            if self._latencies.executors(variant.name):
+                out[variant.family] = (*out.get(variant.family, ()), variant)
+        return out
 
     def is_as_planned(self, request: Request, runs_on: VariantName) -> bool:
         """Say whether a picture is one that plans assume: a camera's, no larger than its variant.
@@ -44,9 +54,11 @@ class Ladders:
         The decoding time counts in every camera's plan. Larger pictures, sent by a program or by a
         camera that ignores its advice, must not increase it.
         """
-        return request.variant is None and any(
-            variant.name == runs_on and variant.covers(request.width_px, request.height_px)
-            for variant in self._offered
+        variant = self._offered.get(runs_on)
+        return (
+            request.variant is None
+            and variant is not None
+            and variant.covers(request.width_px, request.height_px)
         )
 
     def stand_in(self, variant: Variant) -> Variant | None:

@@ -140,11 +140,13 @@ class Learning:
 
         Args:
             variant: the variant.
-            held: an earlier reference of this variant with the same applications; its values stay
-                for applications that it had measured.
+            held: an earlier reference of this variant; its values stay for applications that it
+                had measured. Others may have joined since.
         """
         distributions = self._of(variant).distributions
-        stays = (False,) * len(distributions) if held is None else held.measured
+        stays = () if held is None else held.measured
+        # Applications that came since ran on other executors only.
+        stays += (False,) * (len(distributions) - len(stays))
         frozen = [
             held.distribution(app)
             if held is not None and stays[app]

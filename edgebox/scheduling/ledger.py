@@ -3,37 +3,43 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.scheduling.events import Drop, Finish, Infer
-
-
-class Stage(Enum):
-    """The stage of a live request."""
-
-    PREPARING = "preparing"
-    READY = "ready"
-    RUNNING = "running"
+from edgebox.scheduling.request_stages import WAITING, Cause, Stage, transition
 
 
 @dataclass(slots=True)
 class LiveRequest:
-    """A request that has not ended."""
+    """A request that was admitted, until it has ended."""
 
     request: Request
     variant: VariantName
-    stage: Stage = Stage.PREPARING
-    departed: bool = False
-    """Whether its camera left while it ran; the request then ends with its batch."""
+    stage: Stage = Stage.RECEIVED
+    reason: DropReason | None = None
+    """Why it was dropped; None: it lives, or was answered."""
     ready_ns: int = 0
     """When it was prepared."""
 
-    def ended(self, batch: BatchId, now_ns: int) -> Finish | Drop:
-        """Return the outcome of this request, whose batch has just come back."""
-        if self.departed:
-            return Drop(self.request.id, DropReason.DEPARTED)
+    @property
+    def waits(self) -> bool:
+        """Whether it has neither been given to an executor nor ended."""
+        return self.stage in WAITING
+
+    def move(self, cause: Cause) -> None:
+        """Change its stage.
+
+        Raises:
+            InvariantViolation: this cause cannot move a request in its stage.
+        """
+        moved = transition(self.stage, cause)
+        self.stage, self.reason = moved.to, moved.reason
+
+    def ending(self, batch: BatchId, now_ns: int) -> Finish | Drop:
+        """Return the outcome of this request, which has ended with its batch."""
+        if self.reason is not None:
+            return Drop(self.request.id, self.reason)
         on_time = now_ns <= self.request.deadline_ns
         return Finish(self.request.id, batch, Outcome.ON_TIME if on_time else Outcome.LATE)
 
@@ -64,13 +70,15 @@ class Ledger:
 
     def admit(self, request: Request, variant: VariantName) -> None:
         """Add a new request."""
-        self.live[request.id] = LiveRequest(request, variant)
+        live = self.live[request.id] = LiveRequest(request, variant)
+        live.move(Cause.ADMITTED)
         self.waiting_by_camera.setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
 
     def prepared(self, live: LiveRequest, now_ns: int) -> None:
         """Note that a request may now be put into a batch."""
-        live.stage, live.ready_ns = Stage.READY, now_ns
+        live.move(Cause.PREPARED)
+        live.ready_ns = now_ns
         self.ready.setdefault(live.variant, Counter())[live.request.app] += 1
 
     def start(self, infer: Infer, now_ns: int) -> None:
@@ -78,33 +86,44 @@ class Ledger:
         for member in infer.requests:
             live = self.live[member]
             self._no_longer_waits(live)
-            live.stage = Stage.RUNNING
+            live.move(Cause.DISPATCHED)
         self.running[infer.executor] = RunningBatch(infer, now_ns)
 
-    def finish(self, executor: ExecutorId) -> list[LiveRequest]:
-        """Remove the members of an executor's batch and return them."""
-        return [self.live.pop(member) for member in self.running.pop(executor).infer.requests]
+    def finish(self, executor: ExecutorId, cause: Cause) -> list[LiveRequest]:
+        """End the members of an executor's batch and return them."""
+        members = [self.live.pop(member) for member in self.running.pop(executor).infer.requests]
+        for live in members:
+            live.move(cause)
+        return members
 
-    def end_waiting(self, request: RequestId) -> None:
-        """Remove a waiting request."""
-        self._no_longer_waits(self.live.pop(request))
+    def end_waiting(self, request: RequestId, cause: Cause) -> Drop:
+        """End a waiting request and return its drop."""
+        live = self.live.pop(request)
+        self._no_longer_waits(live)
+        live.move(cause)
+        assert live.reason is not None
+        return Drop(request, live.reason)
 
     def all_waiting(self) -> list[RequestId]:
         """Return all waiting requests, oldest first."""
-        return [r for r, live in self.live.items() if live.stage is not Stage.RUNNING]
+        return [r for r, live in self.live.items() if live.waits]
 
     def waiting_of(self, camera: CameraId) -> Iterable[RequestId]:
         """Return a camera's waiting requests, oldest first; do not change the ledger while
         iterating."""
         return self.waiting_by_camera.get(camera, ())
 
-    def depart(self, camera: CameraId) -> None:
-        """Mark the running requests of a camera that left."""
-        for batch in self.running.values():
-            for member in batch.infer.requests:
-                live = self.live[member]
-                if live.request.camera == camera:
-                    live.departed = True
+    def depart(self, camera: CameraId) -> bool:
+        """Cancel the running requests of a camera that left; say whether there are any."""
+        running = [
+            live
+            for batch in self.running.values()
+            for live in map(self.live.__getitem__, batch.infer.requests)
+            if live.request.camera == camera and live.stage is Stage.RUNNING
+        ]
+        for live in running:
+            live.move(Cause.DEPARTED)
+        return bool(running)
 
     def _no_longer_waits(self, live: LiveRequest) -> None:
         request = live.request

@@ -141,7 +141,7 @@ class Sampling:
     ) -> list[Retain | Release]:
         """Note a completed batch; one of its members may be retained."""
         one = members[scattered(batch.batch, len(members))]
-        return [] if one.departed else self.served(batch, one.request, took_ns, now_ns)
+        return [] if one.reason else self.served(batch, one.request, took_ns, now_ns)
 
     def served(
         self, batch: Infer, member: Request, took_ns: int, now_ns: int

@@ -10,9 +10,11 @@ executor that hangs or keeps failing is taken out of service and opened again (`
 
 Pure and deterministic: no clock, no I/O, no randomness. The same events at the same instants give
 the same actions; a wake-up that comes early, or twice, changes nothing. Events that contradict the
-ledger (an unknown id, a batch that no longer runs) are stale and are ignored.
+ledger (an unknown id, a batch that no longer runs) are stale: they are counted and ignored. What
+can move a request from stage to stage is one table (`request_stages`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -21,14 +23,16 @@ from edgebox.domain.plans import Advice, Assignment, Group, PlanningSnapshot
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
 from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
-from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
+from edgebox.scheduling.affinity import ExecutorAffinity
+from edgebox.scheduling.dispatch import Dispatch
 from edgebox.scheduling.events import Action, Drop, Event, Infer, Prepare
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.learning import Learning
-from edgebox.scheduling.ledger import Ledger, LiveRequest, Stage
-from edgebox.scheduling.policy import Batch, BatchingPolicy
+from edgebox.scheduling.ledger import Ledger, LiveRequest
+from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.request_admission import Admission
+from edgebox.scheduling.request_stages import Cause, Stage
 from edgebox.scheduling.residency import Memory, Residency
 from edgebox.scheduling.sampling import Sampling
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
@@ -59,9 +63,17 @@ class Scheduler:
         )
         parts = self._ladders, self._adaptation, self._trials, supervision
         self._admission = Admission(times, *parts)
+        self._dispatch = Dispatch(
+            policy,
+            self._ledger,
+            times,
+            self._affinity,
+            trials=self._trials,
+            sampling=self._sampling,
+        )
         self._executors: dict[ExecutorId, None] = {}
-        self._next_batch = 1
         self._stopping = False
+        self._stale: Counter[str] = Counter()
         self._now_ns = 0
         self._out: list[Action] = []
         policy.attach(times.latencies, times.learning, times.expectations)
@@ -86,8 +98,9 @@ class Scheduler:
             self._supervision.observe(event, now_ns)
         self._supervise()
         self._drop_expired()
-        self._dispatch()
-        self._sample()
+        out += self._dispatch.batches(now_ns)
+        if not self._stopping:
+            out += self._dispatch.sample(now_ns)
         self._plan()
         self._supervision.set_limits(out, now_ns)
         return out
@@ -118,6 +131,11 @@ class Scheduler:
     def queue_length(self) -> int:
         """The number of requests in preparation or waiting for a batch."""
         return self._ledger.waiting
+
+    @property
+    def stale_events(self) -> Mapping[str, int]:
+        """The number of stale events by their type: each changed nothing."""
+        return self._stale
 
     @property
     def requests(self) -> Iterable[Request]:
@@ -178,11 +196,15 @@ class Scheduler:
         """Return the input of planning at this instant, for other uses than plans."""
         return self._adaptation.snapshot(now_ns)
 
+    def _ignore(self, event: Event) -> None:
+        self._stale[type(event).__name__] += 1
+
     # Requests
 
     def _request_arrived(self, event: events.RequestArrived) -> None:
         request = event.request
         if request.id in self._ledger.live:
+            self._ignore(event)
             return
         variant = self._admit(request)
         if variant is DropReason.INFEASIBLE:
@@ -206,11 +228,11 @@ class Scheduler:
         return DropReason.OVERLOAD
 
     def _begin_trial(self, request: Request) -> VariantName | None:
-        idle = not self._ledger.waiting and self._idle()
+        idle = not self._ledger.waiting and self._dispatch.idle()
         return self._admission.choose_for_trial(request, self._now_ns) if idle else None
 
     def _begin_late_trial(self, live: LiveRequest) -> bool:
-        if self._ledger.waiting > 1 or live.stage is not Stage.READY or not self._idle():
+        if self._ledger.waiting > 1 or live.stage is not Stage.READY or not self._dispatch.idle():
             return False
         return self._trials.begin(live.request, live.variant, self._now_ns, self._now_ns)
 
@@ -226,44 +248,50 @@ class Scheduler:
         if full or len(of_camera) >= self._parameters.camera_pending_max:
             if not of_camera:
                 return False
-            self._drop_waiting(next(iter(of_camera)), DropReason.OVERLOAD)
+            self._drop_waiting(next(iter(of_camera)), Cause.DISPLACED)
         return True
 
     def _request_prepared(self, event: events.RequestPrepared) -> None:
-        live = self._ledger.live.get(event.request)
+        live = self._preparing(event)
         if live is None:
             return
         if self._ladders.is_as_planned(live.request, live.variant):
             self._times.calibration.prepared(event.took_ns)
-        if live.stage is Stage.PREPARING:
-            self._ledger.prepared(live, self._now_ns)
-            if not self._trials.is_of(event.request):
-                self._policy.prepared(event.request, self._now_ns)
+        self._ledger.prepared(live, self._now_ns)
+        if not self._trials.is_of(event.request):
+            self._policy.prepared(event.request, self._now_ns)
 
     def _request_rejected(self, event: events.RequestRejected) -> None:
-        live = self._ledger.live.get(event.request)
-        if live is not None and live.stage is Stage.PREPARING:
-            self._drop_waiting(event.request, DropReason.INVALID)
+        if self._preparing(event) is not None:
+            self._drop_waiting(event.request, Cause.REJECTED)
 
-    def _drop_waiting(self, request: RequestId, reason: DropReason) -> None:
+    def _preparing(
+        self, event: events.RequestPrepared | events.RequestRejected
+    ) -> LiveRequest | None:
+        live = self._ledger.live.get(event.request)
+        if live is None or live.stage is not Stage.PREPARING:
+            self._ignore(event)
+            return None
+        return live
+
+    def _drop_waiting(self, request: RequestId, cause: Cause) -> None:
         if self._trials.is_of(request):
             self._trials.end()
         else:
             self._policy.removed(request)
-        self._ledger.end_waiting(request)
-        self._out.append(Drop(request, reason))
+        self._out.append(self._ledger.end_waiting(request, cause))
 
-    def _drop_all(self, requests: Iterable[RequestId], reason: DropReason) -> None:
+    def _drop_all(self, requests: Iterable[RequestId], cause: Cause) -> None:
         for request in list(requests):
-            self._drop_waiting(request, reason)
+            self._drop_waiting(request, cause)
 
     # Batches
 
     def _batch_completed(self, event: events.BatchCompleted) -> None:
-        if not self._runs(event.executor, event.batch):
+        if not self._runs(event):
             return
         batch = self._ledger.running[event.executor]
-        members = self._ledger.finish(event.executor)
+        members = self._ledger.finish(event.executor, Cause.COMPLETED)
         apps = [live.request.app for live in members]
         self._trials.ran(event.batch, event.took_ns)
         isolated_ns, drifts = self._times.batch_completed(batch, apps, event.took_ns, self._now_ns)
@@ -275,12 +303,12 @@ class Scheduler:
         self._policy.batch_completed(batch.infer, isolated_ns, self._now_ns)
         if self._sampling.wanted and not self._stopping:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
-        self._out += (live.ended(event.batch, self._now_ns) for live in members)
+        self._out += (live.ending(event.batch, self._now_ns) for live in members)
         self._adaptation.finished(batch, members, self._now_ns)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
-        if self._runs(event.executor, event.batch):
-            self._fail(event.executor)
+        if self._runs(event):
+            self._fail(event.executor, event.batch)
 
     def _learning_restored(self, event: events.LearningRestored) -> None:
         self._times.restore(event.learned, self._now_ns)
@@ -289,18 +317,22 @@ class Scheduler:
     def _sample_ended(self, event: events.SampleCompleted | events.SampleFailed) -> None:
         took_ns = event.took_ns if isinstance(event, events.SampleCompleted) else None
         ended = self._sampling.ended(event.executor, event.batch, took_ns, self._now_ns)
-        if ended is not None:
+        if ended is None:
+            self._ignore(event)
+        else:
             self._times.sample_ended(ended, took_ns, self._now_ns)
 
-    def _fail(self, executor: ExecutorId) -> None:
+    def _fail(self, executor: ExecutorId, batch: BatchId) -> None:
         self._times.batch_failed(executor, self._now_ns)
-        for live in self._ledger.finish(executor):
-            reason = DropReason.DEPARTED if live.departed else DropReason.FAILED
-            self._out.append(Drop(live.request.id, reason))
+        members = self._ledger.finish(executor, Cause.FAILED)
+        self._out += (live.ending(batch, self._now_ns) for live in members)
 
-    def _runs(self, executor: ExecutorId, batch: BatchId) -> bool:
-        running = self._ledger.running.get(executor)
-        return running is not None and running.infer.batch == batch
+    def _runs(self, event: events.BatchCompleted | events.BatchFailed) -> bool:
+        running = self._ledger.running.get(event.executor)
+        runs = running is not None and running.infer.batch == event.batch
+        if not runs:
+            self._ignore(event)
+        return runs
 
     # Cameras and plans
 
@@ -311,17 +343,33 @@ class Scheduler:
         self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
     def _camera_changed(self, event: events.CameraChanged) -> None:
-        if event.camera.id in self._adaptation.cameras:
-            self._out.extend(self._adaptation.change(event.camera, self._now_ns))
-            self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
+        if event.camera.id not in self._adaptation.cameras:
+            self._ignore(event)
+            return
+        self._out.extend(self._adaptation.change(event.camera, self._now_ns))
+        self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
 
-    def _disconnect(self, camera: CameraId) -> None:
+    def _camera_disconnected(self, event: events.CameraDisconnected) -> None:
+        if not self._disconnect(event.camera):
+            self._ignore(event)
+
+    def _link_measured(self, event: events.LinkMeasured) -> None:
+        if event.camera not in self._adaptation.cameras:
+            self._ignore(event)
+            return
+        self._adaptation.link_measured(event.camera, event.link)
+
+    def _disconnect(self, camera: CameraId) -> bool:
+        """Forget a camera; say whether there was one."""
         # The camera of one-shot requests never connects, but its client can disconnect.
-        self._drop_all(self._ledger.waiting_of(camera), DropReason.DEPARTED)
-        self._ledger.depart(camera)
-        if camera in self._adaptation.cameras:
+        waiting = list(self._ledger.waiting_of(camera))
+        self._drop_all(waiting, Cause.DEPARTED)
+        cancelled = self._ledger.depart(camera)
+        connected = camera in self._adaptation.cameras
+        if connected:
             self._adaptation.close(camera)
             self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
+        return connected or cancelled or bool(waiting)
 
     def _plan_computed(self, event: events.PlanComputed) -> None:
         self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
@@ -329,8 +377,6 @@ class Scheduler:
             in_use = self._ledger.variants | self._sampling.variants
             cameras = self._affinity.shares(self._residency.memories, self._adaptation.wanted)
             self._out += self._residency.planned(cameras, in_use, self._now_ns)
-            self._ladders.refresh()
-            self._affinity.refresh()
 
     # Resources
 
@@ -348,8 +394,8 @@ class Scheduler:
             self._resources_changed()
 
     def _forget_executor(self, executor: ExecutorId) -> None:
-        if executor in self._ledger.running:
-            self._fail(executor)
+        if (running := self._ledger.running.get(executor)) is not None:
+            self._fail(executor, running.infer.batch)
         self._out += self._sampling.executor_stopped(executor)
         del self._executors[executor]
         self._times.executor_stopped(executor, self._now_ns)
@@ -362,10 +408,7 @@ class Scheduler:
         self._resources_changed()
 
     def _resources_changed(self) -> None:
-        self._ladders.refresh()
-        self._affinity.refresh()
-        profiles = {executor: self._times.latencies.known(executor) for executor in self._executors}
-        self._out.extend(self._adaptation.resources_changed(profiles, self._now_ns))
+        self._out.extend(self._adaptation.resources_changed(self._now_ns))
 
     # Memory
 
@@ -381,7 +424,7 @@ class Scheduler:
 
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
         self._stopping = True
-        self._drop_all(self._ledger.all_waiting(), DropReason.SHUTDOWN)
+        self._drop_all(self._ledger.all_waiting(), Cause.SHUTDOWN)
         self._out += self._sampling.release_all()
 
     # After every event
@@ -400,65 +443,9 @@ class Scheduler:
         for request in self._policy.expired(self._now_ns):
             if not self._begin_late_trial(live := self._ledger.live[request]):
                 self._adaptation.expired(live.request.camera)
-                self._ledger.end_waiting(request)
-                self._out.append(Drop(request, DropReason.QUEUE))
+                self._out.append(self._ledger.end_waiting(request, Cause.EXPIRED))
         if self._trials.request is not None and self._trials.late(self._now_ns):
-            self._drop_waiting(self._trials.request.id, DropReason.INFEASIBLE)
-
-    def _dispatch(self) -> None:
-        if not self._ledger.waiting:
-            return
-        for executor in self._idle():
-            self._start(executor, self._affinity.non_affine(executor))
-        if self._affinity.groups:
-            for executor in self._idle():
-                unsafe = self._affinity.unsafe(executor, self._ledger.ready)
-                if unsafe is not None:
-                    self._start(executor, unsafe)
-        self._dispatch_trial()
-
-    def _dispatch_trial(self) -> None:
-        """Run the waiting trial on an executor that has nothing else to run."""
-        live = self._ledger.live[request.id] if (request := self._trials.request) else None
-        if live is None or live.stage is not Stage.READY:
-            return
-        for executor in self._idle():
-            row = self._times.latencies.row(executor, live.variant)
-            if row is not None and live.variant not in self._affinity.non_affine(executor):
-                self._trials.started(BatchId(self._next_batch), self._now_ns)
-                self._infer(executor, Batch(live.variant, (live.request.id,), row.sizes[0]))
-                return
-
-    def _idle(self) -> list[ExecutorId]:
-        return [
-            executor
-            for executor in self._times.latencies.fastest_first()
-            if executor not in self._ledger.running and executor != self._sampling.executor
-        ]
-
-    def _start(self, executor: ExecutorId, excluded: Excluded) -> None:
-        batch = self._policy.next_batch(executor, self._now_ns, excluded)
-        if batch is not None:
-            self._infer(executor, batch)
-
-    def _infer(self, executor: ExecutorId, batch: Batch) -> None:
-        infer = Infer(executor, self._new_batch(), batch.variant, batch.requests, batch.batch_size)
-        self._ledger.start(infer, self._now_ns)
-        self._times.started(executor, self._now_ns)
-        self._out.append(infer)
-
-    def _new_batch(self) -> BatchId:
-        self._next_batch += 1
-        return BatchId(self._next_batch - 1)
-
-    def _sample(self) -> None:
-        if self._ledger.live or self._stopping:
-            return
-        due_ns = self._sampling.due_ns()
-        if due_ns is not None and due_ns <= self._now_ns:
-            sample = self._sampling.start(self._new_batch(), self._now_ns)
-            self._times.started(sample.executor, self._now_ns)
-            self._out.append(sample)
+            self._drop_waiting(self._trials.request.id, Cause.TRIAL_EXPIRED)
 
     def _plan(self) -> None:
         due_ns = self._adaptation.next_plan_ns()
@@ -478,12 +465,10 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.LearningRestored: Scheduler._learning_restored,
     events.SampleCompleted: Scheduler._sample_ended,
     events.SampleFailed: Scheduler._sample_ended,
-    events.LinkMeasured: lambda scheduler, event: scheduler._adaptation.link_measured(
-        event.camera, event.link
-    ),
+    events.LinkMeasured: Scheduler._link_measured,
     events.CameraConnected: Scheduler._camera_connected,
     events.CameraChanged: Scheduler._camera_changed,
-    events.CameraDisconnected: lambda scheduler, event: scheduler._disconnect(event.camera),
+    events.CameraDisconnected: Scheduler._camera_disconnected,
     events.PlanComputed: Scheduler._plan_computed,
     events.PlanFailed: lambda scheduler, event: scheduler._adaptation.plan_failed(),
     events.ExecutorStarted: Scheduler._executor_started,

@@ -62,7 +62,7 @@ PARAMETERS = SchedulerParameters(
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """The environment of the policy."""
 
     timer_early_ns: int = 0
@@ -108,7 +108,12 @@ class BatchingReport:
     @property
     def finish_rate(self) -> float:
         """The share of all requests that finished on time; 1 if there were none."""
-        return self.counts()[Outcome.ON_TIME] / len(self.ends) if self.ends else 1.0
+        return self.finish_rate_from(0)
+
+    def finish_rate_from(self, first: int) -> float:
+        """Return the share on time of the requests from id `first` on; 1 if there are none."""
+        on_time = [end.outcome is Outcome.ON_TIME for end in self.ends if end.job.id >= first]
+        return sum(on_time) / len(on_time) if on_time else 1.0
 
     @property
     def utility(self) -> float:
@@ -125,7 +130,7 @@ class BatchingSimulation:
         policy: BatchingPolicy,
         *,
         rng: random.Random,
-        surroundings: Surroundings = Surroundings(),
+        environment: Environment = Environment(),
         sample_share: float = 0.0,
         parameters: SchedulerParameters = PARAMETERS,
         check: Callable[[Scheduler], None] | None = None,
@@ -136,7 +141,7 @@ class BatchingSimulation:
             workload: the requests.
             policy: a new one.
             rng: for the jitter of timers.
-            surroundings: the environment.
+            environment: the environment.
             sample_share: share of the workers' time for running finished requests again.
             parameters: the tunables of the core.
             check: called after every step, for tests.
@@ -145,7 +150,7 @@ class BatchingSimulation:
         self.scheduler = Scheduler(replace(parameters, sample_share=sample_share), policy)
         """The scheduler of the run; read only."""
         self._rng = rng
-        self._surroundings = surroundings
+        self._surroundings = environment
         self._check = check
         self._report = BatchingReport()
         self._jobs = {RequestId(job.id): job for job in workload.jobs}

@@ -5,6 +5,7 @@ Pure: all randomness comes from the scenario's seed.
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from edgebox.domain.errors import InvalidInputError
@@ -15,7 +16,7 @@ from edgebox.scheduling.events import Infer, MemoryLimited
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.simulation.report import Report
-from edgebox.simulation.scenario import PERFECT, Scenario
+from edgebox.simulation.scenario import PERFECT, Hardware, Scenario
 from edgebox.simulation.senders import SenderFactory, make_sender
 from edgebox.simulation.simulated_cameras import EstimateFactory, TransitFactory, estimated, known
 from edgebox.simulation.simulator import SimulationParameters, Simulator
@@ -57,7 +58,6 @@ def run_scenario(
         raise InvalidInputError("the scenario's variants and executors are not known")
     if costs.planning_measured and planning_clock_ns is None:
         raise InvalidInputError("there is no clock to measure planning by; give planning_ms")
-    perfect = policy.bandwidth == PERFECT
     scheduler = Scheduler(scenario.scheduling, make_policy(policy.batching))
     simulator = Simulator(
         scheduler,
@@ -68,31 +68,40 @@ def run_scenario(
         cameras=scenario.cameras,
         rng=random.Random(scenario.seed),
         memory=memory,
-        parameters=SimulationParameters(
-            prepare_ns=costs.prepare_ns,
-            overhead_ns=costs.overhead_ns,
-            timer_early_ns=costs.timer_early_ns,
-            planning_ns=costs.planning_ns,
-            planning_clock_ns=planning_clock_ns if costs.planning_measured else None,
-            slowdown={
-                executor: costs.slowdown * hardware.slowdown.get(executor, 1.0)
-                for executor in hardware.profiles
-            },
+        parameters=replace(
+            _parameters(scenario, hardware),
+            sender=sender or make_sender(policy.sender),
+            transit=transit,
             throttling=throttling,
             hangs=hangs,
-            captures_until_ns=scenario.duration_ns,
+            planning_clock_ns=planning_clock_ns if costs.planning_measured else None,
             keep_journal=keep_journal,
-            sender=sender or make_sender(policy.sender),
-            estimate=_estimate(policy.bandwidth),
-            transit=transit,
-            admission=partial(refusal, parameters=scenario.planning) if scenario.refuses else None,
-            known_ahead_ns=scenario.scheduling.planning_interval_ns if perfect else 0,
         ),
     )
     longest_ns = max(camera.camera.slo_ns for camera in scenario.cameras)
     simulator.run(scenario.duration_ns + longest_ns + DRAIN_NS)
     simulator.close()
     return simulator.report
+
+
+def _parameters(scenario: Scenario, hardware: Hardware) -> SimulationParameters:
+    """Return the simulation's parameters as far as the scenario sets them."""
+    policy, costs = scenario.policy, scenario.costs
+    perfect = policy.bandwidth == PERFECT
+    return SimulationParameters(
+        prepare_ns=costs.prepare_ns,
+        overhead_ns=costs.overhead_ns,
+        timer_early_ns=costs.timer_early_ns,
+        planning_ns=costs.planning_ns,
+        slowdown={
+            executor: costs.slowdown * hardware.slowdown.get(executor, 1.0)
+            for executor in hardware.profiles
+        },
+        captures_until_ns=scenario.duration_ns,
+        estimate=_estimate(policy.bandwidth),
+        admission=partial(refusal, parameters=scenario.planning) if scenario.refuses else None,
+        known_ahead_ns=scenario.scheduling.planning_interval_ns if perfect else 0,
+    )
 
 
 def _estimate(name: str) -> EstimateFactory:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from edgebox.domain.field_reader import FieldReader
 from edgebox.domain.model_family import (
     QUANTILES,
     ExecutorId,
@@ -25,7 +26,7 @@ from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.simulation.senders import SenderKind
 from edgebox.simulation.shared_links import Queueing, SimulatedSite
 from edgebox.simulation.simulated_cameras import CameraClock, PictureBytes, SimulatedCamera
-from edgebox.simulation.tables import Table, parse_toml
+from edgebox.simulation.toml_lines import parse_toml
 
 MS = 1_000_000
 S = 1000 * MS
@@ -106,17 +107,17 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
         InvalidInputError: the first mistake, with file, line and key.
     """
     top = parse_toml(text, name)
-    own_seed = top.whole("seed", 1)
+    own_seed = top.count("seed", 1)
     seed = own_seed if seed is None else seed
-    duration_s = top.number("duration_s", above=True, high=86_400)
-    warmup_s = top.number("warmup_s", 0.0, high=duration_s)
-    planning, scheduling, refuses = _planner(top.table("planner"))
+    duration_s = top.number("duration_s", 0, 86_400, above=True)
+    warmup_s = top.number("warmup_s", 0, duration_s, 0.0)
+    planning, scheduling, refuses = _planner(top.inner("planner", optional=True))
     if top.choice("profiles", ("inline", DATABASE), "inline") == DATABASE:
         hardware, families = None, None
     else:
         hardware = _hardware(top)
         families = sorted({variant.family for variant in hardware.variants})
-    entries = top.tables("cameras")
+    entries = top.objects("cameras", default=[])
     if not entries:
         raise top.wrong("cameras", "there must be at least one [[cameras]]")
     rng = random.Random(seed)
@@ -135,47 +136,47 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
         round(duration_s * S),
         round(warmup_s * S),
         seed,
-        _policy(top.table("policy")),
+        _policy(top.inner("policy", optional=True)),
         planning,
         scheduling,
-        _costs(top.table("box")),
+        _costs(top.inner("box", optional=True)),
         refuses,
     )
-    top.finish()
+    top.refuse_unknown()
     return scenario
 
 
-def _policy(table: Table) -> Policy:
+def _policy(table: FieldReader) -> Policy:
     plain = Policy()
     policy = Policy(
         table.choice("batching", tuple(POLICIES), plain.batching),
         table.choice("bandwidth", ESTIMATES, plain.bandwidth),
         SenderKind(table.choice("sender", tuple(SenderKind), plain.sender)),
     )
-    table.finish()
+    table.refuse_unknown()
     return policy
 
 
-def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters, bool]:
+def _planner(table: FieldReader) -> tuple[PlanningParameters, SchedulerParameters, bool]:
     plain, core = PlanningParameters(), SchedulerParameters()
-    used = table.number("utilisation_max", plain.utilisation_max, low=0.05, high=1)
+    used = table.number("utilisation_max", 0.05, 1, plain.utilisation_max)
     upgrade = used * plain.utilisation_upgrade / plain.utilisation_max
     planning = replace(
         plain,
-        quantile=table.number("quantile", plain.quantile, low=0.5, high=1),
+        quantile=table.number("quantile", 0.5, 1, plain.quantile),
         utilisation_max=used,
-        utilisation_upgrade=table.number("utilisation_upgrade", upgrade, low=0.05, high=1),
+        utilisation_upgrade=table.number("utilisation_upgrade", 0.05, 1, upgrade),
         uplink_utilisation_max=table.number(
-            "uplink_utilisation_max", plain.uplink_utilisation_max, low=0.05, high=1
+            "uplink_utilisation_max", 0.05, 1, plain.uplink_utilisation_max
         ),
         uplink_utilisation_max_stable=table.number(
-            "uplink_utilisation_max_stable", plain.uplink_utilisation_max_stable, low=0.05, high=1
+            "uplink_utilisation_max_stable", 0.05, 1, plain.uplink_utilisation_max_stable
         ),
-        link_upgrade=table.number("link_upgrade", plain.link_upgrade, low=1, high=10),
+        link_upgrade=table.number("link_upgrade", 1, 10, plain.link_upgrade),
         latency_upgrade_ns=_ns(table, "latency_upgrade_ms", plain.latency_upgrade_ns),
         upgrade_hold_ns=_ns(table, "upgrade_hold_ms", plain.upgrade_hold_ns),
         guard_ns=_ns(table, "guard_ms", plain.guard_ns),
-        rate_min_hz=table.number("rate_min_hz", plain.rate_min_hz, low=0.01, high=1000),
+        rate_min_hz=table.number("rate_min_hz", 0.01, 1000, plain.rate_min_hz),
     )
     scheduling = replace(
         core,
@@ -183,13 +184,13 @@ def _planner(table: Table) -> tuple[PlanningParameters, SchedulerParameters, boo
         busy_share=used,
     )
     refuses = table.choice("admission", ("best_effort", "refuse"), "best_effort") == "refuse"
-    table.finish()
+    table.refuse_unknown()
     return planning, scheduling, refuses
 
 
-def _costs(table: Table) -> BoxCosts:
+def _costs(table: FieldReader) -> BoxCosts:
     plain = BoxCosts()
-    measured = table.is_text("planning_ms")
+    measured = isinstance(table.raw("planning_ms"), str)
     if measured:
         table.choice("planning_ms", ("measured",))
     planned = "planning_ms" in table and not measured
@@ -199,30 +200,30 @@ def _costs(table: Table) -> BoxCosts:
         _ns(table, "planning_ms", 0) if planned else None,
         measured,
         _ns(table, "timer_early_ms", plain.timer_early_ns),
-        table.number("slowdown", plain.slowdown, low=0.01, high=1000),
+        table.number("slowdown", 0.01, 1000, plain.slowdown),
     )
-    table.finish()
+    table.refuse_unknown()
     return costs
 
 
-def _ns(table: Table, key: str, default_ns: int, low: float = 0.0) -> int:
-    return round(table.number(key, default_ns / MS, low=low, high=600_000) * MS)
+def _ns(table: FieldReader, key: str, default_ns: int, low: float = 0.0) -> int:
+    return round(table.number(key, low, 600_000, default_ns / MS) * MS)
 
 
-def _range_ns(table: Table, key: str, default_ns: tuple[int, int]) -> tuple[int, int]:
+def _range_ns(table: FieldReader, key: str, default_ns: tuple[int, int]) -> tuple[int, int]:
     if key not in table:
         return default_ns
-    least, most = (round(ms * MS) for ms in table.numbers(key, length=2, high=10_000))
+    least, most = (round(ms * MS) for ms in table.numbers(key, 0, 10_000, length=2))
     if least > most:
         raise table.wrong(key, "the first must not be above the second")
     return least, most
 
 
-def _hardware(top: Table) -> Hardware:
-    executors = top.tables("executors")
+def _hardware(top: FieldReader) -> Hardware:
+    executors = top.objects("executors", default=[])
     if not executors:
         raise top.wrong("executors", 'there must be [[executors]], or profiles = "database"')
-    entries = top.tables("variants")
+    entries = top.objects("variants", default=[])
     if not entries:
         raise top.wrong("variants", 'there must be [[variants]], or profiles = "database"')
     variants: dict[VariantName, Variant] = {}
@@ -233,43 +234,43 @@ def _hardware(top: Table) -> Hardware:
             raise entry.wrong("name", f"there are two variants named {variant.name!r}")
         variants[variant.name] = variant
         times[variant.name] = _batch_ms(entry)
-        entry.finish()
+        entry.refuse_unknown()
     profiles: dict[ExecutorId, tuple[LatencyProfile, ...]] = {}
     slowdown: dict[ExecutorId, float] = {}
     for entry in executors:
-        executor = ExecutorId(entry.text("name"))
+        executor = ExecutorId(entry.nonempty("name"))
         if executor in profiles:
             raise entry.wrong("name", f"there are two executors named {executor!r}")
         profiles[executor] = _profiles(entry, executor, times)
-        slowdown[executor] = entry.number("slowdown", 1.0, low=0.01, high=1000)
-        entry.finish()
+        slowdown[executor] = entry.number("slowdown", 0.01, 1000, 1.0)
+        entry.refuse_unknown()
     return Hardware(tuple(variants.values()), profiles, slowdown)
 
 
-def _variant(entry: Table) -> Variant:
-    width_px = entry.whole("width_px", low=1, high=65_536)
+def _variant(entry: FieldReader) -> Variant:
+    width_px = entry.integer("width_px", 1, 65_536)
     return Variant(
-        VariantName(entry.text("name")),
-        FamilyName(entry.text("family", FAMILY)),
+        VariantName(entry.nonempty("name")),
+        FamilyName(entry.nonempty("family", FAMILY)),
         width_px,
-        entry.whole("height_px", width_px, low=1, high=65_536),
-        entry.number("accuracy", high=1),
+        entry.integer("height_px", 1, 65_536, width_px),
+        entry.number("accuracy", 0, 1),
     )
 
 
-def _batch_ms(entry: Table) -> dict[int, list[float]]:
+def _batch_ms(entry: FieldReader) -> dict[int, list[float]]:
     """Return the times by batch size: one for all quantiles, or one for each."""
-    table = entry.table("batch_ms")
+    table = entry.inner("batch_ms", optional=True)
     out: dict[int, list[float]] = {}
-    for key in table.keys():  # noqa: SIM118 - a Table is no mapping
+    for key in table.names():
         if not key.isdecimal() or not 1 <= int(key) <= 4096:
             raise table.wrong(key, "a batch size must be a whole number from 1 to 4096")
-        if table.is_list(key):
-            times = table.numbers(key, length=len(QUANTILES), high=600_000)
+        if isinstance(table.raw(key), list):
+            times = table.numbers(key, 0, 600_000, length=len(QUANTILES))
             if times != sorted(times):
                 raise table.wrong(key, "the times of the quantiles must rise")
         else:
-            times = [table.number(key, high=600_000, above=True)]
+            times = [table.number(key, 0, 600_000, above=True)]
         out[int(key)] = times
     if not out:
         raise entry.wrong("batch_ms", "must give a time for at least one batch size")
@@ -277,14 +278,16 @@ def _batch_ms(entry: Table) -> dict[int, list[float]]:
 
 
 def _profiles(
-    entry: Table, executor: ExecutorId, times: Mapping[VariantName, Mapping[int, Sequence[float]]]
+    entry: FieldReader,
+    executor: ExecutorId,
+    times: Mapping[VariantName, Mapping[int, Sequence[float]]],
 ) -> tuple[LatencyProfile, ...]:
     spread = [1.0] * len(QUANTILES)
     if "spread" in entry:
-        spread = entry.numbers("spread", length=len(QUANTILES), low=0.001, high=1000)
+        spread = entry.numbers("spread", 0.001, 1000, length=len(QUANTILES))
         if spread != sorted(spread):
             raise entry.wrong("spread", "must rise")
-    factor = entry.number("times", 1.0, low=0.001, high=1000)
+    factor = entry.number("times", 0.001, 1000, 1.0)
     names = entry.texts("variants") or list(times)
     out = []
     for name in names:
@@ -309,42 +312,42 @@ class _Site:
     declared: bool
 
 
-def _sites(top: Table, rng: random.Random, read: ReadFile) -> dict[str, _Site]:
+def _sites(top: FieldReader, rng: random.Random, read: ReadFile) -> dict[str, _Site]:
     sites: dict[str, _Site] = {}
-    for entry in top.tables("sites"):
-        name, trace, start_s = entry.text("name"), _trace(entry, read), _trace_start_s(entry)
+    for entry in top.objects("sites", default=[]):
+        name, trace, start_s = entry.nonempty("name"), _trace(entry, read), _trace_start_s(entry)
         if name in sites:
             raise entry.wrong("name", f"there are two sites named {name!r}")
         start_ns = rng.random() * trace.period_ns if start_s is None else start_s * S
         queueing = Queueing(entry.choice("queueing", tuple(Queueing), Queueing.FIFO))
         site = SimulatedSite(SiteId(name), trace, queueing, round(start_ns))
-        sites[name] = _Site(site, declared=entry.flag("declared", default=True))
-        entry.finish()
+        sites[name] = _Site(site, declared=entry.flag("declared", True))
+        entry.refuse_unknown()
     return sites
 
 
-def _site(entry: Table, sites: Mapping[str, _Site]) -> _Site | None:
+def _site(entry: FieldReader, sites: Mapping[str, _Site]) -> _Site | None:
     if "site" not in entry:
         return None
-    name = entry.text("site")
+    name = entry.nonempty("site")
     if name not in sites:
         raise entry.wrong("site", f"there is no site named {name!r}")
     return sites[name]
 
 
 def _cameras(
-    entry: Table,
+    entry: FieldReader,
     families: Sequence[FamilyName] | None,
     sites: Mapping[str, _Site],
     rng: random.Random,
     read: ReadFile,
 ) -> list[SimulatedCamera]:
     template = _camera(entry, families, _site(entry, sites), read)
-    name, count = template.camera.id, entry.whole("count", 1, low=1, high=10_000)
-    apart_ns = round(entry.number("joins_apart_s", 0.0, high=86_400) * S)
-    phase_ms = entry.number("phase_ms", -1.0, low=-1, high=60_000)
+    name, count = template.camera.id, entry.integer("count", 1, 10_000, 1)
+    apart_ns = round(entry.number("joins_apart_s", 0, 86_400, 0.0) * S)
+    phase_ms = entry.number("phase_ms", -1, 60_000, -1.0)
     start_s = _trace_start_s(entry) if template.site is None else 0.0
-    entry.finish()
+    entry.refuse_unknown()
     made = []
     for at in range(count):
         drawn_phase, drawn_start = rng.random(), rng.random()
@@ -365,89 +368,89 @@ def _cameras(
 
 
 def _camera(
-    entry: Table, families: Sequence[FamilyName] | None, of: _Site | None, read: ReadFile
+    entry: FieldReader, families: Sequence[FamilyName] | None, of: _Site | None, read: ReadFile
 ) -> SimulatedCamera:
     """Return the camera that all cameras of an entry copy."""
-    family = entry.text("family", families[0] if families and len(families) == 1 else None)
+    family = entry.nonempty("family", families[0] if families and len(families) == 1 else None)
     if families is not None and family not in families:
         raise entry.wrong("family", f"there is no variant of a family named {family!r}")
-    width_px = entry.whole("width_px", 1280, low=16, high=65_536)
-    rate_hz = entry.number("rate_hz", above=True, high=1000)
+    width_px = entry.integer("width_px", 16, 65_536, 1280)
+    rate_hz = entry.number("rate_hz", 0, 1000, above=True)
     clock = CameraClock(entry.choice("clock", tuple(CameraClock), CameraClock.EXCHANGED))
     if of and of.site.queueing is Queueing.FAIR and clock is not CameraClock.EXCHANGED:
         raise entry.wrong("clock", f"must be {CameraClock.EXCHANGED} on a link shared fairly")
     template = SimulatedCamera(
         Camera(
-            CameraId(entry.text("name")),
-            entry.text("app", "default"),
+            CameraId(entry.nonempty("name")),
+            entry.nonempty("app", "default"),
             FamilyName(family),
-            round(entry.number("slo_ms", above=True, high=600_000) * MS),
+            round(entry.number("slo_ms", 0, 600_000, above=True) * MS),
             rate_hz,
             width_px,
-            entry.whole("height_px", 720, low=16, high=65_536),
-            entry.number("min_accuracy", 0.0, high=1),
-            entry.number("min_rate_hz", 0.0, high=rate_hz),
+            entry.integer("height_px", 16, 65_536, 720),
+            entry.number("min_accuracy", 0, 1, 0.0),
+            entry.number("min_rate_hz", 0, rate_hz, 0.0),
             site=of.site.name if of and of.declared else None,
         ),
         _trace(entry, read) if of is None else of.site.trace,
         rtt_ns=_ns(entry, "rtt_ms", 2 * MS),
         jitter_ns=_ns(entry, "jitter_ms", 0),
         weight=PictureBytes(
-            entry.number("bytes_per_pixel", 0.3, above=True, high=100),
-            entry.number("bytes_exponent", SIZE_EXPONENT, high=0.9),
-            entry.number("bytes_spread", 0.05, high=2),
+            entry.number("bytes_per_pixel", 0, 100, 0.3, above=True),
+            entry.number("bytes_exponent", 0, 0.9, SIZE_EXPONENT),
+            entry.number("bytes_spread", 0, 2, 0.05),
         ),
-        opens_ns=round(entry.number("joins_s", 0.0, high=86_400) * S),
+        opens_ns=round(entry.number("joins_s", 0, 86_400, 0.0) * S),
         encode_ns=_range_ns(entry, "encode_ms", (0, 0)),
         clock=clock,
         work=_work(entry),
         site=of.site if of else None,
-        address=entry.text("address", "") if "address" in entry else "",
+        address=entry.nonempty("address", "") if "address" in entry else "",
     )
     if "leaves_s" in entry:
-        leaves_ns = round(entry.number("leaves_s", above=True, high=86_400) * S)
+        leaves_ns = round(entry.number("leaves_s", 0, 86_400, above=True) * S)
         if leaves_ns <= template.opens_ns:
             raise entry.wrong("leaves_s", "must be after joins_s")
         template = replace(template, closes_ns=leaves_ns)
     return template
 
 
-def _work(entry: Table) -> tuple[float, ...]:
+def _work(entry: FieldReader) -> tuple[float, ...]:
     """Return the work of pictures, by quantile; empty: as much as the profile's."""
     if "work" not in entry:
         return ()
-    if not entry.is_list("work"):
-        return (entry.number("work", low=0.01, high=100),) * len(QUANTILES)
-    work = entry.numbers("work", length=len(QUANTILES), low=0.01, high=100)
+    if not isinstance(entry.raw("work"), list):
+        return (entry.number("work", 0.01, 100),) * len(QUANTILES)
+    work = entry.numbers("work", 0.01, 100, length=len(QUANTILES))
     if work != sorted(work):
         raise entry.wrong("work", "must rise")
     return tuple(work)
 
 
-def _trace_start_s(entry: Table) -> float | None:
+def _trace_start_s(entry: FieldReader) -> float | None:
     """Return where in the trace a camera starts; None: anywhere."""
-    if entry.is_text("trace_start_s"):
+    if isinstance(entry.raw("trace_start_s"), str):
         entry.choice("trace_start_s", ("random",))
         return None
-    return entry.number("trace_start_s", 0.0, high=1e6)
+    return entry.number("trace_start_s", 0, 1e6, 0.0)
 
 
-def _trace(entry: Table, read: ReadFile) -> BandwidthTrace:
+def _trace(entry: FieldReader, read: ReadFile) -> BandwidthTrace:
     given = [key for key in ("mbps", "trace", "made_up") if key in entry]
     if len(given) != 1:
         raise entry.wrong("mbps", "give exactly one of mbps, trace (a file) and made_up")
-    step_s = entry.number("step_s", 1.0, low=0.001, high=86_400)
+    step_s = entry.number("step_s", 0.001, 86_400, 1.0)
     if given == ["made_up"]:
         kind = entry.choice("made_up", tuple(MADE_UP))
-        seed = entry.whole("made_up_seed", 1)
+        seed = entry.count("made_up_seed", 1)
         return MADE_UP[kind](random.Random(seed))
     if given == ["mbps"]:
-        rates = entry.numbers("mbps", high=1e6) if entry.is_list("mbps") else None
+        rates = entry.numbers("mbps", 0, 1e6) if isinstance(entry.raw("mbps"), list) else None
         if rates is None:
-            rates = [entry.number("mbps", above=True, high=1e6)]
+            rates = [entry.number("mbps", 0, 1e6, above=True)]
         if not any(rates):
             raise entry.wrong("mbps", "a link that is 0 throughout carries nothing")
         return BandwidthTrace.stepwise(rates, step_s)
-    file = entry.text("trace")
+    file = entry.nonempty("trace")
     known = entry.choice("trace_format", ("auto", *TRACE_FORMATS), "auto")
     return parse_trace(read(file), file, step_s=step_s, form=None if known == "auto" else known)

@@ -5,7 +5,6 @@ its own (benchmarks/adaptation_jellyfish.py). `KnownLink` replaces the estimate 
 rate, as a reference for the cost of not knowing it. Pure: instants are arguments.
 """
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -47,6 +46,8 @@ class SenderKind(StrEnum):
     """Every frame, at the advised size or the largest that the link sustains."""
 
 
+Size = tuple[int, int]
+"""Width and height in pixels."""
 SenderFactory = Callable[[Camera, LinkEstimate], Sender]
 
 
@@ -74,15 +75,8 @@ class ObedientSender:
     def captured(self, frame: int, captured_ns: int, now_ns: int) -> list[Decision]:
         """Send the frame."""
         sizes = send_sizes((self._camera.width_px, self._camera.height_px), self._advice)
-        bps, weight = self._bandwidth.bps(now_ns), self._weight.value()
-        chosen = sizes[0]
-        if bps is not None and weight is not None:
-            bits_max = bps / self._camera.rate_hz
-            fitting = (
-                size for size in sizes if message_bytes(weight, size[0] * size[1]) * 8 <= bits_max
-            )
-            chosen = next(fitting, sizes[-1])
-        return [Send(frame, chosen[0], chosen[1], 85)]
+        within_s = 1 / self._camera.rate_hz
+        return [Send(frame, *self._largest(sizes, within_s, now_ns, unknown=sizes[0]), 85)]
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
         """Note the bytes of a frame that is being sent now."""
@@ -94,6 +88,26 @@ class ObedientSender:
         size_bytes, sent_ns = self._on_the_way.pop(frame)
         self._bandwidth.add(size_bytes, sent_ns, now_ns, base_ns)
         return []
+
+    def _largest(
+        self, sizes: Sequence[Size], within_s: float, now_ns: int, *, unknown: Size
+    ) -> Size:
+        """Return the largest size that the link carries in so many seconds, or else the least.
+
+        Args:
+            sizes: in falling order.
+            within_s: how long a frame may take to send.
+            now_ns: the present instant.
+            unknown: the answer before anything is known of the link.
+        """
+        bps, weight = self._bandwidth.bps(now_ns), self._weight.value()
+        if bps is None or weight is None:
+            return unknown
+        bits_max = bps * within_s
+        fitting = (
+            size for size in sizes if message_bytes(weight, size[0] * size[1]) * 8 <= bits_max
+        )
+        return next(fitting, sizes[-1])
 
 
 def make_sender(kind: SenderKind) -> SenderFactory:
@@ -155,11 +169,11 @@ def knowing(planner: Planner, links: Mapping[CameraId, ShapedLink], horizon_ns: 
         horizon_ns: from one plan to the next.
     """
 
-    def plan(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+    def plan(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
         known = []
         for camera in snapshot.cameras:
             bps = KnownLink(links[camera.camera.id], horizon_ns).bps(snapshot.taken_ns)
             known.append(replace(camera, link=replace(camera.link, bandwidth_bps=bps)))
-        return planner(replace(snapshot, cameras=tuple(known)), rng, iterations_max)
+        return planner(replace(snapshot, cameras=tuple(known)), iterations_max)
 
     return plan

@@ -160,8 +160,7 @@ class Simulator:
         self._parameters = parameters
         self._check = check
         self._now_ns = 0
-        self._sampled_ns = 0
-        """The end of the last sample."""
+        self._sampled_ns = 0  # the end of the last sample
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._request_ids = count(1)
@@ -176,6 +175,15 @@ class Simulator:
         self._fixed: dict[tuple[ExecutorId, VariantName], float] = {}
         self._ran: dict[RequestId, tuple[VariantName, int]] = {}
         self._advised: dict[CameraId, VariantName] = {}
+        self._start(variants, memory, cameras)
+
+    def _start(
+        self,
+        variants: Sequence[Variant],
+        memory: Sequence[MemoryLimited],
+        cameras: Sequence[SimulatedCamera],
+    ) -> None:
+        """Give the Scheduler its variants and executors, and enter when each camera connects."""
         self._handle(VariantsAvailable(tuple(variants)))
         for executor, on in self._believed.items():
             self._handle(ExecutorStarted(executor, on))
@@ -271,7 +279,7 @@ class Simulator:
         if took_ns is None:
             took_ns = PLANNING_NS[0] + PLANNING_NS[1] * len(snapshot.cameras)
         began_ns = clock_ns() if clock_ns is not None else 0
-        plan = self._planner(snapshot, self._rng, parameters.iterations_max)
+        plan = self._planner(snapshot, parameters.iterations_max)
         if clock_ns is not None:
             took_ns = clock_ns() - began_ns
         self.report.plans += 1

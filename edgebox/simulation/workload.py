@@ -3,7 +3,6 @@
 Pure: the lines come from wherever the caller reads them. Every error names source, line and field.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +10,13 @@ from typing import Any
 import orjson
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.field_reader import (
+    FieldReader,
+    Notation,
+    dotted,
+    is_integer,
+    shown_in_document,
+)
 from edgebox.link.deadlines import LaterDeadlines, read_deadlines, written_deadlines
 
 EXAMPLE = '{"type":"model","c0_ms":8,"c1":0.25,"batch_sizes":[1,2,4,8,16],"workers":1}'
@@ -156,7 +162,7 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self._source = source
         self._line = 0
-        self._record: dict[str, Any] = {}
+        self._notation = Notation(lambda path: f"{source}:{self._line}: {dotted(path)}: ")
         self._model: Model | None = None
         self._history: dict[str, list[float]] = {}
         self._jobs: list[Job] = []
@@ -171,25 +177,23 @@ class _Reader:
             raise self._wrong(f"is not JSON: {error}") from None
         if not isinstance(record, dict):
             raise self._wrong("must be a JSON object")
-        self._record = record
-        kind = record.get("type")
+        read = FieldReader((), record, self._notation)
+        kind = read.raw("type")
         if self._model is None:
             if kind != "model":
-                raise self._wrong(f"type: the first line must be the model, like {EXAMPLE}")
-            self._model = self._read_model()
+                raise read.wrong("type", f"the first line must be the model, like {EXAMPLE}")
+            self._model = _read_model(read)
         elif kind == "history":
-            times = self._history.setdefault(self._text("app"), [])
-            times.append(self._number("exec_ms"))
+            times = self._history.setdefault(read.nonempty("app"), [])
+            times.append(_number(read, "exec_ms"))
         elif kind == "application":
-            self._history.setdefault(self._text("app"), [])
+            self._history.setdefault(read.nonempty("app"), [])
         elif kind == "request":
-            self._jobs.append(self._read_job())
+            self._jobs.append(self._read_job(read))
         elif kind == "model":
-            raise self._wrong("type: there is a second model line")
+            raise read.wrong("type", "there is a second model line")
         else:
-            raise self._wrong(
-                f'type: must be "history", "application" or "request", not {_shown(kind)}'
-            )
+            raise read.wrong("type", 'must be "history", "application" or "request"', kind)
 
     def result(self) -> Workload:
         """Return what was read."""
@@ -198,89 +202,59 @@ class _Reader:
         history = {app: tuple(times) for app, times in self._history.items()}
         return Workload(self._model, history, tuple(self._jobs))
 
-    def _read_model(self) -> Model:
-        sizes: Any = self._record.get("batch_sizes")
-        good = (
-            isinstance(sizes, list)
-            and len(sizes) > 0
-            and all(type(size) is int and 1 <= size <= 4096 for size in sizes)
-        )
-        if not good or sizes != sorted(set(sizes)):
-            raise self._wrong(
-                f"batch_sizes: must be rising whole numbers from 1, not {_shown(sizes)}"
-            )
-        c0_ms, c1 = self._number("c0_ms"), self._number("c1")
-        if c1 == 0:
-            raise self._wrong("c1: must be above 0")
-        multiple = self._number("slo_mult") if "slo_mult" in self._record else None
-        if multiple == 0:
-            raise self._wrong("slo_mult: must be above 0")
-        workers = self._whole("workers") if "workers" in self._record else 1
-        if workers < 1:
-            raise self._wrong("workers: must be at least 1")
-        return Model(c0_ms, c1, tuple(sizes), workers, multiple)
-
-    def _read_job(self) -> Job:
-        slo_ms, later = self._deadlines()
+    def _read_job(self, read: FieldReader) -> Job:
+        slo_ms, later = self._deadlines(read)
         job = Job(
-            id=self._whole("id"),
-            at_ms=self._number("at_ms"),
-            app=self._text("app"),
-            exec_ms=self._number("exec_ms"),
+            id=read.count("id"),
+            at_ms=_number(read, "at_ms"),
+            app=read.nonempty("app"),
+            exec_ms=_number(read, "exec_ms"),
             slo_ms=slo_ms,
             later=later,
         )
         if job.app not in self._history:
             known = ", ".join(sorted(self._history)) or "none"
-            raise self._wrong(
-                f"app: {_shown(job.app)} has no history or application line before (known: {known})"
+            app = shown_in_document(job.app)
+            raise read.wrong(
+                "app", f"{app} has no history or application line before (known: {known})"
             )
         if self._jobs and job.at_ms < self._jobs[-1].at_ms:
             before = self._jobs[-1].at_ms
-            raise self._wrong(f"at_ms: {job.at_ms:g} is before the request above ({before:g})")
+            raise read.wrong("at_ms", f"{job.at_ms:g} is before the request above ({before:g})")
         if job.id in self._ids:
-            raise self._wrong(f"id: {job.id} is there twice")
+            raise read.wrong("id", f"{job.id} is there twice")
         self._ids.add(job.id)
         return job
 
-    def _deadlines(self) -> tuple[float, LaterDeadlines]:
-        written = self._present("slo_ms")
+    def _deadlines(self, read: FieldReader) -> tuple[float, LaterDeadlines]:
+        written = read.raw("slo_ms")
         if not isinstance(written, list):
-            return self._number("slo_ms"), ()
+            return _number(read, "slo_ms"), ()
         try:
             return read_deadlines(written, 0, _NUMBER_MAX)
         except InvalidInputError as error:
             raise self._wrong(f"slo_ms{error}") from None
 
-    def _number(self, key: str) -> float:
-        value = self._present(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._wrong(f"{key}: must be a number, not {_shown(value)}")
-        if not math.isfinite(value) or not 0 <= value <= _NUMBER_MAX:
-            raise self._wrong(f"{key}: must be a number from 0 to 1e12, not {_shown(value)}")
-        return float(value)
-
-    def _whole(self, key: str) -> int:
-        value = self._present(key)
-        if type(value) is not int or not 0 <= value < 1 << 53:
-            raise self._wrong(f"{key}: must be a whole number from 0, not {_shown(value)}")
-        return value
-
-    def _text(self, key: str) -> str:
-        value = self._present(key)
-        if not isinstance(value, str) or not value:
-            raise self._wrong(f"{key}: must be a text that is not empty, not {_shown(value)}")
-        return value
-
-    def _present(self, key: str) -> Any:
-        if key not in self._record:
-            raise self._wrong(f"{key}: is missing")
-        return self._record[key]
-
     def _wrong(self, what: str) -> InvalidInputError:
         return InvalidInputError(f"{self._source}:{self._line}: {what}")
 
 
-def _shown(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."
+def _read_model(read: FieldReader) -> Model:
+    sizes: Any = read.raw("batch_sizes")
+    good = isinstance(sizes, list) and sizes and all(is_integer(size, 1, 4096) for size in sizes)
+    if not good or sizes != sorted(set(sizes)):
+        raise read.wrong("batch_sizes", "must be rising whole numbers from 1", sizes)
+    c0_ms, c1 = _number(read, "c0_ms"), _number(read, "c1")
+    if c1 == 0:
+        raise read.wrong("c1", "must be above 0")
+    multiple = _number(read, "slo_mult") if "slo_mult" in read else None
+    if multiple == 0:
+        raise read.wrong("slo_mult", "must be above 0")
+    workers = read.count("workers", 1)
+    if workers < 1:
+        raise read.wrong("workers", "must be at least 1")
+    return Model(c0_ms, c1, tuple(sizes), workers, multiple)
+
+
+def _number(read: FieldReader, key: str) -> float:
+    return read.number(key, 0, _NUMBER_MAX, expected="a number from 0 to 1e12")

@@ -67,7 +67,7 @@ def unpacked(blobs: Sequence[bytes], groups: Ints, shape: tuple[int, int]) -> In
     sizes = lengths // 2
     distances = entries[:, 0]
     sums = np.cumsum(distances, dtype=np.int64)
-    # Codes begin anew in each row: subtract the sum of the previous rows.
+    # Codes begin again in each row: subtract the sum of the previous rows.
     before = np.concatenate(([0], sums))[np.cumsum(sizes) - sizes]
     codes = sums - np.repeat(before, sizes) - 1
     weights = entries[:, 1].astype(np.float64)

@@ -53,11 +53,13 @@ def unpacked(packed: bytes | bytearray, bytes_max: int, *, setting: str = "") ->
     try:
         body = unpacker.decompress(packed, bytes_max + 1)
     except zlib.error as error:
-        raise InvalidInputError(f"the body is not packed as it says: {error}") from None
+        raise InvalidInputError(f"the body does not match its Content-Encoding: {error}") from None
     if len(body) > bytes_max:
         raise _too_large(bytes_max, setting)
     if not unpacker.eof or unpacker.unused_data:
-        raise InvalidInputError("the body is not packed as it says: it does not end where it must")
+        raise InvalidInputError(
+            "the body does not match its Content-Encoding: it does not end where it must"
+        )
     return body
 
 

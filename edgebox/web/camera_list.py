@@ -14,10 +14,10 @@ from edgebox.domain.errors import (
     TooLargeError,
     UnknownNameError,
 )
+from edgebox.domain.field_reader import parse_object
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import Camera, CameraId
 from edgebox.link.deadlines import to_later
-from edgebox.link.fields import parse_object
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.override_messages import RATE_MIN_HZ, changed, written
 from edgebox.link.protocol import NAME_PATTERN

@@ -150,7 +150,7 @@ ROUTES = (
         body=Body({"image/jpeg": _PICTURE}, "A JPEG as it is, without a form", any_type=True),
         answers=(
             Answer(
-                "What was found, best first, in the form that was asked for.",
+                "Detections, best first, in the requested format.",
                 any_of(NATIVE_ANSWER, COCO_ANSWER, SUPERVISION_ANSWER),
             ),
         ),

@@ -53,6 +53,6 @@ ROUTES = (
         path="/v1/addresses",
         answer=_addresses,
         summary="Where other machines reach this box",
-        answers=(Answer("The addresses, as far as the box can tell.", _ADDRESSES),),
+        answers=(Answer("The addresses that the box knows.", _ADDRESSES),),
     ),
 )

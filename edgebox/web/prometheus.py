@@ -106,6 +106,8 @@ class _BoxNumbers:
     factors: Mapping[tuple[str, str], float]
     """Factors of profiles, by executor and variant."""
     loaded: _Durations
+    stale: Mapping[str, int]
+    """Reports to the core that came too late to matter, by event."""
 
 
 async def _metrics(context: WebContext, request: web.Request) -> web.Response:
@@ -194,6 +196,7 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
         memories,
         factors,
         loaded,
+        dict(box.driver.scheduler.stale_events) if box.ready else {},
     )
 
 
@@ -242,6 +245,14 @@ def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
     for code, count in box.refused.items():
         refused.add_metric([code], count)
     yield refused
+    stale = CounterMetricFamily(
+        "edgebox_stale_events",
+        "Reports that came too late to matter: of an ended frame, a lost executor, a camera left.",
+        labels=["event"],
+    )
+    for event, count in sorted(box.stale.items()):
+        stale.add_metric([event], count)
+    yield stale
     lag = GaugeMetricFamily(
         "edgebox_loop_lag_seconds", "How late timers fire, last minute.", labels=["quantile"]
     )
@@ -284,7 +295,7 @@ def _supervision_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Met
     )
     losses = CounterMetricFamily(
         "edgebox_executor_losses",
-        "Losses: it hung, kept failing, or could not be opened anew.",
+        "Losses: it hung, kept failing, or could not be opened again.",
         labels=["executor", "cause"],
     )
     abandoned = GaugeMetricFamily(

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 from aiohttp import web
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.link.fields import shown
+from edgebox.domain.field_reader import is_number, number_range, shown
 
 Default = TypeVar("Default")
 Location = Literal["query", "path"]
@@ -42,8 +42,8 @@ class Number(Generic[Default]):
         if text is None:
             return self.default
         value = float(text) if _DECIMAL.fullmatch(text) else float("nan")
-        if not self.low <= value <= self.high:
-            wanted = f"a number from {self.low:g} to {self.high:g}"
+        if not is_number(value, self.low, self.high):
+            wanted = number_range(self.low, self.high)
             raise InvalidInputError(f"{self.name} must be {wanted}, not {text!r}")
         return value
 

@@ -13,8 +13,8 @@ import orjson
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.field_reader import parse_object
 from edgebox.domain.requests import Outcome
-from edgebox.link.fields import parse_object
 from edgebox.web.detection_documents import SCORE_MIN
 from edgebox.web.feed import Feed, TooManySubscribersError
 from edgebox.web.query_parameters import Choice, Number, Texts

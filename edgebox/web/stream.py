@@ -104,8 +104,8 @@ class CameraSession:
         self._outbox.put(AdviceMessage(advice, slo_ms).encode())
 
     def replaced(self) -> None:
-        """End the connection: the same camera has connected anew."""
-        self._finish(_FatalError("replaced", "this camera has connected anew"))
+        """End the connection: the same camera has connected again."""
+        self._finish(_FatalError("replaced", "this camera has connected again"))
 
     async def close(self) -> None:
         """Say goodbye: the box is stopping."""
@@ -440,7 +440,7 @@ class CameraSession:
 
     def _report(self, record: CameraRecord, report: Report) -> None:
         now_ns = self._box.driver.clock_ns()
-        skipped = record.skipped_news(sum(report.skipped.values()), now_ns)
+        skipped = record.new_skips(sum(report.skipped.values()), now_ns)
         if skipped:
             self._box.metrics.of(record.camera.id).captured(skipped, skipped, now_ns)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
+from edgebox.domain.field_reader import FieldReader, shown
 from edgebox.domain.requests import CameraId, Outcome
-from edgebox.link.fields import FieldReader, shown
 from edgebox.web.detection_documents import SCORE_MIN
 from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat
 
@@ -81,18 +81,14 @@ def _texts(read: FieldReader, name: str) -> tuple[str, ...]:
     items = read.items(name, _PATTERNS_MAX, [])
     texts = tuple(item for item in items if isinstance(item, str) and 0 < len(item) <= 64)
     if len(texts) < len(items):
-        read.errors.append(
-            f"{read.where}.{name} must be texts of 1 to 64 characters, not {shown(items)}"
-        )
+        read.refuse(name, "must be texts of 1 to 64 characters", items)
     return texts
 
 
 def _outcomes(read: FieldReader) -> tuple[str, ...]:
     outcomes = _texts(read, "outcomes") or Filter().outcomes
     if not set(outcomes) <= set(_OUTCOMES):
-        read.errors.append(
-            f"{read.where}.outcomes must be of {', '.join(_OUTCOMES)}, not {shown(outcomes)}"
-        )
+        read.refuse("outcomes", f"must be of {', '.join(_OUTCOMES)}", outcomes)
     return outcomes
 
 
@@ -101,9 +97,7 @@ def _format(read: FieldReader) -> ResultFormat:
     for result_format in RESULT_FORMATS:
         if result_format == text:
             return result_format
-    read.errors.append(
-        f"{read.where}.format must be {', '.join(RESULT_FORMATS)}, not {shown(text)}"
-    )
+    read.refuse("format", f"must be {', '.join(RESULT_FORMATS)}", text)
     return "native"
 
 
@@ -115,7 +109,7 @@ class Subscription:
         self._waiting: deque[tuple[bytes, asyncio.Event | None]] = deque()
         self._skipped = 0
         self._due_ns: dict[CameraId, int] = {}
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._closed = False
         self.change(wanted)
 
@@ -146,7 +140,7 @@ class Subscription:
             del self._waiting[oldest]
             self._skipped += 1
         self._waiting.append((message, None))
-        self._news.set()
+        self._changed.set()
 
     def _pace(self, camera: CameraId, now_ns: int) -> None:
         """Set when the camera's next result is due: one period after the last, or after now."""
@@ -160,7 +154,7 @@ class Subscription:
         """Queue an answer to the subscriber; the event is set when it was taken."""
         sent = asyncio.Event()
         self._waiting.append((message, sent))
-        self._news.set()
+        self._changed.set()
         return sent
 
     # -- the telling ------------------------------------------------------------------------
@@ -184,11 +178,11 @@ class Subscription:
             message = self.take()
             if message is not None:
                 return message
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
         return None
 
     async def close(self) -> None:
         """End the subscription, because the box is stopping."""
         self._closed = True
-        self._news.set()
+        self._changed.set()

@@ -138,7 +138,7 @@ class TimelineReader:
         self._batches = self._drops = self._changes = self._plans = self._queues = 0
         self._decided_s = -math.inf
 
-    async def news(self) -> AsyncIterator[bytes]:
+    async def updates(self) -> AsyncIterator[bytes]:
         """Yield messages until nothing is new; the first message marks the beginning."""
         while self._box.ready:
             message, more = await self._next(self._box.driver)

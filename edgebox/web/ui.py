@@ -12,8 +12,8 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.field_reader import FieldReader, parse_object
 from edgebox.domain.requests import CameraId
-from edgebox.link.fields import FieldReader, parse_object
 from edgebox.runtime.box import Box
 from edgebox.web.rationed_socket import ClientSocket
 from edgebox.web.state_document import STATE_PERIOD_S, StateCache, shown_header
@@ -122,7 +122,7 @@ class Viewer:
         while True:
             reader = self._timeline
             if reader is not None:
-                async for message in reader.news():
+                async for message in reader.updates():
                     async with asyncio.timeout(_STALL_S):
                         await self._socket.send_frame(message, WSMsgType.TEXT)
                     if reader is not self._timeline:

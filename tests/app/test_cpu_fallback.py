@@ -1,4 +1,4 @@
-"""What stands in for a lost executor cannot be opened or measured: the box ends, or goes on."""
+"""A lost executor's replacement cannot be opened or measured: the box ends, or goes on."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ import pytest
 
 from edgebox.app import cpu_fallback as module
 from edgebox.app.cpu_fallback import CpuFallback
-from edgebox.app.executor_replacement import Replacements
+from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened
 from edgebox.app.startup import ModelInventory
 from edgebox.config.config_file import InferenceParameters
@@ -70,7 +70,7 @@ class Bench:
         self.cpu_fallbacks = CpuFallback(
             cast(Box, box),
             specs,
-            Replacements(self.opened, (), ModelInventory(), dict),
+            ExecutorReplacer(self.opened, (), ModelInventory(), dict),
             (),
             prepare=(InferenceParameters(), cast(Storage, None)),
             give_up=self._end,
@@ -104,10 +104,10 @@ async def test_a_box_without_any_executor_ends_whatever_goes_wrong(
     bench = Bench(monkeypatch, opener)
     bench.cpu_fallbacks.needed(FIRST)
     bench.cpu_fallbacks.give_up()
-    assert not bench.ended, "one is about to stand in"
+    assert not bench.ended, "a replacement is being prepared"
     go_on.set()
     await until(lambda: bench.ended > 0, "the end")
-    assert any("cannot stand in" in text for text in bench.notes)
+    assert any("cannot replace" in text for text in bench.notes)
 
 
 async def test_another_one_that_is_prepared_keeps_the_box_alive(
@@ -126,7 +126,7 @@ async def test_another_one_that_is_prepared_keeps_the_box_alive(
     bench.cpu_fallbacks.needed(FIRST)
     bench.cpu_fallbacks.needed(SECOND)
     bench.cpu_fallbacks.give_up()
-    await until(lambda: any("cannot stand in" in text for text in bench.notes), "the failure")
+    await until(lambda: any("cannot replace" in text for text in bench.notes), "the failure")
     await asyncio.sleep(0)
     assert not bench.ended
     go_on.set()
@@ -146,7 +146,7 @@ async def test_one_that_cannot_be_measured_is_left_behind(monkeypatch: pytest.Mo
     measured_as(monkeypatch, OSError(5, "Input/output error"))
     bench = Bench(monkeypatch, opener)
     bench.cpu_fallbacks.needed(FIRST)
-    await until(lambda: any("cannot stand in" in text for text in bench.notes), "the failure")
+    await until(lambda: any("cannot replace" in text for text in bench.notes), "the failure")
     assert made[0].abandoned
     assert not bench.opened.executors
 
@@ -157,7 +157,7 @@ async def test_a_replacement_takes_its_place_on_the_loop_and_displaces_nobody(
     """The list is changed when the loop says so, not in the thread that opens."""
     old, spare = Spare(FIRST), Spare(SECOND)
     opened = Opened([cast(OnnxExecutor, old)], {FIRST: ExecutorSpec(id=FIRST, provider="cpu")})
-    replacements = Replacements(opened, (), ModelInventory(), lambda: {FIRST: {}})
+    replacements = ExecutorReplacer(opened, (), ModelInventory(), lambda: {FIRST: {}})
     monkeypatch.setattr("edgebox.app.executor_replacement.warm", lambda executor, profiles: None)
     monkeypatch.setattr(
         "edgebox.app.executor_replacement.open_executor", lambda spec, families: Spare(FIRST)

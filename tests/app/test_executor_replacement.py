@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from edgebox.app import executor_replacement as module
-from edgebox.app.executor_replacement import Replacements
+from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened
 from edgebox.app.startup import ModelInventory
 from edgebox.app.weights_loading import WeightsLoader
@@ -63,7 +63,7 @@ class Loader:
 
 
 class Scene:
-    """Replacements of one executor; what is opened is a null executor."""
+    """ExecutorReplacer of one executor; what is opened is a null executor."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.runs: tuple[str, ...] = ("street", "face")
@@ -77,8 +77,8 @@ class Scene:
         monkeypatch.setattr(module, "open_executor", self._open)
         monkeypatch.setattr(module, "warm", self._warm)
 
-    def replacements(self, found: ModelInventory | None = None) -> Replacements:
-        return Replacements(
+    def replacements(self, found: ModelInventory | None = None) -> ExecutorReplacer:
+        return ExecutorReplacer(
             Opened(specs=self.specs),
             self.families,
             found or ModelInventory(),

@@ -394,7 +394,7 @@ def threads_by_name() -> dict[int, set[int]]:
     return found
 
 
-@pytest.mark.skipif(len(CORES) < 2, reason="one core cannot be told from all")
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
 def test_threads_stay_on_their_cores(street: Family) -> None:
     before = set(threads_by_name())
     config = configured(

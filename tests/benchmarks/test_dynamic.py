@@ -110,9 +110,9 @@ async def test_every_policy_is_offered_the_same_and_all_frames_are_accounted_for
     assert document["on_time_of_all"] == {
         policy: of["finish_rate"] for policy, of in cell["policies"].items()
     }
-    books = document["counts_of_boxes"]
-    assert books["adaptive"]["captured"] == books["edf"]["captured"]
-    for counts in books.values():
+    counts_by_policy = document["counts_of_boxes"]
+    assert counts_by_policy["adaptive"]["captured"] == counts_by_policy["edf"]["captured"]
+    for counts in counts_by_policy.values():
         ended = counts["on_time"] + counts["late"] + sum(counts["dropped"].values())
         assert counts["captured"] == ended
     assert told[-1].startswith("round 1 of 1")

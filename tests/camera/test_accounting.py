@@ -1,4 +1,4 @@
-"""The books add up after any sequence of events, duplicates and strangers included."""
+"""Frames are counted right after any sequence of events, duplicates and unknown frames included."""
 
 from collections import Counter
 from dataclasses import replace
@@ -28,11 +28,11 @@ def handed_over(frame: int, width_px: int, size_bytes: int) -> HandedOver:
 
 
 def test_late_answers_are_worth_what_their_step_says() -> None:
-    books = Accounting(100 * MS, [UtilityStep(200 * MS, 0.5), UtilityStep(400 * MS, 0.2)])
+    accounting = Accounting(100 * MS, [UtilityStep(200 * MS, 0.5), UtilityStep(400 * MS, 0.2)])
     for frame, took_ms in enumerate((100, 150, 200, 300, 401)):
-        books.captured(frame, 0)
-        books.answered(result(frame), took_ms * MS)
-    summary = books.summary("gate", 1.0)
+        accounting.captured(frame, 0)
+        accounting.answered(result(frame), took_ms * MS)
+    summary = accounting.summary("gate", 1.0)
     assert (summary.on_time, summary.late) == (1, 4)
     assert summary.utility == 1 + 0.5 + 0.5 + 0.2
     assert summary.later == ((200, 0.5), (400, 0.2))
@@ -43,25 +43,27 @@ def drop(frame: int, reason: DropReason) -> DropNotice:
 
 
 def test_a_run_in_figures() -> None:
-    books = Accounting(slo_ns=100 * MS)
-    books.connected()
+    accounting = Accounting(slo_ns=100 * MS)
+    accounting.connected()
     for frame in range(1, 7):
-        books.captured(frame, frame * 10 * MS)
+        accounting.captured(frame, frame * 10 * MS)
     for frame, width in ((1, 256), (2, 256), (3, 128), (4, 160)):
-        books.sent(handed_over(frame, width, 1000 * frame))
-    books.skipped(5, SkipReason.WINDOW, 70 * MS)
+        accounting.sent(handed_over(frame, width, 1000 * frame))
+    accounting.skipped(5, SkipReason.WINDOW, 70 * MS)
     for frame in (1, 2, 4):
-        books.acked(frame, True, 80 * MS)
-    books.acked(3, False, 80 * MS)
-    books.dropped(drop(3, DropReason.QUEUE), 85 * MS)
-    assert books.answered(result(1), 110 * MS) == 30 * MS  # exactly at its deadline
-    assert books.answered(result(2, "street-128"), 121 * MS) == 41 * MS  # 1 ms after it
-    assert books.answered(result(2), 122 * MS) is None
-    assert books.report() == Report(captured=6, sent=4, skipped={"window": 1}, on_time=1, late=1)
-    before = books.summary("gate", 1.0)
+        accounting.acked(frame, True, 80 * MS)
+    accounting.acked(3, False, 80 * MS)
+    accounting.dropped(drop(3, DropReason.QUEUE), 85 * MS)
+    assert accounting.answered(result(1), 110 * MS) == 30 * MS  # exactly at its deadline
+    assert accounting.answered(result(2, "street-128"), 121 * MS) == 41 * MS  # 1 ms after it
+    assert accounting.answered(result(2), 122 * MS) is None
+    assert accounting.report() == Report(
+        captured=6, sent=4, skipped={"window": 1}, on_time=1, late=1
+    )
+    before = accounting.summary("gate", 1.0)
     assert before.pending == 2
-    books.lost(200 * MS)
-    summary = books.summary("gate", 1.23456)
+    accounting.lost(200 * MS)
+    summary = accounting.summary("gate", 1.23456)
     assert summary == replace(
         before,
         pending=0,
@@ -82,15 +84,15 @@ def test_a_run_in_figures() -> None:
 
 def test_a_record_says_how_a_frame_was_sent_and_how_it_ended() -> None:
     records: list[FrameRecord] = []
-    books = Accounting(100 * MS, on_end=records.append)
+    accounting = Accounting(100 * MS, on_end=records.append)
     for frame in (1, 2, 3):
-        books.captured(frame, 10 * MS)
-    books.skipped(3, SkipReason.WINDOW, 15 * MS)
-    books.sent(handed_over(1, 256, 9000), VariantName("street-320"))
-    books.acked(1, True, 40 * MS)
-    books.answered(result(1), 60 * MS)
-    books.sent(handed_over(2, 128, 3000))
-    books.lost(200 * MS)
+        accounting.captured(frame, 10 * MS)
+    accounting.skipped(3, SkipReason.WINDOW, 15 * MS)
+    accounting.sent(handed_over(1, 256, 9000), VariantName("street-320"))
+    accounting.acked(1, True, 40 * MS)
+    accounting.answered(result(1), 60 * MS)
+    accounting.sent(handed_over(2, 128, 3000))
+    accounting.lost(200 * MS)
     skipped, answered, lost = [record.to_json() for record in records]
     assert answered == {
         "frame": 1,
@@ -114,28 +116,28 @@ def test_a_record_says_how_a_frame_was_sent_and_how_it_ended() -> None:
 
 
 def test_reports_count_from_the_last_hello() -> None:
-    books = Accounting(slo_ns=100 * MS)
-    books.connected()
-    books.captured(1, 0)
-    books.skipped(1, SkipReason.RATE, 0)
-    books.connected()
-    books.captured(2, 0)
-    books.sent(handed_over(2, 100, 1))
-    books.answered(result(2), 1 * MS)
-    assert books.report() == Report(captured=1, sent=1, skipped={}, on_time=1, late=0)
+    accounting = Accounting(slo_ns=100 * MS)
+    accounting.connected()
+    accounting.captured(1, 0)
+    accounting.skipped(1, SkipReason.RATE, 0)
+    accounting.connected()
+    accounting.captured(2, 0)
+    accounting.sent(handed_over(2, 100, 1))
+    accounting.answered(result(2), 1 * MS)
+    assert accounting.report() == Report(captured=1, sent=1, skipped={}, on_time=1, late=0)
 
 
 def test_recent_figures_forget() -> None:
-    books = Accounting(slo_ns=100 * MS)
-    assert books.recent(0) == (None, None)
+    accounting = Accounting(slo_ns=100 * MS)
+    assert accounting.recent(0) == (None, None)
     for frame in range(4):
-        books.captured(frame, 0)
-    books.answered(result(0), 50 * MS)
-    books.answered(result(1), 150 * MS)
-    books.skipped(2, SkipReason.RATE, 150 * MS)
-    assert books.recent(200 * MS) == (1 / 3, 150.0)
-    assert books.recent(100 * MS + RECENT_NS) == (0.0, 150.0)
-    assert books.recent(200 * MS + RECENT_NS) == (None, None)
+        accounting.captured(frame, 0)
+    accounting.answered(result(0), 50 * MS)
+    accounting.answered(result(1), 150 * MS)
+    accounting.skipped(2, SkipReason.RATE, 150 * MS)
+    assert accounting.recent(200 * MS) == (1 / 3, 150.0)
+    assert accounting.recent(100 * MS + RECENT_NS) == (0.0, 150.0)
+    assert accounting.recent(200 * MS + RECENT_NS) == (None, None)
 
 
 events = st.lists(
@@ -151,7 +153,7 @@ events = st.lists(
 @given(events=events)
 def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) -> None:
     records: list[FrameRecord] = []
-    books = Accounting(slo_ns=150 * MS, on_end=records.append)
+    accounting = Accounting(slo_ns=150 * MS, on_end=records.append)
     now_ns = 0
     captured = 0
     sent: set[int] = set()
@@ -162,31 +164,31 @@ def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) ->
         frame = number % (captured + 2)  # now and then one that was never captured
         is_open = frame in captured_ns and frame not in fate
         if kind == "capture":
-            books.captured(captured, now_ns)
+            accounting.captured(captured, now_ns)
             captured_ns[captured] = now_ns
             captured += 1
         elif kind == "send":
             if frame not in sent:
-                books.sent(handed_over(frame, 100, 10))
+                accounting.sent(handed_over(frame, 100, 10))
                 sent |= {frame} if is_open else set()
         elif kind == "ack":
-            books.acked(frame, True, now_ns)
+            accounting.acked(frame, True, now_ns)
         elif kind == "result":
-            assert (books.answered(result(frame), now_ns) is not None) == is_open
+            assert (accounting.answered(result(frame), now_ns) is not None) == is_open
             if is_open:
                 in_time = now_ns - captured_ns[frame] <= 150 * MS
                 fate[frame] = "on_time" if in_time else "late"
         elif kind == "drop":
-            books.dropped(drop(frame, DropReason.FAILED), now_ns)
+            accounting.dropped(drop(frame, DropReason.FAILED), now_ns)
             fate |= {frame: "failed"} if is_open else {}
         elif kind == "skip":
-            books.skipped(frame, SkipReason.WINDOW, now_ns)
+            accounting.skipped(frame, SkipReason.WINDOW, now_ns)
             fate |= {frame: "sender"} if is_open else {}
         else:
-            books.lost(now_ns)
+            accounting.lost(now_ns)
             for left in captured_ns.keys() - fate.keys():
                 fate[left] = LOST if left in sent else "sender"
-        summary = books.summary("gate", 0)
+        summary = accounting.summary("gate", 0)
         counts = Counter(fate.values())
         assert {record.frame: record.outcome.value for record in records} == {
             frame: how if how in ("on_time", "late") else "dropped" for frame, how in fate.items()
@@ -201,14 +203,14 @@ def test_captured_is_the_sum_of_all_fates(events: list[tuple[str, int, int]]) ->
 
 
 def test_frames_are_judged_by_the_deadline_they_were_captured_under() -> None:
-    books = Accounting(100 * MS)
-    books.captured(1, 0)
-    books.deadlines(50 * MS, [UtilityStep(80 * MS, 0.5)])
-    books.captured(2, 0)
-    assert books.last_slo_ns == 80 * MS
-    books.answered(result(1), 90 * MS)
-    books.answered(result(2), 70 * MS)
-    summary = books.summary("gate", 1.0)
+    accounting = Accounting(100 * MS)
+    accounting.captured(1, 0)
+    accounting.deadlines(50 * MS, [UtilityStep(80 * MS, 0.5)])
+    accounting.captured(2, 0)
+    assert accounting.last_slo_ns == 80 * MS
+    accounting.answered(result(1), 90 * MS)
+    accounting.answered(result(2), 70 * MS)
+    summary = accounting.summary("gate", 1.0)
     assert (summary.on_time, summary.late, summary.utility) == (1, 1, 1.5)
     assert (summary.slo_ms, summary.later) == (50, ((80, 0.5),))
 
@@ -223,9 +225,9 @@ def test_asking_what_was_recent_changes_nothing(
     left_alone, asked = Accounting(slo_ns=150 * MS), Accounting(slo_ns=150 * MS)
     now_ns = 0
     for number, (gap_ns, ahead_ns) in enumerate(frames):
-        for books in (left_alone, asked):
-            books.captured(number, now_ns)
-            books.answered(result(number), now_ns + gap_ns)
+        for accounting in (left_alone, asked):
+            accounting.captured(number, now_ns)
+            accounting.answered(result(number), now_ns + gap_ns)
         now_ns += gap_ns
         asked.recent(now_ns + ahead_ns)
     assert asked.recent(now_ns + later_ns) == left_alone.recent(now_ns + later_ns)

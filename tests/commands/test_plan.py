@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from benchmarks.jellyfish.exact import exact_mapping
 from benchmarks.jellyfish.instances import jellyfish
-from edgebox.commands.plan import read_problem
 from edgebox.commands.root import main
+from edgebox.planning.mapping_file import parse_problem
 from edgebox.planning.mapping_problem import Mapping, WorkerMapping
 from tests.planning.mapping_scene import feasible
 
@@ -53,7 +53,7 @@ def test_the_answer_holds_and_is_the_best_there_is(instance: Path) -> None:
     result = run(instance, "--json")
     assert result.exit_code == 0, result.output
     answer = json.loads(result.output)
-    problem = read_problem(instance)
+    problem = parse_problem(instance.read_bytes(), str(instance))
     variant = {of.name: at for at, of in enumerate(problem.variants)}
     camera = {of.id: at for at, of in enumerate(problem.cameras)}
     mapping = Mapping(

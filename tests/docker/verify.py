@@ -181,7 +181,7 @@ def check_stop(image: Image, container: Container, checks: Checks) -> None:
 
 
 def check_restart(image: Image, before: dict[str, int], checks: Checks) -> None:
-    """Start it anew on the same volume: what it knew it still knows."""
+    """Start it again on the same volume: what it knew it still knows."""
     container = image.started()
     try:
         if not check_start(image, container, checks):

@@ -1,4 +1,4 @@
-"""A running box for a test, real cameras beside it, and what must hold of everybody's books."""
+"""A running box for a test, real cameras beside it, and the checks that their counts agree."""
 
 import asyncio
 import bisect
@@ -128,7 +128,7 @@ async def unharmed_bystander(app: App, rate_hz: float = 15.0) -> AsyncIterator[C
     assert_unharmed(camera.summary())
     assert computing.worst_s < HARM_S
     await gone(app, "bystander")
-    assert_books_agree(app, camera.summary())
+    assert_counts_agree(app, camera.summary())
 
 
 def assert_unharmed(summary: Summary) -> None:
@@ -147,7 +147,7 @@ def assert_adds_up(captured: int, on_time: int, late: int, dropped: Mapping[str,
     assert captured == on_time + late + sum(dropped.values())
 
 
-def assert_books_agree(app: App, summary: Summary) -> None:
+def assert_counts_agree(app: App, summary: Summary) -> None:
     """Insist that camera and box counted the same frames, each of which has ended."""
     counts = counts_of(app, summary.camera)
     assert counts.pending == 0

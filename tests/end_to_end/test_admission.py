@@ -48,7 +48,7 @@ async def test_who_would_take_the_service_of_others_is_refused_until_there_is_ro
             await first.result(await first.frame())
             daemon = asyncio.create_task(patient(app, rate_hz, remarks))
             await until(lambda: app.box.refusals.counts["no_capacity"] >= 3, "two more attempts")
-            # One who connects anew takes its own place.
+            # One who connects again takes its own place.
             async with WireCamera(app, "first", instance="one", **wish) as again:
                 await again.result(await again.frame())
         await gone(app, "first")

@@ -19,7 +19,7 @@ from edgebox.runtime.replay import replay_file
 from tests.end_to_end.running import (
     SLO_MS,
     assert_adds_up,
-    assert_books_agree,
+    assert_counts_agree,
     counts_of,
     get_json,
     gone,
@@ -79,7 +79,7 @@ async def test_a_lower_rate_holds_at_once_and_null_takes_it_back(app: App) -> No
         await until(lambda: advised_hz() > 4, "the plan to give it more")
     await gone(app, "gate")
     assert camera.summary().reconnects == 0
-    assert_books_agree(app, camera.summary())
+    assert_counts_agree(app, camera.summary())
     told = [text for text in texts(app) if "set on the box" in text]
     assert told == [
         "gate was set on the box: rate_hz 4.0",
@@ -306,7 +306,7 @@ async def test_the_plan_the_models_and_the_system_agree_with_the_state(app: App)
         await until(lambda: app.box.plan is not None, "a plan")
         plan = None
         while plan != (plan := (await get_json(app, "/v1/plan"))[1]["assignments"]):
-            # Until nothing was planned anew while the others were asked.
+            # Until nothing was planned again while the others were asked.
             state = (await get_json(app, "/v1/state"))[1]
             models = (await get_json(app, "/v1/models"))[1]
     (given,) = plan

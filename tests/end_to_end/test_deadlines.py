@@ -19,7 +19,7 @@ from tests.end_to_end.running import (
     PICTURE,
     SIZE_PX,
     assert_adds_up,
-    assert_books_agree,
+    assert_counts_agree,
     counts_of,
     get_json,
     gone,
@@ -80,7 +80,7 @@ async def test_late_answers_count_for_what_they_are_still_worth(database: Path) 
 def check_books(app: App, summary: Summary) -> None:
     assert summary.pending == 0
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
-    assert_books_agree(app, summary)
+    assert_counts_agree(app, summary)
     counts = counts_of(app, summary.camera)
     assert counts.on_time <= counts.utility <= counts.on_time + 0.5 * counts.late
 

@@ -16,7 +16,7 @@ from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.executor_thread import BatchJob, BatchResult
 from edgebox.inference.sessions import Session, open_session
 from tests.end_to_end.running import (
-    assert_books_agree,
+    assert_counts_agree,
     get_json,
     gone,
     running,
@@ -95,7 +95,7 @@ async def test_each_serves_what_it_holds_on_its_own_cores(
                 await until(partial(_answered, camera, begun + 20), "answers")
         for camera in (one, two, three):
             await gone(app, camera.summary().camera)
-            assert_books_agree(app, camera.summary())
+            assert_counts_agree(app, camera.summary())
         on = await ran(app)
         assert on["cpu/0"] == {"gate"}
         assert on["cpu/1"] | on["cpu/2"] == {"yard"}

@@ -22,7 +22,7 @@ async def test_charts_have_every_frame_and_say_where_its_time_went(database: Pat
         async with streaming(app, GATE) as camera:
             await until(lambda: camera.summary().on_time >= 20, "twenty answers")
         await gone(app, GATE)
-        await until(lambda: not app.box.metrics.of(GATE).has_news, "the end of the second")
+        await until(lambda: not app.box.metrics.of(GATE).has_updates, "the end of the second")
         counts = counts_of(app, GATE)
         for path in ("/v1/cameras/gate/history", "/v1/history"):
             for name in ("1m", "24h", "30d"):

@@ -100,11 +100,11 @@ async def test_what_a_camera_sees_and_how_it_is(database: Path, tmp_path: Path) 
                 await until(lambda: int(heard.last.get(count, "0")) >= 1, "a count")
                 told: dict[str, Any] = {}
 
-                def has_news() -> bool:
+                def has_updates() -> bool:
                     told.update(figures(heard.last))
                     return told.get("fps", 0) > 0 and told["on_time_percent"] is not None
 
-                await until(has_news, "figures")
+                await until(has_updates, "figures")
                 assert told["latency_ms"]["p50"] > 0
                 assert told["on_time_percent"] > 0
                 assert told["variant"].startswith("street-")
@@ -218,7 +218,7 @@ async def test_a_broker_that_dies_and_comes_back_misses_nothing(
                 may_connect.set()
                 await heard.tells("gate", "camera_down")
                 assert heard.kinds("gate") == ["camera_up", "camera_down"]
-                # The broker has kept nothing, so the box has told it everything anew.
+                # The broker has kept nothing, so the box has told it everything again.
                 await heard.says("edgebox/availability", "online")
                 await heard.says("edgebox/camera/bystander/connected", "ON")
                 await heard.says("edgebox/camera/gate/connected", "OFF")

@@ -80,9 +80,9 @@ async def test_the_charts_show_what_the_api_says(database: Path, browser: Browse
             await expect(page.get_by_test_id("instant")).to_contain_text("the latest")
         await gone(app, "gate")
         await until(
-            lambda: not app.box.metrics.of(CameraId("gate")).has_news, "the end of the second"
+            lambda: not app.box.metrics.of(CameraId("gate")).has_updates, "the end of the second"
         )
-        # Another range and back: each is asked for anew, and the address keeps it.
+        # Another range and back: each is asked for again, and the address keeps it.
         ranges = page.get_by_role("navigation", name="How far back")
         await ranges.get_by_role("link", name="1 h", exact=True).click()
         await expect(page).to_have_url(re.compile(r"#/cameras/gate\?range=1h$"))

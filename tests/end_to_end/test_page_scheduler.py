@@ -65,6 +65,45 @@ def ms(value: float) -> str:
     return f"{rounded(value, 1)}\u202fms".replace("-", "−")
 
 
+MORE_VARIANTS = """
+(legend) => {
+  for (let at = 0; at < 14; at++) {
+    const entry = legend.firstElementChild.cloneNode(true)
+    entry.lastChild.textContent = `street-detector-${32 * at}`
+    legend.append(entry)
+  }
+}
+"""
+BESIDE = """
+(legend) => {
+  const pause = document.querySelector('[aria-label=Timeline] button').getBoundingClientRect()
+  return [...legend.children].filter((entry) => {
+    const { left, right, top, bottom } = entry.getBoundingClientRect()
+    const beside = right <= pause.left || left >= pause.right
+    const covered = !beside && bottom > pause.top && top < pause.bottom
+    return covered || right > legend.getBoundingClientRect().right + 1
+  }).length
+}
+"""
+"""How many entries of the legend are cut or lie under the Pause button."""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+async def test_a_legend_of_many_variants_shows_them_all(
+    database: Path, browser: Browser, width: int
+) -> None:
+    async with running(database) as app, streaming(app, "gate", **street()):
+        page, canvas, complaints = await open_scheduler(
+            browser, app, viewport={"width": width, "height": 844}
+        )
+        await some_batches(canvas)
+        legend = page.get_by_role("list", name="Variants")
+        await legend.evaluate(MORE_VARIANTS)
+        assert await legend.evaluate(BESIDE) == 0
+        assert await page.evaluate(STICKING_OUT) == []
+        assert complaints == []
+
+
 async def test_batches_run_by_and_a_pause_stops_them(database: Path, browser: Browser) -> None:
     async with running(database) as app, streaming(app, "gate", **street()):
         page, canvas, complaints = await open_scheduler(browser, app)
@@ -247,7 +286,7 @@ async def test_the_box_is_asked_for_it_only_while_it_is_looked_at(
         await some_batches(page.get_by_test_id("timeline"))
         await page.get_by_role("link", name="Cameras", exact=True).click()
         await until(lambda: sent[-1] == in_view, "the page to say so")
-        # Once, for the box begins it anew each time; and no frames beside it.
+        # Once, for the box begins it again each time; and no frames beside it.
         asked = [message for message in sent if message.get("timeline")]
         assert asked == [{"type": "watch", "cameras": [], "timeline": True}]
 

@@ -41,7 +41,7 @@ def one(metric: Metric, **labels: str) -> float:
 
 
 def advised_rates_hz(camera: WireCamera) -> set[float]:
-    """Return every rate that the camera has been told to send at."""
+    """Return every rate that the camera has been advised to send at."""
     return {
         message.advice.rate_hz
         for message in camera.heard

@@ -129,7 +129,7 @@ async def test_replay_of_what_is_no_journal_is_one_clear_line(tmp_path: Path) ->
 
 @contextlib.asynccontextmanager
 async def broken_box(database: Path) -> AsyncIterator[App]:
-    """Run a box through the program's own loop, and break its books under a camera's frames."""
+    """Run a box through the program's own loop, and corrupt its ledger while a camera sends."""
     app = App(load(None, settings(database)))
     ending = contextlib.ExitStack()
     box = asyncio.create_task(_serve(app, True, ending))

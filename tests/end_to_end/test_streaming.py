@@ -1,4 +1,4 @@
-"""Real cameras on a real box: every frame ends once, advice is obeyed, all books agree."""
+"""Real cameras on a real box: every frame ends once, advice is obeyed, all counts agree."""
 
 import asyncio
 from pathlib import Path
@@ -21,7 +21,7 @@ from edgebox.storage.levels import DROPPED, HOUR, MINUTE, SUMS
 from tests.conftest import settings
 from tests.end_to_end.running import (
     assert_adds_up,
-    assert_books_agree,
+    assert_counts_agree,
     gone,
     running,
     streaming,
@@ -77,7 +77,7 @@ def check_books(app: App, summary: Summary) -> None:
     assert summary.on_time >= 0.6 * summary.captured, summary
     assert summary.pending == 0
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)
-    assert_books_agree(app, summary)
+    assert_counts_agree(app, summary)
 
 
 def check_links(app: App, summaries: list[Summary]) -> None:

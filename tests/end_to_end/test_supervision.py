@@ -19,7 +19,7 @@ from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import configured, finish, serving
 from tests.end_to_end.running import (
-    assert_books_agree,
+    assert_counts_agree,
     get_json,
     gone,
     post,
@@ -79,7 +79,7 @@ async def test_a_batch_that_hangs_ends_and_its_executor_is_replaced(app: App) ->
     assert (await post(app, ORDINARY, QUERY))[0] == 200
     # ONNX Runtime could be stopped between two operators: the thread came back and has ended.
     await until(lambda: not supervised(app).abandoned, "the old thread")
-    assert any("did not end within 1." in text for text in texts(app, "error"))
+    assert any("did not end within" in text for text in texts(app, "error"))
     assert any(text.startswith("cpu/0 is back") for text in texts(app, "info"))
     (executor,) = (await get_json(app, "/v1/state"))[1]["box"]["executors"]
     assert executor["state"] == "up"
@@ -127,7 +127,7 @@ async def test_the_other_executor_goes_on(few_sizes: None, database: Path, famil
             seen = camera.summary().on_time
             await until(lambda: camera.summary().on_time >= seen + 3, "answers afterwards")
         await gone(app, "bystander")
-        assert_books_agree(app, camera.summary())
+        assert_counts_agree(app, camera.summary())
         assert len(lost.abandoned) == 1, "nothing stops this one"
         shown = [line for line in (await metrics(app)).splitlines() if "abandoned_threads{" in line]
         assert sorted(line.rsplit(" ", 1)[1] for line in shown) == ["0.0", "1.0"]
@@ -144,8 +144,8 @@ async def test_the_cpu_stands_in_for_a_gpu_that_is_lost(few_sizes: None, app: Ap
     await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in")
     assert (await post(app, ORDINARY, QUERY))[0] == 200
     assert (await get_json(app, "/readyz"))[0] == 200
-    assert any("cannot be opened anew: CUDA cannot be used" in text for text in texts(app))
-    assert any(text.startswith("cpu/1 stands in for cpu/0") for text in texts(app))
+    assert any("cannot be opened again: CUDA cannot be used" in text for text in texts(app))
+    assert any(text.startswith("cpu/1 replaces cpu/0") for text in texts(app))
     async with streaming(app):
         assert supervised(app).state is not ExecutorState.UP
     assert app.failure is None
@@ -168,7 +168,7 @@ async def test_the_cpu_stands_in_for_a_gpu_whose_opening_hangs(
     await until(lambda: spare in app.box.driver.scheduler.supervised, "the stand-in", patience_s=60)
     assert supervised(app).state is ExecutorState.WEDGED
     assert (await post(app, ORDINARY, QUERY))[0] == 200
-    assert any("opening it anew did not end" in text for text in texts(app, "error"))
+    assert any("opening it again did not end" in text for text in texts(app, "error"))
     assert app.failure is None
     go_on.set()
 

@@ -74,7 +74,7 @@ def test_coco_is_known_by_name(tmp_path: Path) -> None:
     ("old", "new", "expected"),
     [
         ('name = "street"\n', "", "name is missing; it must be a text"),
-        ('name = "street"\n', "name = 3\n", "name must be a text, not 3"),
+        ('name = "street"\n', "name = 3\n", "name must be a text that is not empty, not 3"),
         ('task = "detect"', 'task = "dream"', 'task must be one of "detect", "classify"'),
         ('file = "street.onnx"', 'file = "../x.onnx"', "file must name a file in the same folder"),
         ("sha256 = ", 'sha256 = "abc" # ', "sha256 must be 64 hexadecimal digits"),

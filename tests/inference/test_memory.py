@@ -14,7 +14,7 @@ from edgebox.inference.memory import device_used_bytes, give_back, resident_byte
 def test_what_is_touched_is_resident_and_what_is_freed_is_not() -> None:
     before = resident_bytes()
     if before is None:
-        pytest.skip("this system does not tell")
+        pytest.skip("this system does not report resident memory")
     held = np.ones(64 << 20, np.uint8)
     during = resident_bytes()
     del held

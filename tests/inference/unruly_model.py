@@ -36,6 +36,42 @@ def write_family(folder: Path) -> Path:
 
 
 def _model() -> bytes:
+    return model(
+        graph(
+            FAMILY,
+            [
+                *_colour_nodes(),
+                *_loop_nodes(),
+                *_comparison_nodes(),
+                *_lookup_nodes(),
+                *_output_nodes(),
+            ],
+            inputs=[value("images", UINT8, ["b", SIDE_PX, SIDE_PX, 3])],
+            outputs=[
+                value("boxes", FLOAT, ["b", 1, 4]),
+                value("scores", FLOAT, ["b", 1]),
+                value("labels", INT64, ["b", 1]),
+            ],
+            tensors=_constants(),
+        )
+    )
+
+
+def _colour_nodes() -> list[bytes]:
+    """Return nodes that flag, for each colour, whether a picture has only this colour."""
+    return [
+        node("Cast", ["images"], ["pixels"], to=FLOAT),
+        node("ReduceMean", ["pixels"], ["colours"], axes=[1, 2], keepdims=0),
+        node("MatMul", ["colours", "against_others"], ["how_pure"]),
+        node("Greater", ["how_pure", "pure"], ["is_pure"]),
+        node("Cast", ["is_pure"], ["each"], to=FLOAT),
+        node("ReduceMax", ["each"], ["any"], axes=[0], keepdims=0),
+        node("Cast", ["any"], ["flags"], to=INT64),
+    ]
+
+
+def _loop_nodes() -> list[bytes]:
+    """Return nodes that loop for years if the red flag is set."""
     step = graph(
         "step",
         [
@@ -45,20 +81,16 @@ def _model() -> bytes:
         inputs=[value("turn", INT64, []), value("goes_on", BOOL, []), value("sum", FLOAT, [1])],
         outputs=[value("goes_on_next", BOOL, []), value("sum_next", FLOAT, [1])],
     )
-    nodes = [
-        # Of each colour: 1 if a picture is of nothing else, 0 if none is.
-        node("Cast", ["images"], ["pixels"], to=FLOAT),
-        node("ReduceMean", ["pixels"], ["colours"], axes=[1, 2], keepdims=0),
-        node("MatMul", ["colours", "against_others"], ["how_pure"]),
-        node("Greater", ["how_pure", "pure"], ["is_pure"]),
-        node("Cast", ["is_pure"], ["each"], to=FLOAT),
-        node("ReduceMax", ["each"], ["any"], axes=[0], keepdims=0),
-        node("Cast", ["any"], ["flags"], to=INT64),
-        # Red: a loop.
+    return [
         node("Gather", ["flags", "first"], ["red"]),
         node("Mul", ["red", "for_years"], ["turns"]),
         node("Loop", ["turns", "", "one"], ["looped"], body=step),
-        # Green: each of many boxes with every other.
+    ]
+
+
+def _comparison_nodes() -> list[bytes]:
+    """Return nodes that compare very many boxes with each other if the green flag is set."""
+    return [
         node("Gather", ["flags", "second"], ["green"]),
         node("Mul", ["green", "many_more"], ["more"]),
         node("Add", ["more", "few"], ["count"]),
@@ -73,11 +105,21 @@ def _model() -> bytes:
         node("Shape", ["chosen"], ["how_many"]),
         node("Cast", ["how_many"], ["kept"], to=FLOAT),
         node("ReduceMax", ["kept"], ["compared"], keepdims=0),
-        # Blue: behind the end.
+    ]
+
+
+def _lookup_nodes() -> list[bytes]:
+    """Return nodes that read behind the end of a table if the blue flag is set."""
+    return [
         node("Gather", ["flags", "third"], ["blue"]),
         node("Mul", ["blue", "many_more"], ["behind"]),
         node("Gather", ["one", "behind"], ["looked_up"]),
-        # All of it goes into what is found, but changes nothing.
+    ]
+
+
+def _output_nodes() -> list[bytes]:
+    """Return nodes whose outputs depend on all the others, with values that do not."""
+    return [
         node("Add", ["looped", "compared"], ["two"]),
         node("Add", ["two", "looked_up"], ["three"]),
         node("Mul", ["three", "zero"], ["nothing"]),
@@ -90,6 +132,10 @@ def _model() -> bytes:
         node("MatMul", ["scores", "corners"], ["flat"]),
         node("Reshape", ["flat", "one_box"], ["boxes"]),
     ]
+
+
+def _constants() -> list[bytes]:
+    """Return the constants that the nodes read."""
     floats = {"zero": 0.0, "pure": 200.0, "near": 0.5}
     ints = {
         "first": 0, "second": 1, "third": 2, "zero_int": 0, "one_int": 1, "few": 4,
@@ -97,7 +143,8 @@ def _model() -> bytes:
     }  # fmt: skip
     tensors = [tensor(name, np.array(number, np.float32)) for name, number in floats.items()]
     tensors += [tensor(name, np.array(number, np.int64)) for name, number in ints.items()]
-    tensors += [
+    return [
+        *tensors,
         tensor("against_others", (2 * np.eye(3) - 1).astype(np.float32)),
         tensor("one", np.ones(1, np.float32)),
         tensor("all", np.array([1 << 60])),
@@ -108,16 +155,3 @@ def _model() -> bytes:
         tensor("one_box", np.array([-1, 1, 4])),
         tensor("corners", np.array([[2, 2, 20, 20]], np.float32)),
     ]
-    return model(
-        graph(
-            FAMILY,
-            nodes,
-            inputs=[value("images", UINT8, ["b", SIDE_PX, SIDE_PX, 3])],
-            outputs=[
-                value("boxes", FLOAT, ["b", 1, 4]),
-                value("scores", FLOAT, ["b", 1]),
-                value("labels", INT64, ["b", 1]),
-            ],
-            tensors=tensors,
-        )
-    )

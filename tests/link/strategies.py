@@ -2,11 +2,11 @@
 
 from hypothesis import strategies as st
 
+from edgebox.domain.field_reader import INSTANT_MAX_NS, INTEGER_MAX
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import DropReason, Outcome
 from edgebox.link.deadlines import LaterDeadlines
-from edgebox.link.fields import INSTANT_MAX_NS, INTEGER_MAX
 from edgebox.link.messages import (
     FRAME_NUMBER_MAX,
     Ack,

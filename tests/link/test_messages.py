@@ -38,6 +38,7 @@ from tests.link.strategies import box_messages, camera_messages, headers, hellos
 ADVICE = Advice(
     VariantName("street-256"), 256, 160, 10.0, 85, 1900000, "256 px: the uplink carries 1.9 Mbit/s"
 )
+TOO_LATE = "waiting behind other work, it could no longer be answered by its deadline"
 ADVICE_JSON = (
     '{"variant":"street-256","width_px":256,"height_px":160,"rate_hz":10.0,"quality":85,'
     '"bandwidth_bps":1900000,"reason":"256 px: the uplink carries 1.9 Mbit/s"}'
@@ -79,9 +80,9 @@ GOLDEN_BOX: list[tuple[BoxMessage, str]] = [
         '"batch_size":2},"advice":' + ADVICE_JSON + "}",
     ),
     (
-        DropNotice(18, DropReason.QUEUE, "could not have been answered by its deadline", ADVICE),
+        DropNotice(18, DropReason.QUEUE, TOO_LATE, ADVICE),
         '{"type":"drop","frame":18,"reason":"queue",'
-        '"message":"could not have been answered by its deadline","advice":' + ADVICE_JSON + "}",
+        f'"message":"{TOO_LATE}","advice":' + ADVICE_JSON + "}",
     ),
     (AdviceMessage(ADVICE), '{"type":"advice","advice":' + ADVICE_JSON + "}"),
     (
@@ -254,8 +255,9 @@ def test_an_error_names_the_place_inside_a_result() -> None:
     with pytest.raises(InvalidInputError) as caught:
         decode_from_box(orjson.dumps(text))
     assert "result.detections[0].score must be a number from 0 to 1, not 2" in str(caught.value)
-    assert "result.detections[0].box.y2 is missing" in str(caught.value)
-    assert "result.detections[1].label is missing" in str(caught.value)
+    wanted = "result.detections[0].box must be an array of 4 numbers, not [1,2,3]"
+    assert wanted in str(caught.value)
+    assert "result.detections[1] must be an object, not 7" in str(caught.value)
 
 
 def GOLDEN_BOX_JSON(kind: str) -> dict[str, object]:  # noqa: N802 - reads as the table it is from

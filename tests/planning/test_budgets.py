@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edgebox.link.bandwidth import message_bytes
-from edgebox.planning.budgets import bandwidth_needed_bps, budget
+from edgebox.planning.budgets import CameraBudgets, bandwidth_needed_bps, budget
 from edgebox.planning.planner_parameters import PlanningParameters
 from tests.planning.scene import FIXED_NS, link
 from tests.scheduling.scene import FAMILY, MS, camera
@@ -50,6 +50,18 @@ def test_a_dead_link_leaves_nothing() -> None:
     of = budget(camera(), link(0), FAMILY[0], 0, PARAMETERS)
     assert of.compute_ns < 0
     assert of.rate_hz == 0
+
+
+@given(st.sampled_from([None, 0.0, 0.3, 2.0, 30.0]), st.floats(1, 3))
+def test_budgets_of_a_weaker_uplink_are_those_of_a_link_with_less(
+    mbps: float | None, weaker: float
+) -> None:
+    sizes = [100 * 100, 640 * 360]
+    less = link(None if mbps is None else mbps / weaker)
+    found = CameraBudgets(camera(), link(mbps), FIXED_NS, PARAMETERS, weaker=weaker)
+    expected = CameraBudgets(camera(), less, FIXED_NS, PARAMETERS)
+    for one, other in zip(found.of_pictures(sizes), expected.of_pictures(sizes), strict=True):
+        assert one == pytest.approx(other)
 
 
 @given(

@@ -1,6 +1,5 @@
 """Cameras of applications that take other times than the profiles say are planned for by theirs."""
 
-import random
 from dataclasses import replace
 
 from edgebox.domain.plans import Group, Plan, PlanningSnapshot
@@ -25,7 +24,7 @@ def learned(of: PlanningSnapshot, **factors: float) -> PlanningSnapshot:
 
 
 def planned(of: PlanningSnapshot) -> Plan:
-    return plan(of, random.Random(0), 2000)
+    return plan(of, 2000)
 
 
 def mixed(**factors: float) -> PlanningSnapshot:

@@ -91,3 +91,15 @@ def test_only_executors_with_the_same_variants_may_work_apart() -> None:
     assert differ.executors == ()
     assert differ.all_executors == TWO
     assert differ.together[name(608)].batches == differ.timing(TWO[:1])[name(608)].batches
+
+
+def test_executors_that_are_alike_share_what_is_known_of_their_batches() -> None:
+    four = tuple(ExecutorId(f"gpu/{at}") for at in range(4))
+    of = snapshot([], executors=four)
+    alike = ExecutorPool(of, 0.99)
+    assert alike.timing(four[:2]) is alike.timing(four[2:])
+    assert alike.timing(four[:2]) is not alike.timing(four[:3])
+    last = ExecutorPool(replace(of, slowdown={four[3]: 2.0}), 0.99)
+    assert last.timing(four[:1]) is last.timing(four[2:3])
+    times = {at: last.timing(four[at : at + 1])[name(608)].single_ns for at in range(4)}
+    assert times == {0: times[0], 1: times[0], 2: times[0], 3: 2 * times[0]}

@@ -1,6 +1,5 @@
 """Executors that have no family in common are planned as the separate boxes that they are."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -57,14 +56,14 @@ def cameras_of(family: str, count: int, rate_hz: float = 10, slo_ms: int = 300) 
 
 
 def planned(of: PlanningSnapshot) -> dict[str, tuple[str, bool]]:
-    answer = plan(of, random.Random(1), 1000)
+    answer = plan(of, 1000)
     return {c: (a.variant, a.served) for c, a in answer.assignments.items()}
 
 
 def test_one_executor_is_not_charged_for_the_others_cameras() -> None:
     gate, yard = cameras_of("gate", 3), cameras_of("yard", 3)
     whole = box([["gate"], ["yard"]], [*gate, *yard])
-    apart = plan(whole, random.Random(1), 1000)
+    apart = plan(whole, 1000)
     pooled = optimise(by_application(whole), 1000, PARAMETERS)
     assert pooled is not None
     for family, of in (("gate", gate), ("yard", yard)):

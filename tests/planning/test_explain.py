@@ -1,6 +1,5 @@
 """What the planner considers for a camera: the plan's own choice, and true words on the rest."""
 
-import random
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -34,7 +33,7 @@ def test_exactly_the_planned_size_is_chosen_with_the_planned_sentence(
     of: PlanningSnapshot, drawn: int
 ) -> None:
     at = drawn % len(of.cameras)
-    planned = plan(of, random.Random(1), ITERATIONS).assignments
+    planned = plan(of, ITERATIONS).assignments
     found = explanation(of, of.cameras[at].camera.id, P, ITERATIONS)
     given_ = planned.get(of.cameras[at].camera.id)
     if found is None or given_ is None:

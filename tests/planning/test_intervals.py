@@ -115,9 +115,9 @@ class Judged:
         self.variants = len(table.names)
         self.of: IntervalTable = interval_table(table, order, self.cuts)
         self.prices = prices_of(table)
-        self.found: Divisions = divisions(
-            self.of, table.names, timing, executors, (LIMIT, self.prices)
-        )
+        given = self.of, table.names, timing, executors, (LIMIT, self.prices)
+        self.found: Divisions = divisions(*given)
+        self.whole: Divisions = divisions(*given, only_whole=True)
         grid = _grid(self.of, table.names, timing, executors)
         pairs = np.triu_indices(len(self.cuts), 1)
         self.costs = {}
@@ -150,17 +150,18 @@ def test_at_every_point_and_price_the_best_of_all_divisions_is_found(of: Judged)
     for first, last in product(range(len(of.cuts)), repeat=2):
         if first >= last:
             continue
-        best = np.full(found.net.shape[2:], -np.inf)
+        has = found.net[:, first, last].T  # (G, P)
+        best = np.full(has.shape, -np.inf)
         for way in ways(first, last, of.variants):
             cost = of.cost(way)[:, None]
             net = of.value(way) - np.where(np.isfinite(cost), cost, 0.0) * of.prices
             best = np.maximum(best, np.where(np.isfinite(cost), net, -np.inf))
-        assert np.isfinite(found.net[first, last]).tolist() == np.isfinite(best).tolist()
-        np.testing.assert_allclose(found.net[first, last], best, rtol=1e-6, atol=1e-6)
+        assert np.isfinite(has).tolist() == np.isfinite(best).tolist()
+        np.testing.assert_allclose(has, best, rtol=1e-6, atol=1e-6)
         # So with what is left of a cycle at that price added, nothing near the grid is worth more.
         for way in ways(first, last, of.variants):
             near = of.cost(way) <= RELAXATION
-            bound = (found.net[first, last] + of.prices * RELAXATION)[near]
+            bound = (has + of.prices * RELAXATION)[near]
             assert (bound >= of.value(way) - 1e-6).all()
 
 
@@ -182,10 +183,10 @@ def test_upper_bounds_are_never_below_what_is_found_nor_above_what_there_is(of: 
         most = max(near, default=-np.inf)
         assert bounds[first, last] <= most + 1e-6
         # Where the division that is worth most costs little enough, that is it.
-        free = of.found.cost[first, last][:, 0] <= RELAXATION
-        free &= np.isfinite(of.found.net[first, last][:, 0])
+        free = of.found.cost[0, first, last] <= RELAXATION
+        free &= np.isfinite(of.found.net[0, first, last])
         if free.any():
-            best_free = of.found.value[first, last][free, 0].max()
+            best_free = of.found.value[0, first, last][free].max()
             assert bounds[first, last] >= best_free - 1e-6
 
 
@@ -207,6 +208,16 @@ def test_the_best_divisions_are_distinct_whole_and_by_falling_value(of: Judged, 
             ends = [first, *(end for _, end, _ in intervals)]
             assert ends[-1] == last
             assert [(start, end) for start, end, _ in intervals] == list(pairwise(ends))
+
+
+@settings(max_examples=60, deadline=None)
+@given(judged)
+def test_divisions_of_the_whole_alone_are_those_among_all(of: Judged) -> None:
+    """A box whose executors are not divided needs no others."""
+    whole, last = of.whole, len(of.cuts) - 1
+    assert whole.net.shape[1] == 1
+    np.testing.assert_array_equal(whole.upper_bounds()[0], of.found.upper_bounds()[0])
+    assert list(whole.best(0, last, 10_000)) == list(of.found.best(0, last, 10_000))
 
 
 @settings(max_examples=60, deadline=None)

@@ -68,7 +68,7 @@ def variant(**changes: Any) -> dict[str, Any]:
         ({"max_batch": 2.0}, "max_batch: must be a whole number from 1 to 4096, not 2.0"),
         ({"variants": []}, "variants: must have at least one entry"),
         ({"variants": 7}, "variants: must be a list, not 7"),
-        ({"cameras": [3]}, "cameras[0]: must be a JSON object"),
+        ({"cameras": [3]}, "cameras[0]: must be a JSON object, not 3"),
         (camera(rate_hz=-1), "cameras[0].rate_hz: must be a number from 0.001 to 10000, not -1"),
         (
             camera(budget_ms=[1]),

@@ -199,7 +199,7 @@ def test_where_batches_gain_little_nothing_is_planned_in_cycles(gain: float) -> 
     found = optimised(snapshot(cameras, gain=gain))
     assert isinstance(found, SharedAllocation)
     assert found.utilisation <= P.utilisation_max
-    answer = plan(snapshot(cameras, gain=gain), random.Random(1), 1000)
+    answer = plan(snapshot(cameras, gain=gain), 1000)
     assert answer.utilisation == found.utilisation
 
 

@@ -1,6 +1,5 @@
 """Executors that work apart: what is kept of a division, who joins, and what it says."""
 
-import random
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -65,7 +64,7 @@ def test_what_is_in_force_is_kept_as_long_as_it_holds(of: PlanningSnapshot, gone
 
 
 def test_a_plan_says_who_works_apart_and_reasons_name_them() -> None:
-    answer = plan(mixed(), random.Random(1), 1000)
+    answer = plan(mixed(), 1000)
     tight, loose = answer.groups
     assert (tight.executors, loose.executors) == (GPUS[:1], GPUS[1:2])
     for at, group in enumerate((tight, tight, loose, loose)):
@@ -116,12 +115,12 @@ def test_groups_in_force_end_with_their_executors() -> None:
     one = replace(mixed(found), profiles={GPUS[0]: mixed().profiles[GPUS[0]]})
     cameras, pool = options_of(one)
     assert kept_partition(cameras, (), pool, P) is None
-    assert plan(one, random.Random(1), 1000).groups == ()
+    assert plan(one, 1000).groups == ()
     # So they do where one more comes, which would be in no group.
     three = replace(mixed(found), profiles=box(MIXED, 3, 0.8).profiles)
     cameras, pool = options_of(three)
     assert kept_partition(cameras, (), pool, P) is None
-    used = {e for group in plan(three, random.Random(1), 1000).groups for e in group.executors}
+    used = {e for group in plan(three, 1000).groups for e in group.executors}
     assert used in (set(), set(GPUS[:3]))
 
 
@@ -135,7 +134,7 @@ def test_who_comes_new_joins_a_group_that_is_there() -> None:
         assert isinstance(kept, PartitionedAllocation)
         judge_groups(kept, pool)
         assert [part.members for part in kept.parts] == [(0, 1, 4), (2, 3)]
-        answer = plan(joined, random.Random(1), 1000)
+        answer = plan(joined, 1000)
         assert all(a.served for a in answer.assignments.values())
 
 
@@ -203,4 +202,4 @@ def test_executors_that_differ_in_what_they_have_do_not_work_apart() -> None:
     of = mixed()
     fewer = dict(list(of.profiles[GPUS[1]].items())[:3])
     of = replace(of, profiles={**of.profiles, GPUS[1]: fewer}, groups=(Group(GPUS[:1], (), 0),))
-    assert plan(of, random.Random(1), 1000).groups == ()
+    assert plan(of, 1000).groups == ()

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import PlanningSnapshot
+from edgebox.planning import partition_search
 from edgebox.planning.capacity import ExecutorPool
 from edgebox.planning.cycle_allocation import CycleAllocation
+from edgebox.planning.intervals import Divisions, divisions
 from edgebox.planning.optimisation import allocate
+from edgebox.planning.option_table import option_table
 from edgebox.planning.options import CameraOptions, all_options
 from edgebox.planning.partition import PartitionedAllocation
 from edgebox.planning.partition_search import best_partition
@@ -285,7 +289,7 @@ def test_cameras_move_to_a_larger_size_together() -> None:
 
 def test_all_are_served_in_full_batches_where_single_steps_could_not() -> None:
     cameras = [seen(camera(f"gate-{at}", 100, 60)) for at in range(10)]
-    answer = plan(snapshot(cameras, gain=0.9), random.Random(1), 1000)
+    answer = plan(snapshot(cameras, gain=0.9), 1000)
     assert all(a.served and a.rate_hz == 60 for a in answer.assignments.values())
 
 
@@ -306,7 +310,7 @@ def test_cameras_none_of_which_is_served_are_best_effort() -> None:
     found = best_partition(cameras, (), pool, P)
     assert found is not None
     assert found.served == 0
-    [given_] = plan(of, random.Random(1), 1000).assignments.values()
+    [given_] = plan(of, 1000).assignments.values()
     assert (given_.served, given_.variant) == (False, name(128))
 
 
@@ -320,3 +324,31 @@ def test_executors_that_differ_in_speed_are_each_counted_as_they_are() -> None:
     slow_cameras, slow_pool = options_of(alike)
     slow = best_partition(slow_cameras, (), slow_pool, P)
     assert slow is None or found.accuracy_rate >= slow.accuracy_rate
+
+
+@pytest.mark.parametrize("executors", [1, 2])
+def test_tables_do_not_grow_with_cameras_that_have_nothing_in_common(
+    executors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By deadline, cameras that need a large size stand between those that can have a small one."""
+    intervals: list[int] = []
+
+    def noted(*args: Any, **settings: Any) -> Divisions:
+        found = divisions(*args, **settings)
+        intervals.append(found.single.net.shape[1])
+        return found
+
+    monkeypatch.setattr(partition_search, "divisions", noted)
+    drawn: list[Drawn] = [
+        (400 + at, 1, 100.0, 0.57, 0.0, None) if at % 2 else (466 + at, 1, 0.5, 0.0, 0.0, None)
+        for at in range(200)
+    ]
+    cameras, pool = options_of(box(drawn, executors, 0.9))
+    table = option_table(cameras, P.hysteresis_ratio)
+    found = best_partition(cameras, (), pool, P, table)
+    assert found is not None
+    most = partition_search._CUTS_LIMIT
+    assert max(intervals) <= most * (most - 1) / 2
+    monkeypatch.setattr(partition_search, "_CUTS_LIMIT", 1000)
+    best_partition(cameras, (), pool, P, table)
+    assert max(intervals) > most * (most - 1) / 2, "else there is nothing to bound"

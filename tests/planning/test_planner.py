@@ -1,6 +1,5 @@
 """Plans by example, with the sentence each camera is given."""
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,7 @@ from tests.scheduling.scene import CPU, FAMILY, MS, STREET, camera, name
 
 
 def only(of: CameraSnapshot, **what: object) -> Assignment:
-    answer = plan(snapshot([of], **what), random.Random(1), 1000)  # type: ignore[arg-type]
+    answer = plan(snapshot([of], **what), 1000)  # type: ignore[arg-type]
     [assignment] = answer.assignments.values()
     return assignment
 
@@ -70,14 +69,14 @@ def test_before_the_link_is_measured() -> None:
 
 def test_cameras_that_share_an_executor_step_down_together() -> None:
     cameras = [seen(camera(f"gate-{at}", rate_hz=15, slo_ms=1000)) for at in range(4)]
-    answer = plan(snapshot(cameras), random.Random(1), 1000)
+    answer = plan(snapshot(cameras), 1000)
     assert answer.utilisation == pytest.approx(0.72)
     assert {a.variant for a in answer.assignments.values()} == {name(256)}
     reasons = {a.reason for a in answer.assignments.values()}
     # One step to 320 px: 15 frames/s at 18 instead of 12 ms are 9 %; 6 % are missing.
     assert reasons == {"256 px: four cameras share cpu/0; 320 px would need 6 % more of its time"}
     two = (CPU, ExecutorId("cpu/1"))
-    answer = plan(snapshot(cameras, executors=two), random.Random(1), 1000)
+    answer = plan(snapshot(cameras, executors=two), 1000)
     assert {a.variant for a in answer.assignments.values()} == {name(320), name(416)}
     assert "four cameras share 2 executors" in answer.assignments[CameraId("gate-3")].reason
 
@@ -94,7 +93,7 @@ def test_a_plan_is_not_changed_for_one_that_is_no_better() -> None:
         ]
 
     def sizes(small: int | None) -> list[str]:
-        answer = plan(snapshot(cameras(small)), random.Random(1), 1000)
+        answer = plan(snapshot(cameras(small)), 1000)
         return [a.variant for a in answer.assignments.values()]
 
     assert sorted(sizes(None)) == sorted([name(416)] * 3 + [name(320)])
@@ -110,7 +109,7 @@ def test_a_plan_that_is_hardly_better_moves_nobody() -> None:
 
     def answer(hysteresis_ratio: float, of: list[CameraSnapshot]) -> Plan:
         parameters = PlanningParameters(hysteresis_ratio=hysteresis_ratio)
-        return plan(snapshot(of), random.Random(1), 1000, parameters)
+        return plan(snapshot(of), 1000, parameters)
 
     def now(of: Plan) -> list[CameraSnapshot]:
         return [replace(c, current=of.assignments[c.camera.id]) for c in cameras]
@@ -137,7 +136,7 @@ def test_a_plan_that_is_hardly_better_moves_nobody() -> None:
 def test_many_cameras_rise_together_where_none_could_alone() -> None:
     # The first to leave 128 px would pay for batches of its own; at 256 px all share theirs.
     cameras = [seen(camera(f"gate-{at}", 300, 12), has_px=128) for at in range(12)]
-    answer = plan(snapshot(cameras, gain=0.95), random.Random(1), 1000)
+    answer = plan(snapshot(cameras, gain=0.95), 1000)
     assert all(a.variant != name(128) for a in answer.assignments.values())
     assert answer.utilisation <= PlanningParameters().utilisation_max
 
@@ -146,9 +145,9 @@ def test_a_weak_uplink_does_not_make_everybodys_batches_small() -> None:
     # 128 px take "far" 84 of its 100 ms: a batch beside it may take 3.5 ms, too short to gather in.
     strong = [seen(camera(f"gate-{at}", 100, 30)) for at in range(56)]
     weak = seen(camera("far", 100, 1), link(0.41))
-    few = plan(snapshot([*strong[:2], weak], gain=0.95), random.Random(1), 1000)
+    few = plan(snapshot([*strong[:2], weak], gain=0.95), 1000)
     assert all(a.served for a in few.assignments.values())
-    answer = plan(snapshot([*strong, weak], gain=0.95), random.Random(1), 1000)
+    answer = plan(snapshot([*strong, weak], gain=0.95), 1000)
     assert not answer.assignments[CameraId("far")].served
     rest = [a for camera_id, a in answer.assignments.items() if camera_id != "far"]
     assert all(a.served and a.rate_hz == 30 for a in rest)
@@ -158,7 +157,7 @@ def test_rates_are_lowered_only_where_the_executors_would_be_full() -> None:
     # 128 px take 3 ms (P99): 27 frames per 100 ms are 81 % at the smallest size.
     def answer(count: int) -> Plan:
         cameras = [seen(camera(f"gate-{at}", 300, 30)) for at in range(count)]
-        return plan(snapshot(cameras), random.Random(1), 1000)
+        return plan(snapshot(cameras), 1000)
 
     busy, full = answer(9), answer(12)
     assert {a.rate_hz for a in busy.assignments.values()} == {30}
@@ -168,13 +167,13 @@ def test_rates_are_lowered_only_where_the_executors_would_be_full() -> None:
 
 def test_batches_that_pay_make_room() -> None:
     cameras = [seen(camera(f"gate-{at}", rate_hz=12, slo_ms=1000)) for at in range(4)]
-    answer = plan(snapshot(cameras, gain=0.9), random.Random(1), 1000)
+    answer = plan(snapshot(cameras, gain=0.9), 1000)
     assert {a.variant for a in answer.assignments.values()} == {name(608)}
 
 
 def test_a_tight_camera_is_not_made_to_wait() -> None:
     relaxed, tight = seen(camera("far", slo_ms=1000)), seen(camera("near", slo_ms=60))
-    answer = plan(snapshot([relaxed, tight]), random.Random(1), 1000)
+    answer = plan(snapshot([relaxed, tight]), 1000)
     far, near = answer.assignments[CameraId("far")], answer.assignments[CameraId("near")]
     # 30 ms of a 416 px batch and its own 12 ms fit the 50 ms that "near" has.
     assert (far.variant, near.variant) == (name(416), name(320))
@@ -214,7 +213,7 @@ def test_a_link_too_slow_for_the_rate_gets_fewer_frames() -> None:
 
 def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
     cameras = [seen(camera(f"gate-{at}", rate_hz=30)) for at in range(13)]
-    answer = plan(snapshot(cameras), random.Random(1), 1000)
+    answer = plan(snapshot(cameras), 1000)
     assert {a.variant for a in answer.assignments.values()} == {name(128)}
     # 0.95 of the time at 3 ms a frame is 317 frames/s, 24.4 Hz each.
     assert {a.rate_hz for a in answer.assignments.values()} == {24.0}
@@ -225,7 +224,7 @@ def test_when_the_smallest_sizes_do_not_fit_all_send_fewer_frames() -> None:
 def test_who_asks_for_much_takes_no_frames_from_who_asks_for_little() -> None:
     cameras = [seen(camera("greedy", rate_hz=1000)), seen(camera("busy", rate_hz=200))]
     cameras += [seen(camera(f"gate-{at}", rate_hz=10)) for at in range(6)]
-    answer = plan(snapshot(cameras), random.Random(1), 1000)
+    answer = plan(snapshot(cameras), 1000)
     rates = {camera_: a.rate_hz for camera_, a in answer.assignments.items()}
     # 317 frames/s, of which the six have 60; the others share the rest.
     assert [rates.pop(CameraId(f"gate-{at}")) for at in range(6)] == [10] * 6
@@ -236,7 +235,7 @@ def test_who_asks_for_much_takes_no_frames_from_who_asks_for_little() -> None:
 def test_nobody_is_slowed_below_what_is_of_use_to_it() -> None:
     # 0.95 of the time at 3 ms a frame is 317 frames/s: 12 of 13 at 25 Hz and one at 1.
     cameras = [seen(camera(f"gate-{at}", rate_hz=30, min_rate_hz=25)) for at in range(13)]
-    answer = plan(snapshot(cameras), random.Random(1), 1000)
+    answer = plan(snapshot(cameras), 1000)
     served = [a for a in answer.assignments.values() if a.served]
     assert [a.rate_hz for a in served] == [26.0] * 12
     [given_up] = [a for a in answer.assignments.values() if not a.served]
@@ -256,7 +255,7 @@ def test_who_was_given_up_waits_until_there_is_time_to_spare() -> None:
         cameras = [
             replace(seen(camera(of, rate_hz=20, min_rate_hz=20)), current=now(of)) for of in "abcde"
         ]
-        answer = plan(snapshot(cameras, slowdown=slowdown), random.Random(1), 1000)
+        answer = plan(snapshot(cameras, slowdown=slowdown), 1000)
         return [a.camera for a in answer.assignments.values() if not a.served]
 
     # Five cameras of 20 Hz at 3 ms are 30 % of the time.
@@ -280,8 +279,8 @@ def test_a_link_that_cannot_carry_the_least_rate_says_what_would() -> None:
 
 
 def test_without_variants_there_is_nothing_to_assign() -> None:
-    assert plan(snapshot([seen()], variants=()), random.Random(1), 1000).assignments == {}
-    assert plan(snapshot([]), random.Random(1), 1000).assignments == {}
+    assert plan(snapshot([seen()], variants=()), 1000).assignments == {}
+    assert plan(snapshot([]), 1000).assignments == {}
 
 
 def test_a_larger_variant_that_is_no_better_is_never_chosen() -> None:

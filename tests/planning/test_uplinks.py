@@ -41,7 +41,7 @@ def box(drawn: Sequence[Drawn], mbps: float, *, site: SiteId | None = SITE) -> P
 
 
 def planned(of: PlanningSnapshot) -> Plan:
-    return plan(of, random.Random(1), 10_000)
+    return plan(of, 10_000)
 
 
 def frame_bits(of: CameraSnapshot, px: int) -> float:

@@ -1,7 +1,6 @@
 """A driver under test: the real Scheduler, an executor that the test answers, all endings kept."""
 
 import asyncio
-import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -89,7 +88,7 @@ class FakeClock:
         return self.now_ns
 
 
-def keep_all(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+def keep_all(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
     """Plan that every camera keeps what it has."""
     kept = {c.camera.id: c.current for c in snapshot.cameras if c.current is not None}
     return Plan(snapshot.taken_ns, kept)
@@ -103,7 +102,7 @@ class Bench:
         executor: Executor,
         *,
         clock_ns: Callable[[], int] = time.monotonic_ns,
-        planner: Callable[[PlanningSnapshot, random.Random, int], Plan] = keep_all,
+        planner: Callable[[PlanningSnapshot, int], Plan] = keep_all,
         needs_pixels: bool = False,
         on_end: Callable[[PendingFrame, FrameResult], None] = lambda frame, ending: None,
         policy: str = "edf",

@@ -1,9 +1,14 @@
 """Why nothing can run now, in words, by what supervision knows."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.requests import DropReason
 from edgebox.runtime.availability import is_wedged, unserved_because
+from edgebox.runtime.frames import DROP_MESSAGES
 from edgebox.scheduling.supervision import ExecutorState, Supervised
 from tests.scheduling.scene import MS
 
@@ -21,7 +26,7 @@ def executor(state: ExecutorState, *variants: VariantName) -> Supervised:
     ("state", "said"),
     [
         (ExecutorState.OPENING, "cpu/0 is opening"),
-        (ExecutorState.WAITING, "cpu/0 is waiting, and is opened anew in 4 s"),
+        (ExecutorState.WAITING, "cpu/0 is waiting, and is opened again in 4 s"),
         (ExecutorState.WEDGED, "cpu/0 is wedged, and only a restart of edgebox helps"),
     ],
 )
@@ -40,3 +45,10 @@ def test_what_nobody_has_is_said_to_be_so_and_not_called_wedged() -> None:
     executors = {FIRST: executor(ExecutorState.UP, YARD)}
     assert unserved_because(executors, NOW_NS, [GATE]).endswith("is up: none has it")
     assert not is_wedged(executors, [GATE])
+
+
+def test_the_drop_in_the_protocols_description_is_one_that_the_box_sends() -> None:
+    text = (Path(__file__).parents[2] / "docs/reference/protocol.md").read_text()
+    line = next(line for line in text.splitlines() if line.startswith('{"type": "drop"'))
+    shown = json.loads(line.replace("{...}", "{}"))
+    assert shown["message"] == DROP_MESSAGES[DropReason(shown["reason"])]

@@ -1,7 +1,6 @@
 """The driver around the real Scheduler: every frame's listener is called once, whatever fails."""
 
 import asyncio
-import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -129,7 +128,7 @@ async def test_a_planner_that_raises_keeps_the_box_serving(
 ) -> None:
     asked: list[int] = []
 
-    def fail(snapshot: PlanningSnapshot, rng: random.Random, iterations_max: int) -> Plan:
+    def fail(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
         asked.append(snapshot.taken_ns)
         raise ZeroDivisionError("no cameras to divide by")
 

@@ -166,13 +166,13 @@ def test_news_are_taken_once() -> None:
     metrics = CameraMetrics()
     for ending in (answer(), answer(), answer(variant="street-608"), refusal()):
         metrics.ended(ending, 0)
-    assert metrics.has_news
+    assert metrics.has_updates
     ((second, news),) = metrics.take_updates()
     assert second == 0
     assert news.variants == {"street-256": 2, "street-608": 1}
     assert (news.on_time, news.dropped) == (3, {"queue": 1})
     assert news.latencies.sum() == 5 * 3
-    assert not metrics.has_news
+    assert not metrics.has_updates
     assert metrics.take_updates() == []
 
 

@@ -59,7 +59,7 @@ def drift(factor: float, age_ns: int) -> LearnedDrift:
 
 
 async def restart(storage: Storage, core: Core) -> LearnedTimesRecorder:
-    """Begin anew with what is kept; the clock of the box begins at 0 again."""
+    """Begin again with what is kept; the clock of the box begins at 0 again."""
     again = LearnedTimesRecorder(storage.learned, models=MODELS, executors=EXECUTORS)
     await again.load()
     core.confirmed_ns = None

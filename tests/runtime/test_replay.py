@@ -189,7 +189,9 @@ def test_the_story_of_a_camera() -> None:
         "+0.000 s said hello: application default, family street, 1280 x 720 px, 10 a second, "
         "answers within 300 ms"
     )
-    assert lines[1].startswith("+0.000 s told to send 256 x 144 px, 10 a second, for street-256: ")
+    assert lines[1].startswith(
+        "+0.000 s advised to send 256 x 144 px, 10 a second, for street-256: "
+    )
     assert lines[2:] == [
         "+0.020 s 1 frame answered, 10.0 ms after capture (request 1)",
         "+0.070 s 1 frame answered late, 40.0 ms after capture (request 2)",

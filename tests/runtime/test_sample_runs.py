@@ -1,4 +1,4 @@
-"""The driver carries samples out: apart from all books, and the canvases come back."""
+"""The driver runs samples: they count in no statistics, and their canvases come back."""
 
 import asyncio
 

@@ -120,7 +120,7 @@ async def test_one_whose_opening_hangs_is_not_opened_and_that_is_told() -> None:
     assert not bench.not_opened
     clock.now_ns += OPEN_LIMIT_NS
     bench.driver.feed(None)
-    assert bench.not_opened == [CPU], "what stands in for it must be opened"
+    assert bench.not_opened == [CPU], "what replaces it must be opened"
     supervised = bench.driver.scheduler.supervised[CPU]
     assert supervised.state is ExecutorState.WEDGED
     go_on.set()

@@ -106,7 +106,7 @@ class Told:
         ),
         (
             Abandon(CPU, LossCause.OPENING, None, 60_000_000_000, wedged=True),
-            "opening it anew did not end within 60 s; its device needs another process",
+            "opening it again did not end within 60 s; its device needs another process",
         ),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_lost_executor_is_left_behind_and_people_are_told_why(order: Abandon, 
     told = Told()
     told.supervisor.failed(CPU, "out of memory")
     told.supervisor.carry_out(order)
-    wedged = "; it is wedged and is not opened anew" if order.wedged else ""
+    wedged = "; it is wedged and is not opened again" if order.wedged else ""
     assert told.said == [
         ("left behind", CPU),
         ("error", f"cpu/0 is lost: {text}{wedged}"),
@@ -150,7 +150,7 @@ def test_one_without_a_limit_of_memory_loads_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("opener", "text"),
-    [(None, "it cannot be opened anew"), (ModelError("no"), "no"), (KeyError("x"), "'x'")],
+    [(None, "it cannot be opened again"), (ModelError("no"), "no"), (KeyError("x"), "'x'")],
 )
 def test_one_that_cannot_be_opened_is_told_to_everybody(
     opener: Exception | None, text: str
@@ -162,7 +162,7 @@ def test_one_that_cannot_be_opened_is_told_to_everybody(
     told = Told(None if opener is None else fails)
     told.open()
     assert told.said == [
-        ("warning", f"cpu/0 cannot be opened anew: {text}"),
+        ("warning", f"cpu/0 cannot be opened again: {text}"),
         OpenFailed(CPU),
         ("not opened", CPU),
     ]

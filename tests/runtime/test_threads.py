@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from edgebox.runtime.decode_queue import decode_pool
-from edgebox.runtime.threads import LEFT_BEHIND_MAX, DaemonPool, InOrder, Patience, within
+from edgebox.runtime.threads import LEFT_BEHIND_MAX, DaemonPool, HangLimit, InOrder, within
 from tests.conftest import PATIENCE_S
 
 LIMIT_NS = 1_000
@@ -42,7 +42,7 @@ class Threads:
         self.wedged: list[int] = []
         self.hung: list[Hanging] = []
         self.pool = made(
-            threads, Patience(LIMIT_NS, self.told.append, self._wedged), lambda: self.now_ns
+            threads, HangLimit(LIMIT_NS, self.told.append, self._wedged), lambda: self.now_ns
         )
 
     def _wedged(self) -> None:
@@ -67,8 +67,8 @@ class Threads:
         self.pool.stop()
 
 
-def in_order(threads: int, patience: Patience, clock_ns: Callable[[], int]) -> DaemonPool:
-    return DaemonPool(threads, "test", InOrder(), patience=patience, clock_ns=clock_ns)
+def in_order(threads: int, hang_limit: HangLimit, clock_ns: Callable[[], int]) -> DaemonPool:
+    return DaemonPool(threads, "test", InOrder(), hang_limit=hang_limit, clock_ns=clock_ns)
 
 
 @pytest.mark.parametrize("made", [in_order, decode_pool])

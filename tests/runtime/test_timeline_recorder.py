@@ -31,6 +31,8 @@ from edgebox.scheduling.events import (
     VariantsAvailable,
 )
 from tests.runtime.recorded import Life, eventful
+from tests.scheduling.random_events import Drawn, played, policies, steps
+from tests.scheduling.random_world import World
 from tests.scheduling.scene import (
     CPU,
     FAMILY,
@@ -42,7 +44,6 @@ from tests.scheduling.scene import (
     profile,
     request,
 )
-from tests.scheduling.test_random_events import Drawn, World, played, policies, steps
 
 Journal = list[tuple[int, Event | None, list[Action]]]
 
@@ -156,7 +157,7 @@ def waiting_of(world: World) -> set[RequestId]:
 
 
 def lengths_over_time(journal: Journal) -> list[tuple[int, Counter[VariantName]]]:
-    """Count anew, from all orders up to each, who waits for what."""
+    """Count again, from all orders up to each, who waits for what."""
     variants: dict[RequestId, VariantName] = {}
     found = []
     for now_ns, _, actions in journal:

@@ -88,7 +88,7 @@ def test_boxes_cover_what_moves() -> None:
 
 
 def test_boxes_are_tight() -> None:
-    # A solid stands out from its surroundings on all four sides of its box: look at single, wholly
+    # A solid stands out from its environment on all four sides of its box: look at single, wholly
     # visible objects and compare with a moment when they are gone.
     scene = Scene(3)
     frame = scene.render(4.0)

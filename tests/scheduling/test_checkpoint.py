@@ -15,17 +15,9 @@ from edgebox.scheduling.checkpoint import Nodes, StateError, read_state, write_s
 from edgebox.scheduling.events import CameraConnected, ExecutorStarted, VariantsAvailable
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler
+from tests.scheduling.random_events import MAKERS, Drawn, policies, steps
+from tests.scheduling.random_world import EXECUTORS, World, fresh, profiles
 from tests.scheduling.scene import FAMILY, camera
-from tests.scheduling.test_random_events import (
-    EXECUTORS,
-    MAKERS,
-    Drawn,
-    World,
-    fresh,
-    policies,
-    profiles,
-    steps,
-)
 
 
 def through_text(scheduler: Scheduler) -> Scheduler:

@@ -47,7 +47,7 @@ FIXED_NS = 5.0
 SLOPE_NS = np.array([1.0, 2.0, 4.0])
 SLO_NS = 100.0
 VALUES = st.lists(st.integers(1, 30).map(float), min_size=1, max_size=3)
-WORTHS = (1.0, 0.6, 0.25)
+UTILITIES = (1.0, 0.6, 0.25)
 DEADLINES = st.lists(st.integers(1, 150), min_size=1, max_size=3, unique=True).map(sorted)
 VARIANT = name(256)
 
@@ -58,7 +58,7 @@ def cost(urgency: float = 0.0) -> BatchCost:
 
 def ladder(deadlines: list[int]) -> list[UtilityStep]:
     """Return steps at these instants, from worth 1 down."""
-    return [UtilityStep(by, utility) for by, utility in zip(deadlines, WORTHS, strict=False)]
+    return [UtilityStep(by, utility) for by, utility in zip(deadlines, UTILITIES, strict=False)]
 
 
 def waiting_requests(queue: list[list[int]], rank: "np.ndarray") -> WaitingRequests:

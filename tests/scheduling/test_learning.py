@@ -48,6 +48,18 @@ def test_before_anything_was_sampled_the_profile_is_believed() -> None:
     assert learnt.known(CPU, name(128), "a") is None, "it is not loaded there"
 
 
+def test_a_reference_takes_in_applications_that_came_since() -> None:
+    # One executor's reference is older than an application that so far ran on another.
+    _, learnt = learning()
+    for at in range(30):
+        learnt.sampled(CPU, HALL, "a", 24 * MS, at * S)
+    held = learnt.reference(HALL)
+    learnt.sampled(CPU, HALL, "b", 9 * MS, 30 * S)
+    again = learnt.reference(HALL, held)
+    assert again.measured == (True, False)
+    assert again.distribution(0).quantile(0.5) == held.distribution(0).quantile(0.5)
+
+
 def test_samples_replace_the_profile() -> None:
     _, learnt = learning()
     for at in range(30):
@@ -199,7 +211,7 @@ def test_a_client_that_names_ten_thousand_applications_costs_no_more_than_a_few(
         learnt.app(HALL, "own", now_ns)
     assert len(learnt.distributions(HALL)) == APPS_MAX + 1
     assert len(learnt.table(HALL).rank) == APPS_MAX + 1
-    assert learnt.generation < 1000, "how often anything is computed anew"
+    assert learnt.generation < 1000, "how often anything is computed again"
     assert learnt.quantile_ns(CPU, HALL, ["own"], 1, 0.5) == pytest.approx(24 * MS, rel=0.01)
     assert OTHER_APPS not in [app for _, app, _ in learnt.known_distributions()]
     later_ns = 11 * S + APP_IDLE_NS

@@ -81,7 +81,7 @@ def test_frames_run_on_the_best_that_is_there_until_the_load_has_ended() -> None
     assert prepared_on(arrived) == [name(320)]
     (infer,) = [a for a in bench(RequestPrepared(RequestId(1), MS), 112) if isinstance(a, Infer)]
     assert infer.variant == name(320)
-    # The load ends beside the batch that runs, and plans are made anew at once.
+    # The load ends beside the batch that runs, and plans are made again at once.
     loaded = bench(WeightsLoaded(CPU, weights(608)), 115)
     assert any(isinstance(a, ComputePlan) for a in loaded)
     bench(BatchCompleted(CPU, BatchId(1), 12 * MS), 125)

@@ -304,7 +304,7 @@ def test_an_executor_that_stops_takes_its_sample_and_its_inputs_along() -> None:
     box.bench(ExecutorStarted(CPU, (profile(128, gain=GAIN),)), 3030)
     assert box.bench(SampleCompleted(CPU, sample.batch, 2 * MS), 3040) == []
     actions = box.burst(3300, *["default"] * 4)
-    assert not samples(actions), "its time is counted anew"
+    assert not samples(actions), "its time is counted again"
     assert Release(box.retained[-1]) in box.bench(ExecutorStopped(CPU), 3320)
     box.bench(ExecutorStarted(CPU, (profile(128, gain=GAIN),)), 3400)
     assert box.due_ms() is None

@@ -263,7 +263,7 @@ def hang(box: Box, began_ms: float) -> tuple[float, list[Action], BatchId]:
 
 
 def wedge(box: Box) -> tuple[float, list[Action], list[BatchId]]:
-    """Have an executor hang again and again, each time after it was opened anew."""
+    """Have an executor hang again and again, each time after it was opened again."""
     now_ms, batches = 0.0, []
     for turn in range(ABANDONED_MAX):
         now_ms, actions, batch = hang(box, now_ms)

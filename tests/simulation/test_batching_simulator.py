@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.sampling import on_time, quiet_then_rush, simulated, unheard_of
+from benchmarks.sampling import quiet_then_rush, simulated, without_applications
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import Outcome
 from edgebox.scheduling.invariants import check_invariants
@@ -19,25 +19,25 @@ from edgebox.simulation.batching_simulator import (
     MODEL,
     BatchingReport,
     BatchingSimulation,
+    Environment,
     JobEnd,
-    Surroundings,
 )
 from edgebox.simulation.clairvoyant import Clairvoyant
 from edgebox.simulation.generation import KINDS, make_workload
 from edgebox.simulation.workload import Job, Model, Workload
 
 ALL = sorted(POLICIES)
-EXACT = Surroundings()
+EXACT = Environment()
 
 
 def ran(
-    workload: Workload, policy: str, seed: int = 1, around: Surroundings = EXACT
+    workload: Workload, policy: str, seed: int = 1, around: Environment = EXACT
 ) -> BatchingReport:
     return BatchingSimulation(
         workload,
         make_policy(policy),
         rng=random.Random(seed),
-        surroundings=around,
+        environment=around,
         check=check_invariants,
     ).run()
 
@@ -131,7 +131,7 @@ def test_every_request_ends_once_and_no_worker_does_two_things(
     )
     history = {"a": (20.0, 30.0), "b": (5.0, 10.0)}
     work = Workload(Model(5, 0.5, (1, 2, 4), workers), history, jobs)
-    report = ran(work, policy, around=Surroundings(timer_early_ns=early_ns))
+    report = ran(work, policy, around=Environment(timer_early_ns=early_ns))
     assert sorted(end.job.id for end in report.ends) == list(range(len(jobs)))
     batches: dict[int, list[JobEnd]] = defaultdict(list)
     for end in report.ends:
@@ -200,9 +200,9 @@ def test_an_application_seen_only_in_batches_is_learnt_when_idle(policy: str) ->
 
 def test_what_was_learnt_in_the_quiet_serves_in_the_rush() -> None:
     work, first = quiet_then_rush("rare-long", quiet_ms=120_000, requests=1000)
-    blind = unheard_of(work)
-    known, unknown = (on_time(simulated(each, 0.0), first) for each in (work, blind))
-    learnt = on_time(simulated(blind, 0.05), first)
+    blind = without_applications(work)
+    known, unknown = (simulated(each, 0.0).finish_rate_from(first) for each in (work, blind))
+    learnt = simulated(blind, 0.05).finish_rate_from(first)
     # Batches of several are learnt from as well: before, it took samples.
     assert unknown > known - 0.02
     assert learnt > known - 0.02
@@ -223,13 +223,13 @@ def test_sampling_hardly_costs_anybody_a_deadline(policy: str) -> None:
 @pytest.mark.parametrize("policy", ALL)
 def test_the_same_seed_gives_the_same_run(policy: str) -> None:
     work = made("modal-3", 0.7, 2, requests=150)
-    early = Surroundings(timer_early_ns=500_000)
+    early = Environment(timer_early_ns=500_000)
     assert ran(work, policy, 5, early).ends == ran(work, policy, 5, early).ends
 
 
 def test_decisions_that_take_time_delay_their_batches() -> None:
     ticks = count(0, 3_000_000)
-    slow = Surroundings(clock_ns=lambda: next(ticks), charge_decisions=True)
+    slow = Environment(clock_ns=lambda: next(ticks), charge_decisions=True)
     report = ran(workload((0, 10, 22.9), (100, 10, 23)), "edf", around=slow)
     assert report.decisions_ns == [3_000_000] * 2
     assert [end.outcome for end in by_id(report)] == [Outcome.LATE, Outcome.ON_TIME]

@@ -220,7 +220,7 @@ def test_overload_drops_early_and_still_answers_what_there_is_time_for(
     # Without a planner that lowers the sizes the cameras ask for two to six times what there is.
     simulator = Simulator(
         fresh(),
-        lambda snapshot, rng, limit: Plan(snapshot.taken_ns),
+        lambda snapshot, limit: Plan(snapshot.taken_ns),
         variants=FAMILY[-1:],
         profiles={CPU: [profile(608, gain=gain)]},
         cameras=[gate(at) for at in range(15)],

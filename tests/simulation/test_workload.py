@@ -82,7 +82,10 @@ WRONG: Sequence[tuple[list[dict[str, Any]], str]] = [
         'w:2: type: must be "history", "application" or "request"',
     ),
     ([MODEL, {**HISTORY, "exec_ms": -2}], "w:2: exec_ms: must be a number from 0"),
-    ([MODEL, {**HISTORY, "exec_ms": None}], "w:2: exec_ms: must be a number, not null"),
+    (
+        [MODEL, {**HISTORY, "exec_ms": None}],
+        "w:2: exec_ms: must be a number from 0 to 1e12, not null",
+    ),
     ([MODEL, {**HISTORY, "app": ""}], "w:2: app: must be a text"),
     (
         [MODEL, HISTORY, {**REQUEST, "app": "b"}],
@@ -92,7 +95,10 @@ WRONG: Sequence[tuple[list[dict[str, Any]], str]] = [
     ([MODEL, HISTORY, {**REQUEST, "id": 1.5}], "w:3: id: must be a whole number"),
     ([MODEL, HISTORY, REQUEST, {**REQUEST, "id": 1, "at_ms": 4}], "w:4: at_ms: 4 is before"),
     ([MODEL, HISTORY, REQUEST, REQUEST], "w:4: id: 0 is there twice"),
-    ([MODEL, HISTORY, {**REQUEST, "slo_ms": "40"}], 'w:3: slo_ms: must be a number, not "40"'),
+    (
+        [MODEL, HISTORY, {**REQUEST, "slo_ms": "40"}],
+        'w:3: slo_ms: must be a number from 0 to 1e12, not "40"',
+    ),
     (
         [MODEL, HISTORY, {**REQUEST, "slo_ms": []}],
         "w:3: slo_ms must be a number from 0 to 1e+12, or",

@@ -32,7 +32,7 @@ def test_what_is_cut_off_or_followed_by_more_is_refused(
     packed = packer(body)
     cut = data.draw(st.integers(0, len(packed) - 1))
     for broken in (packed[:cut], packed + b"more"):
-        with pytest.raises(InvalidInputError, match="not packed as it says"):
+        with pytest.raises(InvalidInputError, match="does not match its Content-Encoding"):
             unpacked(broken, 1_000)
 
 

@@ -1,12 +1,16 @@
 """Licences of packages, from whatever of the metadata says it best."""
 
+import re
+from collections.abc import Mapping
 from email.message import Message
 from importlib import metadata
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from edgebox.web.system import licence_of, packages
+from edgebox.web.schemas import Schema
+from edgebox.web.system import ROUTES, licence_of, packages
 
 
 def about(*fields: tuple[str, str]) -> metadata.PackageMetadata:
@@ -42,3 +46,18 @@ def test_what_edgebox_stands_on_is_listed_once_with_its_licence() -> None:
     by_name = {package["name"].lower(): package for package in packages()}
     assert by_name["aiohttp"]["version"] == metadata.version("aiohttp")
     assert "Apache" in by_name["aiohttp"]["licence"]
+
+
+def test_the_documentation_names_every_field() -> None:
+    text = (Path(__file__).parents[2] / "docs/reference/http-api.md").read_text()
+    section = text[text.index("`GET /v1/system` describes") :].partition("\n## ")[0]
+    schema = ROUTES[0].answers[0].schema
+    assert isinstance(schema, Schema)
+    wanted = set()
+    for name, of in cast(Mapping[str, Any], schema.definition["properties"]).items():
+        if isinstance(of, Schema):
+            inner = cast(Mapping[str, Any], of.definition["properties"])
+            wanted |= {f"{name}.{field}" for field in inner}
+        else:
+            wanted.add(name)
+    assert wanted == set(re.findall(r"`([a-z_.]+)`", section)) - {"name", "version", "licence"}

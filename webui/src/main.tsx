@@ -41,7 +41,7 @@ const socket = new BoxSocket(webSocketAddress(document.baseURI, 'v1/ui'), {
     draw()
   },
   onFrame: (frame) => dispatcher.show(frame),
-  onTimeline: (news) => feed.take(news),
+  onTimeline: (update) => feed.take(update),
   onUnreadable(why, version) {
     if (version !== null && reloadForUpgrade(loadedWith ?? version, version)) return
     if (unreadable !== why) console.error(`The box sends what this page does not understand: ${why}`)

@@ -180,13 +180,13 @@ test('a name in use is asked for again for 45 s, then given up', async () => {
 })
 
 test('a camera that was replaced or told that its hello is wrong does not come back', async () => {
-  welcomed().hears({ type: 'error', code: 'replaced', message: 'this camera has connected anew', fatal: true })
+  welcomed().hears({ type: 'error', code: 'replaced', message: 'this camera has connected again', fatal: true })
   await vi.advanceTimersByTimeAsync(60_000)
   expect(refused).toHaveLength(1)
   expect(FakeWebSocket.opened).toHaveLength(1)
 })
 
-test('a picture that was turned is introduced anew at once', () => {
+test('a picture that was turned is introduced again at once', () => {
   const before = welcomed()
   camera.resized({ width: 720, height: 1280 })
   expect(before.said('bye')).toHaveLength(1)

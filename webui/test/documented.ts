@@ -2,7 +2,7 @@
 
 import apiPage from '../../docs/reference/http-api.md?raw'
 import { parseMessage } from '../src/api/messages'
-import type { TimelineNews } from '../src/scheduler/timeline'
+import type { TimelineUpdate } from '../src/scheduler/timeline'
 import type { BoxState } from '../src/api/types'
 
 /** The text of the first example of that type. */
@@ -17,8 +17,8 @@ export function documentedState(): BoxState {
   return message.state
 }
 
-export function documentedNews(): TimelineNews {
+export function documentedUpdate(): TimelineUpdate {
   const message = parseMessage(example('timeline'))
   if (message?.kind !== 'timeline') throw new Error(`docs/reference/http-api.md shows no timeline: ${JSON.stringify(message)}`)
-  return message.news
+  return message.update
 }

@@ -91,7 +91,7 @@ test('a step that was counted with its neighbour is no gap, and no count is lost
   expect(joined(whole)).toBe(whole)
 })
 
-test('a range is asked anew about as often as it can show anything new', () => {
+test('a range is asked again about as often as it can show anything new', () => {
   expect(RANGES.map(({ key }) => key)).toEqual(['1m', '15m', '1h', '6h', '24h', '7d', '30d'])
   expect(rangeOf('1m').refresh_ms).toBe(2_000)
   for (const { span_ms, refresh_ms } of RANGES.slice(1)) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { parseFrame, parseMessage } from '../src/api/messages'
-import { documentedNews, documentedState } from './documented'
+import { documentedUpdate, documentedState } from './documented'
 
 const HEADER = { camera: 'gate-2', frame: 17, width_px: 1280, height_px: 720, variant: 'street-256', outcome: 'on_time', total_ms: 33, detections: [] }
 
@@ -40,7 +40,7 @@ describe('a text message', () => {
   })
 
   test('is read whatever the order of its fields, and may have more of them', () => {
-    const { type, ...rest } = documentedNews()
+    const { type, ...rest } = documentedUpdate()
     expect(parseMessage(JSON.stringify({ ...rest, further: 1, type }))).toMatchObject({ kind: 'timeline' })
   })
 

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { BoxSocket, type Connection } from '../src/api/socket'
-import { documentedNews, documentedState } from './documented'
+import { documentedUpdate, documentedState } from './documented'
 
 const STATE = JSON.stringify(documentedState())
 
@@ -72,7 +72,7 @@ beforeEach(() => {
     onConnection: (connection: Connection) => phases.push(connection.phase),
     onState: (state) => states.push(state),
     onFrame: () => {},
-    onTimeline: (news) => told.push(news.now_ms),
+    onTimeline: (update) => told.push(update.now_ms),
     onUnreadable: (why, version) => unreadable.push([why, version]),
   })
   socket.start()
@@ -110,7 +110,7 @@ test('a box that restarts is found again, with longer and longer waits until the
   const tries = FakeWebSocket.opened.length
   latest().onclose?.()
   vi.advanceTimersByTime(500)
-  expect(FakeWebSocket.opened, 'a state starts the waits anew').toHaveLength(tries + 1)
+  expect(FakeWebSocket.opened, 'a state starts the waits again').toHaveLength(tries + 1)
 })
 
 describe('a box that hangs', () => {
@@ -196,7 +196,7 @@ describe('the timeline', () => {
   })
 
   test('is no state, and no proof that the box is back', () => {
-    latest().onmessage?.({ data: JSON.stringify({ ...documentedNews(), now_ms: 5 }) })
+    latest().onmessage?.({ data: JSON.stringify({ ...documentedUpdate(), now_ms: 5 }) })
     expect(told).toEqual([5])
     expect(states).toEqual([])
     expect(phases).toEqual(['connecting'])

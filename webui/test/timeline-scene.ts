@@ -1,6 +1,6 @@
 // Batches for tests of the timeline.
 
-import type { Batch, BatchRequest, TimelineNews } from '../src/scheduler/timeline'
+import type { Batch, BatchRequest, TimelineUpdate } from '../src/scheduler/timeline'
 
 interface Options {
   variant?: string
@@ -36,7 +36,7 @@ export function batch(number: number, start_ms: number, end_ms: number | null, o
   }
 }
 
-export function news(now_ms: number, parts: Partial<TimelineNews> = {}): TimelineNews {
+export function update(now_ms: number, parts: Partial<TimelineUpdate> = {}): TimelineUpdate {
   return {
     type: 'timeline',
     begins: false,

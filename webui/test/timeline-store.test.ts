@@ -4,12 +4,12 @@ import { describe, expect, test } from 'vitest'
 
 import { endOf, leastSlack, startOf, TimelineStore, verdictOf } from '../src/scheduler/timelineStore'
 import { TimelineFeed } from '../src/scheduler/timelineFeed'
-import { documentedNews } from './documented'
+import { documentedUpdate } from './documented'
 import type { BatchRequest } from '../src/scheduler/timeline'
-import { batch, news } from './timeline-scene'
+import { batch, update } from './timeline-scene'
 
-describe('the documented news', () => {
-  const documented = documentedNews()
+describe('the documented update', () => {
+  const documented = documentedUpdate()
 
   test('are understood', () => {
     const store = new TimelineStore()
@@ -28,8 +28,8 @@ describe('the documented news', () => {
 describe('the store', () => {
   test('keeps batches by executor, and replaces what runs', () => {
     const store = new TimelineStore()
-    store.take(news(100, { batches: [batch(1, 10, 20)], running: [batch(2, 30, null)] }))
-    store.take(news(200, { batches: [batch(2, 30, 40), batch(3, 10, 90, { executor: 'cpu/1' })] }))
+    store.take(update(100, { batches: [batch(1, 10, 20)], running: [batch(2, 30, null)] }))
+    store.take(update(200, { batches: [batch(2, 30, 40), batch(3, 10, 90, { executor: 'cpu/1' })] }))
     expect(store.lanes.get('cpu/0')?.map((each) => each.batch)).toEqual([1, 2])
     expect(store.inOrder().map((each) => each.batch)).toEqual([1, 3, 2])
     expect(store.running).toEqual([])
@@ -39,7 +39,7 @@ describe('the store', () => {
   test('forgets what is older than a minute, though not at once', () => {
     const store = new TimelineStore()
     for (let at = 0; at < 1_000; at += 1) {
-      store.take(news(at * 1_000, { batches: [batch(at, at * 1_000 - 10, at * 1_000)] }))
+      store.take(update(at * 1_000, { batches: [batch(at, at * 1_000 - 10, at * 1_000)] }))
     }
     const kept = store.lanes.get('cpu/0')?.map((each) => each.batch) ?? []
     expect(kept.at(-1)).toBe(999)
@@ -47,20 +47,20 @@ describe('the store', () => {
     expect(kept.length).toBeLessThan(61 + 70)
   })
 
-  test('begins anew with a box that has restarted', () => {
+  test('begins again with a box that has restarted', () => {
     const store = new TimelineStore()
-    store.take(news(90_000, { batches: [batch(900, 89_000, 89_010)] }))
-    store.take(news(50, { begins: true, batches: [batch(1, 10, 20)] }))
+    store.take(update(90_000, { batches: [batch(900, 89_000, 89_010)] }))
+    store.take(update(50, { begins: true, batches: [batch(1, 10, 20)] }))
     expect(store.inOrder().map((each) => each.batch)).toEqual([1])
     expect(store.find(900)).toBeNull()
   })
 
   test('that is frozen hears nothing more', () => {
     const store = new TimelineStore()
-    store.take(news(100, { batches: [batch(1, 10, 20)] }))
+    store.take(update(100, { batches: [batch(1, 10, 20)] }))
     const frozen = store.frozen()
-    store.take(news(200, { batches: [batch(2, 110, 120)], queues: [[100, { a: 1 }]] }))
-    store.take(news(5, { begins: true }))
+    store.take(update(200, { batches: [batch(2, 110, 120)], queues: [[100, { a: 1 }]] }))
+    store.take(update(5, { begins: true }))
     expect(frozen.inOrder().map((each) => each.batch)).toEqual([1])
     expect(frozen.queues).toEqual([])
     expect(frozen.now_ms).toBe(100)
@@ -76,19 +76,19 @@ test('a batch is as good as its worst request', () => {
   expect(verdictOf({ ...batch(1, 10, 20, { outcomes: [null] }), kind: 'sample' })).toBe('sample')
 })
 
-test('news are asked for only while somebody shows them', () => {
+test('update are asked for only while somebody shows them', () => {
   const asked: boolean[] = []
   const heard: number[] = []
   const feed = new TimelineFeed((wanted) => asked.push(wanted))
-  feed.take(news(1))
+  feed.take(update(1))
   const end = feed.follow(({ now_ms }) => heard.push(now_ms))
-  feed.take(news(2))
+  feed.take(update(2))
   // A page that opens before the last one is gone is not silenced by it.
   const endOther = feed.follow(({ now_ms }) => heard.push(-now_ms))
   end()
-  feed.take(news(3))
+  feed.take(update(3))
   endOther()
-  feed.take(news(4))
+  feed.take(update(4))
   expect(heard).toEqual([2, -3])
   expect(asked).toEqual([true, true, false])
 })

@@ -1,4 +1,4 @@
-"""How good the variants of a family are: pictures in, with or without labels; reports out.
+"""The accuracy of a family's variants, measured on pictures with or without labels.
 
 `labelled` and its readers find pictures and truth; `inference_run` runs variants over pictures
 as cameras send them; `evaluation` turns what they find into figures; `pruning` finds variants that

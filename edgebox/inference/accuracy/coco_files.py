@@ -1,6 +1,7 @@
-"""Annotations in COCO's format: finds them in a folder, reads them, finds their pictures.
+"""Annotations in COCO's format: finds and reads them, and finds their pictures.
 
-Knows COCO's own folders, flat ones and Roboflow's exports. Limits: boxes only; outlines give areas.
+Supports COCO's own folders, flat folders and Roboflow's exports. Limits: boxes only; outlines are
+used for areas.
 """
 
 import math

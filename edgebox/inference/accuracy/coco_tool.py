@@ -27,7 +27,7 @@ def installed() -> bool:
 def coco_figures(
     truths: Sequence[ImageTruth], found: Sequence[Detections], classes: int
 ) -> dict[str, float | None]:
-    """Return the tool's figures by `FIGURES`; None where there was nothing to find.
+    """Return the tool's figures by `FIGURES`; None where the truth has no objects.
 
     Args:
         truths, found: one entry per picture.

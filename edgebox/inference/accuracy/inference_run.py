@@ -34,8 +34,9 @@ _Results = Mapping[VariantName, list[Future[BatchResult]]]
 _THREADS = 2
 _GROUP_MAX = 16
 _HELD_MAX = 32
-"""Pictures that are held while the files of a family take turns in memory: twice a group, so no
-more than where two groups are on their way, and as many as make a load small beside its use."""
+"""Pictures that are held while the files of a family are loaded one after the other. It is two
+groups: enough to keep loading short compared with running, and no more memory than two groups in
+transit take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def _prepare(fetch: Fetch, family: Family) -> _Prepared:
 
 
 def as_sent(rgb: Frame, variant: Variant, spec: InputSpec) -> tuple[Frame, Placement]:
-    """Return the canvas of a picture that was sent for a variant, and where it lies on it."""
+    """Return the canvas of a picture sent for a variant, and the picture's place on the canvas."""
     width, height = send_size(rgb.shape[1], rgb.shape[0], variant)
     jpeg = encode(resize_rgb(rgb, width, height), QUALITY_DEFAULT)
     canvas = np.empty((variant.height_px, variant.width_px, 3), np.uint8)

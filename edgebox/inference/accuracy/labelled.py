@@ -71,7 +71,7 @@ def make_truth(
     crowd: Sequence[bool] = (),
     areas: Sequence[float] | None = None,
 ) -> ImageTruth:
-    """Return truth from plain lists; `crowd` empty: nothing is one."""
+    """Return truth from plain lists; an empty `crowd` marks no object as one."""
     return ImageTruth(
         as_boxes(boxes),
         np.array(labels, np.int64),
@@ -81,10 +81,10 @@ def make_truth(
 
 
 def fitted(dataset: Dataset, labels: Sequence[str]) -> Fitted:
-    """Bring a dataset into a family's labels, matched by name.
+    """Convert a dataset to a family's labels, matched by name.
 
-    Case, spaces, hyphens and underscores make no difference. Objects the family has no label for
-    are left out, and so are detections of labels that the dataset does not know.
+    Case, spaces, hyphens and underscores make no difference. Objects without a label in the
+    family are left out. So are detections whose label the dataset does not have.
 
     Raises:
         InvalidInputError: they have no name in common, or nothing that both know is annotated.

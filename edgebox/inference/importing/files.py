@@ -1,7 +1,7 @@
-"""Decides which ONNX files are taken at all: read whole, from bytes, nothing beside them opened.
+"""Decides which ONNX files are accepted, and reads them whole; no other file is opened.
 
-A model is a program: what could reach outside of it (external data, operators of other domains)
-or is out of proportion is refused before ONNX Runtime sees it.
+A model is a program. External data, operators of other domains and extreme sizes are refused
+before ONNX Runtime reads the model.
 """
 
 import ast
@@ -54,7 +54,7 @@ class SourceFile:
 
     @property
     def size_px(self) -> tuple[int, int] | None:
-        """Height and width Ultralytics says it was exported for; None: nothing."""
+        """Height and width of the export, by Ultralytics' metadata; None: not given."""
         sides = _literal(self.metadata.get("imgsz", ""))
         if isinstance(sides, int):
             sides = [sides, sides]

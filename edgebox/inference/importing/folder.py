@@ -53,7 +53,7 @@ class ImportedFamily:
 
 
 def family_name(wanted: str | None, first: Path) -> str:
-    """Return the name a family gets: the one asked for, or the file's.
+    """Return the family's name: the requested one, or the file's.
 
     Raises:
         ModelError: it cannot be the name of a folder that is safe everywhere.

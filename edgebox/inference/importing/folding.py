@@ -1,9 +1,9 @@
 """Decides when scale and order of colours can move into the first convolution's weights.
 
-conv(x * s, W) = conv(x, s * W), and colours in another order are weights in that order; borders of
-zeros stay zeros. So a model that begins with a convolution is fed by nothing but a cast. A mean
-cannot move: it would be missing at the borders. Rounding differs in the last bit; the comparison
-with the original verifies that, too.
+conv(x * s, W) = conv(x, s * W), and colours in another order are weights in that order; borders
+of zeros stay zeros. So a model that begins with a convolution needs only a cast in front of it.
+A mean cannot move, because it would be missing at the borders. Rounding differs in the last bit;
+the comparison with the original covers that.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from edgebox.inference.importing.files import graphs_of
 
 
 def fold(model: ModelProto, fed: str, gain: NDArray[np.float64], *, reverse: bool) -> bool:
-    """Change the weights so that the model takes unscaled RGB; say whether that was possible.
+    """Change the weights so that the model takes unscaled RGB; return whether that was possible.
 
     Args:
         model: changed in place.

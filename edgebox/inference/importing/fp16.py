@@ -1,16 +1,16 @@
 """Decides which part of a graph computes in half precision, and rewrites it so.
 
-What is heavy (convolutions, matrix products) and what leads to it is rounded; nothing behind the
-last heavy operator is, so that boxes and scores are decoded in single precision. Inputs and outputs
-keep their types. Weights of rounded operators are stored in half precision.
+Heavy operators (convolutions, matrix products) and those before them are rounded. Operators
+behind the last heavy one are not, so that boxes and scores are decoded in single precision.
+Inputs and outputs keep their types. Weights of rounded operators are stored in half precision.
 
 onnxconverter-common does the same for whole graphs by a list of operators to leave out, and needs
 every tensor's type to be inferred. Here an operator is rounded only if it is known to be safe;
-whatever is not known stays as it is, with casts where the two meet.
+an unknown operator keeps its precision, with casts where the two meet.
 
 Limits: operators inside of subgraphs (If, Loop) are left alone. Weights beyond half precision's
-range become its largest number; those that would vanish become 0. Whether all of that does
-harm is not decided here: the importer compares detections.
+range become its largest number; those that would vanish become 0. The importer compares
+detections, to find whether the result is still right.
 """
 
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ class _Rewriting:
         return [*out, node]
 
     def rounded(self, node: NodeProto) -> list[NodeProto]:
-        """Return what stands in the place of a node that is rounded."""
+        """Return the nodes that replace a rounded one."""
         new = NodeProto()
         new.CopyFrom(node)
         out: list[NodeProto] = []
@@ -144,7 +144,7 @@ class _Rewriting:
         return half
 
     def tidy(self) -> None:
-        """Take out the weights that nothing reads any more."""
+        """Remove weights that no node reads any more."""
         used = {name for node in self._graph.node for name in (*node.input, *_captured(node))}
         used |= {value.name for value in self._graph.output}
         kept = [tensor for tensor in self._graph.initializer if tensor.name in used]

@@ -2,9 +2,10 @@
 
 Started as `python -m edgebox.inference.importing.import_worker`.
 
-Reads an order as one line of JSON, tells progress and the end as lines of JSON. In a process of
-its own, a graph that eats memory or never ends harms the import alone: the box ends it, and what
-the kernel takes first when memory is short is this. Limits: what it prints is for the box only.
+It reads its order as one line of JSON, and writes progress and the outcome as lines of JSON. In
+a process of its own, a graph that exhausts memory or never ends harms only the import: the box
+can end the process, and the kernel kills it first when memory is short. Limits: only the box
+reads its output.
 """
 
 import json
@@ -36,7 +37,7 @@ def main() -> None:
 
 
 def _imported(order: dict[str, Any]) -> dict[str, Any]:
-    """Import what is ordered; return what to tell of it.
+    """Carry out an order; return its outcome for the box.
 
     Raises:
         ModelError: the file is not taken.

@@ -61,7 +61,7 @@ _ACCURACY_SIDE_PX = 400.0
 _HALF_WAY_OUT = ". That is in half precision; without --precision fp16 it may well be taken"
 
 _SCENES = ((3, 2.0), (5, 4.0), (11, 1.0))
-"""Seed and moment of the made-up streets that models are tried on."""
+"""Seed and moment of the synthetic streets that models are verified with."""
 
 Progress = Callable[[str, float], None]
 Asking = Callable[[Path, Sequence[Candidate]], Layout | None]
@@ -77,11 +77,11 @@ class ImportOptions:
     layout: Layout | None = None
     licence: str | None = None
     batch: int | None = None
-    """1: the batch axis is not to be believed, whatever it says."""
+    """1: single pictures only, although the batch axis may allow more."""
     half: bool = False
     """Compute in half precision, if that finds the same."""
     pictures: tuple[NDArray[np.uint8], ...] = ()
-    """(h, w, 3) RGB; none: made-up streets."""
+    """(h, w, 3) RGB; none: synthetic streets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +125,15 @@ def import_family(
     """Make a family out of model files.
 
     Args:
-        paths: one file whose sides are free, or any number of files that find the same things.
+        paths: one file with free sides, or any number of files for the same classes.
         models: the folder of imported families.
-        import_options: what the caller knows better.
-        taken: names of families there are.
-        ask: chooses between layouts where that is not certain; None: an error says so.
+        import_options: what the caller specifies.
+        taken: names of existing families.
+        ask: chooses between possible layouts; None: several are an error.
         progress: called with the present step and the share done.
 
     Raises:
-        ModelError: what is wrong with which file; nothing was written then.
+        ModelError: which file is wrong, and why; nothing was written.
     """
     name = family_name(import_options.name, paths[0])
     if name in taken or (models / name).exists():
@@ -272,10 +272,10 @@ def _labels(
 def _sizes(
     subject: Subject, wanted: Sequence[SizePx] | None
 ) -> tuple[dict[SizePx, list[Detections]], list[str]]:
-    """Return what the original finds at each size it runs at, and remarks about the others.
+    """Return the original's detections at each size it runs at, and remarks about the others.
 
     Raises:
-        ModelError: a size that was asked for cannot be had, or none of the usual ones.
+        ModelError: it does not run at a requested size, or at none of the usual ones.
     """
     original = subject.original
     path = original.source.path
@@ -348,10 +348,10 @@ def _half_text(slower: float) -> str:
 
 
 def _family(name: str, proven: Sequence[_Proven]) -> ImportedFamily:
-    """Put proven files together.
+    """Combine verified files into a family.
 
     Raises:
-        ModelError: they do not find the same things in the same way.
+        ModelError: their classes or layouts differ.
     """
     first = proven[0]
     layout = first.candidate.match.layout
@@ -397,7 +397,7 @@ def _family(name: str, proven: Sequence[_Proven]) -> ImportedFamily:
 
 
 def assumed_accuracy(pixels: int, weights_ratio: float) -> float:
-    """Return a guess that rises with what a variant costs: only its order means anything.
+    """Return an estimate that rises with a variant's cost; only the order of variants counts.
 
     Args:
         pixels: of the input.

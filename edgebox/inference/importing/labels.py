@@ -45,7 +45,7 @@ def read_labels(text: str) -> tuple[str, ...]:
 
 
 def scored_classes(found: Match) -> int | None:
-    """Return how many classes a model scores, "nothing" left out; None: rows bring their label."""
+    """Return how many classes a model scores, without "nothing"; None: rows have their label."""
     if found.classes is None or found.layout.head.pick == "given":
         return None
     return found.classes - found.layout.head.background
@@ -56,7 +56,7 @@ def decoding_for(found: Match, labels: Sequence[str] | None) -> Decoding | None:
 
     Args:
         found: the layout.
-        labels: None stands for as many as there are classes.
+        labels: None: one generated name per class.
     """
     head, classes = found.layout.head, scored_classes(found)
     if classes is None:

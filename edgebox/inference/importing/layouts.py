@@ -82,7 +82,7 @@ class Head:
     count: Part | None = None
     """How many of a picture's rows count."""
     strides: tuple[tuple[int, ...], ...] = ((8, 16, 32), (8, 16, 32, 64), (4, 8, 16, 32), (16, 32))
-    """The grids there may be: the first whose cells match the rows."""
+    """Possible grids; the first whose number of cells matches the rows is used."""
     anchors: int = 1
     """Rows per cell."""
     offset: float = 0.0
@@ -90,7 +90,7 @@ class Head:
     bins: int = 0
     """Length of each side's distribution."""
     nms_iou: float | None = None
-    """Overlap above which the lesser of two boxes of a class goes; None: nothing is to be done."""
+    """Overlap above which the lesser of two boxes of a class is removed; None: none are removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Layout:
     inputs: frozenset[str] = field(default_factory=frozenset)
     """Further inputs it must have, by role: "sizes", "mask"."""
     rather: str = ""
-    """Another layout of the same shape, which is believed unless this one finds far more."""
+    """Another layout of the same shape, which is preferred unless this one finds far more."""
     coco_classes: int | None = None
     """How many classes its models trained on COCO score, if always the same: 80 or 91."""
 

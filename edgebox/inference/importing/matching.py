@@ -1,6 +1,6 @@
-"""Decides which layouts a model's outputs can have: by shapes, and by whether numbers make sense.
+"""Decides which layouts a model's outputs can have, by shapes and plausible numbers.
 
-Pure. A shape that does not fit rules a layout out; numbers that make no sense speak against it.
+Pure. A wrong shape excludes a layout; implausible numbers are evidence against it.
 """
 
 import re
@@ -85,7 +85,7 @@ def match(
 def _lengths(
     head: Head, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
 ) -> dict[str, int] | None:
-    """Return the lengths that a head's letters stand for; None: they cannot be."""
+    """Return the lengths of a head's named dimensions; None: the shapes do not fit."""
     found: dict[str, int] = {"n": 1}
     for output, array in zip(head.outputs, arrays, strict=True):
         if not _axes_fit(output, array.shape, found):
@@ -119,7 +119,7 @@ def _is_whole(array: NDArray[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Something that speaks against a layout."""
+    """A piece of evidence against a layout."""
 
     text: str
     grave: bool = True
@@ -129,7 +129,7 @@ class Doubt:
 def doubts(
     found: Match, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
 ) -> list[Doubt]:
-    """Return what speaks against a layout in the outputs of one picture."""
+    """Return the evidence against a layout in the outputs of one picture."""
     head = found.layout.head
     chosen = [arrays[at] for at in found.outputs]
     if head.pictures is None:
@@ -165,7 +165,7 @@ def _doubts_of_scores(head: Head, arrays: Sequence[NDArray[Any]]) -> list[Doubt]
         if objectness.min() < -_SLACK or objectness.max() > 1.0 + _SLACK:
             against.append(Doubt("the objectness is not from 0 to 1"))
         elif bool((objectness == 1.0).all()) != head.objectness_is_one:
-            against.append(Doubt("the objectness says another thing"))
+            against.append(Doubt("the objectness contradicts it"))
     return against
 
 
@@ -178,7 +178,7 @@ def _too_sure(head: Head, raw: Floats) -> bool:
 def _unusual(
     found: Match, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
 ) -> list[Doubt]:
-    """Return what a trained model of the layout would hardly do."""
+    """Return evidence that is rare for a trained model of this layout."""
     head, classes, texts = found.layout.head, found.classes, []
     if _too_sure(head, part_of(head, arrays, head.scores)):
         texts.append("every other row would be sure of something")
@@ -266,7 +266,7 @@ def _orders(places: Floats, strides: Floats, anchors: int) -> list[tuple[Floats,
 
 
 def why_not(names: Sequence[str], arrays: Sequence[NDArray[Any]], height_px: int) -> str:
-    """Say what kind of model this seems to be that no layout fits; empty: no idea."""
+    """Describe the apparent kind of a model that no layout fits; empty: unknown."""
     for name, array in zip(names, arrays, strict=True):
         if array.ndim == 4 and max(array.shape[2:]) * 16 >= height_px:
             return (
@@ -278,7 +278,7 @@ def why_not(names: Sequence[str], arrays: Sequence[NDArray[Any]], height_px: int
 
 
 def segments(names: Sequence[str], arrays: Sequence[NDArray[Any]], height_px: int) -> bool:
-    """Return whether masks come beside the boxes, as segmentation models have it."""
+    """Return whether the outputs contain masks, as those of segmentation models do."""
     if any(re.search(r"mask|proto", name, re.IGNORECASE) for name in names):
         return True
     # Transformers of Hugging Face give their feature maps, too.

@@ -1,6 +1,6 @@
-"""A growing list of ONNX operators: names, constants, what differs between opsets.
+"""A growing list of ONNX operators: names, constants, and differences between opsets.
 
-Limits: opset 11 or later; knows nothing of what the operators are for.
+Limits: opset 11 or later.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ class Operators:
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def name(self, wanted: str) -> str:
-        """Return a name that nothing else has."""
+        """Return an unused name."""
         name, number = wanted, 1
         while name in self._taken:
             number += 1

@@ -50,7 +50,7 @@ class Original:
         """Open it.
 
         Raises:
-            ModelError: ONNX Runtime cannot open it, or it wants something other than pictures.
+            ModelError: ONNX Runtime cannot open it, or its input is not pictures.
         """
         self.source = source
         path = source.path
@@ -77,12 +77,12 @@ class Original:
 
     @property
     def batch_declared(self) -> int | None:
-        """The only batch size it says it takes; None: any, or so it says."""
+        """The only batch size that its input declares; None: any."""
         return self.pictures.axes[0]
 
     @property
     def size_declared_px(self) -> tuple[int | None, int | None]:
-        """Width and height it says it takes; None: any."""
+        """Width and height that its input declares; None: any."""
         rows, columns = (1, 2) if self.channels_last else (2, 3)
         return self.pictures.axes[columns], self.pictures.axes[rows]
 

@@ -1,9 +1,9 @@
-"""Decides whether two ways to run a model found the same.
+"""Decides whether two ways to run a model give the same detections.
 
 Pure. The best detections of each must be among the other's: same label, nearly the same box and
-score. The rest is left alone, since there rounding decides which of many equals is listed. Rounding
-may also decide which of two equally good boxes of an object stays where overlaps are removed, and
-whether what scores about `SCORE_MIN` is listed at all.
+score. The rest is not compared, because rounding decides which of many equal ones is listed.
+Rounding may also decide which of two equally good boxes of an object stays where overlaps are
+removed, and whether what scores about `SCORE_MIN` is listed at all.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ DOUBTFUL_MAX = 2 * SCORE_MIN
 _SHARE_MIN = 0.9
 """A pair of boxes that overlap as much as is just allowed may lose either of them by rounding."""
 _EXACT_SHARE_MIN = 0.5
-"""So many must be the very same, however many boxes may stand for each other."""
+"""Number of detections that must match exactly, although equal boxes may replace each other."""
 
 
 def disagreement(one: Detections, other: Detections, nms_iou: float | None = None) -> str:

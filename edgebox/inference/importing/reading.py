@@ -23,12 +23,12 @@ CANDIDATES_MAX = 1000
 CLASSES_SHOWN = 5
 """Answers of a classifier."""
 SCORE_MIN = 0.001
-"""Below it a box or a class is nothing, and no overlap is looked for."""
+"""Score below which a box or a class is ignored, and its overlaps are not computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """A head with what only the file at hand knows."""
+    """A head with the details that only this file has."""
 
     head: Head
     classes: int | None
@@ -55,7 +55,7 @@ def cells_of(strides: Sequence[int], width_px: int, height_px: int) -> Floats:
 
 
 def strides_of(head: Head, rows: int, width_px: int, height_px: int) -> tuple[int, ...] | None:
-    """Return the grids that have so many rows; None: none of the head's."""
+    """Return the grids with this number of rows; None: the head has none."""
     for strides in head.strides:
         if len(cells_of(strides, width_px, height_px)) * head.anchors == rows:
             return strides

@@ -19,7 +19,7 @@ from edgebox.media.jpeg import lay_into
 from edgebox.vision.detections import Detections
 
 SIZES_TRIED_PX = (640, 416, 320, 224, 800, 1024)
-"""Squares that a model of any size, or so it says, is tried at first."""
+"""Side lengths that are tried first on a model that declares free sides."""
 
 _SURE = 0.3
 """Scores above it are evidence that a model is fed and read rightly."""
@@ -46,7 +46,7 @@ class Candidate:
 
     @property
     def possible(self) -> bool:
-        """Whether nothing rules it out."""
+        """Whether no evidence excludes it."""
         return not any(doubt.grave for doubt in self.doubts)
 
     @property
@@ -56,13 +56,13 @@ class Candidate:
 
     @cached_property
     def evidence(self) -> float:
-        """How much is found with confidence."""
+        """The number of confident detections."""
         return float(
             sum(np.maximum(each.scores.astype(float) - _SURE, 0.0).sum() for each in self.found)
         )
 
     def summary(self) -> str:
-        """Say what would be detected, in a few words."""
+        """Return a short description of the detections."""
         sure = [
             (float(score), int(label))
             for each in self.found
@@ -78,10 +78,10 @@ class Candidate:
 
 
 class UncertainLayoutError(ModelError):
-    """Several layouts are possible; the caller may ask a person, who then names one."""
+    """Several layouts are possible; the caller may let a person choose."""
 
     def __init__(self, message: str, candidates: Sequence[Candidate]) -> None:
-        """Say what is possible; `candidates` are the most likely first."""
+        """List the possible layouts; `candidates` has the most likely first."""
         super().__init__(message)
         self.candidates = tuple(candidates)
 
@@ -90,7 +90,7 @@ def trial_size_px(original: Original, how: Preprocessing) -> tuple[int, int]:
     """Return a width and height the model really runs at.
 
     Raises:
-        ModelError: it runs at none of those tried.
+        ModelError: it runs at none of the tried sizes.
     """
     width, height = original.size_declared_px
     hint = original.source.size_px
@@ -111,7 +111,7 @@ def trial_size_px(original: Original, how: Preprocessing) -> tuple[int, int]:
 
 
 def on_canvas(picture: NDArray[np.uint8], how: Preprocessing, size_px: tuple[int, int]) -> Canvas:
-    """Return a picture on a canvas as a layout wants it."""
+    """Return a picture on a canvas, prepared for a layout."""
     canvas = np.empty((size_px[1], size_px[0], 3), np.uint8)
     lay_into(picture, canvas, how.fill, how.fit)
     return canvas
@@ -146,7 +146,7 @@ def candidates(
     task = original.source.task
     if task in _OTHER_TASKS:
         raise ModelError(
-            f"{original.source.path}: is a model for {task!r}, as it says itself; edgebox serves "
+            f"{original.source.path}: is a model for {task!r}, by its own metadata; edgebox serves "
             "detectors and classifiers"
         )
     plain = Preprocessing()
@@ -264,6 +264,6 @@ def decoded(
     size_px: tuple[int, int],
     batch: int,
 ) -> list[Detections]:
-    """Return what the model's outputs say, read in numpy."""
+    """Return the detections in the model's outputs, decoded in numpy."""
     with np.errstate(all="ignore"):
         return read(decoding, [arrays[at] for at in found.outputs], *size_px, batch=batch)

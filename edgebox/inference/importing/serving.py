@@ -1,7 +1,7 @@
 """Builds the served graph: uint8 RGB pictures in, a few detections out.
 
-What stands before the model (cast, order of colours, scale, normalisation, axes) and behind it
-(decoding, overlap removal) runs where the model runs, outside of Python.
+The steps before the model (cast, order of colours, scale, normalisation, axes) and behind it
+(decoding, overlap removal) run on the model's device, outside of Python.
 """
 
 import numpy as np
@@ -42,17 +42,17 @@ def served_model(
     """Return the graph that is served.
 
     Args:
-        original: the model as it came.
+        original: the imported model.
         layout: how it is fed.
         decoding: meaning of its outputs.
         outputs: their names, in the head's order.
         batch: the only batch size it takes; None: any.
         fixed_px: the only width and height it takes; None: any.
-        rows: what is known of its outputs.
-        half: whether it computes in half precision, but for what stands before and behind it.
+        rows: known numbers of rows of its outputs.
+        half: whether the model itself computes in half precision.
 
     Raises:
-        ModelError: nothing in it can be computed in half precision.
+        ModelError: no part of it can be computed in half precision.
     """
     model = ModelProto()
     model.CopyFrom(original.source.model)
@@ -92,7 +92,7 @@ def _describe(
     batch: int | None,
     fixed_px: tuple[int, int] | None,
 ) -> None:
-    """Say what goes in and what comes out: boxes, scores and labels of what was found."""
+    """Return the graph's input and its outputs: boxes, scores and labels of detections."""
     width, height = fixed_px or ("width", "height")
     first = batch or "batch"
     dims = [first, height, width, 3]
@@ -114,7 +114,7 @@ def _floats(model: ModelProto) -> set[str]:
 def _feed_pictures(
     ops: Operators, model: ModelProto, original: Original, layout: Layout, pictures: str
 ) -> None:
-    """Make the pictures a model wants to be fed, under the name it knows."""
+    """Prepare the pictures for the model, under its input's name."""
     how, wanted = layout.preprocessing, original.pictures
     dtype = np.dtype(wanted.dtype)
     gain = how.scale / np.array(how.std)
@@ -142,7 +142,7 @@ def _feed_pictures(
 def _feed_extras(
     ops: Operators, original: Original, pictures: str, fixed_px: tuple[int, int] | None
 ) -> None:
-    """Make the other inputs a model wants, from the pictures' shape."""
+    """Compute the model's other inputs from the pictures' shape."""
     for extra in original.extras:
         kind = int(_ONNX_TYPES[np.dtype(extra.dtype)])
         shape = ops.add("Shape", pictures)

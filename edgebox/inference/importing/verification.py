@@ -1,6 +1,7 @@
-"""Decides whether an imported graph may be believed: sizes after a run, batches after a comparison.
+"""Decides whether an imported graph is right: sizes by a run, batches by a comparison.
 
-Every detection is compared with the original's, run and read in numpy without any of our operators.
+Every detection is compared with the original's, which is decoded in numpy without any added
+operators.
 """
 
 import time
@@ -53,7 +54,7 @@ class Subject:
         return [on_canvas(picture, how, size_px) for picture in self.pictures]
 
     def one_by_one(self, size_px: SizePx, canvases: Sequence[Canvas] = ()) -> list[Detections]:
-        """Return what the original finds on each canvas alone; none given: on the pictures.
+        """Return the original's detections on each canvas by itself; none given: on the pictures.
 
         Raises:
             ModelError: it fails at this size, or its outputs have other shapes there.
@@ -89,7 +90,7 @@ def check_batch_axis(subject: Subject, size_px: SizePx) -> None:
     A fixed batch is compared with itself in another order.
 
     Raises:
-        ModelError: the pictures of a batch are not kept apart.
+        ModelError: pictures of a batch influence each other.
     """
     original, how = subject.original, subject.found.layout.preprocessing
     pictures = subject.canvases(size_px)
@@ -142,20 +143,20 @@ def check_served(
     batch: int | None,
     expected: Sequence[Detections],
 ) -> int:
-    """Compare a graph that is to be served with the original, alone and in batches.
+    """Compare a graph for serving with the original, on single pictures and in batches.
 
     Args:
         subject: the original.
         session: the graph.
         size_px: of the input.
         batch: the only batch size; None: any.
-        expected: what the original finds on the subject's pictures.
+        expected: the original's detections on the subject's pictures.
 
     Returns:
         How many detections were compared.
 
     Raises:
-        ModelError: they do not find the same.
+        ModelError: their detections differ.
     """
     shown = subject.canvases(size_px)
     # Served boxes are clipped to the input.

@@ -1,8 +1,8 @@
 """Decides how a layout is decoded inside the graph: ONNX operators from raw outputs to detections.
 
-What comes out is small and of fixed size: the best boxes (b, k, 4) xyxy input px, their scores
-(b, k) and labels (b, k), so that next to nothing is copied from a device or done in Python. Rows
-are ranked before their boxes are decoded, so the costly part works on the best ones alone.
+Its outputs are small and of fixed size: the best boxes (b, k, 4) xyxy input px, their scores (b,
+k) and labels (b, k), so that little is copied from a device or computed in Python. Rows are
+ranked before their boxes are decoded, so the costly part works on the best ones alone.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from edgebox.inference.importing.reading import (
 )
 
 _REACH = (-2.0, 3.0)
-"""Times the longer side: what lies beyond counts as lying there when boxes are compared."""
+"""Multiple of the longer side to which coordinates are limited when boxes are compared."""
 _APART = 6.0
 """Times the longer side: how far the boxes of one class are moved from those of the next. More than
 the reach, or classes would meet; not much more, or float32 would round small boxes."""
@@ -39,7 +39,7 @@ class Canvas:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows the outputs have, where that never changes."""
+    """Numbers of rows of the outputs, where they are constant."""
 
     count: int | None
     strides: tuple[int, ...] | None
@@ -256,9 +256,9 @@ class HeadWriter:
     # -- which of them stay -------------------------------------------------------------------
 
     def _without_overlaps(self, boxes: str, scores: str, labels: str) -> tuple[str, str, str]:
-        """Set aside the lesser of boxes that overlap, class by class, and keep the best.
+        """Remove the lesser of overlapping boxes, class by class, and keep the best.
 
-        Each class is moved apart from the others, so that one pass serves them all.
+        Each class is shifted to a place of its own, so that one pass handles all classes.
         """
         ops = self._ops
         longest = ops.largest(self._sides(), 0)

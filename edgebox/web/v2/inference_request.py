@@ -11,11 +11,10 @@ from itertools import chain
 from math import prod
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError
-from edgebox.link.fields import INTEGER_MAX, FieldReader, shown
+from edgebox.domain.field_reader import INTEGER_MAX, FieldReader, is_integer, parse_object, shown
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.media.jpeg import probe
 from edgebox.media.jpeg_header import PIXELS_MAX, SIDE_MAX_PX
@@ -127,13 +126,7 @@ def _parsed(head: bytes) -> dict[str, object]:
             f"the JSON part has more than {JSON_ITEMS_MAX} items: send tensors as binary data "
             "behind it (Inference-Header-Content-Length)"
         )
-    try:
-        parsed = orjson.loads(head)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInputError(f"the request must be JSON: {error}") from None
-    if not isinstance(parsed, dict):
-        raise InvalidInputError(f"the request must be a JSON object, not {shown(parsed)}")
-    return parsed
+    return parse_object(head, "the request")
 
 
 def _check_names(parameters: FieldReader) -> None:
@@ -149,7 +142,7 @@ def _box_form(parameters: FieldReader) -> BoxForm:
     for form in _BOX_FORMS:
         if form == text:
             return form
-    parameters.errors.append(f"{parameters.where}.boxes must be xyxy or xywh, not {shown(text)}")
+    parameters.refuse("boxes", "must be xyxy or xywh", text)
     return "xyxy"
 
 
@@ -241,11 +234,7 @@ def _input(read: FieldReader, binary: memoryview) -> tuple[_Input, memoryview]:
 
 
 def _shape(name: str, dimensions: Sequence[object]) -> tuple[int, ...]:
-    shape = tuple(
-        size
-        for size in dimensions
-        if isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= SIDE_MAX_PX
-    )
+    shape = tuple(size for size in dimensions if is_integer(size, 1, SIDE_MAX_PX))
     if len(shape) < len(dimensions):
         raise InvalidInputError(
             f"input {name}: its shape must be whole numbers from 1 to {SIDE_MAX_PX}, "

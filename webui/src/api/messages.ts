@@ -3,7 +3,7 @@
 import { ANSWERS } from './api-shapes'
 import { objectOf, type Fields } from './json'
 import { mismatch, type Shape } from './shape'
-import { timelineMismatch, type TimelineNews } from '../scheduler/timeline'
+import { timelineMismatch, type TimelineUpdate } from '../scheduler/timeline'
 import type { BoxState, FrameHeader } from './types'
 
 export interface ShownFrame {
@@ -14,7 +14,7 @@ export interface ShownFrame {
 /** What a text message is; `unreadable`: not as described, as from a box of another version. */
 export type Message =
   | { kind: 'state'; state: BoxState }
-  | { kind: 'timeline'; news: TimelineNews }
+  | { kind: 'timeline'; update: TimelineUpdate }
   | { kind: 'unreadable'; why: string; version: string | null }
 
 /** Read a text message; null for one of another type: a newer box may send messages this page does not know. */
@@ -26,7 +26,7 @@ export function parseMessage(text: string): Message | null {
   }
   if (document?.['type'] !== 'timeline') return null
   const why = timelineMismatch(document)
-  return why === null ? { kind: 'timeline', news: document as unknown as TimelineNews } : { kind: 'unreadable', why: `timeline: ${why}`, version: null }
+  return why === null ? { kind: 'timeline', update: document as unknown as TimelineUpdate } : { kind: 'unreadable', why: `timeline: ${why}`, version: null }
 }
 
 function versionIn({ box }: Fields): string | null {

@@ -3,7 +3,7 @@
 import type { FrameSubscription } from '../live/frameDispatcher'
 import { parseFrame, parseMessage, type ShownFrame } from './messages'
 import { reconnectDelayMs, SILENT_MS } from './reconnect'
-import type { TimelineNews } from '../scheduler/timeline'
+import type { TimelineUpdate } from '../scheduler/timeline'
 import type { BoxState, Watch } from './types'
 
 export type Connection =
@@ -16,7 +16,7 @@ export interface Listener {
   onConnection(connection: Connection): void
   onState(state: BoxState): void
   onFrame(frame: ShownFrame): void
-  onTimeline(news: TimelineNews): void
+  onTimeline(update: TimelineUpdate): void
   /** The box sent what this page does not understand; its version, if that can be read. */
   onUnreadable(why: string, version: string | null): void
 }
@@ -97,7 +97,7 @@ export class BoxSocket {
     else if (close) wanted.max_hz = CLOSE_HZ
     if (this.timeline && !document.hidden) wanted.timeline = true
     const subscription = JSON.stringify(wanted)
-    // The box begins the timeline anew each time it is asked for.
+    // The box begins the timeline again each time it is asked for.
     if (subscription === this.subscribed) return
     this.subscribed = subscription
     this.socket.send(subscription)
@@ -120,7 +120,7 @@ export class BoxSocket {
       return
     }
     const message = parseMessage(data)
-    if (message?.kind === 'timeline') this.listener.onTimeline(message.news)
+    if (message?.kind === 'timeline') this.listener.onTimeline(message.update)
     if (message?.kind === 'unreadable') this.listener.onUnreadable(message.why, message.version)
     if (message?.kind !== 'state') return
     // Only a state proves that the box is back: a proxy may accept sockets for a box that is down.

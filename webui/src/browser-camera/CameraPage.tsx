@@ -19,7 +19,7 @@ import { Overlay } from './overlay'
 import { remember, remembered, type Chosen } from './settings'
 import { CaptureController, type CaptureState } from './captureController'
 
-/** How often the figures are drawn anew. */
+/** How often the figures are drawn again. */
 const REFRESH_MS = 250
 
 export function CameraPage() {
@@ -108,7 +108,7 @@ function ErrorCard({ error: { title, text, ways } }: { error: CameraError }) {
   )
 }
 
-/** The controller of this page; draws anew when something changes, and often enough for the figures. */
+/** The controller of this page; draws again when something changes, and often enough for the figures. */
 function useController(video: { current: HTMLVideoElement | null }, canvas: { current: HTMLCanvasElement | null }): CaptureController | null {
   const [, redraw] = useReducer<number, void>((count) => count + 1, 0)
   const [controller, setController] = useState<CaptureController | null>(null)

@@ -1,4 +1,4 @@
-// How far back a chart can look, and how often it is worth asking anew. Pure.
+// How far back a chart can look, and how often it is worth asking again. Pure.
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS

@@ -1,4 +1,4 @@
-// Measuring a family anew on this machine, where the box allows it and no camera is served.
+// Measuring a family again on this machine, where the box allows it and no camera is served.
 
 import jobStyles from './JobLine.module.css'
 import styles from './Measuring.module.css'

@@ -32,7 +32,7 @@ export function executorsOf(family: Family): string[] {
   return [...new Set(family.variants.flatMap(({ profiles }) => Object.keys(profiles)))].sort(BY_NAME.compare)
 }
 
-/** Names of the connected cameras that are told to send for each variant. */
+/** Names of the connected cameras that are advised to send for each variant. */
 export function usersOf(cameras: readonly Camera[]): Map<string, string[]> {
   const users = new Map<string, string[]>()
   for (const { id, connected, advice } of cameras)

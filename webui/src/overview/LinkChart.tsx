@@ -77,6 +77,12 @@ function paletteOf(element: HTMLElement): Palette {
   }
 }
 
+/** The width of a vertical axis, which its longest label fits: 1,000 Mbit/s too. */
+function axisWidth(_plot: uPlot, labels: string[] | null): number {
+  const longest = Math.max(...(labels ?? []).map((label) => label.length), 3)
+  return 8 + 6.5 * longest
+}
+
 function options(width: number, height: number, window_s: number, palette: () => Palette): uPlot.Options {
   const grid = { stroke: () => palette().line, width: 1 }
   const axis = {
@@ -124,8 +130,8 @@ function options(width: number, height: number, window_s: number, palette: () =>
         splits: [-window_s, -window_s / 2, 0],
         values: (_plot, splits) => splits.map((at) => (at === 0 ? 'now' : `${`${at}`.replace('-', '−')} s`)),
       },
-      { ...axis, scale: 'y', size: 26, space: 22, grid },
-      { ...axis, scale: 'px', side: 1, size: 30, space: 22, grid: { show: false } },
+      { ...axis, scale: 'y', size: axisWidth, space: 22, grid },
+      { ...axis, scale: 'px', side: 1, size: axisWidth, space: 22, grid: { show: false } },
     ],
   }
 }

@@ -16,7 +16,7 @@ export function Legend({ store }: { store: TimelineStore; box: Box }) {
   const used = new Set<string>()
   for (const lane of store.lanes.values()) for (const { variant } of lane) used.add(variant)
   return (
-    <ul class={`scroll-x ${styles.legend}`} ref={place} aria-label="Variants" tabIndex={0}>
+    <ul class={styles.legend} ref={place} aria-label="Variants">
       {store.variants
         .filter((variant) => used.has(variant))
         .map((variant) => (

@@ -1,4 +1,4 @@
-// The plan in force: what each camera is told to send, and why.
+// The plan in force: what each camera is advised to send, and why.
 
 import styles from './PlanTable.module.css'
 

@@ -25,8 +25,8 @@ export function Scheduler({ state, feed }: SchedulerProps) {
   const listeners = useMemo(() => new Set<() => void>(), [])
   useEffect(
     () =>
-      feed.follow((news) => {
-        store.take(news)
+      feed.follow((update) => {
+        store.take(update)
         for (const heard of listeners) heard()
       }),
     [feed, store, listeners],

@@ -19,7 +19,7 @@ import { Legend } from './Legend'
 
 export interface TimelineCardProps {
   store: TimelineStore
-  /** Called when the store has news. */
+  /** Called after each update of the store. */
   listeners: Set<() => void>
   box: Box
   /** A request that a person looks at; null: none. */

@@ -22,7 +22,7 @@ export interface DecisionTimes {
 }
 
 /** What is new since the last one; `begins` in the first, which goes back a minute. */
-export interface TimelineNews {
+export interface TimelineUpdate {
   type: 'timeline'
   begins: boolean
   now_ms: number
@@ -39,7 +39,7 @@ export interface TimelineNews {
   decision_us?: DecisionTimes | null
 }
 
-const NEWS: Shape = ['object', {
+const UPDATE: Shape = ['object', {
   type: ['const', 'timeline'], begins: 'boolean', now_ms: 'number', unix_ms: 'number', failure: 'string',
   executors: ['array', 'string'], variants: ['array', 'string'],
   batches: ['array', ['named', 'Batch']], running: ['array', ['named', 'Batch']],
@@ -49,7 +49,7 @@ const NEWS: Shape = ['object', {
   'decision_us?': ['any', ['object', { count: 'number', p50: 'number', p99: 'number', max: 'number' }], 'null'],
 }]
 
-/** What is not as described in news of the timeline; null: nothing. */
+/** Say how a document differs from an update of the timeline; null: it does not. */
 export function timelineMismatch(document: unknown): string | null {
-  return mismatch(document, NEWS)
+  return mismatch(document, UPDATE)
 }

@@ -19,7 +19,7 @@ export interface TimelineListener {
 
 export type Pointed = { batch: Batch } | { drops: readonly DroppedRequest[] }
 
-/** Without news for so long the clock stands: the connection is gone. */
+/** After this long without an update the clock stops, since the connection is lost. */
 const NEWS_WITHIN_MS = 1_500
 const DRAG_PX = 4
 const MOUSE_REACH_PX = 3
@@ -34,7 +34,7 @@ export class TimelineController {
   private executors: readonly string[] = []
   private drawn: Drawn | null = null
   private palette: Palette
-  private newsAt_ms = 0
+  private updatedAt_ms = 0
   private frame: number | undefined
   private framed_ms = 0
   private painted_ms = -Infinity
@@ -90,7 +90,7 @@ export class TimelineController {
 
   /** The store has heard from the box. */
   heard(): void {
-    this.newsAt_ms = performance.now()
+    this.updatedAt_ms = performance.now()
     if (this.view.end_ms === 0) this.view = { ...this.view, end_ms: this.store.now_ms - LAG_MS }
     this.wake()
   }
@@ -166,7 +166,7 @@ export class TimelineController {
   private step(now_ms: number): void {
     this.frame = undefined
     if (!this.onScreen) return
-    const live = !this.paused && now_ms - this.newsAt_ms < NEWS_WITHIN_MS && this.view.end_ms > 0
+    const live = !this.paused && now_ms - this.updatedAt_ms < NEWS_WITHIN_MS && this.view.end_ms > 0
     if (live) {
       this.scroll(now_ms)
       this.wake()
@@ -177,7 +177,7 @@ export class TimelineController {
 
   /** Let time pass; what has moved by less than a pixel need not be drawn again. */
   private scroll(now_ms: number): void {
-    const target_ms = this.store.now_ms + now_ms - this.newsAt_ms - LAG_MS
+    const target_ms = this.store.now_ms + now_ms - this.updatedAt_ms - LAG_MS
     const end_ms = advanced(this.view.end_ms, target_ms, Math.min(100, now_ms - this.framed_ms))
     const moved_px = ((end_ms - this.paintedEnd_ms) / this.view.span_ms) * this.canvas.width
     this.view = { ...this.view, end_ms }

@@ -1,15 +1,15 @@
-// Hands the timeline's news from the page's socket to the page that shows it, and only asks for them while it does.
+// Passes the timeline's updates from the socket to the Scheduler page, and requests them only while that page is shown.
 
-import type { TimelineNews } from './timeline'
+import type { TimelineUpdate } from './timeline'
 
 export class TimelineFeed {
-  private listener: ((news: TimelineNews) => void) | null = null
+  private listener: ((update: TimelineUpdate) => void) | null = null
 
-  /** `watch` asks the box for news, or for no more. */
+  /** `watch` makes the box send updates, or stops it. */
   constructor(private readonly watch: (wanted: boolean) => void) {}
 
-  /** Listen from now on; the first news go back a minute. Returns what ends it. */
-  follow(listener: (news: TimelineNews) => void): () => void {
+  /** Start listening; the first update covers the last minute. Returns a function that stops it. */
+  follow(listener: (update: TimelineUpdate) => void): () => void {
     this.listener = listener
     this.watch(true)
     return () => {
@@ -19,7 +19,7 @@ export class TimelineFeed {
     }
   }
 
-  take(news: TimelineNews): void {
-    this.listener?.(news)
+  take(update: TimelineUpdate): void {
+    this.listener?.(update)
   }
 }

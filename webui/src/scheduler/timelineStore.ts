@@ -1,6 +1,6 @@
-// The last minute of the timeline, as the box's news add up. Pure.
+// The last minute of the timeline, built from the box's updates. Pure.
 
-import type { Batch, DecisionTimes, DroppedRequest, PlanChange, PlanRun, QueueEntry, TimelineNews } from './timeline'
+import type { Batch, DecisionTimes, DroppedRequest, PlanChange, PlanRun, QueueEntry, TimelineUpdate } from './timeline'
 
 export const WINDOW_MS = 60_000
 const CHANGES_KEPT = 200
@@ -33,7 +33,7 @@ export function verdictOf(batch: Batch): 'failed' | 'late' | 'on_time' | 'runnin
 }
 
 export class TimelineStore {
-  /** The box's clock at the last news, and the wall clock's lead over it. */
+  /** The box's clock at the last update, and the wall clock's lead over it. */
   now_ms = 0
   unixOffset_ms = 0
   failure = ''
@@ -48,29 +48,29 @@ export class TimelineStore {
   queues: QueueEntry[] = []
   decision_us: DecisionTimes | null = null
 
-  /** Add news; those that begin anew replace everything. */
-  take(news: TimelineNews): void {
-    if (news.begins) this.clear()
-    this.now_ms = news.now_ms
-    this.unixOffset_ms = news.unix_ms - news.now_ms
-    this.failure = news.failure
-    this.executors = news.executors
-    this.variants = news.variants
-    for (const batch of news.batches) {
+  /** Add an update; one that begins again replaces everything. */
+  take(update: TimelineUpdate): void {
+    if (update.begins) this.clear()
+    this.now_ms = update.now_ms
+    this.unixOffset_ms = update.unix_ms - update.now_ms
+    this.failure = update.failure
+    this.executors = update.executors
+    this.variants = update.variants
+    for (const batch of update.batches) {
       const lane = this.lanes.get(batch.executor)
       if (lane) lane.push(batch)
       else this.lanes.set(batch.executor, [batch])
     }
-    this.running = news.running
-    this.drops.push(...news.drops)
-    this.changes.push(...news.changes)
-    this.plans.push(...news.plans)
-    this.queues.push(...news.queues)
-    if (news.decision_us !== undefined) this.decision_us = news.decision_us
-    this.forget(news.now_ms - WINDOW_MS)
+    this.running = update.running
+    this.drops.push(...update.drops)
+    this.changes.push(...update.changes)
+    this.plans.push(...update.plans)
+    this.queues.push(...update.queues)
+    if (update.decision_us !== undefined) this.decision_us = update.decision_us
+    this.forget(update.now_ms - WINDOW_MS)
   }
 
-  /** What there is now, which later news leave alone. */
+  /** Return a copy that later updates do not change. */
   frozen(): TimelineStore {
     const copy = new TimelineStore()
     Object.assign(copy, this)

@@ -59,7 +59,7 @@ const JUMP_MS = 1_000
 
 /**
  * Where the shown clock is after `elapsed_ms`: it runs at real speed and drifts towards its target, never back, so that
- * news which come unevenly move nothing by leaps.
+ * updates that arrive unevenly do not make it jump.
  */
 export function advanced(shown_ms: number, target_ms: number, elapsed_ms: number): number {
   const next_ms = shown_ms + elapsed_ms

@@ -43,7 +43,7 @@ export function ExecutorsCard({ executors, memory }: ExecutorsProps) {
 
 const STATES = {
   up: 'is up',
-  opening: 'was lost and is being opened anew',
+  opening: 'was lost and is being opened again',
   waiting: 'was lost',
   wedged: 'hangs: only a restart of the box can bring it back',
 }

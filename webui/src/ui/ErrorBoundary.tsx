@@ -11,7 +11,7 @@ const TRY_AGAIN_MS = 2_000
 
 export function ErrorBoundary({ what, children }: { what: string; children: ComponentChildren }) {
   const [error, reset] = useErrorBoundary((thrown) => console.error(`${what} cannot be shown`, thrown))
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new `reset` at each drawing must not begin the wait anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new `reset` at each drawing must not begin the wait again
   useEffect(() => {
     if (!error) return
     const timer = window.setTimeout(reset, TRY_AGAIN_MS)

@@ -1,7 +1,7 @@
-"""Decides what a real run comes to, in the simulator's own terms, and what it says of the limbs.
+"""Converts a real run to the simulator's report, and measures the costs of its components.
 
-The cameras' records become the report that the simulator leaves behind, so that both runs' figures
-come from the same function. The box's journal tells what its limbs cost. Pure.
+The cameras' records become a report like the simulator's, so that the same function computes the
+figures of both runs. The box's journal contains the costs of its components. Pure.
 """
 
 import math
@@ -151,7 +151,7 @@ def busy_share(
 
 @dataclass(frozen=True, slots=True)
 class CameraCosts:
-    """What a camera's limbs cost, and how its pictures came."""
+    """The costs of a camera's components, and the times of its pictures."""
 
     encode_ns: tuple[int, int]
     weight: PictureBytes
@@ -163,7 +163,7 @@ class CameraCosts:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run says of what the simulator can only be told."""
+    """Measured costs that the simulator takes as parameters."""
 
     prepare_ns: tuple[int, int] | None
     overhead_ns: int | None
@@ -199,7 +199,7 @@ class Measured:
 
 
 def measured(run: RealRun, scenario: Scenario, hardware: Hardware) -> Measured:
-    """Return what a run says of the limbs of box and cameras."""
+    """Return the measured costs of the components of box and cameras."""
     prepared = [e.event.took_ns for e in run.journal if isinstance(e.event, RequestPrepared)]
     ran = batches(run.journal)
     ratios = {
@@ -340,8 +340,8 @@ def weight_of(records: Iterable[Record], otherwise: PictureBytes) -> PictureByte
     return PictureBytes(math.exp(statistics.median(level)), exponent, statistics.pstdev(level))
 
 
-def fed(scenario: Scenario, found: Measured) -> Scenario:
-    """Return the scenario with what a real run says of the limbs."""
+def with_measured_costs(scenario: Scenario, found: Measured) -> Scenario:
+    """Return the scenario with the costs measured in a real run."""
     assert scenario.hardware is not None
     plain = scenario.costs
     costs = replace(

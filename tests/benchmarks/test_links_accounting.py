@@ -1,4 +1,4 @@
-"""A real run's books: what became of its frames, and what it says of the limbs."""
+"""The accounting of a real run: how its frames ended, and what that says of each measured part."""
 
 from typing import Any
 
@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.links_books import (
+from benchmarks.links_accounting import (
     Batch,
     CameraCosts,
     Measured,
     batches,
     busy_share,
-    fed,
     jitter_ns,
     measured,
     phase_ns,
     report_of,
     slowdown,
     weight_of,
+    with_measured_costs,
 )
 from benchmarks.links_machine import Machine
 from benchmarks.links_run import RealRun
@@ -176,8 +176,8 @@ def test_slowdown_is_of_all_time_against_the_profiles() -> None:
 def test_batches_run_as_they_did_once_enough_are_known() -> None:
     asked = scenario(gate())
     assert asked.hardware is not None
-    [told] = asked.hardware.profiles.values()
-    median_ns = next(of for of in told if of.variant == SMALL).quantile_ns(1, 0.5)
+    [as_measured] = asked.hardware.profiles.values()
+    median_ns = next(of for of in as_measured if of.variant == SMALL).quantile_ns(1, 0.5)
     entries = []
     for at in range(200):
         # 1 to 2.99 times as long as by the profile.
@@ -190,12 +190,12 @@ def test_batches_run_as_they_did_once_enough_are_known() -> None:
     assert found.spread[GPU][0] == pytest.approx(1.0)
     assert found.spread[GPU][QUANTILES.index(0.5)] == pytest.approx(2.0, abs=0.011)
     assert found.spread[GPU][-1] == pytest.approx(2.99)
-    fed_hardware = fed(asked, found).hardware
+    fed_hardware = with_measured_costs(asked, found).hardware
     assert fed_hardware is not None
     assert fed_hardware.profiles == asked.hardware.profiles
     assert fed_hardware.slowdown == {}
     large = next(of for of in fed_hardware.taken[GPU] if of.variant == LARGE)
-    expected_ns = next(of for of in told if of.variant == LARGE).quantile_ns(4, 0.5) * 2.99
+    expected_ns = next(of for of in as_measured if of.variant == LARGE).quantile_ns(4, 0.5) * 2.99
     assert large.quantile_ns(4, 1.0) == pytest.approx(expected_ns)
     few = measured(run_of(journal=tuple(entries[:20])), asked, asked.hardware)
     assert few.spread == {}
@@ -214,12 +214,12 @@ def test_a_run_tells_the_simulator_what_it_cannot_know() -> None:
     costs = found.cameras[asked.cameras[0].camera.id]
     assert costs.encode_ns == (4 * MS, 4 * MS)
     assert costs.phase_ns == 170 * MS
-    told = fed(asked, found)
-    assert told.costs.prepare_ns == (2 * MS, 6 * MS)
-    assert told.costs.timer_early_ns == asked.costs.timer_early_ns
-    assert told.cameras[0].encode_ns == (4 * MS, 4 * MS)
-    assert told.hardware is not None
-    assert told.hardware.slowdown == found.slowdown
+    as_measured = with_measured_costs(asked, found)
+    assert as_measured.costs.prepare_ns == (2 * MS, 6 * MS)
+    assert as_measured.costs.timer_early_ns == asked.costs.timer_early_ns
+    assert as_measured.cameras[0].encode_ns == (4 * MS, 4 * MS)
+    assert as_measured.hardware is not None
+    assert as_measured.hardware.slowdown == found.slowdown
     assert found.to_json()["box"] == {
         "prepare_ms": [2.0, 6.0], "overhead_ms": 1.0, "planning_ms": 4.0,
     }  # fmt: skip
@@ -232,9 +232,9 @@ def test_a_run_that_says_nothing_changes_nothing() -> None:
     plain = asked.cameras[0]
     costs = CameraCosts(plain.encode_ns, plain.weight, plain.phase_ns, plain.jitter_ns)
     assert nothing == Measured(None, None, None, {GPU: 1.0}, {}, {plain.camera.id: costs})
-    told = fed(asked, nothing)
-    assert told.costs == asked.costs
-    assert run_scenario(told).ended == run_scenario(asked).ended
+    as_measured = with_measured_costs(asked, nothing)
+    assert as_measured.costs == asked.costs
+    assert run_scenario(as_measured).ended == run_scenario(asked).ended
 
 
 @given(st.floats(0.05, 1), st.floats(0.01, 0.5))

@@ -1,0 +1,1 @@
+"""Harpagon's planner as its paper describes it (arXiv 2412.06319), the baseline of ours."""

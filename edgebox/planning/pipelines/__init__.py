@@ -1,0 +1,1 @@
+"""Serves a pipeline of modules within a deadline at the least cost."""

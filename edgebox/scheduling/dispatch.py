@@ -1,0 +1,97 @@
+"""Decides which idle executor is given which batch. Pure.
+
+The fastest executor comes first. The policy is asked for a batch of the executor's own group; where
+it has none, for one of another group that it may steal (`affinity`). A trial runs where there is
+nothing else to run. An idle box may sample instead.
+"""
+
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.requests import BatchId
+from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
+from edgebox.scheduling.events import Infer, Sample
+from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.ledger import Ledger
+from edgebox.scheduling.policy import Batch, BatchingPolicy
+from edgebox.scheduling.request_stages import Stage
+from edgebox.scheduling.sampling import Sampling
+from edgebox.scheduling.trials import Trials
+
+
+class Dispatch:
+    """What executors are given, and the numbers of their batches."""
+
+    def __init__(
+        self,
+        policy: BatchingPolicy,
+        ledger: Ledger,
+        times: ExecutionTimes,
+        affinity: ExecutorAffinity,
+        *,
+        trials: Trials,
+        sampling: Sampling,
+    ) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._times = times
+        self._affinity = affinity
+        self._trials = trials
+        self._sampling = sampling
+        self._next_batch = 1
+
+    def idle(self) -> list[ExecutorId]:
+        """Return the executors that run nothing, the fastest first."""
+        return [
+            executor
+            for executor in self._times.latencies.fastest_first()
+            if executor not in self._ledger.running and executor != self._sampling.executor
+        ]
+
+    def batches(self, now_ns: int) -> list[Infer]:
+        """Start the batches that may run now."""
+        out: list[Infer] = []
+        if not self._ledger.waiting:
+            return out
+        for executor in self.idle():
+            out += self._ask(executor, self._affinity.non_affine(executor), now_ns)
+        if self._affinity.groups:
+            for executor in self.idle():
+                unsafe = self._affinity.unsafe(executor, self._ledger.ready)
+                if unsafe is not None:
+                    out += self._ask(executor, unsafe, now_ns)
+        return out + self._trial(now_ns)
+
+    def sample(self, now_ns: int) -> list[Sample]:
+        """Start the sample that is due on a box that has nothing to do."""
+        due_ns = self._sampling.due_ns()
+        if self._ledger.live or due_ns is None or due_ns > now_ns:
+            return []
+        sample = self._sampling.start(self._new_batch(), now_ns)
+        self._times.started(sample.executor, now_ns)
+        return [sample]
+
+    def _trial(self, now_ns: int) -> list[Infer]:
+        """Run the waiting trial on an executor that has nothing else to run."""
+        live = self._ledger.live[request.id] if (request := self._trials.request) else None
+        if live is None or live.stage is not Stage.READY:
+            return []
+        for executor in self.idle():
+            row = self._times.latencies.row(executor, live.variant)
+            if row is not None and live.variant not in self._affinity.non_affine(executor):
+                self._trials.started(BatchId(self._next_batch), now_ns)
+                batch = Batch(live.variant, (live.request.id,), row.sizes[0])
+                return [self._start(executor, batch, now_ns)]
+        return []
+
+    def _ask(self, executor: ExecutorId, excluded: Excluded, now_ns: int) -> list[Infer]:
+        batch = self._policy.next_batch(executor, now_ns, excluded)
+        return [] if batch is None else [self._start(executor, batch, now_ns)]
+
+    def _start(self, executor: ExecutorId, batch: Batch, now_ns: int) -> Infer:
+        infer = Infer(executor, self._new_batch(), batch.variant, batch.requests, batch.batch_size)
+        self._ledger.start(infer, now_ns)
+        self._times.started(executor, now_ns)
+        return infer
+
+    def _new_batch(self) -> BatchId:
+        self._next_batch += 1
+        return BatchId(self._next_batch - 1)

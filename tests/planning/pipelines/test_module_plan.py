@@ -1,0 +1,92 @@
+"""The cheapest machines for a module: within the limit, for all requests, and none cost less."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.planning.pipelines.cost_problem import Configuration, Module, module
+from edgebox.planning.pipelines.module_plan import ModulePlan, cheapest_plan, plan_of
+
+MS = 1_000_000
+
+
+@st.composite
+def modules(draw: st.DrawFn, configurations_max: int = 6) -> Module:
+    count = draw(st.integers(1, configurations_max))
+    configurations = [
+        Configuration(
+            draw(st.sampled_from((1, 2, 4, 8))),
+            draw(st.integers(5, 200)) * MS,
+            draw(st.sampled_from(("p100", "v100"))),
+            draw(st.sampled_from((0.5, 1.0, 1.7))),
+        )
+        for _ in range(count)
+    ]
+    return module("m", draw(st.integers(1, 300)), configurations)
+
+
+def check(of: Module, plan: ModulePlan, limit_ns: int) -> None:
+    """Check a plan by the definitions, from its groups alone."""
+    left_hz = sum(group.rate_hz for group in plan.groups)
+    assert left_hz == pytest.approx(of.rate_hz + plan.dummy_hz)
+    assert plan.dummy_hz >= 0
+    order = [group.configuration.request_cost for group in plan.groups]
+    assert order == sorted(order)
+    for group in plan.groups:
+        machines = group.rate_hz / group.configuration.throughput_hz
+        assert machines < 1 or machines == pytest.approx(round(machines))
+        waits_ns = group.configuration.batch * 1e9 / left_hz
+        assert group.configuration.duration_ns + waits_ns <= limit_ns + 1
+        left_hz -= group.rate_hz
+    assert plan.latency_ns <= limit_ns
+    price = sum(group.machines * group.configuration.price for group in plan.groups)
+    assert plan.cost == pytest.approx(price)
+
+
+@given(modules(), st.integers(6, 600))
+def test_a_plan_serves_all_requests_within_the_limit(of: Module, limit_ms: int) -> None:
+    plan = cheapest_plan(of, limit_ms * MS)
+    fastest_ns = min(c.duration_ns for c in of.configurations)
+    assert (plan is None) == (fastest_ns >= limit_ms * MS)
+    if plan is not None:
+        check(of, plan, limit_ms * MS)
+
+
+@given(modules(), st.lists(st.integers(6, 600), min_size=2, max_size=6))
+def test_more_time_never_costs_more(of: Module, limits_ms: list[int]) -> None:
+    plans = [cheapest_plan(of, limit_ms * MS) for limit_ms in sorted(limits_ms)]
+    costs = [plan.cost for plan in plans if plan is not None]
+    assert all(b <= a * (1 + 1e-6) for a, b in itertools.pairwise(costs))
+
+
+@given(modules(configurations_max=3), st.integers(20, 600))
+def test_no_shares_of_a_fine_grid_cost_less(of: Module, limit_ms: int) -> None:
+    """Brute force: a configuration serves multiples of a 24th of the requests, or busy machines."""
+    plan = cheapest_plan(of, limit_ms * MS)
+    least = math.inf
+    steps = [
+        sorted(
+            {of.rate_hz * at / 24 for at in range(37)}
+            | {c.throughput_hz * machines for machines in range(6)}
+        )
+        for c in of.configurations[:-1]
+    ]
+    for rates in itertools.product(*steps):
+        rest_hz = max(0.0, of.rate_hz - sum(rates))
+        for last_hz in {
+            rest_hz,
+            math.ceil(rest_hz / of.configurations[-1].throughput_hz)
+            * of.configurations[-1].throughput_hz,
+        }:
+            shares = [
+                (c, hz) for c, hz in zip(of.configurations, (*rates, last_hz), strict=True) if hz
+            ]
+            found = plan_of(of, shares)
+            if found.latency_ns <= limit_ms * MS:
+                least = min(least, found.cost)
+    if least < math.inf:
+        assert plan is not None
+        assert plan.cost <= least * (1 + 1e-6)

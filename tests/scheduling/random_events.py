@@ -1,0 +1,222 @@
+"""Draws stories for a `World`: events of every kind, valid and invalid, in any order."""
+
+import random
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+
+from edgebox.domain.model_family import ExecutorId
+from edgebox.domain.plans import Assignment, Group, Plan
+from edgebox.domain.requests import (
+    BatchId,
+    Camera,
+    CameraId,
+    LinkState,
+    RequestId,
+)
+from edgebox.scheduling.events import (
+    Abandon,
+    BatchCompleted,
+    BatchFailed,
+    CameraChanged,
+    CameraConnected,
+    CameraDisconnected,
+    Event,
+    ExecutorHung,
+    ExecutorStarted,
+    ExecutorStopped,
+    LinkMeasured,
+    Load,
+    LoadReturned,
+    Open,
+    OpenFailed,
+    PlanComputed,
+    PlanFailed,
+    Release,
+    RequestArrived,
+    RequestPrepared,
+    RequestRejected,
+    Retain,
+    Sample,
+    SampleCompleted,
+    SampleFailed,
+    ShutdownRequested,
+    Unload,
+    VariantsAvailable,
+)
+from edgebox.scheduling.policies import POLICIES
+from tests.scheduling.random_world import CAMERAS, EXECUTORS, World, profiles
+from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, request
+
+
+def arrival(world: World, a: int, b: int) -> Event:
+    # Ids are never given again, except that a living one may be repeated.
+    at = len(world.alive) + len(world.ended)
+    if b % 11 == 0 and world.alive:
+        at = next(iter(world.alive))
+    shot = name(list(MEDIAN_MS)[b % 5]) if b % 7 == 0 else None
+    who = "http" if shot else CAMERAS[a % 3]
+    deadline_ms = world.now_ns / MS + (b % 13) * 10
+    size = (40 * (1 + b % 16), 30 * (1 + a % 16))
+    later = [(deadline_ms + 20 * (1 + b % 3), 0.5), (deadline_ms + 90, 0.2)][: a % 4]
+    later = [] if a % 4 == 3 else later
+    told = (None, name(128), name(416), name(608), name(999))[(a + b) % 5]
+    arrived = request(at, deadline_ms, of=who, size=size, variant=shot, later=later, advised=told)
+    return RequestArrived(arrived)
+
+
+def prepared(world: World, a: int, b: int) -> RequestId:
+    if world.preparing and b % 6:
+        return world.preparing[a % len(world.preparing)]
+    return RequestId(a % (len(world.variant) + 2))
+
+
+def batch(world: World, a: int, b: int) -> BatchId:
+    running = world.busy.get(EXECUTORS[a % 2])
+    return running.batch if running is not None and b % 5 else BatchId(b)
+
+
+def sampled(world: World, b: int) -> tuple[ExecutorId, BatchId]:
+    running = world.sampling
+    if running is not None and b % 5:
+        return running.executor, running.batch
+    return EXECUTORS[b % 2], BatchId(b)
+
+
+def plan(world: World, a: int, b: int) -> Event:
+    world.plans.clear()
+    variant = name(list(MEDIAN_MS)[b % 5])
+    assignments = [
+        Assignment(CameraId(c), variant, 1 + b % 3, 85, True, f"{b % 4}") for c in CAMERAS[: a % 4]
+    ]
+    given = {each.camera: each for each in assignments}
+    world.groups = groups(a, b)
+    return PlanComputed(Plan(world.now_ns, given, groups=world.groups))
+
+
+def groups(a: int, b: int) -> tuple[Group, ...]:
+    """Give each executor some of the variants, one of which may be nobody's."""
+    if b % 3 == 0:
+        return ()
+    px = list(MEDIAN_MS)
+    cut = 1 + b % 4
+    one = Group((EXECUTORS[a % 2],), tuple(map(name, px[:cut])), b % 7 * 5 * MS)
+    other = Group((EXECUTORS[1 - a % 2],), tuple(map(name, px[cut + b % 2 :])), b % 5 * 10 * MS)
+    return (one, other)
+
+
+def limited(world: World, a: int, b: int) -> Event | None:
+    """Limit an executor's memory; a box does that only when it starts, before anything runs."""
+    if world.alive or world.sampling:
+        return None
+    executor = EXECUTORS[a % 2]
+    return world.held.limited(executor, world.loaded.get(executor, ()), 1 + b % 4, a)
+
+
+def plan_failed(world: World, a: int, b: int) -> Event:
+    world.plans.clear()
+    return PlanFailed()
+
+
+def wishes(a: int, b: int) -> Camera:
+    return camera(CAMERAS[a % 3], slo_ms=20 + b * 5, rate_hz=1 + b, min_accuracy=0.5 * (b % 2))
+
+
+def link(a: int, b: int) -> Event:
+    state = LinkState(bandwidth_bps=b * 1e5, rtt_ns=a * MS)
+    return LinkMeasured(CameraId(CAMERAS[a % 3]), state)
+
+
+MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
+    "arrived": arrival,
+    "prepared": lambda w, a, b: RequestPrepared(prepared(w, a, b), b % 9 * MS),
+    "rejected": lambda w, a, b: RequestRejected(prepared(w, a, b)),
+    "completed": lambda w, a, b: BatchCompleted(EXECUTORS[a % 2], batch(w, a, b), b * MS),
+    "failed": lambda w, a, b: BatchFailed(EXECUTORS[a % 2], batch(w, a, b)),
+    "sampled": lambda w, a, b: SampleCompleted(*sampled(w, b), a * MS),
+    "sample_failed": lambda w, a, b: SampleFailed(*sampled(w, b)),
+    "started": lambda w, a, b: ExecutorStarted(EXECUTORS[a % 2], profiles(EXECUTORS[a % 2], b)),
+    "stopped": lambda w, a, b: ExecutorStopped(EXECUTORS[a % 2]),
+    "hung": lambda w, a, b: ExecutorHung(EXECUTORS[a % 2]),
+    "open_failed": lambda w, a, b: OpenFailed(EXECUTORS[a % 2]),
+    "load_returned": lambda w, a, b: LoadReturned(EXECUTORS[a % 2]),
+    "limited": limited,
+    "load_ended": lambda w, a, b: w.held.ended(EXECUTORS[a % 2], a, b),
+    "offered": lambda w, a, b: VariantsAvailable(FAMILY[: 1 + b % 5]),
+    "opened": lambda w, a, b: CameraConnected(wishes(a, b)),
+    "changed": lambda w, a, b: CameraChanged(wishes(a, b)),
+    "closed": lambda w, a, b: CameraDisconnected(CameraId([*CAMERAS, "http"][b % 4])),
+    "measured": lambda w, a, b: link(a, b),
+    "planned": plan,
+    "plan_failed": plan_failed,
+    "shutdown": lambda w, a, b: ShutdownRequested() if b % 16 == 0 else None,
+    "wake": lambda w, a, b: None,
+}
+KINDS = (
+    *MAKERS,
+    *("arrived",) * 10,
+    *("prepared",) * 8,
+    *("completed",) * 5,
+    *("load_ended",) * 3,
+    "sampled",
+    "opened",
+    "planned",
+)
+SOMETIMES = (Retain, Release, Sample, Load, Unload, Abandon, Open)
+"""Orders that only some worlds bring forth."""
+STALE = (
+    "RequestArrived", "RequestPrepared", "RequestRejected", "BatchCompleted", "BatchFailed",
+    "SampleCompleted", "SampleFailed", "CameraChanged", "CameraDisconnected", "LinkMeasured",
+)  # fmt: skip
+LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
+Drawn = list[tuple[str, int, int, int]]
+
+
+def long_story(rng: random.Random) -> Drawn:
+    return [
+        (rng.choice(KINDS), rng.randrange(32), rng.randrange(64), rng.choice(LATER_NS))
+        for _ in range(200)
+    ]
+
+
+def calm_story(rng: random.Random) -> Drawn:
+    """Bursts that are answered, with pauses in which an idle box may sample."""
+    story: Drawn = [("opened", 1, 63, 0), ("opened", 2, 63, 0)]
+    story += [("limited", at, rng.randrange(64), 0) for at in range(rng.randrange(3))]
+    for _ in range(20):
+        story += [("arrived", at % 3, 12, 0) for at in range(6)]
+        story += [("prepared", 0, 1, 0)] * 6
+        story += [("completed", at % 2, rng.randint(1, 4), MS) for at in range(6)]
+        story += [("sampled", rng.randrange(8), 1, rng.choice(LATER_NS)) for _ in range(4)]
+        story.append((rng.choice(KINDS), rng.randrange(32), rng.randrange(64), MS))
+    return story
+
+
+steps = st.one_of(
+    st.lists(
+        st.tuples(
+            st.sampled_from(KINDS),
+            st.integers(0, 31),
+            st.integers(0, 63),
+            st.sampled_from(LATER_NS),
+        ),
+        max_size=120,
+    ),
+    st.integers(0, 2**32).map(random.Random).map(long_story),
+    st.integers(0, 2**32).map(random.Random).map(calm_story),
+)
+
+
+policies = st.sampled_from(sorted(POLICIES))
+
+
+def played(drawn: Drawn, policy: str) -> World:
+    world = World(policy)
+    world.tell(VariantsAvailable(FAMILY))
+    for executor in EXECUTORS:
+        world.tell(ExecutorStarted(executor, profiles(executor, 31)))
+    world.tell(CameraConnected(camera("gate-1")))
+    for kind, a, b, later_ns in drawn:
+        world.pass_time(world.now_ns + later_ns)
+        world.tell(MAKERS[kind](world, a, b))
+    return world

@@ -1,0 +1,366 @@
+"""A Scheduler among drawn events: it keeps what it should hold, and judges every action."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.plans import Group
+from edgebox.domain.requests import (
+    CameraId,
+    DropReason,
+    Outcome,
+    Request,
+    RequestId,
+)
+from edgebox.scheduling.events import (
+    Abandon,
+    Action,
+    Advise,
+    BatchCompleted,
+    BatchFailed,
+    CameraChanged,
+    CameraConnected,
+    CameraDisconnected,
+    ComputePlan,
+    Drop,
+    Event,
+    ExecutorStarted,
+    ExecutorStopped,
+    ExitProcess,
+    Finish,
+    Infer,
+    LinkMeasured,
+    Load,
+    LossCause,
+    Open,
+    OpenFailed,
+    Prepare,
+    Release,
+    RequestArrived,
+    RequestPrepared,
+    RequestRejected,
+    Retain,
+    Sample,
+    SampleCompleted,
+    SampleFailed,
+    ShutdownRequested,
+    Unload,
+)
+from edgebox.scheduling.invariants import check_invariants
+from edgebox.scheduling.policies import make_policy
+from edgebox.scheduling.request_stages import TRANSITIONS, Stage
+from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
+from tests.scheduling.held import Held
+from tests.scheduling.scene import MEDIAN_MS, profile
+
+EXECUTORS = (ExecutorId("cpu/0"), ExecutorId("cuda:0/0"))
+CAMERAS = ("gate-1", "gate-2", "gate-3")
+PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6, sample_share=0.2)
+
+
+def reachable(stage: Stage) -> set[Stage]:
+    """Return a stage and all that may follow it."""
+    found, added = {stage}, {stage}
+    while added:
+        added = {row.to for (at, _), row in TRANSITIONS.items() if at in added} - found
+        found |= added
+    return found
+
+
+STEPS = {stage: reachable(stage) for stage in Stage}
+
+
+def fresh(policy: str) -> Scheduler:
+    return Scheduler(PARAMETERS, make_policy(policy))
+
+
+def profiles(executor: ExecutorId, loaded: int) -> tuple[LatencyProfile, ...]:
+    gain = 0.3 if executor == EXECUTORS[0] else 0.9
+    return tuple(
+        profile(px, executor, gain=gain) for at, px in enumerate(MEDIAN_MS) if loaded >> at & 1
+    )
+
+
+@dataclass
+class World:
+    """Turns drawn numbers into events, some sensible and some not, and watches the answers."""
+
+    policy: str
+    scheduler: Scheduler = field(init=False)
+    now_ns: int = 0
+    journal: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
+    loaded: dict[ExecutorId, dict[VariantName, LatencyProfile]] = field(default_factory=dict)
+    held: Held = field(default_factory=Held)
+    busy: dict[ExecutorId, Infer] = field(default_factory=dict)
+    alive: dict[RequestId, Request] = field(default_factory=dict)
+    variant: dict[RequestId, VariantName] = field(default_factory=dict)
+    preparing: list[RequestId] = field(default_factory=list)
+    ready: set[RequestId] = field(default_factory=set)
+    open: set[CameraId] = field(default_factory=set)
+    groups: tuple[Group, ...] = ()
+    plans: list[ComputePlan] = field(default_factory=list)
+    tried: set[RequestId] = field(default_factory=set)
+    """What seemed to have no chance, and was prepared all the same."""
+    ended: set[RequestId] = field(default_factory=set)
+    retained: set[RequestId] = field(default_factory=set)
+    sampling: Sample | None = None
+    opening: set[ExecutorId] = field(default_factory=set)
+    stopping: bool = False
+    cancelled: set[RequestId] = field(default_factory=set)
+    """Requests whose camera left while they ran."""
+    stale: Counter[str] = field(default_factory=Counter)
+    stages: dict[RequestId, Stage] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scheduler = fresh(self.policy)
+
+    def tell(self, event: Event | None) -> None:
+        before = dict(self.busy)
+        self._judge_stale(event)
+        actions = self.scheduler.handle(event, self.now_ns)
+        self.journal.append((self.now_ns, event, actions))
+        check_invariants(self.scheduler)
+        self._note(event)
+        for action in actions:
+            self._judge(action, event, before)
+        assert self.scheduler.queue_length + sum(
+            len(infer.requests) for infer in self.busy.values()
+        ) == len(self.alive)
+        assert self.scheduler.running == self.busy
+        assert self.scheduler.stale_events == +self.stale
+        self._follow_stages()
+        due_ns = self.scheduler.next_wakeup_ns()
+        assert due_ns is None or due_ns > self.now_ns
+
+    def _follow_stages(self) -> None:
+        """Hold every request's stage against the table and against what the world has seen."""
+        live = self.scheduler._ledger.live
+        for number, of in live.items():
+            assert of.stage in STEPS[self.stages.get(number, Stage.RECEIVED)]
+            assert of.waits == (number in self.ready or number in self.preparing)
+            assert (of.stage is Stage.CANCELLED) == (number in self.cancelled)
+        self.stages = {number: of.stage for number, of in live.items()}
+
+    def _judge_stale(self, event: Event | None) -> None:
+        """Say before the Scheduler does whether an event comes too late to change anything."""
+        match event:
+            case RequestArrived():
+                stale = event.request.id in self.alive
+            case RequestPrepared() | RequestRejected():
+                stale = event.request not in self.preparing
+            case BatchCompleted() | BatchFailed():
+                running = self.busy.get(event.executor)
+                stale = running is None or running.batch != event.batch
+            case SampleCompleted() | SampleFailed():
+                of = self.sampling
+                stale = of is None or (of.executor, of.batch) != (event.executor, event.batch)
+            case CameraDisconnected():
+                living = {of.camera for r, of in self.alive.items() if r not in self.cancelled}
+                stale = event.camera not in self.open | living
+            case CameraChanged():
+                stale = event.camera.id not in self.open
+            case LinkMeasured():
+                stale = event.camera not in self.open
+            case _:
+                return
+        self.stale[type(event).__name__] += stale
+
+    def pass_time(self, until_ns: int) -> None:
+        while (due_ns := self.scheduler.next_wakeup_ns()) is not None and due_ns < until_ns:
+            self.now_ns = due_ns
+            self.tell(None)
+        self.now_ns = until_ns
+
+    def _note(self, event: Event | None) -> None:
+        self.held.note(event)
+        match event:
+            case RequestArrived():
+                self.alive.setdefault(event.request.id, event.request)
+            case RequestPrepared() if event.request in self.preparing:
+                self.preparing.remove(event.request)
+                self.ready.add(event.request)
+            case ExecutorStarted() | ExecutorStopped() | OpenFailed():
+                self._note_executor(event)
+            case SampleCompleted() | SampleFailed() if self.sampling is not None:
+                if (self.sampling.executor, self.sampling.batch) == (event.executor, event.batch):
+                    self.sampling = None
+            case BatchCompleted() | BatchFailed():
+                running = self.busy.get(event.executor)
+                if running is not None and running.batch == event.batch:
+                    del self.busy[event.executor]
+            case CameraConnected():
+                self._cancel(event.camera.id if event.camera.id in self.open else None)
+                self.open.add(event.camera.id)
+            case CameraDisconnected():
+                self._cancel(event.camera)
+                self.open.discard(event.camera)
+            case ShutdownRequested():
+                self.stopping = True
+            case _:
+                pass
+
+    def _cancel(self, camera: CameraId | None) -> None:
+        running = {member for infer in self.busy.values() for member in infer.requests}
+        self.cancelled |= {r for r in running if self.alive[r].camera == camera}
+
+    def _note_executor(self, event: ExecutorStarted | ExecutorStopped | OpenFailed) -> None:
+        self.opening.discard(event.executor)
+        if isinstance(event, OpenFailed):
+            return
+        self._halt(event.executor)
+        self.loaded.pop(event.executor, None)
+        if isinstance(event, ExecutorStarted):
+            self.loaded[event.executor] = {p.variant: p for p in event.profiles}
+
+    def _halt(self, executor: ExecutorId) -> None:
+        self.busy.pop(executor, None)
+        if self.sampling is not None and self.sampling.executor == executor:
+            self.sampling = None
+
+    def _judge(  # noqa: PLR0912 - one case a kind of action
+        self, action: Action, event: Event | None, before: dict[ExecutorId, Infer]
+    ) -> None:
+        match action:
+            case Prepare():
+                assert isinstance(event, RequestArrived)
+                assert event.request.id == action.request
+                assert not self.stopping
+                assert self._runs_on(action.variant)
+                self.variant[action.request] = action.variant
+                if self.scheduler._trials.is_of(action.request):
+                    assert self.scheduler.queue_length == 1, "somebody else waits"
+                    self.tried.add(action.request)
+                self.preparing.append(action.request)
+            case Infer():
+                self._judge_infer(action)
+            case Retain():
+                assert isinstance(event, BatchCompleted)
+                assert action.request in before[event.executor].requests
+                assert action.request in self.alive
+                self.retained.add(action.request)
+            case Release():
+                self.retained.remove(action.request)
+            case Sample():
+                self._judge_sample(action)
+            case Finish():
+                assert isinstance(event, BatchCompleted)
+                assert action.request in before[event.executor].requests
+                on_time = self.now_ns <= self.alive[action.request].deadline_ns
+                assert action.outcome is (Outcome.ON_TIME if on_time else Outcome.LATE)
+                self._end(action.request)
+            case Drop():
+                if action.reason is DropReason.QUEUE:
+                    self._judge_lost(action.request)
+                self._end(action.request)
+            case Advise():
+                assert action.camera in self.open
+                assert action.advice == self.scheduler.advice[action.camera]
+            case ComputePlan():
+                assert not self.plans, "a plan is already being computed"
+                assert {c.camera.id for c in action.snapshot.cameras} == self.open
+                assert not self.stopping
+                self.plans.append(action)
+            case Abandon() | Open() | ExitProcess():
+                self._judge_supervision(action)
+            case Load() | Unload():
+                in_use = {self.variant[request] for request in self.alive}
+                self.held.judge(action, in_use)
+
+    def _judge_supervision(self, action: Abandon | Open | ExitProcess) -> None:
+        match action:
+            case Abandon():
+                self._judge_abandoned(action)
+            case Open():
+                self._judge_open(action)
+            case ExitProcess():
+                assert not self.loaded, "somebody is up"
+
+    def _judge_abandoned(self, abandon: Abandon) -> None:
+        """What ran on it has ended by now, and nobody runs anything there any more."""
+        executor = abandon.executor
+        if abandon.cause is LossCause.OPENING:
+            self.opening.remove(executor)
+            return
+        running = self.busy.get(executor)
+        if running is not None:
+            assert self.ended.issuperset(running.requests)
+        if abandon.cause is LossCause.HUNG and abandon.variant is not None:
+            assert abandon.waited_ns >= PARAMETERS.batch_limit_min_ns
+        self._halt(executor)
+        del self.loaded[executor]
+        self.held.memories.pop(executor, None)
+
+    def _judge_open(self, order: Open) -> None:
+        assert order.executor not in self.loaded
+        assert order.executor not in self.opening
+        assert not self.stopping
+        self.opening.add(order.executor)
+
+    def _runs_on(self, variant: VariantName) -> list[ExecutorId]:
+        return [e for e, on in self.loaded.items() if variant in on and self.held.runs(e, variant)]
+
+    def _judge_sample(self, sample: Sample) -> None:
+        assert not self.alive, "somebody waits or runs"
+        assert self.sampling is None
+        assert not self.stopping
+        assert self.scheduler.policy.wants_samples
+        assert self.variant[sample.request] == sample.variant
+        assert sample.executor in self._runs_on(sample.variant)
+        sizes = self.loaded[sample.executor][sample.variant].batch_sizes
+        assert sample.batch_size == sizes[0]
+        self.retained.remove(sample.request)
+        self.sampling = sample
+
+    def _judge_infer(self, infer: Infer) -> None:
+        assert infer.executor not in self.busy
+        assert self.sampling is None or self.sampling.executor != infer.executor
+        assert infer.executor in self._runs_on(infer.variant)
+        self._judge_home(infer)
+        sizes = self.loaded[infer.executor][infer.variant].batch_sizes
+        assert infer.batch_size in sizes
+        assert 1 <= len(infer.requests) <= infer.batch_size
+        for member in infer.requests:
+            assert self.variant[member] == infer.variant
+            self.ready.remove(member)
+            if member in self.tried or self.scheduler._trials.running == infer.batch:
+                assert infer.requests == (member,), "what is tried runs alone"
+            elif self.policy == "edf":
+                last_ns = self.alive[member].last_deadline_ns
+                quickest_ns = self._quickest_ns(infer.variant, self.alive[member].app)
+                assert self.now_ns + quickest_ns <= last_ns, "a lost request was run"
+        self.busy[infer.executor] = infer
+
+    def _judge_home(self, infer: Infer) -> None:
+        """Executors run what is theirs, or what is short enough while nothing of theirs waits."""
+        own = next((g for g in self.groups if infer.executor in g.executors), None)
+        home = next((g for g in self.groups if infer.variant in g.variants), None)
+        if own is None or home is None or own is home:
+            return
+        if set(home.executors).isdisjoint(self._runs_on(infer.variant)):
+            return
+        assert not any(self.variant[each] in own.variants for each in self.ready)
+        expectations = self.scheduler.times.expectations
+        for app in {self.alive[member].app for member in infer.requests}:
+            high_ns = expectations.high_ns(
+                infer.executor, infer.variant, app, infer.batch_size, others=0
+            )
+            assert high_ns <= own.steal_budget_ns + 1
+
+    def _judge_lost(self, request: RequestId) -> None:
+        if self.policy == "edf":
+            of = self.alive[request]
+            quickest_ns = self._quickest_ns(self.variant[request], of.app)
+            assert self.now_ns + quickest_ns > of.last_deadline_ns
+
+    def _quickest_ns(self, variant: VariantName, app: str) -> int:
+        """Return what admission goes by: who was let in by it is not lost by more."""
+        alone = self.scheduler.times.expectations.single_request(variant, app)
+        return 0 if alone is None else int(alone.low_ns)
+
+    def _end(self, request: RequestId) -> None:
+        del self.alive[request]
+        assert request not in self.ended
+        self.ended.add(request)
+        self.ready.discard(request)
+        if request in self.preparing:
+            self.preparing.remove(request)

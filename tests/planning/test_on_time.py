@@ -1,6 +1,5 @@
 """Batches that now and then take several times as long: by which quantile the planner goes."""
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -39,7 +38,7 @@ def four(tail: tuple[float, ...], has_px: int | None = None, slo_ms: int = 200) 
 
 
 def planned(of: PlanningSnapshot) -> Plan:
-    return plan(of, random.Random(1), 10_000)
+    return plan(of, 10_000)
 
 
 def sizes(of: Plan) -> list[str]:

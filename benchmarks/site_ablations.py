@@ -25,11 +25,12 @@ from benchmarks.sites import PROXY, SHARED, made_up, measure
 from edgebox.link import site_inference, throughput_samples
 from edgebox.link.bandwidth import BandwidthEstimate
 
-CHANGES: tuple[tuple[ModuleType, str, tuple[int, ...]], ...] = (
+CHANGES: tuple[tuple[ModuleType, str, tuple[float, ...]], ...] = (
     (site_inference, "JUDGED", (100,)),
     (site_inference, "JOIN", (56, 72)),
     (site_inference, "LEAVE", (60,)),
-    (site_inference, "JUDGE_NS", (300_000_000,)),
+    (site_inference, "CLEAR", (0.5, 1e9)),
+    (site_inference, "JUDGE_NS", (100_000_000, 300_000_000)),
     (site_inference, "SETTLED_NS", (200_000_000,)),
     (site_inference, "REFERENCE_NS", (3_000_000_000,)),
     (site_inference, "NOISE_NS", (1_000_000,)),

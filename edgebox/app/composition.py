@@ -94,7 +94,7 @@ class App:
             ConfigError: a secret for a destination of events cannot be read.
         """
         self.config = config
-        self.lag = LoopLag()
+        self.lag = LoopLag(self._stalled)
         self.journal = journal or Journal()
         self.ready_s: float | None = None
         """How long the start took."""
@@ -160,6 +160,9 @@ class App:
             await storage.close()
             raise
         self.lag.start()
+
+    def _stalled(self, start_ns: int, end_ns: int) -> None:
+        self.box.stalled(start_ns, end_ns)
 
     async def _listen(self, storage: Storage) -> None:
         config = self.config

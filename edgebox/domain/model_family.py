@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import mul
 from typing import Literal, NewType
 
 ExecutorId = NewType("ExecutorId", str)
@@ -85,6 +86,14 @@ class AccuracyReport:
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 """The points of a distribution that a profile keeps."""
 
+_MEAN_WEIGHTS = tuple(
+    (after - before) / 2
+    for before, after in zip(
+        (QUANTILES[0], *QUANTILES[:-1]), (*QUANTILES[1:], QUANTILES[-1]), strict=True
+    )
+)
+"""What each of these counts in the mean, by the line through them."""
+
 
 @dataclass(frozen=True, slots=True)
 class LatencyProfile:
@@ -135,6 +144,14 @@ class LatencyProfile:
         left = right - 1
         share = (q - QUANTILES[left]) / (QUANTILES[right] - QUANTILES[left])
         return round(times[left] + share * (times[right] - times[left]))
+
+    def mean_ns(self, batch_size: int) -> float:
+        """Return the mean time of a batch of a measured size, by the same line as the quantiles."""
+        times = self.quantiles_ns[batch_size]
+        # From the least on, so that equal times have exactly their own mean.
+        more = (time_ns - times[0] for time_ns in times)
+        above_ns: float = sum(map(mul, _MEAN_WEIGHTS, more))
+        return times[0] + above_ns
 
     def in_batches_ns(self, count: int, q: float) -> int:
         """Return the summed quantiles of the fewest batches that hold this many requests."""

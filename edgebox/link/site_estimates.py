@@ -106,6 +106,10 @@ class SiteEstimates:
         self._part(camera)
         self._members.pop(camera, None)
 
+    def stalled(self, start_ns: int, end_ns: int) -> None:
+        """Note that nothing was received meanwhile, because the receiver was busy."""
+        self._inference.stalled(start_ns, end_ns)
+
     def take_updates(self) -> list[tuple[CameraId, SiteId | None, LinkEstimate]]:
         """Return the cameras whose inferred site has changed, with their estimates.
 

@@ -12,7 +12,12 @@ frame is predicted from an earlier one of its camera, in three ways, before its 
 
 Where the predictions differ by more than timing noise, one of them is closer to the measured time.
 On a link of its own the bits of others do not matter, and *alone* is closer; on a shared link it is
-not. A camera shares an uplink when another prediction is closer nearly always (`JOIN`), and stops
+not. To be closer is not to be right: while the box or its machine is busy, frames of all cameras
+wait together to be read. They look long and overlap, and then a prediction that depends on others
+is often closer, whatever link carried them. So frames that the box read late do not count
+(`stalled`), nor does a frame whose time neither prediction explains (`CLEAR`).
+
+A camera shares an uplink when another prediction is closer nearly always (`JOIN`), and stops
 sharing it when that no longer holds (`LEAVE`). The cameras whose frames were in transit with most
 of its own share it too, unless their own frames say otherwise: in a queue, the first frame waits
 for no other.
@@ -36,8 +41,16 @@ JUDGED = 80
 """Number of frames with differing predictions by which a camera is classified."""
 JOIN = 64
 LEAVE = 48
-JUDGE_NS = 100_000_000
+CLEAR = 0.2
+"""A frame counts if its time differs from one prediction by at most this share of what separates
+the two."""
+JUDGE_NS = 50_000_000
 """A frame of a camera is evaluated at most this often, because of its cost."""
+STALL_READ_NS = 10_000_000
+"""Time after a stall of the receiver in which it reads what has arrived meanwhile."""
+STALLS_MAX = 256
+"""Number of stalls remembered: those of the time until a frame is evaluated, at one each 10 ms,
+are fewer."""
 SETTLED_NS = 500_000_000
 """Time after which all frames in transit together with a frame have arrived."""
 REFERENCE_NS = 1_000_000_000
@@ -77,7 +90,7 @@ class _Camera:
     pending: deque[_Flight] = field(default_factory=deque)
     seen: deque[_Seen] = field(default_factory=deque)
     queued: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED))
-    """For the frames whose predictions differ: whether *queued* was closer than *alone*."""
+    """For the frames that count: whether *queued* was closer than *alone*."""
     fair: deque[bool] = field(default_factory=lambda: deque(maxlen=JUDGED))
     concurrent: deque[frozenset[CameraId]] = field(default_factory=lambda: deque(maxlen=JUDGED))
     """The cameras with frames in transit together with those."""
@@ -111,6 +124,13 @@ class SiteInference:
         """By address, ordered by their ends."""
         self._site_of: dict[CameraId, SiteId] = {}
         self._updates: dict[CameraId, SiteId | None] = {}
+        self._stalls: deque[tuple[int, int]] = deque(maxlen=STALLS_MAX)
+        """(start, end): when the receiver read nothing, in order."""
+
+    def stalled(self, start_ns: int, end_ns: int) -> None:
+        """Note that the receiver read nothing meanwhile: what arrived then was read afterwards."""
+        if end_ns - start_ns > NOISE_NS:
+            self._stalls.append((start_ns, end_ns))
 
     def opened(self, camera: CameraId, address: str) -> None:
         """Add a camera of an address."""
@@ -185,7 +205,14 @@ class SiteInference:
         known = self._cameras[address].get(camera)
         return known is None or known.shares is False
 
+    def _was_read_late(self, flight: _Flight) -> bool:
+        """Say whether a frame was read during a stall or, with others, after it."""
+        at = bisect_left(self._stalls, flight.end_ns, key=lambda stall: stall[1] + STALL_READ_NS)
+        return at < len(self._stalls) and self._stalls[at][0] < flight.end_ns
+
     def _judge(self, of: _Camera, flight: _Flight, address: str) -> None:
+        if self._was_read_late(flight):
+            return
         others = list(self._others(flight, address))
         seen = _Seen(flight, _ahead_bits(flight, others), _alone_ns(flight, others))
         while of.seen and of.seen[0].flight.end_ns < flight.end_ns - REFERENCE_NS:
@@ -222,11 +249,14 @@ def _forget(flights: list[_Flight], before_ns: int) -> None:
 
 
 def _count(wins: deque[bool], flight: _Flight, before: _Seen, shared_ns: float) -> bool:
-    """Note which prediction was closer, if they differ; say whether they do."""
+    """Note which prediction was right, if they differ and one was; say whether."""
     alone_ns = before.flight.took_ns * flight.bits / before.flight.bits
-    if abs(shared_ns - alone_ns) <= NOISE_NS:
+    apart_ns = abs(shared_ns - alone_ns)
+    off_shared_ns = abs(flight.took_ns - shared_ns)
+    off_alone_ns = abs(flight.took_ns - alone_ns)
+    if apart_ns <= NOISE_NS or min(off_shared_ns, off_alone_ns) > CLEAR * apart_ns:
         return False
-    wins.append(abs(flight.took_ns - shared_ns) < abs(flight.took_ns - alone_ns))
+    wins.append(off_shared_ns < off_alone_ns)
     return True
 
 

@@ -64,8 +64,7 @@ class Allocation(ABC):
     def service(self) -> float:
         """The share of the rate asked for that each camera gets, summed over all cameras."""
         return sum(
-            option.rate_hz / c.snapshot.camera.rate_hz * (1.0 if c.served else BEST_EFFORT_SERVICE)
-            for c, option in zip(self.cameras, self.chosen, strict=True)
+            service_of(c, option) for c, option in zip(self.cameras, self.chosen, strict=True)
         )
 
     def value(self, stay_bonus: float) -> float:
@@ -90,10 +89,20 @@ class Allocation(ABC):
         """Planned share of the executors' time."""
 
     @abstractmethod
+    def needed_ns(self, camera: int) -> int:
+        """Return what a served camera's frames need of its compute budget at most."""
+
+    @abstractmethod
     def violation(
         self, camera: int, option: Option, parameters: PlanningParameters
     ) -> Violation | None:
         """Return the constraint that forbids to give a camera an option; None: none does."""
+
+
+def service_of(camera: CameraOptions, option: Option) -> float:
+    """Return the share of the rate asked for that an option gives a camera."""
+    given = option.rate_hz / camera.snapshot.camera.rate_hz
+    return given if camera.served else BEST_EFFORT_SERVICE * given
 
 
 def option_value(camera: CameraOptions, option: Option, stay_bonus: float) -> float:
@@ -144,6 +153,10 @@ class SharedAllocation(Allocation):
     def utilisation(self) -> float:
         """Planned share of the executors' time."""
         return sum(self._shares.values())
+
+    def needed_ns(self, camera: int) -> int:
+        """Return the longest batch of anybody, and its own."""
+        return self.longest_ns + self.chosen_of(camera).single_ns
 
     def blocks(self, option: Option) -> bool:
         """Say whether a camera that rises to this option would make anyone wait too long."""

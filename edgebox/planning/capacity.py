@@ -1,5 +1,9 @@
 """Decides how much of the executors' time a mix of variants takes. Pure.
 
+Whether a frame is in time depends on a high quantile of its batches' times. What part of the
+executors' time they take depends on the mean: short batches make up for a long one, as long as a
+part of the time is free.
+
 Requests of one variant share batches, so what one costs depends on how many gather while a
 batch runs. An executor is credited only with batches that fit half of the tightest compute budget,
 gathered in that same time: then a request waits for one batch at most and rides in the next.
@@ -8,6 +12,7 @@ gathered in that same time: then a request waits for one batch at most and rides
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import PlanningSnapshot
@@ -26,6 +31,13 @@ class BatchTimes:
     batches: tuple[tuple[int, int, float], ...]
     """(size, time on the slowest executor, time as one of equals would take that together do
     what these executors do), per batch size."""
+    means_ns: tuple[float, ...] = ()
+    """The last of these as a mean, not a high quantile; empty: the same."""
+
+    @property
+    def usual_ns(self) -> tuple[float, ...]:
+        """What a batch of each size takes of the executors' time on average."""
+        return self.means_ns or tuple(pooled_ns for _, _, pooled_ns in self.batches)
 
     def share(self, rate_hz: float, window_ns: int) -> float:
         """Return the part of the executors' time that this many requests per second take."""
@@ -40,14 +52,21 @@ class BatchTimes:
             window_ns: the longest batch that is credited.
         """
         least_ns = math.inf
-        for size, slowest_ns, pooled_ns in self.batches:
+        for (size, slowest_ns, _), usual_ns in zip(self.batches, self.usual_ns, strict=True):
             if slowest_ns > window_ns and least_ns < math.inf:
                 break  # larger batches take longer
-            least_ns = min(least_ns, pooled_ns / min(size, gathered or size))
+            least_ns = min(least_ns, usual_ns / min(size, gathered or size))
         return least_ns
 
 
-_Times = Mapping[VariantName, Mapping[int, float]]
+class _Time(NamedTuple):
+    """What a batch takes on one executor."""
+
+    high_ns: float
+    mean_ns: float
+
+
+_Times = Mapping[VariantName, Mapping[int, _Time]]
 """What batches take on one executor, by variant and size."""
 
 
@@ -63,7 +82,13 @@ def _times_on(snapshot: PlanningSnapshot, executor: ExecutorId, quantile: float)
     for name, profile in snapshot.profiles[executor].items():
         factor = slowdown * profile.slowed(snapshot.others)
         sizes = profile.batch_sizes
-        times = {size: max(1.0, profile.quantile_ns(size, quantile) * factor) for size in sizes}
+        times = {
+            size: _Time(
+                max(1.0, profile.quantile_ns(size, quantile) * factor),
+                max(1.0, profile.mean_ns(size) * factor),
+            )
+            for size in sizes
+        }
         if times:
             found[name] = times
     return found
@@ -71,25 +96,27 @@ def _times_on(snapshot: PlanningSnapshot, executor: ExecutorId, quantile: float)
 
 def _pooled(on: Iterable[_Times]) -> dict[VariantName, BatchTimes]:
     """Return what batches take on executors together."""
-    where: dict[VariantName, list[Mapping[int, float]]] = {}
+    where: dict[VariantName, list[Mapping[int, _Time]]] = {}
     for times in on:
         for name, of in times.items():
             where.setdefault(name, []).append(of)
     return {name: _timing(holders) for name, holders in where.items()}
 
 
-def _timing(on: Sequence[Mapping[int, float]]) -> BatchTimes:
+def _timing(on: Sequence[Mapping[int, _Time]]) -> BatchTimes:
     """Return what batches of one variant take on the executors that have it."""
     largest = min(max(of) for of in on)
     sizes = sorted({size for of in on for size in of if size <= largest})
-    batches = []
+    batches, means_ns = [], []
     for size in sizes:
         times = [_time_of(of, size) for of in on]
-        batches.append((size, round(max(times)), 1 / sum(1 / time for time in times)))
-    return BatchTimes(batches[0][1], tuple(batches))
+        high_ns = [time.high_ns for time in times]
+        batches.append((size, round(max(high_ns)), 1 / sum(1 / time_ns for time_ns in high_ns)))
+        means_ns.append(1 / sum(1 / time.mean_ns for time in times))
+    return BatchTimes(batches[0][1], tuple(batches), tuple(means_ns))
 
 
-def _time_of(of: Mapping[int, float], size: int) -> float:
+def _time_of(of: Mapping[int, _Time], size: int) -> _Time:
     """Return the time of a batch of a size: that of the next larger one that was measured."""
     return of[size] if size in of else of[min(each for each in of if each >= size)]
 

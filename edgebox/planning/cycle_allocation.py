@@ -46,6 +46,7 @@ class CycleAllocation(Allocation):
         of, has = self.cameras[camera], self.chosen_of(camera)
         option = of.options[to]
         self.demand, old = self._demand_with(camera, option), has.variant.name
+        self.__dict__.pop("_cycle", None)
         if of.served:
             there = self._by_variant[old]
             del there[bisect_left(there, (has.budget.compute_ns, camera))]
@@ -68,6 +69,21 @@ class CycleAllocation(Allocation):
     def steal_budget_ns(self) -> int:
         """The longest batch of another group that these executors may run while they are idle."""
         return steal_budget_ns(self.demand, self._timing)
+
+    def needed_ns(self, camera: int) -> int:
+        """Return the wait for other batches, and its own batch; all it has: some cannot be met."""
+        option, cycle = self.chosen_of(camera), self._cycle
+        if cycle is None:
+            return option.budget.compute_ns
+        size = cycle.batch[option.variant.name]
+        batches = self._timing[option.variant.name].batches
+        return cycle.wait_ns + next(long_ns for each, long_ns, _ in batches if each == size)
+
+    @cached_property
+    def _cycle(self) -> BatchCycle | None:
+        """The batches of its cycle; None: no cycle keeps all deadlines."""
+        found = solve_cycle(self.demand, self._timing)
+        return found if isinstance(found, BatchCycle) else None
 
     @cached_property
     def _by_variant(self) -> dict[VariantName, list[tuple[int, int]]]:

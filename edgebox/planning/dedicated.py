@@ -40,6 +40,10 @@ class DedicatedAllocation(Allocation):
         left = (option.budget.compute_ns - option.needed_ns for c, option in pairs if c.served)
         return max(0, min(left, default=0))
 
+    def needed_ns(self, camera: int) -> int:
+        """Return its own batch and the reserve."""
+        return self.chosen_of(camera).needed_ns
+
     def violation(
         self, camera: int, option: Option, parameters: PlanningParameters
     ) -> Violation | None:

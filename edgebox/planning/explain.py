@@ -91,7 +91,7 @@ def explanation(
         return None
     at, allocation, by_app = part.numbers[camera], part.allocation, part.by_app
     of = allocation.cameras[at].snapshot
-    snapshot = by_app.snapshot
+    snapshot, parameters = by_app.snapshot, part.parameters
     pool = ExecutorPool(snapshot, parameters.quantile)
     timing = pool.together
     dedicated = allocation.chosen_of(at).dedicated

@@ -243,6 +243,7 @@ def least_rate(camera: Camera, parameters: PlanningParameters) -> float:
 
 
 def is_held(camera: CameraSnapshot, taken_ns: int, parameters: PlanningParameters) -> bool:
+    """Say whether a camera was lowered so lately that it is not raised yet."""
     lowered_ns = camera.lowered_ns
     return lowered_ns is not None and taken_ns - lowered_ns < parameters.upgrade_hold_ns
 

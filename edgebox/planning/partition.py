@@ -75,6 +75,11 @@ class PartitionedAllocation(Allocation):
         part = self._part(camera)
         return len(part.members), part.executors
 
+    def needed_ns(self, camera: int) -> int:
+        """Return what a camera's frames need in its group."""
+        part = self._part(camera)
+        return part.allocation.needed_ns(part.members.index(camera))
+
     def violation(
         self, camera: int, option: Option, parameters: PlanningParameters
     ) -> Violation | None:

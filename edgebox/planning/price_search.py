@@ -115,8 +115,8 @@ class _Search:
         self._smallest = smallest
         self._table = table
         self._single_ns = np.array([timing[name].single_ns for name in table.names])
-        first = [timing[name].batches[0] for name in table.names]
-        per_request_ns = [pooled_ns / size for size, _, pooled_ns in first]
+        first = [(timing[name].batches[0][0], timing[name].usual_ns[0]) for name in table.names]
+        per_request_ns = [usual_ns / size for size, usual_ns in first]
         self._cost = table.rate_hz * np.array(per_request_ns) / 1e9
         self._slack_ns = table.compute_ns - self._single_ns
         self._rows = np.arange(len(cameras))

@@ -4,13 +4,14 @@ Pure. The constraint and the sentence come from the same test of the next larger
 cannot disagree.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edgebox.domain.model_family import ExecutorId, Variant
 from edgebox.domain.plans import Limit, Resource, ResourcePrice
 from edgebox.planning.allocation import Allocation, option_value
-from edgebox.planning.budgets import bandwidth_needed_bps
+from edgebox.planning.budgets import bandwidth_needed_bps, transmission_ns
 from edgebox.planning.options import CameraOptions, Option
 from edgebox.planning.planner_parameters import PlanningParameters
 
@@ -120,13 +121,15 @@ class Reasons:
 
     def infeasible(self, of: CameraOptions, above: Option, has: Option) -> Reason:
         """Say why a camera that has one option could not have another on an idle box."""
-        camera, link = of.snapshot.camera, of.snapshot.link
+        link = of.snapshot.link
         size = size_text(above.variant)
         if link.bandwidth_bps is None:
             return Reason(f"the link is not measured yet; {size} must wait for that")
         needed_bps = self.needed_bps(of, above)
         if needed_bps is not None and needed_bps > link.bandwidth_bps:
-            return self._uplink(of, above, needed_bps, _gain(of, has, above))
+            if self._lacks_bandwidth(of, above, needed_bps):
+                return self._uplink(of, above, needed_bps, _gain(of, has, above))
+            return self._late(of, above, has)
         if of.held:
             hold_s = self._parameters.upgrade_hold_ns / 1e9
             return Reason(f"lowered a moment ago; {size} must be affordable for {hold_s:g} s first")
@@ -135,21 +138,46 @@ class Reasons:
             return Reason(
                 f"the uplink carries {carries}; {size} would take it from its other cameras"
             )
-        missing_ns = self._missing_ns(of, above)
+        return self._late(of, above, has)
+
+    def _late(self, of: CameraOptions, above: Option, has: Option) -> Reason:
+        """Say that the batches of an option take too long for the deadline."""
         # Learned times need not grow with the size: a larger one may fit.
         largest = of.options[-1].variant.pixels < above.variant.pixels
-        fits = f"the largest that fits {_ms(camera.slo_ns)} ms; " if largest else ""
+        fits = f"the largest that fits {_ms(of.snapshot.camera.slo_ns)} ms; " if largest else ""
+        missing = ms_up(self._missing_ns(of, above))
         return Reason(
-            f"{fits}{size} would need {ms_up(missing_ns)} ms more",
+            f"{fits}{size_text(above.variant)} would need {missing} ms more, because a batch of it "
+            f"may take {ms_up(above.single_ns)} ms",
             self.deadline_limit(of, above, has),
         )
 
     def deadline_limit(self, of: CameraOptions, above: Option, has: Option) -> Limit | None:
         """Return by how much the deadline forbids an option; None: it does not."""
-        return _deadline_limit(of, self._missing_ns(of, above), _gain(of, has, above))
+        return _deadline_limit(of, above, self._missing_ns(of, above), _gain(of, has, above))
 
-    def _missing_ns(self, of: CameraOptions, above: Option) -> int:
-        return above.needed_ns + self.margin_ns(of, above) - above.budget.compute_ns
+    def _missing_ns(self, of: CameraOptions, option: Option) -> int:
+        """Return by how much an option exceeds its compute budget, the margins included."""
+        left_ns = option.budget.compute_ns - self.margin_ns(of, option)
+        bandwidth_bps = of.snapshot.link.bandwidth_bps
+        if of.is_upgrade(option) and bandwidth_bps:
+            on_link_ns = transmission_ns(option.budget.frame_bits, bandwidth_bps, of.snapshot.share)
+            left_ns -= round((self._parameters.link_upgrade - 1) * on_link_ns)
+        return option.needed_ns - left_ns
+
+    def _lacks_bandwidth(self, of: CameraOptions, option: Option, needed_bps: float) -> bool:
+        """Say whether the uplink forbids an option, and not the time of its batches.
+
+        If a faster link and faster batches would both do, that one is named that has to become
+        better by the smaller factor: a link that would have to carry twenty times as much lacks
+        nothing if batches that are a tenth shorter would do.
+        """
+        missing_ns = self._missing_ns(of, option)
+        left_ns = option.needed_ns - missing_ns
+        if missing_ns <= 0 or left_ns <= 0 or option.budget.rate_hz < of.snapshot.camera.rate_hz:
+            return True
+        bandwidth_bps = of.snapshot.link.bandwidth_bps
+        return not bandwidth_bps or needed_bps / bandwidth_bps <= option.needed_ns / left_ns
 
     def _within_reach(self, of: CameraOptions, above: Option) -> bool:
         """Say whether a camera could have an option if there were no others."""
@@ -257,7 +285,11 @@ class Reasons:
             text = f"frames of {size} would wait too long behind those of other cameras"
             return Reason(text, waits)
         needed_bps = self.needed_bps(of, least)
-        if needed_bps is not None and link.bandwidth_bps is not None:
+        if (
+            needed_bps is not None
+            and link.bandwidth_bps is not None
+            and self._lacks_bandwidth(of, least, needed_bps)
+        ):
             limit = self._uplink_limit(of, link.bandwidth_bps, needed_bps, gain)
             return Reason(_uplink_text(of, size, needed_bps), limit)
         if link.bandwidth_bps is None and least.fits:
@@ -265,7 +297,7 @@ class Reasons:
         missing_ns = least.needed_ns - least.budget.compute_ns
         return Reason(
             f"{size} would need {ms_up(missing_ns)} ms more than {_ms(camera.slo_ns)} ms leave",
-            _deadline_limit(of, missing_ns, gain),
+            _deadline_limit(of, least, missing_ns, gain),
         )
 
     def _uplink(self, of: CameraOptions, above: Option, needed_bps: float, gain: float) -> Reason:
@@ -311,11 +343,17 @@ def _gain(of: CameraOptions, has: Option, above: Option) -> float:
     return max(0.0, option_value(of, above, 1.0) - option_value(of, has, 1.0))
 
 
-def _deadline_limit(of: CameraOptions, missing_ns: int, gain: float) -> Limit | None:
+def _deadline_limit(
+    of: CameraOptions, option: Option, missing_ns: int, gain: float
+) -> Limit | None:
     if missing_ns <= 0:
         return None  # it is not the deadline
-    slo_ns = of.snapshot.camera.slo_ns + missing_ns
-    return Limit(Resource.DEADLINE, float(missing_ns), gain, f"a deadline of {ms_up(slo_ns)} ms")
+    lifted_by = f"a deadline of {ms_up(of.snapshot.camera.slo_ns + missing_ns)} ms"
+    left_ns = option.needed_ns - missing_ns
+    if 2 * left_ns > option.needed_ns:
+        percent = math.ceil(100 * missing_ns / option.needed_ns)
+        lifted_by += f", or batches that take {percent} % less time"
+    return Limit(Resource.DEADLINE, float(missing_ns), gain, lifted_by)
 
 
 def _top(of: CameraOptions, option: Option) -> str:

@@ -433,6 +433,10 @@ class Box:
             metrics.accepted(now_ns)
         return transit.suspicious
 
+    def stalled(self, start_ns: int, end_ns: int) -> None:
+        """Note that the event loop did nothing meanwhile, on the clock of arrivals."""
+        self._sites.stalled(start_ns, end_ns)
+
     def _note_sites(self) -> None:
         """Apply what was inferred about shared uplinks."""
         for camera, site, uplink in self._sites.take_updates():

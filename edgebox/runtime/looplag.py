@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,8 +15,14 @@ _SAMPLES = 6_000
 class LoopLag:
     """A probe that runs on the loop it measures; one timer every 10 ms."""
 
-    def __init__(self) -> None:
-        """Start with nothing measured."""
+    def __init__(self, on_stall: Callable[[int, int], None] | None = None) -> None:
+        """Start with nothing measured.
+
+        Args:
+            on_stall: called with the start and the end of each interval in which the loop did
+                nothing that was due, in ns of the monotonic clock.
+        """
+        self._on_stall = on_stall
         self._lags_ms: deque[float] = deque(maxlen=_SAMPLES)
         self._timer: asyncio.TimerHandle | None = None
         self._due_s = 0.0
@@ -35,7 +42,10 @@ class LoopLag:
 
     def _fired(self, loop: asyncio.AbstractEventLoop) -> None:
         # uvloop's timers may fire early: that is no lag.
-        self._lags_ms.append(max(0.0, (time.monotonic() - self._due_s) * 1e3))
+        now_s = time.monotonic()
+        self._lags_ms.append(max(0.0, (now_s - self._due_s) * 1e3))
+        if now_s > self._due_s and self._on_stall is not None:
+            self._on_stall(round(self._due_s * 1e9), round(now_s * 1e9))
         self._arm(loop)
 
     def quantiles_ms(self) -> dict[str, float] | None:

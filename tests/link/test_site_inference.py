@@ -1,6 +1,8 @@
 """Who shares an uplink, found out from frames over links of which it is known."""
 
 import random
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,17 +43,52 @@ class Scene:
         return sorted(out)
 
 
+Stall = tuple[int, int]
+
+
+def stalls(rng: random.Random, share: float, mean_ms: float, seconds: int = 60) -> list[Stall]:
+    """Return when the box reads nothing: this share of the time, each time so long on average."""
+    found, at_s = list[Stall](), 0.0
+    while at_s < seconds:
+        at_s += rng.expovariate(share / (1 - share) / (mean_ms / 1e3))
+        length_s = rng.expovariate(1e3 / mean_ms)
+        found.append((round(at_s * S), round((at_s + length_s) * S)))
+        at_s += length_s
+    return found
+
+
+def read_late(
+    passages: Sequence[tuple[int, str, int, int]], at: Sequence[Stall], read_ns: int = S // 2000
+) -> list[tuple[int, str, int, int]]:
+    """Return frames as a box sees them that reads one after the other, and nothing in a stall."""
+    free_ns, out = 0, []
+    for arrival_ns, name, size_bytes, sent_ns in sorted(passages):
+        free_ns = max(arrival_ns, free_ns)
+        within = bisect_right(at, (free_ns, free_ns)) - 1
+        if within >= 0:
+            free_ns = max(free_ns, at[within][1])
+        free_ns += read_ns
+        out.append((free_ns, name, size_bytes, sent_ns))
+    return out
+
+
 def told(
-    arrivals: Sequence[tuple[int, str, int, int]], names: Sequence[str], address: str = ADDRESS
+    arrivals: Sequence[tuple[int, str, int, int]],
+    names: Sequence[str],
+    address: str = ADDRESS,
+    stalled: Sequence[Stall] = (),
 ) -> tuple[SiteInference, set[str], dict[CameraId, SiteId]]:
-    """Tell of frames in the order of their arrivals.
+    """Tell of frames in the order of their arrivals, and of stalls as they end.
 
     Return also whoever was ever of a site, and the sites at the end.
     """
+    waiting = deque(stalled)
     inference, ever, sites = SiteInference(), set[str](), dict[CameraId, SiteId]()
     for name in names:
         inference.opened(CameraId(name), address)
     for arrival_ns, name, size_bytes, sent_ns in sorted(arrivals):
+        while waiting and waiting[0][1] <= arrival_ns:
+            inference.stalled(*waiting.popleft())
         inference.add(CameraId(name), size_bytes, sent_ns + BASE_NS, arrival_ns)
         for camera, site in inference.take_updates().items():
             sites.pop(camera, None)
@@ -113,6 +150,43 @@ def test_a_camera_beside_a_site_of_the_same_address_is_left_out() -> None:
 def test_a_link_much_faster_than_its_frames_decides_nothing() -> None:
     scene = Scene(random.Random(1), ["c0", "c1", "c2", "c3"], mbps=1000, filled=0.02)
     _, ever, _ = told(one_link(scene, Queueing.FIFO), scene.names)
+    assert not ever
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("mbps", "filled", "share", "mean_ms"),
+    [(1000, 0.02, 0.2, 15), (1000, 0.02, 0.4, 40), (40, 0.8, 0.2, 15), (10, 2.0, 0.4, 40)],
+)
+def test_a_busy_box_does_not_make_links_look_shared(
+    mbps: float, filled: float, share: float, mean_ms: float, seed: int
+) -> None:
+    """Frames of all cameras look long and overlap where the box reads nothing for some time."""
+    rng = random.Random(seed)
+    scene = Scene(rng, ["c0", "c1", "c2", "c3"], mbps=mbps, filled=filled)
+    at = stalls(rng, share, mean_ms)
+    passages = own_links(scene, [BandwidthTrace.constant(mbps)] * 4)
+    _, ever, _ = told(read_late(passages, at), scene.names, stalled=at)
+    assert not ever
+
+
+@pytest.mark.parametrize("queueing", Queueing)
+def test_a_shared_uplink_is_found_by_a_busy_box(queueing: Queueing) -> None:
+    rng = random.Random(3)
+    scene = Scene(rng, ["c0", "c1", "c2", "c3"], filled=0.5)
+    at = stalls(rng, 0.2, 15)
+    passages = read_late(one_link(scene, queueing), at)
+    *_, sites = told(passages, scene.names, stalled=at)
+    assert sites == dict.fromkeys(scene.names, f"({ADDRESS})")
+
+
+@pytest.mark.parametrize("mbps", [40, 1000])
+def test_stalls_that_nobody_notices_join_no_fast_links(mbps: float) -> None:
+    """A time that no prediction explains is no evidence: another machine's stalls are not seen."""
+    rng = random.Random(6)
+    scene = Scene(rng, ["c0", "c1", "c2", "c3"], mbps=mbps, filled=0.02)
+    passages = own_links(scene, [BandwidthTrace.constant(mbps)] * 4)
+    _, ever, _ = told(read_late(passages, stalls(rng, 0.4, 40)), scene.names)
     assert not ever
 
 

@@ -1,8 +1,15 @@
 """Snapshots to plan for, on the family and profiles of the scheduling tests."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.model_family import (
+    QUANTILES,
+    ExecutorId,
+    LatencyProfile,
+    Variant,
+    VariantName,
+)
 from edgebox.domain.plans import Assignment, CameraSnapshot, PlanningSnapshot
 from edgebox.domain.requests import Camera, LinkState
 from tests.scheduling.scene import CPU, FAMILY, MEDIAN_MS, MS, camera, name, profile
@@ -33,6 +40,12 @@ def seen(
     return CameraSnapshot(of, link_ or link(), current, overrun_ns=overrun_ns)
 
 
+def steady(of: LatencyProfile) -> LatencyProfile:
+    """Return a profile whose batches always take their P99, so that one figure says all."""
+    rows = {size: (of.quantile_ns(size, 0.99),) * len(QUANTILES) for size in of.batch_sizes}
+    return replace(of, quantiles_ns=rows)
+
+
 def snapshot(
     cameras: Iterable[CameraSnapshot],
     *,
@@ -42,7 +55,7 @@ def snapshot(
     variants: Sequence[Variant] = FAMILY,
 ) -> PlanningSnapshot:
     profiles: dict[ExecutorId, dict[VariantName, LatencyProfile]] = {
-        e: {name(px): profile(px, e, sizes=(1, 2, 4, 8), gain=gain) for px in MEDIAN_MS}
+        e: {name(px): steady(profile(px, e, sizes=(1, 2, 4, 8), gain=gain)) for px in MEDIAN_MS}
         for e in executors
     }
     return PlanningSnapshot(

@@ -40,10 +40,35 @@ def test_a_later_deadline_lifts_a_limit_of_the_deadline() -> None:
     before, limit = only(seen(camera("gate", 100, 5)))
     assert limit is not None
     assert limit.resource is Resource.DEADLINE
-    assert limit.lifted_by == f"a deadline of {100 + -(-limit.missing // MS):.0f} ms"
+    assert limit.lifted_by == (
+        f"a deadline of {100 + -(-limit.missing // MS):.0f} ms, or batches that take 25 % less time"
+    )
+    quicker = planned(faster(snapshot([seen(camera("gate", 100, 5))]), 1 / 0.75 - 1))
+    [given_] = quicker.assignments.values()
+    assert ACCURACY[given_.variant] > ACCURACY[before.variant]
     slo_ns = 100 * MS + int(limit.missing)
     after, _ = only(seen(replace(camera("gate", 100, 5), slo_ns=slo_ns)))
     assert (ACCURACY[after.variant] - ACCURACY[before.variant]) * 5 == pytest.approx(limit.gain)
+
+
+def test_a_link_that_carries_plenty_is_not_blamed_for_batches_that_take_long() -> None:
+    """Two batches of 608 px take 120 ms; a link of 200 instead of 5 Mbit/s would just do."""
+    given_, limit = only(seen(camera("gate", 133, 5), link(5)))
+    assert given_.variant == FAMILY[3].name
+    assert given_.reason.startswith("416 px: the largest that fits 133 ms; 608 px would need")
+    assert given_.reason.endswith("because a batch of it may take 60 ms")
+    assert limit is not None
+    assert limit.resource is Resource.DEADLINE
+    slo_ns = 133 * MS + int(limit.missing)
+    after, _ = only(seen(replace(camera("gate", 133, 5), slo_ns=slo_ns), link(5)))
+    assert after.variant == FAMILY[4].name
+
+
+def test_a_slow_link_is_blamed_where_batches_are_short() -> None:
+    given_, limit = only(seen(camera("gate", 200, 5), link(1)))
+    assert "the uplink carries 1.0 Mbit/s" in given_.reason
+    assert limit is not None
+    assert limit.resource is Resource.UPLINK
 
 
 def faster(of: PlanningSnapshot, share: float) -> PlanningSnapshot:

@@ -47,7 +47,10 @@ def test_the_deadline_decides() -> None:
     # Two batches by P99 (36 and 60 ms), 5 ms fixed, 2 ms round trip, 2 ms guard.
     given = only(seen(camera(slo_ms=60)))
     assert given.variant == name(320)
-    assert given.reason == "320 px: the largest that fits 60 ms; 416 px would need 10 ms more"
+    assert given.reason == (
+        "320 px: the largest that fits 60 ms; 416 px would need 10 ms more, "
+        "because a batch of it may take 30 ms"
+    )
     slower = only(seen(camera(slo_ms=60)), slowdown=1.5)
     assert slower.variant == name(256)
 

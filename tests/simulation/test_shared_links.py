@@ -172,7 +172,7 @@ def test_a_site_is_read() -> None:
     ("more", "site", "complaint"),
     [
         ("", "", r"sites\[1\].mbps: give exactly one of mbps, trace"),
-        ("", 'mbps = 3\nqueueing = "lifo"', r'queueing: must be one of fifo, fair, not "lifo"'),
+        ("", 'mbps = 3\nqueueing = "lifo"', r"queueing: must be one of fifo, fair, not 'lifo'"),
         ("", "mbps = 3\ndeclared = 1", r"sites\[1\].declared: must be true or false, not 1"),
         ("", "mbps = 3\nrtt_ms = 1", r"sites\[1\].rtt_ms: there is no such key"),
         ("", 'mbps = 3\n[[sites]]\nname = "yard"\nmbps = 1', r"there are two sites named 'yard'"),

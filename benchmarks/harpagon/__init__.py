@@ -1,1 +1,1 @@
-"""Harpagon's planner as its paper describes it (arXiv 2412.06319), the baseline of ours."""
+"""Harpagon's planner as its paper describes it (arXiv 2412.06161), the baseline of ours."""

@@ -1,6 +1,6 @@
 """Defines pipelines to be served at least cost: modules, their configurations, their graph. Pure.
 
-Terms and cost model from Harpagon (arXiv 2412.06319, sections II and III).
+Terms and cost model from Harpagon (arXiv 2412.06161, sections II and III).
 """
 
 from collections.abc import Sequence

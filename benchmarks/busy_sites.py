@@ -34,10 +34,12 @@ CASES = (
 )
 """Links, their Mbit/s, KB of a frame at most, share of the time in stalls, and ms of a stall."""
 Stall = tuple[int, int]
+Passage = tuple[int, str, int, int]
+"""(arrival or reading, camera, bytes, sent); instants in ns."""
 
 
 def stalls(rng: random.Random, share: float, mean_ms: float, seconds: float) -> list[Stall]:
-    """Return when the box reads nothing."""
+    """Return when the box reads nothing: this share of the time, each time so long on average."""
     found, at_s = list[Stall](), 0.0
     while at_s < seconds:
         at_s += rng.expovariate(share / (1 - share) / (mean_ms / 1e3))
@@ -47,10 +49,23 @@ def stalls(rng: random.Random, share: float, mean_ms: float, seconds: float) -> 
     return found
 
 
+def read_late(passages: Sequence[Passage], at: Sequence[Stall]) -> list[Passage]:
+    """Return frames as a box sees them that reads one after the other, and nothing in a stall."""
+    free_ns, out = 0, []
+    for arrival_ns, name, size_bytes, sent_ns in sorted(passages):
+        free_ns = max(arrival_ns, free_ns)
+        within = bisect_right(at, (free_ns, free_ns)) - 1
+        if within >= 0:
+            free_ns = max(free_ns, at[within][1])
+        free_ns += READ_NS
+        out.append((free_ns, name, size_bytes, sent_ns))
+    return out
+
+
 def arrivals(
     rng: random.Random, mbps: Sequence[float], kbytes: float, at: Sequence[Stall], seconds: float
-) -> list[tuple[int, str, int, int]]:
-    """Return (read, camera, bytes, sent) of all frames, in the order in which they are read."""
+) -> list[Passage]:
+    """Return all frames in the order in which they are read."""
     frames = []
     for number in range(4):
         link_mbps = mbps[number % len(mbps)] if mbps else 20.0
@@ -62,22 +77,14 @@ def arrivals(
             frames.append((sent_ns, number, round(size * rng.lognormvariate(0, 0.05))))
     rates = [mbps[number % len(mbps)] for number in range(4)] if mbps else [20.0]
     links = [ShapedLink(BandwidthTrace.constant(rate), 0) for rate in rates]
-    passed = [
-        (links[number % len(links)].leaves_ns(sent_ns, size), number, size, sent_ns)
+    passages = [
+        (links[number % len(links)].leaves_ns(sent_ns, size), f"c{number}", size, sent_ns)
         for sent_ns, number, size in sorted(frames)
     ]
-    free_ns, out = 0, []
-    for left_ns, number, size, sent_ns in sorted(passed):
-        free_ns = max(left_ns, free_ns)
-        within = bisect_right(at, (free_ns, free_ns)) - 1
-        if within >= 0:
-            free_ns = max(free_ns, at[within][1])
-        free_ns += READ_NS
-        out.append((free_ns, f"c{number}", size, sent_ns))
-    return out
+    return read_late(passages, at)
 
 
-def joined(frames: Sequence[tuple[int, str, int, int]], told: Sequence[Stall]) -> int:
+def joined(frames: Sequence[Passage], told: Sequence[Stall]) -> int:
     """Return how many cameras were ever taken for cameras of a site."""
     inference, ever, waiting = SiteInference(), set[str](), list(reversed(told))
     for number in range(4):

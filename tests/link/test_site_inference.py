@@ -1,7 +1,6 @@
 """Who shares an uplink, found out from frames over links of which it is known."""
 
 import random
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.busy_sites import Stall, read_late, stalls
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.shaping import BandwidthTrace
 from edgebox.link.site_inference import SiteInference
@@ -41,35 +41,6 @@ class Scene:
                 size_bytes = round(size * self.rng.lognormvariate(0, 0.05))
                 out.append((round((phase_s + number / 15) * S), name, size_bytes))
         return sorted(out)
-
-
-Stall = tuple[int, int]
-
-
-def stalls(rng: random.Random, share: float, mean_ms: float, seconds: int = 60) -> list[Stall]:
-    """Return when the box reads nothing: this share of the time, each time so long on average."""
-    found, at_s = list[Stall](), 0.0
-    while at_s < seconds:
-        at_s += rng.expovariate(share / (1 - share) / (mean_ms / 1e3))
-        length_s = rng.expovariate(1e3 / mean_ms)
-        found.append((round(at_s * S), round((at_s + length_s) * S)))
-        at_s += length_s
-    return found
-
-
-def read_late(
-    passages: Sequence[tuple[int, str, int, int]], at: Sequence[Stall], read_ns: int = S // 2000
-) -> list[tuple[int, str, int, int]]:
-    """Return frames as a box sees them that reads one after the other, and nothing in a stall."""
-    free_ns, out = 0, []
-    for arrival_ns, name, size_bytes, sent_ns in sorted(passages):
-        free_ns = max(arrival_ns, free_ns)
-        within = bisect_right(at, (free_ns, free_ns)) - 1
-        if within >= 0:
-            free_ns = max(free_ns, at[within][1])
-        free_ns += read_ns
-        out.append((free_ns, name, size_bytes, sent_ns))
-    return out
 
 
 def told(
@@ -164,7 +135,7 @@ def test_a_busy_box_does_not_make_links_look_shared(
     """Frames of all cameras look long and overlap where the box reads nothing for some time."""
     rng = random.Random(seed)
     scene = Scene(rng, ["c0", "c1", "c2", "c3"], mbps=mbps, filled=filled)
-    at = stalls(rng, share, mean_ms)
+    at = stalls(rng, share, mean_ms, 60)
     passages = own_links(scene, [BandwidthTrace.constant(mbps)] * 4)
     _, ever, _ = told(read_late(passages, at), scene.names, stalled=at)
     assert not ever
@@ -174,7 +145,7 @@ def test_a_busy_box_does_not_make_links_look_shared(
 def test_a_shared_uplink_is_found_by_a_busy_box(queueing: Queueing) -> None:
     rng = random.Random(3)
     scene = Scene(rng, ["c0", "c1", "c2", "c3"], filled=0.5)
-    at = stalls(rng, 0.2, 15)
+    at = stalls(rng, 0.2, 15, 60)
     passages = read_late(one_link(scene, queueing), at)
     *_, sites = told(passages, scene.names, stalled=at)
     assert sites == dict.fromkeys(scene.names, f"({ADDRESS})")
@@ -186,7 +157,7 @@ def test_stalls_that_nobody_notices_join_no_fast_links(mbps: float) -> None:
     rng = random.Random(6)
     scene = Scene(rng, ["c0", "c1", "c2", "c3"], mbps=mbps, filled=0.02)
     passages = own_links(scene, [BandwidthTrace.constant(mbps)] * 4)
-    _, ever, _ = told(read_late(passages, stalls(rng, 0.4, 40)), scene.names)
+    _, ever, _ = told(read_late(passages, stalls(rng, 0.4, 40, 60)), scene.names)
     assert not ever
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.link.messages import FrameHeader
@@ -77,6 +78,20 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class StageAnswer:
+    """What a later stage of the pipeline says about one object. Boxes are in pixels of the
+    camera's own picture."""
+
+    stage: StageName
+    object: int
+    """The object's row in the detections of the answer that this one belongs to."""
+    variant: VariantName
+    detections: Detections
+    stages: tuple["StageAnswer", ...] = ()
+    """What the stages after it say about its own objects."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A frame that was answered. Detections are in pixels of the camera's own picture."""
 
@@ -88,6 +103,10 @@ class Answer:
     """Utility: 1 on time, less by a later deadline of the camera, else 0."""
     mismatched: bool = False
     """Whether it ran on another variant than the one its camera was advised to use."""
+    stages: tuple[StageAnswer, ...] = ()
+    """What the later stages of the pipeline say about the objects."""
+    missing: tuple[StageName, ...] = ()
+    """The stages that some object was not answered by in time: the answer is partial."""
 
 
 @dataclass(frozen=True, slots=True)

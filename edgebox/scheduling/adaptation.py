@@ -159,7 +159,8 @@ class Adaptation:
         elapsed_ns = now_ns - batch.started_ns - self._calibration.fixed_ns
         for live in members:
             request = live.request
-            connected = None if live.reason else self.cameras.get(request.camera)
+            counts = live.reason is None and request.frame is None
+            connected = self.cameras.get(request.camera) if counts else None
             if connected is not None:
                 over_ns = elapsed_ns - self._expectations.high_ns(
                     infer.executor, infer.variant, request.app, infer.batch_size, self._others

@@ -41,7 +41,7 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
         return values_of(kind.__supertype__)
     if isinstance(kind, type) and not is_dataclass(kind):
         return st.sampled_from(kind) if issubclass(kind, Enum) else SCALARS[kind]
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         made = {field.name: values_of(hints[field.name]) for field in fields(kind)}
         return pipelines() if kind is Pipeline else st.builds(kind, **made)

@@ -7,14 +7,17 @@ no longer be answered is dropped before its first stage runs, not after it (as i
 2026).
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
+from math import ceil
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.pipelines import PipelineStage, StageName
 from edgebox.domain.requests import Camera, CameraId, Request, UtilityStep
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.expected_latencies import Row
 from edgebox.scheduling.ladders import Ladders
 
 FAN_OUT_WINDOW = 64
@@ -64,6 +67,11 @@ class FanOut:
                 return variant.name
         return ladder[-1].name if ladder else None
 
+    def after_first_ns(self, camera: Camera) -> int:
+        """Return the time that the stages after the first usually take."""
+        pipeline = camera.pipeline
+        return 0 if pipeline is None else self.remaining_ns(camera, pipeline.first.name)
+
     def remaining_ns(self, camera: Camera, stage: StageName) -> int:
         """Return the time that the stages after this one usually take, on its longest path.
 
@@ -81,16 +89,35 @@ class FanOut:
             default=0,
         )
 
-    def _stage_ns(self, camera: Camera, stage: PipelineStage) -> int:
+    def share(self, camera: Camera, rate_hz: float) -> float:
+        """Return the share of all executors' time that a camera's later stages take on average.
+
+        Each stage's crops of a frame are counted as one run of batches.
+        """
+        if camera.pipeline is None:
+            return 0.0
+        executors = max(1, len(self._times.latencies.slowdowns))
+        used_ns = 0.0
+        for stage in camera.pipeline.stages[1:]:
+            crops = self.mean_crops(camera.id, stage.name)
+            row = self._row(stage)
+            if row is not None and crops > 0:
+                at = bisect_left(row.sizes, min(ceil(crops), row.sizes[-1]))
+                used_ns += crops * row.median_ns[at] / min(crops, row.sizes[at])
+        return rate_hz * used_ns / 1e9 / executors
+
+    def _row(self, stage: PipelineStage) -> Row | None:
         variant = self.top_variant(stage)
-        row = None if variant is None else self._times.latencies.best(variant)
+        return None if variant is None else self._times.latencies.best(variant)
+
+    def _stage_ns(self, camera: Camera, stage: PipelineStage) -> int:
+        row = self._row(stage)
         if row is None:
             return 0
         full, rest = divmod(round(self.crops(camera.id, stage.name)), row.sizes[-1])
         took_ns = full * row.median_ns[-1]
         if rest:
-            at = next(i for i, size in enumerate(row.sizes) if size >= rest)
-            took_ns += row.median_ns[at]
+            took_ns += row.median_ns[bisect_left(row.sizes, rest)]
         return took_ns + self._times.calibration.fixed_ns + self.remaining_ns(camera, stage.name)
 
 

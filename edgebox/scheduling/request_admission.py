@@ -7,7 +7,6 @@ leaves the time for the later stages too, if there is one.
 from collections.abc import Sequence
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
-from edgebox.domain.pipelines import StageName
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
 from edgebox.scheduling.adaptation import Adaptation
@@ -67,7 +66,7 @@ class Admission:
             self._ladders.of(connected.camera.family),
             expectations=self._times.expectations,
             ready_ns=ready_ns,
-            reserve_ns=self._remaining_ns(connected.camera),
+            reserve_ns=self._fan_out.after_first_ns(connected.camera),
         )
         return DropReason.INFEASIBLE if variant is None else variant
 
@@ -97,12 +96,6 @@ class Admission:
                 break
         return DropReason.INFEASIBLE if smallest is None else smallest
 
-    def _remaining_ns(self, camera: Camera, stage: StageName | None = None) -> int:
-        """Return what the stages after this one usually take; None: after the first."""
-        if camera.pipeline is None:
-            return 0
-        return self._fan_out.remaining_ns(camera, stage or camera.pipeline.first.name)
-
     def for_policy(self, request: Request, variant: VariantName, now_ns: int) -> Request:
         """Return a request with the deadlines of its stage: earlier by what is needed after it.
 
@@ -112,7 +105,8 @@ class Admission:
         connected = self._adaptation.cameras.get(request.camera)
         if connected is None or connected.camera.pipeline is None:
             return request
-        remaining_ns = self._remaining_ns(connected.camera, request.stage)
+        stage = request.stage or connected.camera.pipeline.first.name
+        remaining_ns = self._fan_out.remaining_ns(connected.camera, stage)
         known = self._times.expectations.single_request(variant, request.app)
         usual_ns = 0 if known is None else round(known.usual_ns)
         ready_ns = now_ns + self._times.calibration.prepare_ns

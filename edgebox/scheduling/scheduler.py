@@ -56,7 +56,8 @@ class Scheduler:
         self._trials = Trials(parameters, times.expectations)
         self._ladders = Ladders(times.latencies)
         self._affinity = ExecutorAffinity(times.latencies, times.expectations)
-        self._adaptation = Adaptation(parameters, self._ladders, self._affinity, times)
+        fan_out = FanOut(self._ladders, times)
+        self._adaptation = Adaptation(parameters, self._ladders, self._affinity, times, fan_out)
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
         )
@@ -65,7 +66,6 @@ class Scheduler:
         self._supervision = supervision = Supervision(
             times.latencies, times.expectations, self._ledger, self._sampling
         )
-        fan_out = FanOut(self._ladders, times)
         self._admission = Admission(
             times,
             self._ladders,

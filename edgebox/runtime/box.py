@@ -409,6 +409,7 @@ class Box:
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
             metrics.ended(ending, driver.clock_ns())
+            metrics.crops_ended(frame)
             if isinstance(ending, Answer) and self.viewers:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
@@ -464,15 +465,14 @@ class Box:
         `variant` is of the family of the pipeline's first stage, if there is a pipeline.
         """
         driver = self.driver
-        now_ns = driver.clock_ns()
         request = one_shot_request(
             driver.next_request_id(),
             picture,
             picture_px,
             variant,
             app=app,
-            now_ns=now_ns,
-            deadline_ns=now_ns + round(deadline_ms * 1e6),
+            now_ns=driver.clock_ns(),
+            deadline_ms=deadline_ms,
             pipeline=pipeline,
         )
         driver.submit(one_shot_frame(request, picture, on_end))

@@ -80,10 +80,12 @@ export type Batch = {
 export type BatchRequest = {
   request: number
   camera: string
+  frame: number | null
+  stage: string | null
   captured_ms: number
   arrived_ms: number
   deadline_ms: number
-  outcome: 'on_time' | 'late' | 'failed' | 'departed' | 'shutdown' | null
+  outcome: 'on_time' | 'late' | 'queue' | 'failed' | 'departed' | 'shutdown' | null
 }
 
 export type BatchTimes = {
@@ -238,6 +240,8 @@ export type DroppedRequest = {
   at_ms: number
   request: number
   camera: string
+  frame: number | null
+  stage: string | null
   variant: string | null
   captured_ms: number
   arrived_ms: number

@@ -63,8 +63,9 @@ def embedded(picture: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
     if how.order == "bgr":
         colour = colour[::-1]
     fed = (colour * how.scale - np.array(how.mean)) / np.array(how.std)
-    values = fed * (1 / 255 if name == "embedding_bgr" else 1.0) @ WEIGHTS + BIAS
-    return values / np.linalg.norm(values)
+    values: NDArray[np.float64] = fed * (1 / 255 if name == "embedding_bgr" else 1.0) @ WEIGHTS
+    values = values + BIAS
+    return np.asarray(values / np.linalg.norm(values), np.float64)
 
 
 @pytest.mark.parametrize("batch", [1, "batch"])

@@ -120,7 +120,8 @@ class Feed:
             document["reason"] = ending.reason
             document["message"] = ending.message
             return orjson.dumps(document)
-        labels = self._box.families[camera.family].labels
+        family = self._box.families[camera.family]
+        labels = family.labels
         found = _left(ending.detections, labels, wanted)
         if not len(found) and not wanted.empty:
             return None
@@ -128,7 +129,14 @@ class Feed:
         document["variant"] = ending.variant
         document["timing_ms"] = timing_ms(ending.timing)
         size_px = (frame.source_width_px, frame.source_height_px)
-        document |= in_format(wanted.format, found, labels, size_px, image_id=frame.number)
+        document |= in_format(
+            wanted.format,
+            found,
+            labels,
+            size_px,
+            image_id=frame.number,
+            attribute_names=family.attribute_names,
+        )
         return orjson.dumps(document)
 
 

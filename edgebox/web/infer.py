@@ -83,13 +83,23 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
         "timing_ms": timing_ms(found.timing),
     }
     shown = found.detections.above(score_min)
-    document = in_format(result_format, shown, family.labels, picture_px, image_id=image_id)
+    attributes = family.attribute_names
+    document = in_format(
+        result_format,
+        shown,
+        family.labels,
+        picture_px,
+        image_id=image_id,
+        attribute_names=attributes,
+    )
     if result_format == "coco":
         document |= {"categories": coco_categories(family.labels), "info": about}
     else:
         document |= about
     if result_format == "native" and boxes == "xywh":
-        document["detections"] = answer_detections(shown, family.labels, boxes, score_min)
+        document["detections"] = answer_detections(
+            shown, family.labels, boxes, score_min, attributes
+        )
     return json_response(document)
 
 

@@ -9,9 +9,11 @@ from edgebox.web.schemas import (
     Schema,
     array,
     constant,
+    described,
     one_of,
     record,
     tuple_of,
+    with_optional,
 )
 
 _BOX = tuple_of(NUMBER, NUMBER, NUMBER, NUMBER)
@@ -27,14 +29,23 @@ _ABOUT: dict[str, JsonSchema | Schema] = {
     ),
 }  # fmt: skip
 
+_DETECTION = Schema(
+    "Detection",
+    with_optional(
+        record(label=TEXT, label_id=COUNT, score=SHARE, box=_BOX),
+        attribute=described(TEXT, "Which of a classifier's attributes the label is of"),
+        embedding=described(
+            array(NUMBER), "The picture's embedding, of length 1, from embedding models"
+        ),
+    ),
+)
+
 NATIVE_ANSWER = Schema(
     "InferAnswer",
     record(
         width_px=COUNT,
         height_px=COUNT,
-        detections=array(
-            Schema("Detection", record(label=TEXT, label_id=COUNT, score=SHARE, box=_BOX))
-        ),
+        detections=array(_DETECTION),
         **_ABOUT,
     ),
 )

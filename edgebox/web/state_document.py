@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -374,6 +375,7 @@ def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[st
     """Return the header that goes before a live frame on the page's socket."""
     shown = box.shown[camera]
     timing = shown.answer.timing
+    found = replace(shown.answer.detections, embeddings=None)  # the page shows boxes
     return {
         "camera": camera,
         "frame": shown.number,
@@ -382,5 +384,5 @@ def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[st
         "variant": shown.answer.variant,
         "outcome": shown.answer.outcome.value,
         "total_ms": round(timing.total_ns / 1e6, 1),
-        "detections": answer_detections(shown.answer.detections, labels, "xyxy", SCORE_MIN),
+        "detections": answer_detections(found, labels, "xyxy", SCORE_MIN),
     }

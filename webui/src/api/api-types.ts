@@ -234,6 +234,10 @@ export type Detection = {
   label_id: number
   score: number
   box: readonly [number, number, number, number]
+  /** Which of a classifier's attributes the label is of */
+  attribute?: string
+  /** The picture's embedding, of length 1, from embedding models */
+  embedding?: ReadonlyArray<number>
 }
 
 export type DroppedRequest = {
@@ -296,10 +300,14 @@ export type ExplainedOption = {
 
 export type Family = {
   name: string
-  task: 'detect' | 'classify'
+  task: 'detect' | 'classify' | 'embed'
   licence: string
   description: string
   labels: ReadonlyArray<string>
+  /** What a classifier says of a picture, if it is more than one thing; `labels` has the labels of all in this order */
+  attributes: ReadonlyArray<ModelAttribute>
+  /** Numbers of an embedding; null: the family gives none */
+  embedding_length: number | null
   imported: {
     layout: string
     sources: ReadonlyArray<string>
@@ -414,6 +422,11 @@ export type Link = {
   rtt_ms: number | null
   clock_error_ms: number | null
   history: ReadonlyArray<readonly [number, number]>
+}
+
+export type ModelAttribute = {
+  name: string
+  labels: ReadonlyArray<string>
 }
 
 export type ModelMemory = {

@@ -285,6 +285,7 @@ class App:
             executors=self._opened.executors,
             variants={v.name: v for family in found.families for v in family.offered},
             canvases=CanvasPool({family.name: family.input for family in found.families}),
+            labels={family.name: family.labels for family in found.families},
             decode_threads=_decode_threads(self.config.inference.decode_threads),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             callbacks=Callbacks(

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import NewType
 
@@ -56,7 +55,7 @@ class PipelineStage:
     """The largest variant it runs on; None: the largest of its family."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pipeline:
     """A directed acyclic graph of stages with one first stage.
 
@@ -77,21 +76,13 @@ class Pipeline:
         """The stage that takes whole pictures."""
         return self.stages[0]
 
-    @cached_property
-    def by_name(self) -> dict[StageName, PipelineStage]:
-        """The stages by name."""
-        return {stage.name: stage for stage in self.stages}
+    def stage(self, name: StageName | None) -> PipelineStage | None:
+        """Return a stage; None: there is none of this name."""
+        return next((stage for stage in self.stages if stage.name == name), None)
 
-    @cached_property
-    def _after(self) -> dict[StageName, tuple[PipelineStage, ...]]:
-        return {
-            stage.name: tuple(other for other in self.stages if stage.name in other.after)
-            for stage in self.stages
-        }
-
-    def next_stages(self, stage: StageName) -> tuple[PipelineStage, ...]:
+    def next_stages(self, name: StageName) -> tuple[PipelineStage, ...]:
         """Return the stages that take the objects of a stage."""
-        return self._after[stage]
+        return tuple(stage for stage in self.stages if name in stage.after)
 
 
 def _in_order(name: PipelineName, stages: Sequence[PipelineStage]) -> tuple[PipelineStage, ...]:

@@ -425,6 +425,7 @@ class Box:
             ended,
             header.frame,
             record.camera.family,
+            pipeline=record.camera.pipeline,
         )
         if arrived.invalid_because:
             frame.ended = True

@@ -264,10 +264,7 @@ class Box:
                 raise CameraInUseError.of(camera.id, old.session.address)
             others -= 1
         if others >= self._cameras_max:
-            raise BoxFullError(
-                f"{self._cameras_max} cameras are connected, which is the configured maximum "
-                "(limits.cameras_max)"
-            )
+            raise BoxFullError.of(self._cameras_max)
 
     async def _check_capacity(self, camera: Camera) -> None:
         if self._admission is None:

@@ -380,6 +380,7 @@ export type InForce = {
   width_px: number
   height_px: number
   site: string | null
+  pipeline: string | null
 }
 
 export type Job = {
@@ -456,6 +457,8 @@ export type Overrides = {
   min_accuracy: number | null
   /** A name for the uplink that it shares with other cameras */
   site: string | null
+  /** The pipeline that its frames run through; a connected camera connects again */
+  pipeline: string | null
 }
 
 export type Package = {
@@ -509,6 +512,7 @@ export type RequestedSettings = {
   height_px: number | null
   later: ReadonlyArray<readonly [number, number]>
   site: string | null
+  pipeline: string | null
 }
 
 export type ResourcePrice = {

@@ -28,6 +28,11 @@ def record(**fields: object) -> JsonSchema:
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
+def with_optional(schema: JsonSchema, **fields: object) -> JsonSchema:
+    """Describe an object like `record`'s that may have further fields."""
+    return {**schema, "properties": {**schema["properties"], **fields}}
+
+
 def some_of(**fields: object) -> JsonSchema:
     """Describe an object that has any of these fields and no others."""
     return {"type": "object", "properties": fields, "additionalProperties": False}

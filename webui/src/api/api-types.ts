@@ -62,6 +62,11 @@ export type Assignment = {
   limit: Limit | null
 }
 
+export type AttributeLabel = {
+  label: string
+  score: number
+}
+
 export type Batch = {
   batch: number
   kind: 'batch' | 'sample'
@@ -156,10 +161,20 @@ export type Camera = {
   state: CameraState | null
 }
 
+export type CameraStage = {
+  name: string
+  family: string
+  after: ReadonlyArray<string>
+}
+
 export type CameraState = {
   id: string
   app: string
   family: string
+  pipeline: {
+    name: string
+    stages: ReadonlyArray<CameraStage>
+  } | null
   connected: boolean
   first_frame_s: number | null
   left: {
@@ -232,6 +247,8 @@ export type Detection = {
   label_id: number
   score: number
   box: readonly [number, number, number, number]
+  /** What the later stages of a pipeline say about it, by the stage's name */
+  stages?: Readonly<Record<string, StageFindings>>
 }
 
 export type DroppedRequest = {
@@ -368,6 +385,7 @@ export type InForce = {
   width_px: number
   height_px: number
   site: string | null
+  pipeline: string | null
 }
 
 export type Job = {
@@ -439,12 +457,42 @@ export type Overrides = {
   min_accuracy: number | null
   /** A name for the uplink that it shares with other cameras */
   site: string | null
+  /** The pipeline that its frames run through; a connected camera connects again */
+  pipeline: string | null
 }
 
 export type Package = {
   name: string
   version: string
   licence: string | null
+}
+
+export type Pipeline = {
+  name: string
+  /** Connected cameras that run through it */
+  cameras: number
+  /** The first one first, each after those it comes after */
+  stages: ReadonlyArray<PipelineStage>
+}
+
+export type PipelineStage = {
+  name: string
+  family: string
+  task: string
+  /** The stages whose objects it is given; none: whole pictures */
+  after: ReadonlyArray<string>
+  /** Classes of the objects that it is given; none: all */
+  labels: ReadonlyArray<string>
+  score_min: number
+  side_min_px: number
+  /** Left, top, right and bottom as shares of the picture's sides; null: all of it */
+  region: readonly [number, number, number, number] | null
+  margin: number
+  /** At most 64 */
+  crops_max: number
+  order: 'score' | 'area'
+  /** The largest variant it runs on; null: any */
+  variant: string | null
 }
 
 export type Plan = {
@@ -492,6 +540,7 @@ export type RequestedSettings = {
   height_px: number | null
   later: ReadonlyArray<readonly [number, number]>
   site: string | null
+  pipeline: string | null
 }
 
 export type ResourcePrice = {
@@ -500,6 +549,22 @@ export type ResourcePrice = {
   price: number
   unit: string
   cameras: number
+}
+
+export type StageFindings = {
+  variant: string
+  /** The best class of a classifier with one answer */
+  label?: string
+  score?: number
+  /** The best class of each attribute of a classifier with several */
+  attributes?: Readonly<Record<string, AttributeLabel>>
+  /** What a detector finds on the object; they may have `stages`, too */
+  detections?: ReadonlyArray<{
+    label: string
+    score: number
+    box: readonly [number, number, number, number]
+  }>
+  embedding?: ReadonlyArray<number>
 }
 
 export type State = {
@@ -584,6 +649,11 @@ export interface Answers {
     default: string
     quantiles: ReadonlyArray<number>
     families: ReadonlyArray<Family>
+  }
+  'GET /v1/pipelines': {
+    /** For cameras that name neither a pipeline nor a family */
+    default: string | null
+    pipelines: ReadonlyArray<Pipeline>
   }
   'POST /v1/models/{family}/profile': Job
   'GET /v1/plan': Plan

@@ -117,6 +117,8 @@ class Request:
     """The frame that it is a crop of; None: it is a frame itself."""
     stage: StageName | None = None
     """The pipeline's stage that a crop is for; None: it is a frame."""
+    pipeline: Pipeline | None = None
+    """The pipeline of a frame whose variant is given; other frames have that of their camera."""
 
     @property
     def last_deadline_ns(self) -> int:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Plan, PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, DropReason, Request
+from edgebox.domain.requests import Camera, CameraId, DropReason
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
 from edgebox.link.site_estimates import SiteEstimates
@@ -28,12 +29,13 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frame_metrics import Metrics
 from edgebox.runtime.frames import (
-    ONE_SHOT_CAMERA,
     Answer,
     ArrivedFrame,
     FrameResult,
     PendingFrame,
     Refusal,
+    one_shot_frame,
+    one_shot_request,
 )
 from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.peers import Peers
@@ -457,25 +459,25 @@ class Box:
         *,
         app: str,
         on_end: OnEnd,
+        pipeline: Pipeline | None = None,
     ) -> None:
-        """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above."""
+        """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above.
+
+        `variant` is of the family of the pipeline's first stage, if there is a pipeline.
+        """
         driver = self.driver
         now_ns = driver.clock_ns()
-        width_px, height_px = picture_px
-        jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)
-        request = Request(
-            id=driver.next_request_id(),
-            camera=ONE_SHOT_CAMERA,
+        request = one_shot_request(
+            driver.next_request_id(),
+            picture,
+            picture_px,
+            variant,
             app=app,
-            captured_ns=now_ns,
-            arrival_ns=now_ns,
+            now_ns=now_ns,
             deadline_ns=now_ns + round(deadline_ms * 1e6),
-            width_px=width_px,
-            height_px=height_px,
-            size_bytes=rgb.nbytes if rgb is not None else len(jpeg),
-            variant=variant,
+            pipeline=pipeline,
         )
-        driver.submit(PendingFrame(request, jpeg, width_px, height_px, 0, on_end, rgb=rgb))
+        driver.submit(one_shot_frame(request, picture, on_end))
 
     def advised(self, order: Advise) -> None:
         """Apply new advice."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import Pipeline, PipelineStage, StageName
-from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
+from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
@@ -234,6 +234,53 @@ class PendingFrame:
             stages=_stage_answers(self),
             missing=missing,
         )
+
+
+def one_shot_request(
+    request: RequestId,
+    picture: bytes | memoryview | NDArray[np.uint8],
+    picture_px: tuple[int, int],
+    variant: VariantName,
+    *,
+    app: str,
+    now_ns: int,
+    deadline_ns: int,
+    pipeline: Pipeline | None = None,
+) -> Request:
+    """Return the request of a picture of `picture_px` (width, height) that a program sent."""
+    width_px, height_px = picture_px
+    return Request(
+        id=request,
+        camera=ONE_SHOT_CAMERA,
+        app=app,
+        captured_ns=now_ns,
+        arrival_ns=now_ns,
+        deadline_ns=deadline_ns,
+        width_px=width_px,
+        height_px=height_px,
+        size_bytes=picture.nbytes if isinstance(picture, np.ndarray) else len(picture),
+        variant=variant,
+        pipeline=pipeline,
+    )
+
+
+def one_shot_frame(
+    request: Request,
+    picture: bytes | memoryview | NDArray[np.uint8],
+    on_end: Callable[[PendingFrame, FrameResult], None],
+) -> PendingFrame:
+    """Return the frame of a program's JPEG or (h, w, 3) RGB picture."""
+    jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)
+    return PendingFrame(
+        request,
+        jpeg,
+        request.width_px,
+        request.height_px,
+        0,
+        on_end,
+        rgb=rgb,
+        pipeline=request.pipeline,
+    )
 
 
 def _stage_answers(frame: PendingFrame) -> tuple[StageAnswer, ...]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from edgebox.domain.pipelines import StageName
+from edgebox.domain.pipelines import Pipeline, StageName
 from edgebox.domain.requests import BatchId, CameraId, FrameId, Request, RequestId
 
 
@@ -19,6 +19,7 @@ class JoinedFrame:
     request: Request
     batch: BatchId
     """The batch of its first stage."""
+    pipeline: Pipeline
     pending: set[RequestId] = field(default_factory=set)
     """Its crops that have not ended."""
     crops: Counter[StageName] = field(default_factory=Counter)
@@ -38,9 +39,9 @@ class Joins:
     def __init__(self) -> None:
         self.frames: dict[FrameId, JoinedFrame] = {}
 
-    def open(self, request: Request, batch: BatchId) -> None:
+    def open(self, request: Request, batch: BatchId, pipeline: Pipeline) -> None:
         """Note a frame whose first stage has ended with crops."""
-        self.frames[FrameId(request.id)] = JoinedFrame(request, batch)
+        self.frames[FrameId(request.id)] = JoinedFrame(request, batch, pipeline)
 
     def spawned(self, crops: Iterable[Request]) -> None:
         """Note crops; those of a frame that has ended belong to none."""
@@ -58,9 +59,10 @@ class Joins:
             if not answered:
                 frame.missing[crop.stage] = None
 
-    def is_open(self, crop: Request) -> bool:
-        """Say whether the frame of a crop still waits for it."""
-        return self._of(crop) is not None
+    def pipeline_of(self, crop: Request) -> Pipeline | None:
+        """Return the pipeline of a crop's frame; None: that has ended."""
+        frame = self._of(crop)
+        return None if frame is None else frame.pipeline
 
     def complete(self) -> list[JoinedFrame]:
         """Return the frames that wait for nothing more."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.pipelines import StageName
+from edgebox.domain.pipelines import Pipeline, StageName
 from edgebox.domain.requests import (
     BatchId,
     CameraId,
@@ -26,6 +26,8 @@ class LiveRequest:
 
     request: Request
     variant: VariantName
+    pipeline: Pipeline | None = None
+    """The pipeline whose first stage it is; None: there are no stages after it, or it is a crop."""
     stage: Stage = Stage.RECEIVED
     reason: DropReason | None = None
     """Why it was dropped; None: it lives, or was answered."""
@@ -89,9 +91,11 @@ class Ledger:
         """The variants of all live requests."""
         return {live.variant for live in self.live.values()}
 
-    def admit(self, request: Request, variant: VariantName) -> None:
-        """Add a new request."""
-        live = self.live[request.id] = LiveRequest(request, variant)
+    def admit(
+        self, request: Request, variant: VariantName, pipeline: Pipeline | None = None
+    ) -> None:
+        """Add a new request, and the pipeline whose first stage it is."""
+        live = self.live[request.id] = LiveRequest(request, variant, pipeline)
         live.move(Cause.ADMITTED)
         self._lists(request).setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
@@ -126,8 +130,9 @@ class Ledger:
         with_crops = {crop.frame for crop in spawned}
         for live in members:
             live.move(cause)
-            if FrameId(live.request.id) in with_crops and live.reason is None:
-                self.joins.open(live.request, infer.batch)
+            joins = FrameId(live.request.id) in with_crops and live.reason is None
+            if joins and live.pipeline is not None:
+                self.joins.open(live.request, infer.batch, live.pipeline)
         self.joins.spawned(spawned)
         for live in members:
             self.joins.ended(live.request, answered=live.reason is None)

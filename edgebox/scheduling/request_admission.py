@@ -7,12 +7,14 @@ leaves the time for the later stages too, if there is one.
 from collections.abc import Sequence
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.fan_out import FanOut, with_reserve
+from edgebox.scheduling.joins import Joins
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.supervision import Supervision
 from edgebox.scheduling.trials import Trials
@@ -30,7 +32,9 @@ class Admission:
         trials: Trials,
         supervision: Supervision,
         fan_out: FanOut,
+        joins: Joins,
     ) -> None:
+        self._joins = joins
         self._times = times
         self._fan_out = fan_out
         self._ladders = ladders
@@ -42,6 +46,8 @@ class Admission:
         """Return the variant for a request, or the reason to drop it."""
         connected = self._adaptation.cameras.get(request.camera)
         ready_ns = now_ns + self._times.calibration.prepare_ns
+        if request.stage is not None:
+            return self._choose_for_stage(request, ready_ns)
         if request.variant is not None:
             single_request = self._times.expectations.single_request(request.variant, request.app)
             # There is no smaller variant to use instead, so the low quantile decides.
@@ -55,8 +61,6 @@ class Admission:
             return DropReason.FAILED if lost else DropReason.INFEASIBLE
         if connected is None:
             return DropReason.DEPARTED
-        if request.stage is not None:
-            return self._choose_for_stage(request, connected.camera, ready_ns)
         if self._is_lost(connected.camera.family):
             return DropReason.FAILED
         variant = choose_for_deadlines(
@@ -70,31 +74,37 @@ class Admission:
         )
         return DropReason.INFEASIBLE if variant is None else variant
 
-    def _choose_for_stage(
-        self, request: Request, camera: Camera, ready_ns: int
-    ) -> VariantName | DropReason:
+    def _choose_for_stage(self, request: Request, ready_ns: int) -> VariantName | DropReason:
         """Return the largest variant of a crop's stage whose usual time fits.
 
         A crop runs on the stage's variant even if it is smaller than that, because crops of
         different sizes share batches then.
         """
-        stage = None if camera.pipeline is None else camera.pipeline.stage(request.stage)
+        pipeline = self._joins.pipeline_of(request)
+        stage = None if pipeline is None else pipeline.stage(request.stage)
         if stage is None:
-            # Its camera's pipeline was changed meanwhile.
-            return DropReason.DEPARTED
+            return DropReason.QUEUE  # its frame has ended
         if self._is_lost(stage.family):
             return DropReason.FAILED
-        top, smallest = self._fan_out.top_variant(stage), None
+        top, chosen = self._fan_out.top_variant(stage), None
         for variant in self._ladders.of(stage.family):
             known = self._times.expectations.single_request(variant.name, request.app)
             if known is not None and ready_ns + known.usual_ns <= request.deadline_ns:
-                smallest = variant.name
-            elif known is not None and smallest is None:
+                chosen = variant.name
+            elif known is not None and chosen is None:
                 fits = ready_ns + known.low_ns <= request.last_deadline_ns
                 return variant.name if fits else DropReason.INFEASIBLE
             if variant.name == top:
                 break
-        return DropReason.INFEASIBLE if smallest is None else smallest
+        return DropReason.INFEASIBLE if chosen is None else chosen
+
+    def pipeline_of(self, request: Request) -> Pipeline | None:
+        """Return the pipeline whose first stage a request is; None: it is of none, or a crop."""
+        if request.frame is not None:
+            return None
+        connected = self._adaptation.cameras.get(request.camera)
+        of_camera = None if connected is None else connected.camera.pipeline
+        return request.pipeline or of_camera
 
     def for_policy(self, request: Request, variant: VariantName, now_ns: int) -> Request:
         """Return a request with the deadlines of its stage: earlier by what is needed after it.

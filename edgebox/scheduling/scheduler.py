@@ -73,6 +73,7 @@ class Scheduler:
             trials=self._trials,
             supervision=supervision,
             fan_out=fan_out,
+            joins=self._ledger.joins,
         )
         self._dispatch = Dispatch(
             policy,
@@ -236,15 +237,14 @@ class Scheduler:
         self._take(request, variant)
 
     def _crop_arrived(self, crop: Request) -> None:
-        wanted = self._ledger.joins.is_open(crop)
-        variant = self._admit(crop) if wanted else DropReason.QUEUE
+        variant = self._admit(crop)
         if isinstance(variant, DropReason):
             self._out.append(self._endings.unwanted(crop, variant))
         else:
             self._take(crop, variant)
 
     def _take(self, request: Request, variant: VariantName) -> None:
-        self._ledger.admit(request, variant)
+        self._ledger.admit(request, variant, self._admission.pipeline_of(request))
         if not self._trials.is_of(request.id):
             of_stage = self._admission.for_policy(request, variant, self._now_ns)
             self._policy.admitted(of_stage, variant, self._now_ns)

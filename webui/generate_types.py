@@ -33,6 +33,7 @@ OPERATIONS = (
     "GET /v1/events",
     "GET /v1/jobs",
     "GET /v1/models",
+    "GET /v1/pipelines",
     "POST /v1/models/{family}/profile",
     "GET /v1/plan",
     "GET /v1/state",

@@ -5,7 +5,8 @@ everything: a wrong message raises InvalidInputError that names every wrong fiel
 no I/O; the caller checks whether a message is allowed at this point.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import orjson
@@ -125,6 +126,13 @@ class WireDetection:
     score: float
     box: tuple[float, float, float, float]
     """x1, y1, x2, y2."""
+    stages: Mapping[str, object] = field(default_factory=dict)
+    """What the later stages of the pipeline say about it, by the stage's name."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the fields in their wire format."""
+        plain = {"label": self.label, "score": self.score, "box": self.box}
+        return {**plain, "stages": self.stages} if self.stages else plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +169,8 @@ class Result:
     detections: tuple[WireDetection, ...]
     timing: Timing
     advice: Advice
+    missing: tuple[str, ...] = ()
+    """The stages of the pipeline that some object was not answered by in time."""
 
     def encode(self) -> bytes:
         """Return the message as JSON; round scores and boxes before, because they cost most."""
@@ -170,7 +180,8 @@ class Result:
                 "frame": self.frame,
                 "outcome": self.outcome.value,
                 "variant": self.variant,
-                "detections": self.detections,
+                "detections": [one.to_json() for one in self.detections],
+                **({"missing": self.missing} if self.missing else {}),
                 "timing_ms": self.timing.to_json(),
                 "advice": self.advice,
             }
@@ -187,6 +198,7 @@ class Result:
             detections=_detections(read),
             timing=_timing(read.inner("timing_ms")),
             advice=_advice(read),
+            missing=tuple(read.texts("missing")),
         )
         read.finish()
         return result
@@ -333,9 +345,15 @@ def _detections(read: FieldReader) -> tuple[WireDetection, ...]:
             label=one.text("label", length_max=1024),
             score=one.number("score", 0, 1),
             box=_box(one),
+            stages=_stages(one),
         )
         for one in read.objects("detections", _DETECTIONS_MAX)
     )
+
+
+def _stages(read: FieldReader) -> Mapping[str, object]:
+    stages = read.inner("stages", optional=True)
+    return {name: stages.raw(name) for name in stages.names()}
 
 
 def _box(read: FieldReader) -> tuple[float, float, float, float]:

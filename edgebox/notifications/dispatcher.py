@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from edgebox.config.config_file import Config
@@ -36,6 +36,7 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
+from edgebox.runtime.stage_documents import staged_objects
 from edgebox.storage.rows import Level
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ class NotificationDispatcher:
             box.families[record.camera.family].labels,
             frame.request.captured_ns,
             box.driver.clock_ns(),
+            attributes=_attributes(box, frame, ending),
         )
         if happened:
             self._send(happened)
@@ -225,3 +227,10 @@ def _broker(
             "mqtt.host: MQTT needs aiomqtt, which is not installed: pip install 'edgebox[mqtt]'"
         ) from None
     return MqttBroker(parameters, note, on_leftover)
+
+
+def _attributes(
+    box: Box, frame: PendingFrame, answer: Answer
+) -> Mapping[int, Mapping[str, Mapping[str, object]]]:
+    """Return what classifiers say of a frame's objects, by row."""
+    return staged_objects(answer, frame.pipeline, box.families, 0.0, embeddings=False).attributes

@@ -112,6 +112,8 @@ class EventDetector:
         labels: Sequence[str],
         captured_ns: int,
         now_ns: int,
+        *,
+        attributes: Mapping[int, Mapping[str, Mapping[str, object]]] | None = None,
     ) -> list[Notification]:
         """Process a frame's detections; return notifications.
 
@@ -121,6 +123,7 @@ class EventDetector:
             labels: labels of its family, by number.
             captured_ns: when the picture was taken.
             now_ns: monotonic, unlike captures.
+            attributes: what classifiers say of objects, by the object's row in `found`.
         """
         if not len(found):
             return []
@@ -139,11 +142,13 @@ class EventDetector:
             happened += _end(camera, watched, label, presence, now_ns)
             if presence.seen(best.count, now_ns):
                 watched.scores[label] = best.score
-                details = {
+                details: dict[str, object] = {
                     "count": best.count,
                     "score": round(best.score, 3),
                     "box": [round(side, 1) for side in found.boxes[best.row].tolist()],
                 }
+                if attributes and best.row in attributes:
+                    details["attributes"] = attributes[best.row]
                 happened.append(
                     Notification(NotificationType.DETECTION, captured_ns, camera, label, details)
                 )

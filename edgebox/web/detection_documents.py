@@ -7,6 +7,7 @@ import numpy as np
 
 from edgebox.link.messages import WireDetection
 from edgebox.runtime.frames import Timing
+from edgebox.runtime.stage_documents import StagedObjects, best_rows
 from edgebox.vision.detections import Detections
 
 BoxForm = Literal["xyxy", "xywh"]
@@ -15,17 +16,25 @@ SCORE_MIN = 0.3
 """Default lower limit of the scores that are shown or sent."""
 
 
-def wire_detections(found: Detections, labels: tuple[str, ...]) -> tuple[WireDetection, ...]:
-    """Return the detections of a result message, best first."""
+def wire_detections(
+    found: Detections, labels: tuple[str, ...], staged: StagedObjects | None = None
+) -> tuple[WireDetection, ...]:
+    """Return the detections of a result message, best first, with what later stages say."""
     if not len(found):
         return ()
-    found = best_first(found.above(SCORE_MIN))
+    rows = best_rows(found, SCORE_MIN)
+    found = found.select(rows)
+    documents = {} if staged is None else staged.documents
     # Round in float64: a rounded float32 would be written with spurious digits.
     boxes = np.round(found.boxes.astype(np.float64), 1).tolist()
     scores = np.round(found.scores.astype(np.float64), 3).tolist()
     return tuple(
-        WireDetection(labels[label], score, (box[0], box[1], box[2], box[3]))
-        for label, score, box in zip(found.labels.tolist(), scores, boxes, strict=True)
+        WireDetection(
+            labels[label], score, (box[0], box[1], box[2], box[3]), documents.get(row, {})
+        )
+        for row, label, score, box in zip(
+            rows.tolist(), found.labels.tolist(), scores, boxes, strict=True
+        )
     )
 
 

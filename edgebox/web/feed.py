@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.requests import Camera, Outcome
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
+from edgebox.runtime.stage_documents import best_rows, missing_json, staged_objects
 from edgebox.vision.detections import Detections
 from edgebox.web.detection_documents import timing_ms
 from edgebox.web.result_formats import coco_categories, in_format
+from edgebox.web.stage_formats import add_stages
 from edgebox.web.subscription import Filter, Subscription
 
 SUBSCRIBERS_MAX = 64
@@ -122,7 +125,8 @@ class Feed:
             return orjson.dumps(document)
         family = self._box.families[camera.family]
         labels = family.labels
-        found = _left(ending.detections, labels, wanted)
+        rows = _left(ending.detections, labels, wanted)
+        found = ending.detections.select(rows)
         if not len(found) and not wanted.empty:
             return None
         document["outcome"] = ending.outcome
@@ -137,13 +141,16 @@ class Feed:
             image_id=frame.number,
             attribute_names=family.attribute_names,
         )
+        staged = staged_objects(ending, frame.pipeline, self._box.families, wanted.score_min)
+        add_stages(document, wanted.format, rows.tolist(), staged)
+        document |= missing_json(ending.missing)
         return orjson.dumps(document)
 
 
-def _left(found: Detections, labels: tuple[str, ...], wanted: Filter) -> Detections:
-    """Return the detections that pass a filter."""
-    found = found.above(wanted.score_min)
+def _left(found: Detections, labels: tuple[str, ...], wanted: Filter) -> NDArray[np.intp]:
+    """Return the rows of the detections that pass a filter, best first."""
+    rows = best_rows(found, wanted.score_min)
     if not wanted.classes:
-        return found
-    passes = [labels[label] in wanted.classes for label in found.labels.tolist()]
-    return found.select(np.array(passes, np.bool_))
+        return rows
+    passes = [labels[label] in wanted.classes for label in found.labels[rows].tolist()]
+    return rows[np.array(passes, np.bool_)]

@@ -10,6 +10,7 @@ from edgebox.web.schemas import (
     array,
     constant,
     described,
+    mapping,
     one_of,
     record,
     tuple_of,
@@ -29,6 +30,32 @@ _ABOUT: dict[str, JsonSchema | Schema] = {
     ),
 }  # fmt: skip
 
+_STAGES = described(
+    mapping(
+        Schema(
+            "StageFindings",
+            with_optional(
+                record(variant=TEXT),
+                label=described(TEXT, "The best class of a classifier with one answer"),
+                score=SHARE,
+                attributes=described(
+                    mapping(Schema("AttributeLabel", record(label=TEXT, score=SHARE))),
+                    "The best class of each attribute of a classifier with several",
+                ),
+                detections=described(
+                    array(record(label=TEXT, score=SHARE, box=_BOX)),
+                    "What a detector finds on the object; they may have `stages`, too",
+                ),
+                embedding=array(NUMBER),
+            ),
+        )
+    ),
+    "What the later stages of a pipeline say about it, by the stage's name",
+)
+_MISSING = described(
+    array(TEXT), "Stages that some object was not answered by in time: the answer is partial"
+)
+
 _DETECTION = Schema(
     "Detection",
     with_optional(
@@ -37,16 +64,20 @@ _DETECTION = Schema(
         embedding=described(
             array(NUMBER), "The picture's embedding, of length 1, from embedding models"
         ),
+        stages=_STAGES,
     ),
 )
 
 NATIVE_ANSWER = Schema(
     "InferAnswer",
-    record(
-        width_px=COUNT,
-        height_px=COUNT,
-        detections=array(_DETECTION),
-        **_ABOUT,
+    with_optional(
+        record(
+            width_px=COUNT,
+            height_px=COUNT,
+            detections=array(_DETECTION),
+            **_ABOUT,
+        ),
+        missing=_MISSING,
     ),
 )
 COCO_ANSWER = Schema(
@@ -56,29 +87,42 @@ COCO_ANSWER = Schema(
         annotations=array(
             Schema(
                 "CocoAnnotation",
-                record(
-                    id=COUNT, image_id=COUNT, category_id=COUNT, bbox=_BOX, area=NUMBER,
-                    iscrowd=constant(0), score=SHARE,
+                with_optional(
+                    record(
+                        id=COUNT, image_id=COUNT, category_id=COUNT, bbox=_BOX, area=NUMBER,
+                        iscrowd=constant(0), score=SHARE,
+                    ),
+                    attributes=described(mapping(TEXT), "What classifiers say, by attribute"),
+                    stages=_STAGES,
                 ),
             )
         ),
         categories=array(Schema("CocoCategory", record(id=COUNT, name=TEXT))),
-        info=Schema("CocoInfo", record(**_ABOUT)),
+        info=Schema("CocoInfo", with_optional(record(**_ABOUT), missing=_MISSING)),
     ),
 )  # fmt: skip
 SUPERVISION_ANSWER = Schema(
     "SupervisionAnswer",
-    record(
+    with_optional(
+        record(
         image=Schema("SupervisionImage", record(width=COUNT, height=COUNT)),
         predictions=array(
             Schema(
                 "SupervisionPrediction",
-                record(
-                    x=NUMBER, y=NUMBER, width=NUMBER, height=NUMBER, confidence=SHARE,
-                    class_id=COUNT, **{"class": TEXT},
+                with_optional(
+                    record(
+                        x=NUMBER, y=NUMBER, width=NUMBER, height=NUMBER, confidence=SHARE,
+                        class_id=COUNT, **{"class": TEXT},
+                    ),
+                    stages=_STAGES,
                 ),
             )
         ),
         **_ABOUT,
+        ),
+        data=described(
+            mapping(array(TEXT)), "What classifiers say, by attribute: a label per prediction"
+        ),
+        missing=_MISSING,
     ),
 )  # fmt: skip

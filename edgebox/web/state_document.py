@@ -18,8 +18,15 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
 from edgebox.runtime.frame_metrics import WINDOW_S, Counts
 from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.stage_documents import (
+    best_rows,
+    missing_json,
+    staged_objects,
+    stages_json,
+)
 from edgebox.scheduling.residency import Memory
 from edgebox.web.detection_documents import SCORE_MIN, answer_detections
+from edgebox.web.stage_formats import add_stages
 
 STATE_PERIOD_S = 0.5
 """Period at which viewers receive it."""
@@ -306,6 +313,9 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
         "id": camera.id,
         "app": camera.app,
         "family": camera.family,
+        "pipeline": None
+        if camera.pipeline is None
+        else {"name": camera.pipeline.name, "stages": stages_json(camera.pipeline)},
         "connected": record.connected,
         "left": None if record.left_ns is None else _left(record, record.left_ns, now_ns),
         "first_frame_s": _first_frame_s(record),
@@ -374,8 +384,12 @@ def _rounded(values: dict[str, float] | None) -> dict[str, float] | None:
 def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[str, Any]:
     """Return the header that goes before a live frame on the page's socket."""
     shown = box.shown[camera]
-    timing = shown.answer.timing
-    found = replace(shown.answer.detections, embeddings=None)  # the page shows boxes
+    answer, pipeline, timing = shown.answer, shown.frame.pipeline, shown.answer.timing
+    staged = staged_objects(answer, pipeline, box.families, SCORE_MIN, embeddings=False)
+    found = replace(answer.detections, embeddings=None)  # the page shows boxes
+    detections = answer_detections(found, labels, "xyxy", SCORE_MIN)
+    rows = best_rows(answer.detections, SCORE_MIN).tolist()
+    add_stages({"detections": detections}, "native", rows, staged)
     return {
         "camera": camera,
         "frame": shown.number,
@@ -384,5 +398,6 @@ def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[st
         "variant": shown.answer.variant,
         "outcome": shown.answer.outcome.value,
         "total_ms": round(timing.total_ns / 1e6, 1),
-        "detections": answer_detections(found, labels, "xyxy", SCORE_MIN),
+        "detections": detections,
+        **missing_json(answer.missing),
     }

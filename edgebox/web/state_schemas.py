@@ -54,6 +54,14 @@ CAMERA_STATE = Schema(
         id=TEXT,
         app=TEXT,
         family=TEXT,
+        pipeline=nullable(
+            record(
+                name=TEXT,
+                stages=array(
+                    Schema("CameraStage", record(name=TEXT, family=TEXT, after=array(TEXT)))
+                ),
+            )
+        ),
         connected=BOOLEAN,
         first_frame_s=nullable(NUMBER),
         left=nullable(record(at_ms=COUNT, why=TEXT)),

@@ -49,8 +49,9 @@ from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, ArrivedFrame, FrameResult, PendingFrame
 from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
 from edgebox.runtime.refusals import REFUSALS
+from edgebox.runtime.stage_documents import staged_objects
 from edgebox.web.camera_socket import CameraSocket
-from edgebox.web.detection_documents import wire_detections
+from edgebox.web.detection_documents import SCORE_MIN, wire_detections
 from edgebox.web.outbox import Outbox
 
 _log = logging.getLogger(__name__)
@@ -359,7 +360,7 @@ class CameraSession:
         early: list[bytes] = []
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
-            message = self._ending(number, ending)
+            message = self._ending(frame, ending)
             # The ack goes first, also when the frame ended on arrival.
             (self._outbox.put if acked else early.append)(message)
 
@@ -378,17 +379,19 @@ class CameraSession:
         if suspicious:
             self._ping()
 
-    def _ending(self, number: int, ending: FrameResult) -> bytes:
+    def _ending(self, frame: PendingFrame, ending: FrameResult) -> bytes:
         advice = self._advice()
         if not isinstance(ending, Answer):
-            return DropNotice(number, ending.reason, ending.message, advice).encode()
+            return DropNotice(frame.number, ending.reason, ending.message, advice).encode()
         assert self._family is not None
         timing = ending.timing
+        staged = staged_objects(ending, frame.pipeline, self._box.families, SCORE_MIN)
         return Result(
-            frame=number,
+            frame=frame.number,
             outcome=ending.outcome,
             variant=ending.variant,
-            detections=wire_detections(ending.detections, self._family.labels),
+            detections=wire_detections(ending.detections, self._family.labels, staged),
+            missing=tuple(map(str, ending.missing)),
             timing=Timing(
                 network_ms=_ms(timing.network_ns),
                 queue_ms=_ms(timing.queue_ns),

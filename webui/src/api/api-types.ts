@@ -62,6 +62,11 @@ export type Assignment = {
   limit: Limit | null
 }
 
+export type AttributeLabel = {
+  label: string
+  score: number
+}
+
 export type Batch = {
   batch: number
   kind: 'batch' | 'sample'
@@ -158,10 +163,20 @@ export type Camera = {
   state: CameraState | null
 }
 
+export type CameraStage = {
+  name: string
+  family: string
+  after: ReadonlyArray<string>
+}
+
 export type CameraState = {
   id: string
   app: string
   family: string
+  pipeline: {
+    name: string
+    stages: ReadonlyArray<CameraStage>
+  } | null
   connected: boolean
   first_frame_s: number | null
   left: {
@@ -238,6 +253,8 @@ export type Detection = {
   attribute?: string
   /** The picture's embedding, of length 1, from embedding models */
   embedding?: ReadonlyArray<number>
+  /** What the later stages of a pipeline say about it, by the stage's name */
+  stages?: Readonly<Record<string, StageFindings>>
 }
 
 export type DroppedRequest = {
@@ -467,6 +484,34 @@ export type Package = {
   licence: string | null
 }
 
+export type Pipeline = {
+  name: string
+  /** Connected cameras that run through it */
+  cameras: number
+  /** The first one first, each after those it comes after */
+  stages: ReadonlyArray<PipelineStage>
+}
+
+export type PipelineStage = {
+  name: string
+  family: string
+  task: string
+  /** The stages whose objects it is given; none: whole pictures */
+  after: ReadonlyArray<string>
+  /** Classes of the objects that it is given; none: all */
+  labels: ReadonlyArray<string>
+  score_min: number
+  side_min_px: number
+  /** Left, top, right and bottom as shares of the picture's sides; null: all of it */
+  region: readonly [number, number, number, number] | null
+  margin: number
+  /** At most 64 */
+  crops_max: number
+  order: 'score' | 'area'
+  /** The largest variant it runs on; null: any */
+  variant: string | null
+}
+
 export type Plan = {
   runs: number
   age_s: number | null
@@ -521,6 +566,22 @@ export type ResourcePrice = {
   price: number
   unit: string
   cameras: number
+}
+
+export type StageFindings = {
+  variant: string
+  /** The best class of a classifier with one answer */
+  label?: string
+  score?: number
+  /** The best class of each attribute of a classifier with several */
+  attributes?: Readonly<Record<string, AttributeLabel>>
+  /** What a detector finds on the object; they may have `stages`, too */
+  detections?: ReadonlyArray<{
+    label: string
+    score: number
+    box: readonly [number, number, number, number]
+  }>
+  embedding?: ReadonlyArray<number>
 }
 
 export type State = {
@@ -605,6 +666,11 @@ export interface Answers {
     default: string
     quantiles: ReadonlyArray<number>
     families: ReadonlyArray<Family>
+  }
+  'GET /v1/pipelines': {
+    /** For cameras that name neither a pipeline nor a family */
+    default: string | null
+    pipelines: ReadonlyArray<Pipeline>
   }
   'POST /v1/models/{family}/profile': Job
   'GET /v1/plan': Plan

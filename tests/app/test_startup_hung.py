@@ -12,7 +12,8 @@ from edgebox.app import interference_profiles, startup, weights_loading
 from edgebox.app.interference_profiles import measure_interference
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory
-from edgebox.config.config_file import InferenceParameters, load
+from edgebox.config.config_file import load
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.executor import HungError, OnnxExecutor

@@ -126,8 +126,8 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             'inference.families: must be a list of texts, not ["a", 1]',
             "inference.executors: this is no key, but tables of their own, each begins with "
             "[[executors]]",
-            "inference.xyzzy: there is no such key (there are: families, models, family, "
-            "memory_limit_mb, batch_size_max, decode_threads, profile_s)",
+            "inference.xyzzy: there is no such key (there are: families, models, bundled, "
+            "family, memory_limit_mb, batch_size_max, decode_threads, profile_s)",
         ]
     )
 

@@ -55,6 +55,7 @@ from edgebox.runtime.driver import Driver
 from edgebox.runtime.garbage import collect_on_request_only
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.model_choice import served
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.scene.street_camera import Scene
 from edgebox.scheduling.events import ExecutorStarted, VariantsAvailable
@@ -148,7 +149,7 @@ async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
         on_event=lambda event: None,
         on_camera=lambda record: None,
     )
-    box.offer(families, families[0].name)
+    box.offer(served(families, families[0].name)[0])
     journal = Journal()
     driver = Driver(
         Scheduler(config.scheduler_parameters(), make_policy(policy)),

@@ -22,6 +22,7 @@ from edgebox.app.interference_profiles import Progress
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory, load_families, measured
 from edgebox.config.config_file import Config
+from edgebox.config.pipeline_section import make_pipelines
 from edgebox.domain.errors import (
     EdgeboxError,
     InvalidInputError,
@@ -52,6 +53,7 @@ from edgebox.runtime.history_recorder import HistoryRecorder
 from edgebox.runtime.journal import Journal
 from edgebox.runtime.learned_times_recorder import LearnedTimesRecorder
 from edgebox.runtime.looplag import LoopLag
+from edgebox.runtime.model_choice import served
 from edgebox.runtime.peers import NAMES_PER_CAMERA
 from edgebox.runtime.preparation import CanvasPool
 from edgebox.runtime.recordings import keep
@@ -220,7 +222,8 @@ class App:
     async def _start_models(self) -> None:
         inference = self.config.inference
         self.box.set_not_ready("reading model families")
-        families, problems = await asyncio.to_thread(load_families, inference)
+        families, problems = await asyncio.to_thread(load_families, self.config)
+        pipelines = make_pipelines(self.config.pipelines, families, self.config.source)
         families = [await self._with_accuracy_reports(family) for family in families]
         self.box.set_not_ready("opening executors")
         self._opened = await asyncio.to_thread(open_executors, self.config, families)
@@ -231,10 +234,15 @@ class App:
         self._opened.leave_out(found.hung)
         executors = self._opened.executors
         left_out = [f"a model family is left out: {problem}" for problem in problems]
-        for text in (*left_out, *self._opened.problems, *found.problems):
+        models, missing = served(found.families, inference.family, pipelines, inference.pipeline)
+        for text in (*left_out, *self._opened.problems, *found.problems, *missing):
             self.box.note("error", text)
         self.profiled = found.profiled
-        self.box.offer(found.families, inference.family)
+        self.box.offer(models)
+        for camera, overrides in self.box.overrides.items():
+            if overrides.pipeline is not None and overrides.pipeline not in models.pipelines:
+                gone = f"{camera} was given the pipeline {overrides.pipeline}, which is not served"
+                self.box.note("warning", f"{gone}; its hello decides", camera)
         driver = self._driver = self._make_driver(found)
         driver.start()
         variants = {v.name: v for family in found.families for v in family.offered}
@@ -277,6 +285,7 @@ class App:
             executors=self._opened.executors,
             variants={v.name: v for family in found.families for v in family.offered},
             canvases=CanvasPool({family.name: family.input for family in found.families}),
+            labels={family.name: family.labels for family in found.families},
             decode_threads=_decode_threads(self.config.inference.decode_threads),
             planner=functools.partial(plan, parameters=self.config.planning_parameters()),
             callbacks=Callbacks(
@@ -377,6 +386,7 @@ class App:
                     "min_accuracy": camera.min_accuracy,
                     "min_rate_hz": camera.min_rate_hz,
                     "site": camera.site,
+                    "pipeline": None if camera.pipeline is None else camera.pipeline.name,
                     "agent": record.agent,
                 },
             )

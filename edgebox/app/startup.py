@@ -7,7 +7,7 @@ there is a limit. Blocking work is done in threads.
 import asyncio
 import functools
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgebox.app.executor_setup import Opened, open_executors
@@ -58,20 +58,14 @@ class ModelInventory:
     """Executors that hung and were abandoned; nothing else here concerns them."""
 
 
-def load_families(
-    inference: InferenceParameters, wanted: Collection[str] = ()
-) -> tuple[list[Family], list[ModelError]]:
+def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
     """Return the families that can be served, and the errors of others.
-
-    Args:
-        inference: the configuration.
-        wanted: names of bundled families that are needed beside those that it names.
 
     Raises:
         ModelError: none can, or not the default one.
         HungError: their files cannot be read, because their file system hangs.
     """
-    folders = served_folders(inference, wanted)
+    folders = served_folders(config)
     try:
         zoo = within(
             RUN_LIMIT_S * len(folders), lambda: load_zoo(folders), "load", lambda late: None
@@ -83,7 +77,7 @@ def load_families(
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
         raise ModelError(f"no model family can be served: {why}")
-    zoo.family(inference.family)
+    zoo.family(config.inference.family)
     return list(zoo.families), problems
 
 
@@ -462,7 +456,7 @@ async def measure_and_store(
     done = []
     try:
         if not families:
-            families, _ = await asyncio.to_thread(load_families, config.inference)
+            families, _ = await asyncio.to_thread(load_families, config)
         opened = await asyncio.to_thread(open_executors, config, families)
         profiles: dict[ExecutorId, list[LatencyProfile]] = {e.id: [] for e in opened.executors}
         for executor in opened.executors:

@@ -87,6 +87,7 @@ class Camera:
         rate_hz: desired frames per second.
         app: the application the frames belong to.
         family: the model family; None: the box's default.
+        pipeline: the box's pipeline that frames run through; None: the box's default.
         min_accuracy: run no variant below this accuracy.
         min_rate_hz: lowest useful frame rate.
         site: a name for the uplink that it shares with other cameras; None: it has its own.
@@ -115,6 +116,7 @@ class Camera:
         min_accuracy: float = 0.0,
         min_rate_hz: float = 0.0,
         site: str | None = None,
+        pipeline: str | None = None,
         link: BandwidthTrace | None = None,
         size_px: tuple[int, int] | None = None,
         on_result: Callable[[Result], None] | None = None,
@@ -140,6 +142,7 @@ class Camera:
             min_accuracy=min_accuracy,
             min_rate_hz=min_rate_hz,
             site=site,
+            pipeline=pipeline,
             agent=f"edgebox-camera/{__version__}",
         )
         decode_from_camera(self.hello.encode())  # raises the errors of the box

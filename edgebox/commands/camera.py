@@ -134,6 +134,9 @@ def _finite(text: str) -> float:
 )
 @click.option("--app", default="default", show_default=True, help="Application of the frames.")
 @click.option("--family", default=None, help="Model family.  [default: the box's]")
+@click.option(
+    "--pipeline", default=None, help="Pipeline of the box to run through.  [default: the box's]"
+)
 @click.option("--min-accuracy", default=0.0, show_default=True, help="Least accuracy of a variant.")
 @click.option(
     "--min-rate-hz", default=0.0, show_default=True, help="Least useful frames per second."
@@ -159,6 +162,7 @@ def camera(
     duration: float | None,
     app: str,
     family: str | None,
+    pipeline: str | None,
     min_accuracy: float,
     min_rate_hz: float,
     site: str | None,
@@ -187,6 +191,7 @@ def camera(
                 rate_hz=rate_hz,
                 app=app,
                 family=family,
+                pipeline=pipeline,
                 min_accuracy=min_accuracy,
                 min_rate_hz=min_rate_hz,
                 site=site,

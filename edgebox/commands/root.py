@@ -254,7 +254,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
 
     with clear_errors("doctor"):
         config = load(config_file)
-        families = served_folders(config.inference)
+        families = served_folders(config)
     findings = examine(
         families=families,
         opening=lambda families: open_executors(config, families),

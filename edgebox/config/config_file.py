@@ -6,8 +6,9 @@ reference in docs/ are tested against these declarations.
 
 import itertools
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
 from edgebox.config.inference_section import InferenceParameters, data_folder
-from edgebox.config.keys import Secret, as_toml, converted, expected, nearest, repeated
+from edgebox.config.keys import Secret, as_toml, converted, expected, is_tables, nearest, repeated
 from edgebox.config.keys import key as _key
 from edgebox.config.notification_sections import (
     PATHS,
@@ -26,11 +27,12 @@ from edgebox.config.notification_sections import (
     WebhookParameters,
     contradictions,
 )
+from edgebox.config.pipeline_section import PipelineParameters
+from edgebox.config.pipeline_section import contradictions as pipeline_contradictions
+from edgebox.config.scheduling_sections import PlannerSection, SchedulerSection
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
-from edgebox.link.bandwidth import EstimatorKind
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.storage.retention import Limits
 
@@ -133,84 +135,6 @@ class StorageParameters:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerSection:
-    """What runs next, decided at every event."""
-
-    batching: str = _key(
-        "adaptive",
-        "The policy that forms batches; docs/explanation/scheduling.md compares them",
-        choices=tuple(POLICIES),
-    )
-    low_quantile: float = _key(
-        0.05,
-        "A frame is dropped when it would be late even if its batch took only this "
-        "quantile of its execution time",
-        low=0,
-        high=0.5,
-    )
-    high_quantile: float = _key(
-        0.99,
-        "A batch is sized to be on time even if it takes this quantile of its execution time",
-        low=0.5,
-        high=1,
-    )
-    sample_share: float = _key(
-        0.01,
-        "Share of an executor's time in which an idle box runs finished frames again, "
-        "alone, to learn their execution times; only for policies that learn; 0: never",
-        low=0,
-        high=0.2,
-    )
-    sample_horizon_s: float = _key(
-        600.0,
-        "Seconds after which such a measurement expires, if there are enough newer ones",
-        low=1,
-        high=1_000_000,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class PlannerSection:
-    """What each camera should send, decided about twice a second."""
-
-    interval_ms: int = _key(500, "Milliseconds between two plans", low=50, high=60_000)
-    quality: int = _key(85, "JPEG quality that cameras are advised to use", low=1, high=100)
-    utilisation_max: float = _key(
-        0.75,
-        "Share of the executors' time that plans may use; the rest absorbs unfavourable phases",
-        low=0.05,
-        high=1,
-    )
-    uplink_utilisation_max: float = _key(
-        0.8, "Share of an uplink that a camera's frames may fill", low=0.05, high=1
-    )
-    uplink_utilisation_max_stable: float = _key(
-        0.95,
-        "The same share for an uplink whose throughput is stable from frame to frame",
-        low=0.05,
-        high=1,
-    )
-    bandwidth: str = _key(
-        str(EstimatorKind.CAUTIOUS),
-        "How the bandwidth of a link is estimated from frames' throughputs; "
-        "docs/explanation/simulation.md compares the estimators",
-        choices=tuple(str(rule) for rule in EstimatorKind),
-    )
-    rate_min_hz: float = _key(
-        1.0,
-        "Lowest frame rate in plans; a camera that requests less gets what it requests",
-        low=0.01,
-        high=1000,
-    )
-    admission: str = _key(
-        "best_effort",
-        "What happens to a new camera that would degrade others: best_effort accepts it, "
-        "and some cameras become best effort; refuse refuses it",
-        choices=("best_effort", "refuse"),
-    )
-
-
 Origin = Literal["default", "file", "environment", "option"]
 
 
@@ -223,6 +147,7 @@ class Config:
     storage: StorageParameters = field(default_factory=StorageParameters)
     inference: InferenceParameters = field(default_factory=InferenceParameters)
     executors: tuple[ExecutorParameters, ...] = repeated(ExecutorParameters)
+    pipelines: tuple[PipelineParameters, ...] = repeated(PipelineParameters)
     scheduler: SchedulerSection = field(default_factory=SchedulerSection)
     planner: PlannerSection = field(default_factory=PlannerSection)
     events: EventParameters = field(default_factory=EventParameters)
@@ -283,16 +208,21 @@ def keys() -> Iterator[KeyInfo]:
     """Yield every key there is, in the order of the example file."""
     several = _repeated()
     for section, declared in _declared().items():
-        for name, key in declared.items():
-            yield KeyInfo(
-                section,
-                section in several,
-                name,
-                as_toml(key.default),
-                expected(key),
-                key.metadata["doc"],
-                key.metadata["secret"],
-            )
+        yield from _infos(section, section in several, declared.values())
+
+
+def _infos(section: str, several: bool, declared: Iterable[Field[Any]]) -> Iterator[KeyInfo]:
+    """Yield a section's own keys, then those of the tables in it."""
+    inner = []
+    for key in declared:
+        if is_tables(key):
+            inner.append(key)
+            continue
+        doc, secret = key.metadata["doc"], key.metadata["secret"]
+        default = as_toml(key.default)
+        yield KeyInfo(section, several, key.name, default, expected(key), doc, secret)
+    for tables in inner:
+        yield from _infos(f"{section}.{tables.name}", True, fields(tables.metadata["of"]))
 
 
 def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -340,6 +270,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     config = Config(**sections)
     if not problems:
         problems += executor_contradictions(config.executors)
+        problems += pipeline_contradictions(config.pipelines, config.inference.pipeline)
         problems += wrong_hosts(config.server.allowed_hosts, config.server.trusted_proxies)
         problems += contradictions(config.mqtt, config.webhooks)
     source = base.source if path is None else str(path)
@@ -404,7 +335,11 @@ def _key_paths(tables: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"{section}.{name}" for name in found)
         elif _are_tables(found):
             for number, table in enumerate(found):
-                yield from (f"{section}[{number}].{name}" for name in table)
+                path = f"{section}[{number}]"
+                for name, value in table.items():
+                    inner = f"{path}.{name}"
+                    nested = value != [] and _are_tables(value)
+                    yield from _key_paths({inner: value}) if nested else (inner,)
 
 
 def _are_tables(value: Any) -> bool:
@@ -425,12 +360,29 @@ def _checked(
                 said = f"this is no key, but tables of their own, each begins with [[{name}]]"
             read.refuse(name, said)
             continue
+        if is_tables(known[name]):
+            good[name] = _inner_tables(read, section, known[name], value)
+            continue
         checked = converted(known[name], value)
         if checked is None:
             read.refuse(name, f"must be {expected(known[name])}", value)
         else:
             good[name] = checked
     return good
+
+
+def _inner_tables(read: FieldReader, section: str, tables: Field[Any], value: Any) -> Any:
+    """Return the good tables of an array of tables within a section."""
+    if not _are_tables(value):
+        name = re.sub(r"\[\d+\]", "", f"{section}.{tables.name}")
+        read.refuse(tables.name, f"must be tables, [[{name}]]", value)
+        return ()
+    kind = tables.metadata["of"]
+    known = {each.name: each for each in fields(kind)}
+    return tuple(
+        kind(**_checked(f"{section}.{tables.name}[{number}]", known, table, read.errors))
+        for number, table in enumerate(value)
+    )
 
 
 def _resolve_paths(folder: Path, tables: Mapping[str, Any]) -> None:

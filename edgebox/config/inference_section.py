@@ -32,6 +32,12 @@ class InferenceParameters:
         "There are street, a detector, and vehicles, which classifies crops",
     )
     family: str = _key("street", "Default model family, for cameras that name none")
+    pipeline: str = _key(
+        "",
+        "Default pipeline, for cameras that name neither a pipeline nor a family; empty: these "
+        "run on the default family only",
+        may_be_empty=True,
+    )
     memory_limit_mb: float = _key(
         0.0,
         "Megabytes of memory for the models of one device, shared by its executors; with "

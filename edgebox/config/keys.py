@@ -29,8 +29,8 @@ def key(
 ) -> Any:
     """Declare a key: its default (whose type is the key's), its range, what it means.
 
-    `of` is what a list has, `str` or `int` (0 or more). A text must match `pattern`, which `wanted`
-    says in words.
+    `of` is what a list has: `str`, `int` (0 or more) or `float` (from `low` to `high`). A text must
+    match `pattern`, which `wanted` says in words.
     """
     return field(
         default=default,
@@ -46,11 +46,20 @@ def repeated(section: type) -> Any:
     return field(default=(), metadata={"of": section})
 
 
+def is_tables(declared: Field[Any]) -> bool:
+    """Return whether it is a section that may come any number of times, not a key."""
+    return "doc" not in declared.metadata
+
+
 def converted(key: Field[Any], value: Any) -> Any:
     """Return a value as its key's type; None: it is of another type or out of range."""
     kind = type(key.default)
     if kind is tuple:
         of = key.metadata["of"]
+        if of is float:
+            low, high = key.metadata["low"], key.metadata["high"]
+            fits = isinstance(value, list | tuple) and all(is_number(v, low, high) for v in value)
+            return tuple(map(float, value)) if fits else None
         fits = isinstance(value, list | tuple) and all(
             type(v) is of and (v if of is str else v >= 0) for v in value
         )
@@ -78,8 +87,12 @@ def expected(key: Field[Any]) -> str:
     """Return what a key's value must be, in words."""
     kind: type = type(key.default)
     if kind is tuple:
-        whole = key.metadata["of"] is int
-        return "a list of whole numbers, 0 or more" if whole else "a list of texts"
+        whats = {
+            str: "texts",
+            int: "whole numbers, 0 or more",
+            float: f"numbers from {key.metadata['low']:g} to {key.metadata['high']:g}",
+        }
+        return f"a list of {whats[key.metadata['of']]}"
     if kind is bool:
         return "true or false"
     if kind is str:
@@ -106,4 +119,4 @@ def as_toml(value: Any) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return how to go on after a name that is not known: the closest one, or all there are."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(known)})"
+    return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(known) or 'none'})"

@@ -1,7 +1,9 @@
 """Settings of a camera that a person made on the box; they override its hello. Pure data."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.domain.requests import Camera, SiteId
 
 
@@ -16,9 +18,17 @@ class Overrides:
     app: str | None = None
     min_accuracy: float | None = None
     site: SiteId | None = None
+    pipeline: PipelineName | None = None
 
-    def applied_to(self, asked: Camera) -> Camera:
-        """Return a camera's settings with these overrides applied."""
+    def applied_to(
+        self, asked: Camera, pipelines: Mapping[PipelineName, Pipeline] | None = None
+    ) -> Camera:
+        """Return a camera's settings with these overrides applied.
+
+        Args:
+            asked: the settings of its hello.
+            pipelines: those that are served; one that is not among them changes nothing.
+        """
         camera = asked
         if self.slo_ns is not None:
             camera = replace(camera, slo_ns=self.slo_ns, steps=())
@@ -31,6 +41,8 @@ class Overrides:
             camera = replace(camera, min_accuracy=self.min_accuracy)
         if self.site is not None:
             camera = replace(camera, site=self.site)
+        if self.pipeline is not None and (found := (pipelines or {}).get(self.pipeline)):
+            camera = replace(camera, family=found.first.family, pipeline=found)
         return camera
 
 

@@ -144,6 +144,8 @@ class CameraSnapshot:
     waiting for other batches; None: not known."""
     share: UplinkShare | None = None
     """Its part of a shared uplink, once that is planned; None: the uplink is its own."""
+    later_ns: int = 0
+    """What the later stages of its pipeline need of each frame's time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,8 @@ class PlanningSnapshot:
     fixed_ns: int
     groups: tuple[Group, ...] = ()
     """The groups of the plan in force."""
+    later_share: float = 0.0
+    """The share of the executors' time that the later stages of pipelines take."""
     others: float = 0.0
     """Mean number of other executors that run beside each of these; they slow it by its profiles'
     interference."""
@@ -170,3 +174,7 @@ class PlanningSnapshot:
         default_factory=dict
     )
     """By application: the learned times of its batches, where they differ from `profiles`."""
+
+    def fixed_of(self, camera: CameraSnapshot) -> int:
+        """Return what a camera's frame costs outside its link and the batch of its first stage."""
+        return self.fixed_ns + camera.later_ns

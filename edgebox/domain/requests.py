@@ -6,9 +6,12 @@ from enum import StrEnum
 from typing import NewType
 
 from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.pipelines import Pipeline, StageName
 
 CameraId = NewType("CameraId", str)
 RequestId = NewType("RequestId", int)
+FrameId = NewType("FrameId", int)
+"""A frame that takes several requests, by the number of its first one."""
 BatchId = NewType("BatchId", int)
 SiteId = NewType("SiteId", str)
 """A site: cameras that share one uplink."""
@@ -70,6 +73,8 @@ class Camera:
     """Later deadlines, counted like `slo_ns` from the capture: rising, with falling utility."""
     site: SiteId | None = None
     """The site whose cameras share its uplink; None: it has its own, as far as is known."""
+    pipeline: Pipeline | None = None
+    """The pipeline that its frames run through; None: they run on its family only."""
 
     def steps_after(self, deadline_ns: int) -> tuple[UtilityStep, ...]:
         """Return the later deadlines of a frame whose first is at this instant."""
@@ -81,7 +86,9 @@ class Camera:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One frame at the box. The core sees numbers only; the pixels stay in the runtime.
+    """One frame at the box, or one crop of it for a later stage of its camera's pipeline.
+
+    The core sees numbers only; the pixels stay in the runtime.
 
     `deadline_ns` is the compute deadline: capture + SLO minus the way back. An answer by it is on
     time and has utility 1; by a later one of `steps` it is late but has some utility. Instants are
@@ -106,6 +113,12 @@ class Request:
     """The variant of the advice that its camera followed for this frame; None: not known."""
     sent_ns: int | None = None
     """When it left its camera; None: not known."""
+    frame: FrameId | None = None
+    """The frame that it is a crop of; None: it is a frame itself."""
+    stage: StageName | None = None
+    """The pipeline's stage that a crop is for; None: it is a frame."""
+    pipeline: Pipeline | None = None
+    """The pipeline of a frame whose variant is given; other frames have that of their camera."""
 
     @property
     def last_deadline_ns(self) -> int:

@@ -37,6 +37,8 @@ class Welcome:
     advice: Advice
     slo_ms: float | None = None
     """The deadline that was set on the box; None: the hello's."""
+    pipeline: str | None = None
+    """The pipeline that its frames run through; None: they run on the family only."""
 
     def encode(self) -> bytes:
         """Return the message as JSON."""
@@ -53,6 +55,7 @@ class Welcome:
                 "labels": self.labels,
                 "advice": self.advice,
                 **_deadline(self.slo_ms),
+                **({} if self.pipeline is None else {"pipeline": self.pipeline}),
             }
         )
 
@@ -72,6 +75,7 @@ class Welcome:
             labels=tuple(str(label) for label in labels),
             advice=_advice(read),
             slo_ms=_read_deadline(read),
+            pipeline=read.text("pipeline", "", length_max=128) or None,
         )
         read.finish()
         return welcome

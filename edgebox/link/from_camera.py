@@ -119,6 +119,8 @@ class Hello:
     agent: str = ""
     later: LaterDeadlines = ()
     """The later deadlines; on the wire all deadlines are in `slo_ms`."""
+    pipeline: str | None = None
+    """The pipeline that its frames run through; None: the box's default, if it names no family."""
 
     @property
     def last_slo_ms(self) -> float:
@@ -157,7 +159,8 @@ class Hello:
             family=read.text("family", "", length_min=1) or None,
             min_accuracy=read.number("min_accuracy", 0, 1, 0.0),
             min_rate_hz=_least_rate(read, rate_hz),
-            site=_site(read, fields),
+            site=_name(read, fields, "site"),
+            pipeline=_name(read, fields, "pipeline", may_be_empty=True),
             agent=read.text("agent", "", length_max=128),
             later=deadlines[1],
         )
@@ -181,10 +184,14 @@ def _deadlines(read: FieldReader, fields: dict[str, object]) -> tuple[float, Lat
         return SLO_MS, ()
 
 
-def _site(read: FieldReader, fields: dict[str, object]) -> str | None:
-    if fields.get("site") is None:
+def _name(
+    read: FieldReader, fields: dict[str, object], field_name: str, *, may_be_empty: bool = False
+) -> str | None:
+    """Read a name that may be absent; an empty one is, where it may be empty."""
+    given = fields.get(field_name)
+    if given is None or (may_be_empty and given == ""):
         return None
-    return read.text("site", pattern=NAME_PATTERN, expected=NAME_WANTED)
+    return read.text(field_name, pattern=NAME_PATTERN, expected=NAME_WANTED)
 
 
 def _least_rate(read: FieldReader, rate_hz: float) -> float:

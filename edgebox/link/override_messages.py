@@ -6,11 +6,12 @@ from typing import Any
 
 from edgebox.domain.field_reader import FieldReader
 from edgebox.domain.overrides import Overrides
+from edgebox.domain.pipelines import PipelineName
 from edgebox.domain.requests import SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 
-NAMES = ("slo_ms", "rate_hz", "app", "min_accuracy", "site")
+NAMES = ("slo_ms", "rate_hz", "app", "min_accuracy", "site", "pipeline")
 RATE_MIN_HZ = 0.01
 """The minimum rate; to get fewer frames, disconnect the camera."""
 _FIELDS = {"slo_ms": "slo_ns"} | {name: name for name in NAMES[1:]}
@@ -36,6 +37,9 @@ def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
         changes["min_accuracy"] = read.number("min_accuracy", 0, 1)
     if "site" in given:
         changes["site"] = SiteId(read.text("site", pattern=NAME_PATTERN, expected=NAME_WANTED))
+    if "pipeline" in given:
+        name = read.text("pipeline", pattern=NAME_PATTERN, expected=NAME_WANTED)
+        changes["pipeline"] = PipelineName(name)
     read.finish()
     return replace(before, **changes)
 
@@ -48,4 +52,5 @@ def written(overrides: Overrides) -> dict[str, float | str | None]:
         "app": overrides.app,
         "min_accuracy": overrides.min_accuracy,
         "site": overrides.site,
+        "pipeline": overrides.pipeline,
     }

@@ -59,6 +59,11 @@ ERROR_CODES = {
         ErrorCode("no_capacity", 4011, "serving this camera would take service from others"),
         ErrorCode("too_fast", 4012, "more small messages a second than the box takes"),
         ErrorCode("unavailable", 4013, "no executor that runs its model family is up just now"),
+        ErrorCode(
+            "unknown_pipeline",
+            4014,
+            "the box has no such pipeline, or it begins with another family",
+        ),
     )
 }
 

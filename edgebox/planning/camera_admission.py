@@ -55,7 +55,7 @@ def refusal(
     refused = newcomer.id not in after.served()
     if refused and any(by_itself.served() for by_itself in with_cameras(coming)):
         return f"it could not be served beside the others ({after.why(newcomer.id)})"
-    if after.allocation.utilisation > parameters.utilisation_slow + 1e-9:
+    if after.allocation.utilisation > after.parameters.utilisation_slow + 1e-9:
         return (
             f"{len(after.numbers)} cameras would need {after.allocation.utilisation:.0%} of the "
             f"time of {', '.join(after.executors)} at their smallest sizes and least rates"

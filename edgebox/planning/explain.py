@@ -111,7 +111,9 @@ def explanation(
     )
     options = []
     for variant in sizes:
-        option = option_of(of, variant, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
+        option = option_of(
+            of, variant, snapshot.fixed_of(of), timing, parameters, dedicated=dedicated
+        )
         explained = weighed.explained(option, sizes)
         options.append(replace(explained, variant=by_app.variant(variant)))
     return Explanation(of.link.bandwidth_bps, tuple(options))

@@ -83,6 +83,7 @@ def optimised_parts(
         parameters: the tunables.
         family: only the part that runs it is wanted; None: all are.
     """
+    parameters = parameters.beside(snapshot.later_share)
     found = _at_one_quantile(snapshot, iterations_max, parameters, family)
     for lower in lower_quantiles(snapshot, parameters):
         others = _at_one_quantile(snapshot, iterations_max, lower, family)

@@ -203,7 +203,7 @@ def _options_of(
 ) -> CameraOptions:
     """Find what a camera could be given of its family's variants, from the smallest up."""
     asked, link, share = camera.camera, camera.link, camera.share
-    budgets = CameraBudgets(asked, link, snapshot.fixed_ns, parameters, share)
+    budgets = CameraBudgets(asked, link, snapshot.fixed_of(camera), parameters, share)
     smallest, *rest = _options(camera, (of.smallest, *of.rungs), budgets, dedicated=dedicated)
     # Best effort is what is left when its least rate is out of reach: only the box's counts then.
     box_least_hz = min(parameters.rate_min_hz, asked.rate_hz)
@@ -214,7 +214,7 @@ def _options_of(
     held = current_px is not None and is_held(camera, snapshot.taken_ns, parameters)
     options = [option for option in ladder if _carried(option, option.budget, asked.rate_hz)]
     if current_px is not None:
-        upgrade_ns = snapshot.fixed_ns + parameters.latency_upgrade_ns
+        upgrade_ns = snapshot.fixed_of(camera) + parameters.latency_upgrade_ns
         kept = [option for option in options if not is_upgrade(option.variant, current_px)]
         upgrades = () if held else options[len(kept) :]
         with_margins = CameraBudgets(

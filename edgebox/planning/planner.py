@@ -4,6 +4,7 @@ Each camera gets one variant, such that all of them together are worth most of w
 their deadlines and the shared executors allow (`optimised_part`).
 """
 
+from dataclasses import replace
 from typing import Protocol
 
 from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
@@ -41,7 +42,8 @@ def plan(
         (part, Plan(snapshot.taken_ns) if found is None else _plan_of(found))
         for part, found in optimised_parts(snapshot, iterations_max, parameters)
     ]
-    return planned[0][1] if len(planned) == 1 else together(snapshot, planned)
+    found = planned[0][1] if len(planned) == 1 else together(snapshot, planned)
+    return replace(found, utilisation=found.utilisation + snapshot.later_share)
 
 
 def _plan_of(part: OptimisedPart) -> Plan:

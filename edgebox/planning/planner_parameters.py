@@ -1,6 +1,9 @@
 """Owns the tunables of planning, with the defaults and why they are what they are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+LEFT_MIN = 0.05
+"""The share of the executors' time that is planned whatever later stages take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,24 @@ class PlanningParameters:
     1.5 Mbit/s. A slow link would else lose its first frames, a fast one is soon known."""
     quality: int = 85
     """JPEG quality that every camera is told to use."""
+
+    def beside(self, later_share: float) -> "PlanningParameters":
+        """Return what is left of the limits beside the later stages of pipelines.
+
+        Args:
+            later_share: the share of the executors' time that those take.
+        """
+        if later_share <= 0:
+            return self
+        # Some is always left: a camera whose crops fill the box is planned, at its least.
+        taken = min(later_share, self.utilisation_upgrade - LEFT_MIN)
+        return replace(
+            self,
+            utilisation_max=self.utilisation_max - taken,
+            utilisation_upgrade=self.utilisation_upgrade - taken,
+            utilisation_slow=self.utilisation_slow - taken,
+            cycle_utilisation_max=self.cycle_utilisation_max - taken,
+        )
 
     @property
     def upgrade_share(self) -> float:

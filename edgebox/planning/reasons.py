@@ -231,7 +231,7 @@ class Reasons:
             of.snapshot.link,
             frame_bits=option.budget.frame_bits,
             compute_ns=option.needed_ns + margin_ns,
-            fixed_ns=self._fixed_ns,
+            fixed_ns=self._fixed_ns + of.snapshot.later_ns,
             parameters=self._parameters,
             share=of.snapshot.share,
         )

@@ -119,7 +119,7 @@ def _member(
         return None
     sensible: Sequence[Variant] = sensible_variants(camera, family) or family[:1]
     options = tuple(
-        option_of(camera, each, snapshot.fixed_ns, timing, parameters, dedicated=dedicated)
+        option_of(camera, each, snapshot.fixed_of(camera), timing, parameters, dedicated=dedicated)
         for each in sensible
     )
     has_px = current_pixels(camera, family)
@@ -151,7 +151,9 @@ class _Site:
         self._fill = min((share_of(link, parameters) for link in known), default=0.0)
         self._rates_hz = [m.snapshot.camera.rate_hz for m in members]
         self._left_ns = [
-            deadline_left_ns(m.snapshot.camera, m.snapshot.link, snapshot.fixed_ns, parameters)
+            deadline_left_ns(
+                m.snapshot.camera, m.snapshot.link, snapshot.fixed_of(m.snapshot), parameters
+            )
             for m in members
         ]
         """What each deadline leaves for the link and the batches."""

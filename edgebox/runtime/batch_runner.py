@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 
 from edgebox.domain.model_family import ExecutorId
-from edgebox.domain.requests import BatchId, RequestId
+from edgebox.domain.requests import BatchId, Request, RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas
@@ -24,7 +24,7 @@ class BatchRunner:
         from_thread: Callable[[Callable[[], None]], None],
         *,
         feed: Callable[[BatchCompleted | BatchFailed], None],
-        on_result: Callable[[Infer, BatchResult], None],
+        on_result: Callable[[Infer, BatchResult], tuple[Request, ...]],
         on_error: Callable[[ExecutorId, str], None],
     ) -> None:
         """Start without batches.
@@ -33,8 +33,8 @@ class BatchRunner:
             executors: where batches run.
             from_thread: calls a function on the loop; may be used in any thread.
             feed: informs the core of each batch that came back.
-            on_result: called with each result, before the core is informed. Not called for
-                executors that were lost meanwhile.
+            on_result: called with each result, before the core is informed; returns the crops that
+                later stages take. Not called for executors that were lost meanwhile.
             on_error: called with each batch that failed on an executor that was not lost.
         """
         self._executors = executors
@@ -87,10 +87,11 @@ class BatchRunner:
             self._feed(BatchFailed(order.executor, order.batch))
             return
         result = done.result()
+        spawned: tuple[Request, ...] = ()
         if not late:
             self._results[order.batch] = order, result
-            self._on_result(order, result)
-        self._feed(BatchCompleted(order.executor, order.batch, result.took_ns))
+            spawned = self._on_result(order, result)
+        self._feed(BatchCompleted(order.executor, order.batch, result.took_ns, spawned))
         self._results.pop(order.batch, None)
 
     def _log_failure(self, order: Infer, error: BaseException, *, late: bool) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, Variant, VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Plan, PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, DropReason, Request
+from edgebox.domain.requests import Camera, CameraId, DropReason
 from edgebox.inference.family import Family
 from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
 from edgebox.link.site_estimates import SiteEstimates
@@ -28,17 +29,18 @@ from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frame_metrics import Metrics
 from edgebox.runtime.frames import (
-    ONE_SHOT_CAMERA,
     Answer,
     ArrivedFrame,
     FrameResult,
     PendingFrame,
     Refusal,
+    one_shot_frame,
+    one_shot_request,
 )
+from edgebox.runtime.model_choice import ModelChoice
 from edgebox.runtime.peers import Peers
 from edgebox.runtime.refusals import (
     REFUSALS,
-    RETRY_S,
     BoxFullError,
     CameraInUseError,
     NoCapacityError,
@@ -97,8 +99,7 @@ class Box:
         self.name = name
         self.version = version
         self.sites = SiteEstimates(lambda: BandwidthEstimate(rule=bandwidth))
-        self.families: dict[FamilyName, Family] = {}
-        self.default_family = FamilyName("")
+        self.models = ModelChoice()
         self.cameras: dict[CameraId, CameraRecord] = {}
         self.overrides: dict[CameraId, Overrides] = {}
         """Settings made on the box, also for cameras that are not connected."""
@@ -128,10 +129,14 @@ class Box:
         self._driver: Driver | None = None
         self._frames_shown = 0
 
-    def offer(self, families: Sequence[Family], default: str) -> None:
-        """Set the families that are served; `default` is for cameras that name none."""
-        self.families = {family.name: family for family in families}
-        self.default_family = FamilyName(default)
+    def offer(self, models: ModelChoice) -> None:
+        """Set the families and pipelines that are served."""
+        self.models = models
+
+    @property
+    def families(self) -> Mapping[FamilyName, Family]:
+        """The families that are served."""
+        return self.models.families
 
     def attach(self, driver: Driver, profiles: Profiles) -> None:
         """Take the driver and its executors' profiles; from now on cameras may connect."""
@@ -232,9 +237,11 @@ class Box:
             self._check_names(camera.id, session.address)
             try:
                 self._check_place(camera, instance)
-                in_force = self.overrides.get(camera.id, NOTHING_SET).applied_to(camera)
+                in_force = self.overrides.get(camera.id, NOTHING_SET).applied_to(
+                    camera, self.models.pipelines
+                )
                 await self._check_capacity(in_force)
-                self._check_executors(camera.family)
+                self._check_executors(in_force.family)
             except REFUSALS as error:
                 self.refusals.add(camera.id, session.address, error)
                 raise
@@ -254,16 +261,10 @@ class Box:
         others = self.connected
         if old is not None and old.session is not None:
             if instance is None or instance != old.instance:
-                raise CameraInUseError(
-                    f"a camera named {camera.id} is connected from {old.session.address}; give "
-                    "this one another name, or wait until the other has disconnected"
-                )
+                raise CameraInUseError.of(camera.id, old.session.address)
             others -= 1
         if others >= self._cameras_max:
-            raise BoxFullError(
-                f"{self._cameras_max} cameras are connected, which is the configured maximum "
-                "(limits.cameras_max)"
-            )
+            raise BoxFullError.of(self._cameras_max)
 
     async def _check_capacity(self, camera: Camera) -> None:
         if self._admission is None:
@@ -272,12 +273,7 @@ class Box:
         # Off the loop, like planning: it takes milliseconds where there are many cameras.
         why = await asyncio.to_thread(self._admission, snapshot, camera)
         if why is not None:
-            raise NoCapacityError(
-                f"this box refuses cameras that would degrade others "
-                f'(planner.admission = "refuse"): with {camera.id}, {why}. Request a lower '
-                f"rate_hz or min_rate_hz, or a longer slo_ms; or try again in {RETRY_S} s or "
-                "when another camera has disconnected"
-            )
+            raise NoCapacityError.of(camera.id, why)
 
     def _check_executors(self, family: FamilyName) -> None:
         if because := self.unserved_because(self.families[family].offered):
@@ -298,9 +294,10 @@ class Box:
             instance,
             session,
             overrides=overrides,
+            pipelines=self.models.pipelines,
             opened_ns=self.driver.clock_ns(),
             link=TransitEstimator(
-                self.sites.join(camera.id, overrides.applied_to(camera).site, session.address)
+                self.sites.join(camera.id, overrides.site or camera.site, session.address)
             ),
         )
         self.cameras[camera.id] = record
@@ -321,7 +318,11 @@ class Box:
         record = self.cameras.get(camera)
         if record is None:
             return
-        site = record.camera.site
+        site, pipeline = record.camera.site, record.overrides.pipeline
+        if record.session is not None and pipeline != overrides.pipeline:
+            # Its welcome names the family and its labels.
+            record.session.reconnect("its pipeline was changed on the box")
+            return
         record.override(overrides)
         if record.camera.site != site and record.connected:
             record.inferred = None
@@ -407,6 +408,7 @@ class Box:
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
             metrics.ended(ending, driver.clock_ns())
+            metrics.crops_ended(frame)
             if isinstance(ending, Answer) and self.viewers:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
@@ -423,6 +425,7 @@ class Box:
             ended,
             header.frame,
             record.camera.family,
+            pipeline=record.camera.pipeline,
         )
         if arrived.invalid_because:
             frame.ended = True
@@ -454,25 +457,24 @@ class Box:
         *,
         app: str,
         on_end: OnEnd,
+        pipeline: Pipeline | None = None,
     ) -> None:
-        """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above."""
+        """Submit a program's single JPEG or (h, w, 3) RGB picture; `on_end` as above.
+
+        `variant` is of the family of the pipeline's first stage, if there is a pipeline.
+        """
         driver = self.driver
-        now_ns = driver.clock_ns()
-        width_px, height_px = picture_px
-        jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)
-        request = Request(
-            id=driver.next_request_id(),
-            camera=ONE_SHOT_CAMERA,
+        request = one_shot_request(
+            driver.next_request_id(),
+            picture,
+            picture_px,
+            variant,
             app=app,
-            captured_ns=now_ns,
-            arrival_ns=now_ns,
-            deadline_ns=now_ns + round(deadline_ms * 1e6),
-            width_px=width_px,
-            height_px=height_px,
-            size_bytes=rgb.nbytes if rgb is not None else len(jpeg),
-            variant=variant,
+            now_ns=driver.clock_ns(),
+            deadline_ms=deadline_ms,
+            pipeline=pipeline,
         )
-        driver.submit(PendingFrame(request, jpeg, width_px, height_px, 0, on_end, rgb=rgb))
+        driver.submit(one_shot_frame(request, picture, on_end))
 
     def advised(self, order: Advise) -> None:
         """Apply new advice."""

@@ -4,11 +4,13 @@ Lives on the event loop. A session (web/) feeds it; it knows no sockets.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
+from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, Request, RequestId, SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ
@@ -38,6 +40,10 @@ class Session(Protocol):
         """End the connection: the same camera has connected again."""
         ...
 
+    def reconnect(self, why: str) -> None:
+        """Say goodbye, so that the camera connects again and learns of new settings."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class FrameUpdate:
@@ -60,6 +66,8 @@ class CameraRecord:
     instance: str | None
     session: Session | None
     overrides: Overrides = NOTHING_SET
+    pipelines: Mapping[PipelineName, Pipeline] = field(default_factory=dict)
+    """The pipelines that are served."""
     opened_ns: int = 0
     inferred: SiteId | None = None
     """The inferred site; used if the camera declares none."""
@@ -88,7 +96,7 @@ class CameraRecord:
     def override(self, overrides: Overrides) -> None:
         """Apply the box's settings from the next frame on."""
         self.overrides = overrides
-        camera = overrides.applied_to(self.requested)
+        camera = overrides.applied_to(self.requested, self.pipelines)
         self.camera = replace(camera, site=camera.site or self.inferred)
 
     @property

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable, Mapping
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, Variant, VariantName
 from edgebox.domain.plans import Plan
-from edgebox.domain.requests import DropReason, RequestId
+from edgebox.domain.requests import DropReason, Outcome, Request, RequestId
 from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.runtime.availability import dropped_because
 from edgebox.runtime.batch_runner import BatchRunner
 from edgebox.runtime.callbacks import Callbacks
+from edgebox.runtime.crops import CropCutter, Labels
 from edgebox.runtime.decision_recorder import DecisionRecorder
 from edgebox.runtime.frame_decoder import FrameDecoder
 from edgebox.runtime.frames import FrameResult, PendingFrame, Refusal
@@ -36,7 +37,9 @@ from edgebox.scheduling.events import (
     Abandon,
     Action,
     Advise,
+    Collect,
     ComputePlan,
+    CropsPrepared,
     Drop,
     Event,
     ExitProcess,
@@ -79,6 +82,7 @@ class Driver:
         callbacks: Callbacks,
         opener: Opener | None = None,
         loaders: Mapping[ExecutorId, Loader] | None = None,
+        labels: Labels | None = None,
         journal: Journal | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -94,6 +98,7 @@ class Driver:
             callbacks: called with what others must know.
             opener: opens a lost executor again; None: lost executors stay lost.
             loaders: load weights, for each executor whose memory is limited.
+            labels: class names of families, for stages that take some classes only.
             journal: records every call of the core; a new one of a minute if not given.
             clock_ns: the box's monotonic clock.
         """
@@ -107,6 +112,8 @@ class Driver:
         self._frames: dict[RequestId, PendingFrame] = {}
         self._inbox, self._draining = deque[Event | None](), False
         self._request_ids = itertools.count(1)
+        self._crops = CropCutter(labels or {}, self.next_request_id)
+        self._to_cut: list[tuple[PendingFrame, Variant]] = []
         self._idle = asyncio.Event()
         self._idle.set()
         self._loop = LoopCalls(lambda: self.feed(None), clock_ns)
@@ -144,6 +151,7 @@ class Driver:
             threads,
             self._loop.from_thread,
             on_decoded=self._decoded,
+            on_cut=self._cut,
             callbacks=self._callbacks,
             clock_ns=self.clock_ns,
         )
@@ -177,7 +185,7 @@ class Driver:
     @property
     def frames_pending(self) -> int:
         """Frames that have arrived and not ended."""
-        return len(self._frames)
+        return sum(frame.parent is None for frame in self._frames.values())
 
     def submit(self, frame: PendingFrame) -> None:
         """Hand over a frame that has just arrived; `frame.on_end` is called exactly once."""
@@ -237,6 +245,9 @@ class Driver:
         self.decisions.record(now_ns, event, actions)
         for action in actions:
             self._carry_out(action, now_ns)
+        if self._to_cut:
+            crops, self._to_cut = self._to_cut, []
+            self._decoder.cut(crops)
         try:
             self.decisions.audit(now_ns)
         except InvariantViolation as violation:
@@ -257,15 +268,15 @@ class Driver:
     def _carry_out(self, action: Action, now_ns: int) -> None:
         match action:
             case Prepare(request, variant):
-                self._decoder.decode(self._frames[request], self._variants[variant])
+                self._prepare(self._frames[request], self._variants[variant])
             case Infer():
                 self._infer(action)
             case Retain(request):
                 self._samples.retain(self._frames[request])
-            case Release(request):
-                self._samples.release(request)
-            case Sample():
-                self._samples.run(action)
+            case Release() | Sample():
+                self._samples.carry_out(action)
+            case Collect(request):
+                self._collect(self._frames[request], action, now_ns)
             case Finish():
                 self._finish(action, now_ns)
             case Drop(request, reason):
@@ -283,6 +294,20 @@ class Driver:
 
     # -- reports from threads, on the loop -----------------------------------------------------
 
+    def _prepare(self, frame: PendingFrame, variant: Variant) -> None:
+        if frame.parent is None:
+            self._decoder.decode(frame, variant)
+        else:
+            self._to_cut.append((frame, variant))
+
+    def _cut(self, crops: list[PendingFrame]) -> None:
+        for crop in crops:
+            if crop.invalid_because:
+                self.feed(RequestRejected(crop.request.id))
+        ready = tuple(crop.request.id for crop in crops if not crop.invalid_because)
+        if ready:
+            self.feed(CropsPrepared(ready))
+
     def _decoded(self, frame: PendingFrame, took_ns: int) -> None:
         if frame.invalid_because:
             self.feed(RequestRejected(frame.request.id))
@@ -297,10 +322,20 @@ class Driver:
                 canvases.append(frame.canvas)
         self._batches.run(order, canvases)
 
-    def _measured(self, order: Infer, result: BatchResult) -> None:
-        frames = map(self._frames.get, order.requests)
-        apps = (frame.request.app for frame in frames if frame is not None)
-        self.measurements.add_batch(order, result, apps)
+    def _measured(self, order: Infer, result: BatchResult) -> tuple[Request, ...]:
+        """Note a batch's result; return the crops that later stages take."""
+        found = map(self._frames.get, order.requests)
+        frames = [frame for frame in found if frame is not None]
+        self.measurements.add_batch(order, result, (frame.request.app for frame in frames))
+        now_ns = self.clock_ns()
+        crops = [
+            crop
+            for frame in frames
+            if frame.stages_after
+            for crop in self._crops.cut(frame, frame.detections(order, result), now_ns)
+        ]
+        self._frames.update((crop.request.id, crop) for crop in crops)
+        return tuple(crop.request for crop in crops)
 
     def _batch_failed(self, executor: ExecutorId, text: str) -> None:
         self.supervisor.failed(executor, text)
@@ -321,10 +356,21 @@ class Driver:
 
     # -- endings ----------------------------------------------------------------------------
 
-    def _finish(self, order: Finish, now_ns: int) -> None:
+    def _collect(self, frame: PendingFrame, order: Collect, now_ns: int) -> None:
+        """Keep an answer until its frame ends; the frame itself waits for its crops."""
         batch, result = self._batches.result_of(order.batch)
+        frame.collected = frame.answer(batch, result, Outcome.ON_TIME, now_ns)
+        self._canvases.give_back(frame)
+        if frame.parent is not None:
+            self._end(frame.request.id)
+
+    def _finish(self, order: Finish, now_ns: int) -> None:
         frame = self._end(order.request)
-        answer = frame.answer(batch, result, order.outcome, now_ns)
+        if frame.collected is None:
+            batch, result = self._batches.result_of(order.batch)
+            answer = frame.answer(batch, result, order.outcome, now_ns)
+        else:
+            answer = frame.joined(frame.collected, order.outcome, order.missing, now_ns)
         self._canvases.give_back(frame)
         self._report_end(frame, answer)
 
@@ -354,6 +400,7 @@ class Driver:
     def _end(self, request_id: RequestId) -> PendingFrame:
         frame = self._frames.pop(request_id)
         frame.ended = True
+        frame.picture = None
         if not self._frames:
             self._idle.set()
         return frame

@@ -14,7 +14,7 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 import orjson
 
-from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.scheduling.events import Action, Event
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
@@ -158,7 +158,11 @@ def _dataclass_reader(kind: Any) -> Read:
             raise JournalError(f"{place}.{min(missing)}: is missing")
         if unknown := value.keys() - readers.keys():
             raise JournalError(f"{place}.{min(unknown)}: is unknown to this version of edgebox")
-        return kind(**{name: readers[name](of, f"{place}.{name}") for name, of in value.items()})
+        given = {name: readers[name](of, f"{place}.{name}") for name, of in value.items()}
+        try:
+            return kind(**given)
+        except InvalidInputError as error:
+            raise JournalError(f"{place}: {error}") from None
 
     return read
 

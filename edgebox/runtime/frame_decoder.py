@@ -1,8 +1,9 @@
 """Decodes frames in a pool of threads and reports each on the loop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from edgebox.domain.model_family import Variant
+from edgebox.domain.requests import RequestId
 from edgebox.runtime.callbacks import Callbacks
 from edgebox.runtime.decode_queue import DECODE_LIMIT_NS, decode_pool
 from edgebox.runtime.frames import PendingFrame
@@ -20,6 +21,7 @@ class FrameDecoder:
         from_thread: Callable[[Callable[[], None]], None],
         *,
         on_decoded: Callable[[PendingFrame, int], None],
+        on_cut: Callable[[list[PendingFrame]], None],
         callbacks: Callbacks,
         clock_ns: Callable[[], int],
     ) -> None:
@@ -31,12 +33,14 @@ class FrameDecoder:
             from_thread: calls a function on the loop; may be used in any thread.
             on_decoded: called on the loop with each frame that has not ended meanwhile, and the
                 nanoseconds since `decode`.
+            on_cut: called on the loop with the crops of one `cut` that have not ended meanwhile.
             callbacks: informed of threads that hang.
             clock_ns: the box's clock.
         """
         self._canvases = canvases
         self._from_thread = from_thread
         self._on_decoded = on_decoded
+        self._on_cut = on_cut
         self._clock_ns = clock_ns
         self._threads = decode_pool(
             threads,
@@ -65,6 +69,35 @@ class FrameDecoder:
             self._from_thread(lambda: self._decoded(frame, took_ns))
 
         self._threads.submit(work, frame.request.camera)
+
+    def cut(self, crops: Sequence[tuple[PendingFrame, Variant]]) -> None:
+        """Scale crops to their variants' inputs, those of one frame together."""
+        of_frames: dict[RequestId, list[tuple[PendingFrame, Variant]]] = {}
+        for crop, variant in crops:
+            crop.preparing = True
+            of_frames.setdefault(crop.root.request.id, []).append((crop, variant))
+        for of_frame in of_frames.values():
+            self._cut_together(of_frame)
+
+    def _cut_together(self, crops: Sequence[tuple[PendingFrame, Variant]]) -> None:
+        def work() -> None:
+            for crop, variant in crops:
+                if not crop.ended:
+                    prepare(crop, variant, self._canvases)
+            self._from_thread(done)
+
+        def done() -> None:
+            living = []
+            for crop, _ in crops:
+                crop.preparing = False
+                if crop.ended:
+                    self._canvases.give_back(crop)
+                else:
+                    living.append(crop)
+            if living:
+                self._on_cut(living)
+
+        self._threads.submit(work, crops[0][0].request.camera)
 
     def _decoded(self, frame: PendingFrame, took_ns: int) -> None:
         frame.preparing = False

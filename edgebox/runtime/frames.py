@@ -1,13 +1,14 @@
 """Frames in the runtime, from arrival to result. The core knows them by number only."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
-from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
+from edgebox.domain.pipelines import Pipeline, PipelineStage, StageName
+from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
@@ -56,6 +57,7 @@ class Timing:
     network_ns: int
     queue_ns: int
     inference_ns: int
+    """Execution time of its batch; with crops, from its start to the answer."""
     return_ns: int
     total_ns: int
     batch_size: int
@@ -77,6 +79,20 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class StageAnswer:
+    """What a later stage of the pipeline says about one object. Boxes are in pixels of the
+    camera's own picture."""
+
+    stage: StageName
+    object: int
+    """The object's row in the detections of the answer that this one belongs to."""
+    variant: VariantName
+    detections: Detections
+    stages: tuple["StageAnswer", ...] = ()
+    """What the stages after it say about its own objects."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A frame that was answered. Detections are in pixels of the camera's own picture."""
 
@@ -88,6 +104,10 @@ class Answer:
     """Utility: 1 on time, less by a later deadline of the camera, else 0."""
     mismatched: bool = False
     """Whether it ran on another variant than the one its camera was advised to use."""
+    stages: tuple[StageAnswer, ...] = ()
+    """What the later stages of the pipeline say about the objects."""
+    missing: tuple[StageName, ...] = ()
+    """The stages that some object was not answered by in time: the answer is partial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +123,7 @@ FrameResult = Answer | Refusal
 
 @dataclass(slots=True)
 class PendingFrame:
-    """A frame from its arrival to its result. Lives on the event loop.
+    """A frame, or a crop of one, from its arrival to its result. Lives on the event loop.
 
     The decoding thread writes `canvas` and `placement` before it reports back. It reads `ended` to
     skip frames that were dropped meanwhile.
@@ -129,23 +149,154 @@ class PendingFrame:
     batched: bool = False
     """Whether an executor has received it."""
     ended: bool = False
+    pipeline: Pipeline | None = None
+    """The pipeline of its camera; None: it has none."""
+    picture: NDArray[np.uint8] | None = None  #: (h, w, 3), as sent; only with a pipeline
+    parent: "PendingFrame | None" = None
+    """The frame or crop that this crop was cut from; None: it is a frame."""
+    row: int = 0
+    """The object that a crop shows: its row in its parent's detections."""
+    origin_px: tuple[int, int] = (0, 0)
+    """Left and top of a crop in the picture as sent."""
+    crops: list["PendingFrame"] = field(default_factory=list)
+    """What was cut from it."""
+    found: Detections | None = None
+    """What its batch found, in px of the camera's own picture; None: not known yet."""
+    refused: DropReason | None = None
+    """Why a crop was dropped; None: it was not, or its batch still runs."""
+    collected: Answer | None = None
+    """Its own answer, while its crops are on their way; a crop's, until its frame ends."""
+
+    @property
+    def root(self) -> "PendingFrame":
+        """The frame that it is a crop of, or itself."""
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def stages_after(self) -> tuple[PipelineStage, ...]:
+        """The stages that take crops of it."""
+        if self.pipeline is None:
+            return ()
+        return self.pipeline.next_stages(self.request.stage or self.pipeline.first.name)
+
+    def detections(self, order: Infer, result: BatchResult) -> Detections:
+        """Return what its batch found, in px of the camera's own picture."""
+        if self.found is None:
+            found = result.detections[order.requests.index(self.request.id)]
+            self.found = self._in_source(found)
+        return self.found
+
+    def _in_source(self, found: Detections) -> Detections:
+        if self.placement is None:
+            return found
+        if self.parent is None:
+            return self.placement.to_source(found, self.source_width_px, self.source_height_px)
+        root = self.root
+        request, sent = self.request, root.request
+        x, y = root.source_width_px / sent.width_px, root.source_height_px / sent.height_px
+        in_crop = self.placement.to_source(found, request.width_px, request.height_px)
+        return in_crop.moved(*self.origin_px).scaled(
+            x, y, root.source_width_px, root.source_height_px
+        )
 
     def answer(self, order: Infer, result: BatchResult, outcome: Outcome, now_ns: int) -> Answer:
         """Return the answer from its batch's result."""
         request = self.request
-        detections = result.detections[order.requests.index(request.id)]
-        if self.placement is not None:
-            detections = self.placement.to_source(
-                detections, self.source_width_px, self.source_height_px
-            )
         return Answer(
             outcome,
             order.variant,
-            detections,
+            self.detections(order, result),
             Timing.of(self, result, len(order.requests), now_ns),
             request.utility_at(now_ns),
             mismatched=request.advised is not None and request.advised != order.variant,
         )
+
+    def joined(
+        self, own: Answer, outcome: Outcome, missing: tuple[StageName, ...], now_ns: int
+    ) -> Answer:
+        """Return the answer of a frame with those of its crops.
+
+        Args:
+            own: that of its first stage.
+            outcome: of the whole frame.
+            missing: stages that some crop was not answered by.
+            now_ns: the instant at which it is sent.
+        """
+        request, timing = self.request, own.timing
+        began_ns = request.arrival_ns + timing.queue_ns
+        return replace(
+            own,
+            outcome=outcome,
+            timing=replace(
+                timing,
+                inference_ns=max(0, now_ns - began_ns),
+                total_ns=max(0, now_ns - request.captured_ns) + self.return_ns,
+            ),
+            utility=request.utility_at(now_ns),
+            stages=_stage_answers(self),
+            missing=missing,
+        )
+
+
+def one_shot_request(
+    request: RequestId,
+    picture: bytes | memoryview | NDArray[np.uint8],
+    picture_px: tuple[int, int],
+    variant: VariantName,
+    *,
+    app: str,
+    now_ns: int,
+    deadline_ms: float,
+    pipeline: Pipeline | None = None,
+) -> Request:
+    """Return the request of a picture of `picture_px` (width, height) that a program sent."""
+    width_px, height_px = picture_px
+    return Request(
+        id=request,
+        camera=ONE_SHOT_CAMERA,
+        app=app,
+        captured_ns=now_ns,
+        arrival_ns=now_ns,
+        deadline_ns=now_ns + round(deadline_ms * 1e6),
+        width_px=width_px,
+        height_px=height_px,
+        size_bytes=picture.nbytes if isinstance(picture, np.ndarray) else len(picture),
+        variant=variant,
+        pipeline=pipeline,
+    )
+
+
+def one_shot_frame(
+    request: Request,
+    picture: bytes | memoryview | NDArray[np.uint8],
+    on_end: Callable[[PendingFrame, FrameResult], None],
+) -> PendingFrame:
+    """Return the frame of a program's JPEG or (h, w, 3) RGB picture."""
+    jpeg, rgb = (b"", picture) if isinstance(picture, np.ndarray) else (picture, None)
+    return PendingFrame(
+        request,
+        jpeg,
+        request.width_px,
+        request.height_px,
+        0,
+        on_end,
+        rgb=rgb,
+        pipeline=request.pipeline,
+    )
+
+
+def _stage_answers(frame: PendingFrame) -> tuple[StageAnswer, ...]:
+    return tuple(
+        StageAnswer(
+            crop.request.stage,
+            crop.row,
+            crop.collected.variant,
+            crop.collected.detections,
+            _stage_answers(crop),
+        )
+        for crop in frame.crops
+        if crop.collected is not None and crop.request.stage is not None
+    )
 
 
 BATCH_FAILED = "the model failed on this batch; the box's log says why"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.inference.family import InputSpec
-from edgebox.media.jpeg import decode_into, lay_into
+from edgebox.media.jpeg import decode, decode_into, lay_into
 from edgebox.runtime.frames import PendingFrame
 from edgebox.vision.letterbox import Placement
 
@@ -60,7 +60,11 @@ def prepare(frame: PendingFrame, variant: Variant, canvases: CanvasPool) -> None
     frame.canvas, frame.canvas_of = canvas, variant.name
     spec = canvases.input_of(variant)
     try:
-        if frame.rgb is None:
+        if frame.stages_after and frame.parent is None:
+            # Crops are cut from the whole picture, so it is decoded at its own size.
+            frame.picture = decode(frame.jpeg) if frame.rgb is None else frame.rgb
+            sent = lay_into(frame.picture, canvas, spec.fill, spec.fit)
+        elif frame.rgb is None:
             sent = decode_into(frame.jpeg, canvas, spec.fill, spec.fit)
         else:
             sent = lay_into(frame.rgb, canvas, spec.fill, spec.fit)

@@ -21,6 +21,14 @@ class CameraInUseError(EdgeboxError):
     http_status = 409
     code = "camera_in_use"
 
+    @classmethod
+    def of(cls, camera: CameraId, address: str) -> "CameraInUseError":
+        """Return the error for a name that a camera at this address uses."""
+        return cls(
+            f"a camera named {camera} is connected from {address}; give this one another name, or "
+            "wait until the other has disconnected"
+        )
+
 
 class BoxFullError(EdgeboxError):
     """The configured number of cameras is connected."""
@@ -28,12 +36,30 @@ class BoxFullError(EdgeboxError):
     http_status = 503
     code = "box_full"
 
+    @classmethod
+    def of(cls, cameras_max: int) -> "BoxFullError":
+        """Return the error for a box with the most cameras that it may have."""
+        return cls(
+            f"{cameras_max} cameras are connected, which is the configured maximum "
+            "(limits.cameras_max)"
+        )
+
 
 class NoCapacityError(EdgeboxError):
     """Serving this camera would degrade others."""
 
     http_status = 503
     code = "no_capacity"
+
+    @classmethod
+    def of(cls, camera: CameraId, why: str) -> "NoCapacityError":
+        """Return the error for a camera that would degrade others, for this reason."""
+        return cls(
+            f"this box refuses cameras that would degrade others "
+            f'(planner.admission = "refuse"): with {camera}, {why}. Request a lower '
+            f"rate_hz or min_rate_hz, or a longer slo_ms; or try again in {RETRY_S} s or "
+            "when another camera has disconnected"
+        )
 
 
 class UnavailableError(EdgeboxError):

@@ -17,7 +17,7 @@ from edgebox.inference.executor_thread import BatchResult
 from edgebox.inference.tensors import Canvas
 from edgebox.runtime.frames import PendingFrame
 from edgebox.runtime.preparation import CanvasPool
-from edgebox.scheduling.events import Sample
+from edgebox.scheduling.events import Release, Sample
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +63,14 @@ class Samples:
         """Take over a frame's canvas."""
         self._kept[frame.request.id] = _Input(frame.request.app, frame.canvas, frame.canvas_of)
         frame.canvas = frame.canvas_of = None
+
+    def carry_out(self, action: Release | Sample) -> None:
+        """Carry out an order about an input that was retained."""
+        match action:
+            case Release(request):
+                self.release(request)
+            case Sample():
+                self.run(action)
 
     def release(self, request: RequestId) -> None:
         """Release an input."""

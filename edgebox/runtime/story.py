@@ -4,6 +4,7 @@ A story reads the entries of a journal in order. Times of a request count from i
 a camera from the beginning of the journal.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from edgebox.domain.requests import (
     Camera,
     CameraId,
     DropReason,
+    FrameId,
     Outcome,
     Request,
     UtilityStep,
@@ -28,6 +30,8 @@ from edgebox.scheduling.events import (
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
+    Collect,
+    CropsPrepared,
     Drop,
     Event,
     Finish,
@@ -82,6 +86,8 @@ class RequestStory:
     def _introduce(self, request: Request) -> None:
         self._request = request
         whose = f"of {request.camera} (application {request.app})"
+        if request.frame is not None:
+            whose = f"for {request.stage} of frame {request.frame} {whose}"
         allowed_ms = (request.deadline_ns - request.captured_ns) / 1e6
         self._lines.append(
             f"request {request.id} {whose}, to be answered within {allowed_ms:.1f} ms"
@@ -105,8 +111,10 @@ class RequestStory:
                 self._say(now_ns, f"decoded in {took_ns / 1e6:.1f} ms")
             case RequestRejected(request) if request == self._id and self._request:
                 self._say(now_ns, "could not be decoded")
-            case BatchCompleted(_, batch, took_ns) if batch == self._batch:
-                self._say(now_ns, f"its batch came back, executed in {took_ns / 1e6:.1f} ms")
+            case CropsPrepared(requests) if self._id in requests and self._request:
+                self._say(now_ns, "cut from its frame")
+            case BatchCompleted(_, batch, took_ns, spawned):
+                self._batch_completed(batch, took_ns, spawned, now_ns)
             case BatchFailed(_, batch) if batch == self._batch:
                 self._say(now_ns, "its batch failed")
             case SampleCompleted(_, batch, took_ns) if batch == self._sample:
@@ -118,6 +126,20 @@ class RequestStory:
             case CameraDisconnected(camera) if self._request and camera == self._request.camera:
                 if self._batch is not None:
                     self._say(now_ns, "its camera left while it ran")
+
+    def _batch_completed(
+        self, batch: BatchId, took_ns: int, spawned: Iterable[Request], now_ns: int
+    ) -> None:
+        if batch == self._batch:
+            self._say(now_ns, f"its batch came back, executed in {took_ns / 1e6:.1f} ms")
+        for crop in spawned:
+            if crop.id == self._id and self._request is None:
+                self._introduce(crop)
+        if self._request is not None:
+            crops = Counter(crop.stage for crop in spawned if crop.frame == FrameId(self._id))
+            for stage, count in crops.items():
+                how_many = "1 crop" if count == 1 else f"{count} crops"
+                self._say(now_ns, f"{how_many} of it for the stage {stage}")
 
     def _order(self, action: Action, now_ns: int) -> None:
         if self._request is None:
@@ -140,11 +162,19 @@ class RequestStory:
             case Sample(executor, batch, variant, request) if request == self._id:
                 self._sample = batch
                 self._say(now_ns, f"run again, alone, on {executor} as {variant}")
-            case Finish(request, _, outcome) if request == self._id:
+            case Collect(request) if request == self._id:
+                crop = self._request.frame is not None
+                self._say(
+                    now_ns, "answered, as part of its frame" if crop else "waits for its crops"
+                )
+                self._batch = None
+            case Finish(request, _, outcome, missing) if request == self._id:
                 utility = self._request.utility_at(now_ns)
                 how = "" if outcome is Outcome.ON_TIME else " late"
                 if 0 < utility < 1:
                     how += f", still worth {utility:g}"
+                if missing:
+                    how += f", without {', '.join(missing)} for every object"
                 self._say(now_ns, f"answered{how}, {_margin(self._request, now_ns)}")
                 self._batch = None
             case Drop(request, reason) if request == self._id:

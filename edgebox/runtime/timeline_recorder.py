@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
+from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.scheduling import events
 from edgebox.scheduling.events import Action, Event
 
@@ -154,6 +154,8 @@ class Timeline:
         self._expected_ns = expected_ns
         self._executors: dict[ExecutorId, None] = {}
         self._living: dict[RequestId, Request] = {}
+        self._joined: set[RequestId] = set()
+        """Frames whose own batch has ended, and whose crops have not."""
         self._waits_for: dict[RequestId, VariantName] = {}
         self._batch_of: dict[RequestId, RanBatch] = {}
         self._retained: dict[RequestId, Request] = {}
@@ -225,13 +227,30 @@ class Timeline:
     def _arrived(self, event: events.RequestArrived, now_ns: int) -> None:
         self._living.setdefault(event.request.id, event.request)
 
+    def _completed(self, event: events.BatchCompleted, now_ns: int) -> None:
+        self._living.update((crop.id, crop) for crop in event.spawned)
+
+    def _collect(self, order: events.Collect, now_ns: int) -> None:
+        request = self._living[order.request]
+        if request.frame is None:
+            self._joined.add(request.id)
+        else:
+            del self._living[request.id]
+        in_time = now_ns <= request.deadline_ns
+        self._ended_in_batch(request.id, Outcome.ON_TIME if in_time else Outcome.LATE, now_ns)
+
     def _finish(self, order: events.Finish, now_ns: int) -> None:
         del self._living[order.request]
-        self._ended_in_batch(order.request, order.outcome, now_ns)
+        if order.request in self._joined:
+            self._joined.remove(order.request)
+        else:
+            self._ended_in_batch(order.request, order.outcome, now_ns)
 
     def _drop(self, order: events.Drop, now_ns: int) -> None:
         request = self._living.pop(order.request)
-        if order.request in self._batch_of:
+        if order.request in self._joined:
+            self._joined.remove(order.request)
+        elif order.request in self._batch_of:
             self._ended_in_batch(order.request, order.reason, now_ns)
         else:
             variant = self._waits_no_more(order.request)
@@ -331,6 +350,7 @@ def _told(advice: Advice) -> tuple[object, ...]:
 _Note = Callable[[Timeline, Any, int], None]
 _EVENTS: dict[type[object], _Note] = {
     events.RequestArrived: Timeline._arrived,
+    events.BatchCompleted: Timeline._completed,
     events.PlanComputed: Timeline._planned,
     events.CameraConnected: Timeline._camera_opened,
     events.CameraDisconnected: Timeline._camera_closed,
@@ -346,6 +366,7 @@ _ACTIONS: dict[type[object], _Note] = {
     events.Retain: Timeline._retain,
     events.Release: Timeline._release,
     events.Sample: Timeline._sample,
+    events.Collect: Timeline._collect,
     events.Finish: Timeline._finish,
     events.Drop: Timeline._drop,
     events.Advise: Timeline._advise,

@@ -17,6 +17,7 @@ from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.events import Advise, ComputePlan
 from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ladders import Ladders, first_variant
 from edgebox.scheduling.ledger import LiveRequest, RunningBatch
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
@@ -66,8 +67,10 @@ class Adaptation:
         ladders: Ladders,
         affinity: ExecutorAffinity,
         times: ExecutionTimes,
+        fan_out: FanOut,
     ) -> None:
         self._parameters = parameters
+        self._fan_out = fan_out
         self._ladders = ladders
         self._affinity = affinity
         self._latencies = times.latencies
@@ -159,7 +162,8 @@ class Adaptation:
         elapsed_ns = now_ns - batch.started_ns - self._calibration.fixed_ns
         for live in members:
             request = live.request
-            connected = None if live.reason else self.cameras.get(request.camera)
+            counts = live.reason is None and request.frame is None
+            connected = self.cameras.get(request.camera) if counts else None
             if connected is not None:
                 over_ns = elapsed_ns - self._expectations.high_ns(
                     infer.executor, infer.variant, request.app, infer.batch_size, self._others
@@ -266,9 +270,17 @@ class Adaptation:
         return PlanningSnapshot(
             taken_ns=now_ns,
             cameras=tuple(
-                CameraSnapshot(c.camera, self._link_of(c), c.assignment, c.lowered_ns, c.overrun_ns)
+                CameraSnapshot(
+                    c.camera,
+                    self._link_of(c),
+                    c.assignment,
+                    c.lowered_ns,
+                    c.overrun_ns,
+                    later_ns=self._fan_out.after_first_ns(c.camera),
+                )
                 for c in self.cameras.values()
             ),
+            later_share=sum(map(self._later_share, self.cameras.values())),
             variants=self._ladders.offered,
             profiles=self._latencies.all_known,
             slowdown=self._latencies.slowdowns,
@@ -279,6 +291,11 @@ class Adaptation:
                 (c.camera.app for c in self.cameras.values()), self._latencies.all_known
             ),
         )
+
+    def _later_share(self, connected: ConnectedCamera) -> float:
+        camera, given = connected.camera, connected.assignment
+        rate_hz = camera.rate_hz if given is None else given.rate_hz
+        return self._fan_out.share(camera, rate_hz)
 
     def _first_advice(self, connected: ConnectedCamera, now_ns: int) -> list[Advise]:
         camera = connected.camera

@@ -59,6 +59,11 @@ class RecentValues:
         """Return the value that a fraction of about `q` does not exceed."""
         return self._ordered[round(q * (len(self._ordered) - 1))]
 
+    @property
+    def mean(self) -> float:
+        """The mean; O(size)."""
+        return sum(self._recent) / len(self._recent)
+
     def raise_quantile(self, q: float, value: float) -> None:
         """Raise as many of the oldest values as needed for a quantile to be at least this."""
         for at in range(len(self._recent) - round(q * (len(self._recent) - 1))):

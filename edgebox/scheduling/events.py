@@ -17,6 +17,7 @@ from edgebox.domain.model_family import (
     Weights,
     WeightsId,
 )
+from edgebox.domain.pipelines import StageName
 from edgebox.domain.plans import Advice, Plan, PlanningSnapshot
 from edgebox.domain.requests import (
     BatchId,
@@ -152,6 +153,13 @@ class RequestPrepared:
 
 
 @dataclass(frozen=True, slots=True)
+class CropsPrepared:
+    """Crops of one frame were cut and scaled to the sizes that their `Prepare`s asked for."""
+
+    requests: tuple[RequestId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRejected:
     """A frame could not be decoded."""
 
@@ -165,6 +173,8 @@ class BatchCompleted:
     executor: ExecutorId
     batch: BatchId
     took_ns: int
+    spawned: tuple[Request, ...] = ()
+    """The crops that later stages of the members' pipelines take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +252,7 @@ Event = (
     | LinkMeasured
     | RequestArrived
     | RequestPrepared
+    | CropsPrepared
     | RequestRejected
     | BatchCompleted
     | BatchFailed
@@ -257,7 +268,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Decode a frame to this variant's input size."""
+    """Decode a frame to this variant's input size, or cut a crop for it."""
 
     request: RequestId
     variant: VariantName
@@ -304,12 +315,23 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Collect:
+    """Keep a request's result for the answer of its frame: a crop's, which has ended, or that of a
+    frame whose crops are on their way."""
+
+    request: RequestId
+    batch: BatchId
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
-    """Send a request's result; it has ended with this outcome."""
+    """Send a frame's result; it has ended with this outcome."""
 
     request: RequestId
     batch: BatchId
     outcome: Outcome
+    missing: tuple[StageName, ...] = ()
+    """The stages of its pipeline that some crop was not answered by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,6 +439,7 @@ Action = (
     | Retain
     | Release
     | Sample
+    | Collect
     | Finish
     | Drop
     | Advise

@@ -17,6 +17,7 @@ def check_invariants(scheduler: Scheduler) -> None:
         InvariantViolation: the message names the contradiction.
     """
     _check_waiting(scheduler)
+    _check_joins(scheduler)
     _check_running(scheduler)
     _check_sampling(scheduler)
     _check_resources(scheduler)
@@ -32,11 +33,15 @@ def _check_waiting(scheduler: Scheduler) -> None:
     ledger = scheduler._ledger
     waiting = {r: live for r, live in ledger.live.items() if live.waits}
     _require(ledger.waiting == len(waiting), f"{ledger.waiting} requests wait, not {len(waiting)}")
-    listed = [(c, r) for c, requests in ledger.waiting_by_camera.items() for r in requests]
-    expected = {(live.request.camera, r) for r, live in waiting.items()}
-    _require(len(listed) == len(expected), "a camera's list has a request twice or lacks one")
-    _require(set(listed) == expected, "the cameras' lists are not the waiting requests")
-    _require(all(ledger.waiting_by_camera.values()), "an empty list of a camera was kept")
+    frames = {r: live for r, live in waiting.items() if live.request.frame is None}
+    crops = {r: live for r, live in waiting.items() if live.request.frame is not None}
+    _require(ledger.frames_waiting == len(frames), "the number of waiting frames is wrong")
+    for lists, of in ((ledger.frames_by_camera, frames), (ledger.crops_by_camera, crops)):
+        listed = [(c, r) for c, requests in lists.items() for r in requests]
+        expected = {(live.request.camera, r) for r, live in of.items()}
+        _require(len(listed) == len(expected), "a camera's list has a request twice or lacks one")
+        _require(set(listed) == expected, "the cameras' lists are not the waiting requests")
+        _require(all(lists.values()), "an empty list of a camera was kept")
     ready: dict[VariantName, Counter[str]] = {}
     for live in waiting.values():
         if live.stage is Stage.READY:
@@ -48,10 +53,26 @@ def _check_waiting(scheduler: Scheduler) -> None:
     ordered = [each for each in waiting if trial is None or each != trial.id]
     _require(in_policy == Counter(ordered), "the policy knows other requests than wait")
     _require(
-        ledger.waiting <= scheduler._parameters.box_pending_max,
-        "more requests wait than the box allows",
+        ledger.frames_waiting <= scheduler._parameters.box_pending_max,
+        "more frames wait than the box allows",
     )
     _require(not (scheduler._stopping and waiting), "requests wait while the box is stopping")
+
+
+def _check_joins(scheduler: Scheduler) -> None:
+    ledger = scheduler._ledger
+    waited_for = [crop for frame in ledger.joins.frames.values() for crop in frame.pending]
+    needed = {
+        request
+        for request, live in ledger.live.items()
+        if live.request.frame is not None and live.stage not in (Stage.CANCELLED, Stage.UNNEEDED)
+    }
+    _require(len(waited_for) == len(set(waited_for)), "two frames wait for the same crop")
+    _require(set(waited_for) == needed, "the crops that frames wait for are not those at the box")
+    for number, frame in ledger.joins.frames.items():
+        _require(frame.id == number, f"frame {number} is stored under another number")
+        _require(frame.request.id not in ledger.live, f"frame {number} waits and is joined")
+        _require(bool(frame.pending), f"frame {number} is kept, but all its crops have ended")
 
 
 def _check_running(scheduler: Scheduler) -> None:

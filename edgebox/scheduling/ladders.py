@@ -57,6 +57,7 @@ class Ladders:
         variant = self._offered.get(runs_on)
         return (
             request.variant is None
+            and request.frame is None
             and variant is not None
             and variant.covers(request.width_px, request.height_px)
         )

@@ -5,8 +5,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, Request, RequestId
-from edgebox.scheduling.events import Drop, Finish, Infer
+from edgebox.domain.pipelines import Pipeline, StageName
+from edgebox.domain.requests import (
+    BatchId,
+    CameraId,
+    DropReason,
+    FrameId,
+    Outcome,
+    Request,
+    RequestId,
+)
+from edgebox.scheduling.events import Collect, Drop, Finish, Infer
+from edgebox.scheduling.joins import JoinedFrame, Joins
 from edgebox.scheduling.request_stages import WAITING, Cause, Stage, transition
 
 
@@ -16,6 +26,8 @@ class LiveRequest:
 
     request: Request
     variant: VariantName
+    pipeline: Pipeline | None = None
+    """The pipeline whose first stage it is; None: there are no stages after it, or it is a crop."""
     stage: Stage = Stage.RECEIVED
     reason: DropReason | None = None
     """Why it was dropped; None: it lives, or was answered."""
@@ -36,12 +48,13 @@ class LiveRequest:
         moved = transition(self.stage, cause)
         self.stage, self.reason = moved.to, moved.reason
 
-    def ending(self, batch: BatchId, now_ns: int) -> Finish | Drop:
-        """Return the outcome of this request, which has ended with its batch."""
-        if self.reason is not None:
-            return Drop(self.request.id, self.reason)
-        on_time = now_ns <= self.request.deadline_ns
-        return Finish(self.request.id, batch, Outcome.ON_TIME if on_time else Outcome.LATE)
+
+def _finish(
+    request: Request, batch: BatchId, now_ns: int, missing: Iterable[StageName] = ()
+) -> Finish:
+    on_time = now_ns <= request.deadline_ns
+    outcome = Outcome.ON_TIME if on_time else Outcome.LATE
+    return Finish(request.id, batch, outcome, tuple(missing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +66,23 @@ class RunningBatch:
 
 
 class Ledger:
-    """Every live request, once. Waiting ones are also listed by camera, oldest first."""
+    """Every live request, once. Waiting ones are also listed by camera, oldest first.
+
+    Frames and crops of frames are listed apart, because the limits count frames.
+    """
 
     def __init__(self) -> None:
         self.live: dict[RequestId, LiveRequest] = {}
         self.running: dict[ExecutorId, RunningBatch] = {}
-        self.waiting_by_camera: dict[CameraId, dict[RequestId, None]] = {}
+        self.frames_by_camera: dict[CameraId, dict[RequestId, None]] = {}
+        """Waiting frames."""
+        self.crops_by_camera: dict[CameraId, dict[RequestId, None]] = {}
+        """Waiting crops."""
         self.waiting = 0
+        """The number of waiting requests: frames and crops."""
+        self.frames_waiting = 0
+        self.joins = Joins()
+        """The frames whose crops are on their way."""
         self.ready: dict[VariantName, Counter[str]] = {}
         """The number of prepared requests that wait for a batch, by variant and application."""
 
@@ -68,12 +91,15 @@ class Ledger:
         """The variants of all live requests."""
         return {live.variant for live in self.live.values()}
 
-    def admit(self, request: Request, variant: VariantName) -> None:
-        """Add a new request."""
-        live = self.live[request.id] = LiveRequest(request, variant)
+    def admit(
+        self, request: Request, variant: VariantName, pipeline: Pipeline | None = None
+    ) -> None:
+        """Add a new request, and the pipeline whose first stage it is."""
+        live = self.live[request.id] = LiveRequest(request, variant, pipeline)
         live.move(Cause.ADMITTED)
-        self.waiting_by_camera.setdefault(request.camera, {})[request.id] = None
+        self._lists(request).setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
+        self.frames_waiting += request.frame is None
 
     def prepared(self, live: LiveRequest, now_ns: int) -> None:
         """Note that a request may now be put into a batch."""
@@ -89,12 +115,45 @@ class Ledger:
             live.move(Cause.DISPATCHED)
         self.running[infer.executor] = RunningBatch(infer, now_ns)
 
-    def finish(self, executor: ExecutorId, cause: Cause) -> list[LiveRequest]:
-        """End the members of an executor's batch and return them."""
-        members = [self.live.pop(member) for member in self.running.pop(executor).infer.requests]
+    def finish(
+        self, executor: ExecutorId, cause: Cause, spawned: Iterable[Request] = ()
+    ) -> list[LiveRequest]:
+        """End the members of an executor's batch and return them.
+
+        Args:
+            executor: where the batch ran.
+            cause: COMPLETED or FAILED.
+            spawned: the crops of the members. Their frames wait for them from now on.
+        """
+        infer = self.running.pop(executor).infer
+        members = [self.live.pop(member) for member in infer.requests]
+        with_crops = {crop.frame for crop in spawned}
         for live in members:
             live.move(cause)
+            joins = FrameId(live.request.id) in with_crops and live.reason is None
+            if joins and live.pipeline is not None:
+                self.joins.open(live.request, infer.batch, live.pipeline)
+        self.joins.spawned(spawned)
+        for live in members:
+            self.joins.ended(live.request, answered=live.reason is None)
         return members
+
+    def ending(self, live: LiveRequest, batch: BatchId, now_ns: int) -> Collect | Finish | Drop:
+        """Return what becomes of a request that has ended with its batch."""
+        request = live.request
+        if live.reason is not None:
+            return Drop(request.id, live.reason)
+        if request.frame is not None or FrameId(request.id) in self.joins.frames:
+            return Collect(request.id, batch)
+        return _finish(request, batch, now_ns)
+
+    def end_frame(self, frame: JoinedFrame, now_ns: int) -> Finish:
+        """End a frame none of whose crops waits any more; those that run are unneeded."""
+        for crop in frame.pending:
+            frame.missing[self.live[crop].request.stage or StageName("")] = None
+            self.live[crop].move(Cause.FRAME_ENDED)
+        self.joins.close(frame.id)
+        return _finish(frame.request, frame.batch, now_ns, frame.missing)
 
     def end_waiting(self, request: RequestId, cause: Cause) -> Drop:
         """End a waiting request and return its drop."""
@@ -102,19 +161,22 @@ class Ledger:
         self._no_longer_waits(live)
         live.move(cause)
         assert live.reason is not None
+        self.joins.ended(live.request, answered=False)
         return Drop(request, live.reason)
 
     def all_waiting(self) -> list[RequestId]:
         """Return all waiting requests, oldest first."""
         return [r for r, live in self.live.items() if live.waits]
 
-    def waiting_of(self, camera: CameraId) -> Iterable[RequestId]:
-        """Return a camera's waiting requests, oldest first; do not change the ledger while
-        iterating."""
-        return self.waiting_by_camera.get(camera, ())
+    def waiting_of(self, camera: CameraId) -> list[RequestId]:
+        """Return a camera's waiting requests, oldest first, frames before crops."""
+        return [*self.frames_by_camera.get(camera, ()), *self.crops_by_camera.get(camera, ())]
 
     def depart(self, camera: CameraId) -> bool:
-        """Cancel the running requests of a camera that left; say whether there are any."""
+        """Cancel the running requests of a camera that left; say whether there are any.
+
+        None of its requests waits any more.
+        """
         running = [
             live
             for batch in self.running.values()
@@ -125,13 +187,17 @@ class Ledger:
             live.move(Cause.DEPARTED)
         return bool(running)
 
+    def _lists(self, request: Request) -> dict[CameraId, dict[RequestId, None]]:
+        return self.frames_by_camera if request.frame is None else self.crops_by_camera
+
     def _no_longer_waits(self, live: LiveRequest) -> None:
         request = live.request
-        of_camera = self.waiting_by_camera[request.camera]
-        del of_camera[request.id]
-        if not of_camera:
-            del self.waiting_by_camera[request.camera]
+        lists = self._lists(request)
+        del lists[request.camera][request.id]
+        if not lists[request.camera]:
+            del lists[request.camera]
         self.waiting -= 1
+        self.frames_waiting -= request.frame is None
         if live.stage is Stage.READY:
             ready = self.ready[live.variant]
             ready[request.app] -= 1

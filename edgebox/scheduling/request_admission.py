@@ -1,13 +1,20 @@
-"""Decides which variant a request runs on, and whether it can be on time at all. Pure."""
+"""Decides which variant a request runs on, and whether it can be on time at all. Pure.
+
+A frame of a pipeline is admitted if its first stage can be on time. It runs on the variant that
+leaves the time for the later stages too, if there is one.
+"""
 
 from collections.abc import Sequence
 
 from edgebox.domain.model_family import FamilyName, Variant, VariantName
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.expectations import Expectations
+from edgebox.scheduling.fan_out import FanOut, with_reserve
+from edgebox.scheduling.joins import Joins
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.supervision import Supervision
 from edgebox.scheduling.trials import Trials
@@ -21,10 +28,15 @@ class Admission:
         times: ExecutionTimes,
         ladders: Ladders,
         adaptation: Adaptation,
+        *,
         trials: Trials,
         supervision: Supervision,
+        fan_out: FanOut,
+        joins: Joins,
     ) -> None:
+        self._joins = joins
         self._times = times
+        self._fan_out = fan_out
         self._ladders = ladders
         self._adaptation = adaptation
         self._trials = trials
@@ -34,6 +46,8 @@ class Admission:
         """Return the variant for a request, or the reason to drop it."""
         connected = self._adaptation.cameras.get(request.camera)
         ready_ns = now_ns + self._times.calibration.prepare_ns
+        if request.stage is not None:
+            return self._choose_for_stage(request, ready_ns)
         if request.variant is not None:
             single_request = self._times.expectations.single_request(request.variant, request.app)
             # There is no smaller variant to use instead, so the low quantile decides.
@@ -56,8 +70,57 @@ class Admission:
             self._ladders.of(connected.camera.family),
             expectations=self._times.expectations,
             ready_ns=ready_ns,
+            reserve_ns=self._fan_out.after_first_ns(connected.camera),
         )
         return DropReason.INFEASIBLE if variant is None else variant
+
+    def _choose_for_stage(self, request: Request, ready_ns: int) -> VariantName | DropReason:
+        """Return the largest variant of a crop's stage whose usual time fits.
+
+        A crop runs on the stage's variant even if it is smaller than that, because crops of
+        different sizes share batches then.
+        """
+        pipeline = self._joins.pipeline_of(request)
+        stage = None if pipeline is None else pipeline.stage(request.stage)
+        if stage is None:
+            return DropReason.QUEUE  # its frame has ended
+        if self._is_lost(stage.family):
+            return DropReason.FAILED
+        top, chosen = self._fan_out.top_variant(stage), None
+        for variant in self._ladders.of(stage.family):
+            known = self._times.expectations.single_request(variant.name, request.app)
+            if known is not None and ready_ns + known.usual_ns <= request.deadline_ns:
+                chosen = variant.name
+            elif known is not None and chosen is None:
+                fits = ready_ns + known.low_ns <= request.last_deadline_ns
+                return variant.name if fits else DropReason.INFEASIBLE
+            if variant.name == top:
+                break
+        return DropReason.INFEASIBLE if chosen is None else chosen
+
+    def pipeline_of(self, request: Request) -> Pipeline | None:
+        """Return the pipeline whose first stage a request is; None: it is of none, or a crop."""
+        if request.frame is not None:
+            return None
+        connected = self._adaptation.cameras.get(request.camera)
+        of_camera = None if connected is None else connected.camera.pipeline
+        return request.pipeline or of_camera
+
+    def for_policy(self, request: Request, variant: VariantName, now_ns: int) -> Request:
+        """Return a request with the deadlines of its stage: earlier by what is needed after it.
+
+        No more is reserved than was left when the request arrived. Otherwise frames that can still
+        have a partial answer would be dropped.
+        """
+        connected = self._adaptation.cameras.get(request.camera)
+        if connected is None or connected.camera.pipeline is None:
+            return request
+        stage = request.stage or connected.camera.pipeline.first.name
+        remaining_ns = self._fan_out.remaining_ns(connected.camera, stage)
+        known = self._times.expectations.single_request(variant, request.app)
+        usual_ns = 0 if known is None else round(known.usual_ns)
+        ready_ns = now_ns + self._times.calibration.prepare_ns
+        return with_reserve(request, min(remaining_ns, request.deadline_ns - ready_ns - usual_ns))
 
     def _is_lost(self, family: FamilyName) -> bool:
         return not self._ladders.of(family) and any(
@@ -147,6 +210,7 @@ def choose_for_deadlines(
     *,
     expectations: Expectations,
     ready_ns: int,
+    reserve_ns: int = 0,
 ) -> VariantName | None:
     """Choose the variant for the earliest deadline that any variant fits; None: none.
 
@@ -157,13 +221,18 @@ def choose_for_deadlines(
 
     A frame that left before its camera received the plan in force runs on the variant it was sent
     for, if that still exists.
+
+    `reserve_ns` is what later stages of a pipeline need: a variant that leaves it comes first.
     """
     if assignment is None:
         return None
     assigned = assignment.variant
     if any(variant.name == request.advised for variant in ladder):
         assigned = request.advised or assigned
-    for deadline_ns in (request.deadline_ns, *(step.by_ns for step in request.steps)):
+    deadlines_ns = [request.deadline_ns, *(step.by_ns for step in request.steps)]
+    if reserve_ns:
+        deadlines_ns.insert(0, request.deadline_ns - reserve_ns)
+    for deadline_ns in deadlines_ns:
         variant = choose_variant(
             request,
             camera,

@@ -26,6 +26,8 @@ class Stage(StrEnum):
     """Its batch runs."""
     CANCELLED = "cancelled"
     """Its batch runs, but its camera has left."""
+    UNNEEDED = "unneeded"
+    """Its batch runs, but the frame that it is a crop of was answered without it."""
     ENDED = "ended"
     """It was answered or dropped."""
 
@@ -61,6 +63,8 @@ class Cause(StrEnum):
     """Its batch completed."""
     FAILED = "failed"
     """Its batch failed, or the executor was lost or stopped."""
+    FRAME_ENDED = "frame ended"
+    """The frame that it is a crop of was answered at its deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,13 @@ TRANSITIONS: Mapping[tuple[Stage, Cause], Transition] = {
     **_dropped(DropReason.SHUTDOWN, Cause.SHUTDOWN, *WAITING),
     (Stage.READY, Cause.DISPATCHED): Transition(Stage.RUNNING),
     (Stage.RUNNING, Cause.DEPARTED): Transition(Stage.CANCELLED),
+    (Stage.RUNNING, Cause.FRAME_ENDED): Transition(Stage.UNNEEDED),
     (Stage.RUNNING, Cause.COMPLETED): Transition(Stage.ENDED),
     **_dropped(DropReason.FAILED, Cause.FAILED, Stage.RUNNING),
     **_dropped(DropReason.DEPARTED, Cause.COMPLETED, Stage.CANCELLED),
     **_dropped(DropReason.DEPARTED, Cause.FAILED, Stage.CANCELLED),
+    **_dropped(DropReason.QUEUE, Cause.COMPLETED, Stage.UNNEEDED),
+    **_dropped(DropReason.QUEUE, Cause.FAILED, Stage.UNNEEDED),
 }
 
 

@@ -4,7 +4,9 @@ Theory of operation. When a request arrives it is admitted or dropped (`request_
 driver prepares it, it waits until the policy puts it into a batch, it runs, and it ends with
 exactly one `Finish` or `Drop`. A request that can no longer meet its deadline (of several, the
 last) is dropped as soon as that is certain, and not before. A box with nothing to do runs some
-finished requests again to measure them (`sampling`). The planning loop runs beside this
+finished requests again to measure them (`sampling`). Where cameras have a pipeline, a frame's first
+stage may spawn crops: they are requests of their own, and the frame ends with the last of them, or
+at its deadline (`joins`, `fan_out`). The planning loop runs beside this
 (`adaptation`): snapshots leave as `ComputePlan`, plans come back as events and become advice. An
 executor that hangs or keeps failing is taken out of service and opened again (`supervision`).
 
@@ -25,8 +27,10 @@ from edgebox.scheduling import events
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.affinity import ExecutorAffinity
 from edgebox.scheduling.dispatch import Dispatch
+from edgebox.scheduling.endings import Endings
 from edgebox.scheduling.events import Action, Drop, Event, Infer, Prepare
 from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import Ledger, LiveRequest
@@ -52,7 +56,8 @@ class Scheduler:
         self._trials = Trials(parameters, times.expectations)
         self._ladders = Ladders(times.latencies)
         self._affinity = ExecutorAffinity(times.latencies, times.expectations)
-        self._adaptation = Adaptation(parameters, self._ladders, self._affinity, times)
+        fan_out = FanOut(self._ladders, times)
+        self._adaptation = Adaptation(parameters, self._ladders, self._affinity, times, fan_out)
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
         )
@@ -61,8 +66,15 @@ class Scheduler:
         self._supervision = supervision = Supervision(
             times.latencies, times.expectations, self._ledger, self._sampling
         )
-        parts = self._ladders, self._adaptation, self._trials, supervision
-        self._admission = Admission(times, *parts)
+        self._admission = Admission(
+            times,
+            self._ladders,
+            self._adaptation,
+            trials=self._trials,
+            supervision=supervision,
+            fan_out=fan_out,
+            joins=self._ledger.joins,
+        )
         self._dispatch = Dispatch(
             policy,
             self._ledger,
@@ -70,6 +82,15 @@ class Scheduler:
             self._affinity,
             trials=self._trials,
             sampling=self._sampling,
+        )
+        self._endings = Endings(
+            self._ledger,
+            policy,
+            dispatch=self._dispatch,
+            trials=self._trials,
+            adaptation=self._adaptation,
+            fan_out=fan_out,
+            partial_early_ns=parameters.partial_early_ns,
         )
         self._executors: dict[ExecutorId, None] = {}
         self._stopping = False
@@ -97,7 +118,8 @@ class Scheduler:
             _HANDLERS[type(event)](self, event)
             self._supervision.observe(event, now_ns)
         self._supervise()
-        self._drop_expired()
+        out += self._endings.expired(now_ns)
+        out += self._endings.frames(now_ns)
         out += self._dispatch.batches(now_ns)
         if not self._stopping:
             out += self._dispatch.sample(now_ns)
@@ -108,7 +130,7 @@ class Scheduler:
     def next_wakeup_ns(self) -> int | None:
         """Return when `handle(None, ...)` is due if no event comes before; None: never."""
         due = [self._policy.next_wakeup_ns(), self._trials.due_ns()]
-        due.append(self._supervision.due_ns(self._stopping))
+        due += [self._supervision.due_ns(self._stopping), self._endings.next_frame_ns()]
         if not self._stopping:
             due.append(self._adaptation.next_plan_ns())
             if not self._ledger.live:
@@ -212,9 +234,20 @@ class Scheduler:
         if isinstance(variant, DropReason):
             self._out.append(Drop(request.id, variant))
             return
-        self._ledger.admit(request, variant)
+        self._take(request, variant)
+
+    def _crop_arrived(self, crop: Request) -> None:
+        variant = self._admit(crop)
+        if isinstance(variant, DropReason):
+            self._out.append(self._endings.unwanted(crop, variant))
+        else:
+            self._take(crop, variant)
+
+    def _take(self, request: Request, variant: VariantName) -> None:
+        self._ledger.admit(request, variant, self._admission.pipeline_of(request))
         if not self._trials.is_of(request.id):
-            self._policy.admitted(request, variant, self._now_ns)
+            of_stage = self._admission.for_policy(request, variant, self._now_ns)
+            self._policy.admitted(of_stage, variant, self._now_ns)
         self._out.append(Prepare(request.id, variant))
 
     def _admit(self, request: Request) -> VariantName | DropReason:
@@ -223,75 +256,53 @@ class Scheduler:
         if not self._executors and self._supervision.executors:
             return DropReason.FAILED
         variant = self._admission.choose(request, self._now_ns)
-        if isinstance(variant, DropReason) or self._make_room(request):
+        if isinstance(variant, DropReason):
             return variant
-        return DropReason.OVERLOAD
+        displaced = self._endings.make_room(request, self._parameters)
+        self._out += displaced or ()
+        return DropReason.OVERLOAD if displaced is None else variant
 
     def _begin_trial(self, request: Request) -> VariantName | None:
         idle = not self._ledger.waiting and self._dispatch.idle()
         return self._admission.choose_for_trial(request, self._now_ns) if idle else None
 
-    def _begin_late_trial(self, live: LiveRequest) -> bool:
-        if self._ledger.waiting > 1 or live.stage is not Stage.READY or not self._dispatch.idle():
-            return False
-        return self._trials.begin(live.request, live.variant, self._now_ns, self._now_ns)
-
-    def _make_room(self, request: Request) -> bool:
-        """Drop a camera's oldest waiting frame if it, or the whole box, has too many.
-
-        One-shot requests do not replace each other, so only the box's bound applies to them.
-        """
-        of_camera = self._ledger.waiting_by_camera.get(request.camera, {})
-        full = self._ledger.waiting >= self._parameters.box_pending_max
-        if request.variant is not None:
-            return not full
-        if full or len(of_camera) >= self._parameters.camera_pending_max:
-            if not of_camera:
-                return False
-            self._drop_waiting(next(iter(of_camera)), Cause.DISPLACED)
-        return True
-
     def _request_prepared(self, event: events.RequestPrepared) -> None:
-        live = self._preparing(event)
+        live = self._preparing(event, event.request)
         if live is None:
             return
         if self._ladders.is_as_planned(live.request, live.variant):
             self._times.calibration.prepared(event.took_ns)
+        self._ready(live)
+
+    def _crops_prepared(self, event: events.CropsPrepared) -> None:
+        for crop in event.requests:
+            if (live := self._preparing(event, crop)) is not None:
+                self._ready(live)
+
+    def _ready(self, live: LiveRequest) -> None:
         self._ledger.prepared(live, self._now_ns)
-        if not self._trials.is_of(event.request):
-            self._policy.prepared(event.request, self._now_ns)
+        if not self._trials.is_of(live.request.id):
+            self._policy.prepared(live.request.id, self._now_ns)
 
     def _request_rejected(self, event: events.RequestRejected) -> None:
-        if self._preparing(event) is not None:
-            self._drop_waiting(event.request, Cause.REJECTED)
+        if self._preparing(event, event.request) is not None:
+            self._out.append(self._endings.drop(event.request, Cause.REJECTED))
 
-    def _preparing(
-        self, event: events.RequestPrepared | events.RequestRejected
-    ) -> LiveRequest | None:
-        live = self._ledger.live.get(event.request)
+    def _preparing(self, event: Event, request: RequestId) -> LiveRequest | None:
+        live = self._ledger.live.get(request)
         if live is None or live.stage is not Stage.PREPARING:
             self._ignore(event)
             return None
         return live
 
-    def _drop_waiting(self, request: RequestId, cause: Cause) -> None:
-        if self._trials.is_of(request):
-            self._trials.end()
-        else:
-            self._policy.removed(request)
-        self._out.append(self._ledger.end_waiting(request, cause))
-
-    def _drop_all(self, requests: Iterable[RequestId], cause: Cause) -> None:
-        for request in list(requests):
-            self._drop_waiting(request, cause)
-
     # Batches
 
     def _batch_completed(self, event: events.BatchCompleted) -> None:
         if not self._runs(event):
+            self._out += (Drop(crop.id, DropReason.QUEUE) for crop in event.spawned)
             return
         batch = self._ledger.running[event.executor]
-        members = self._ledger.finish(event.executor, Cause.COMPLETED)
+        members = self._ledger.finish(event.executor, Cause.COMPLETED, event.spawned)
         apps = [live.request.app for live in members]
         self._trials.ran(event.batch, event.took_ns)
         isolated_ns, drifts = self._times.batch_completed(batch, apps, event.took_ns, self._now_ns)
@@ -303,8 +314,10 @@ class Scheduler:
         self._policy.batch_completed(batch.infer, isolated_ns, self._now_ns)
         if self._sampling.wanted and not self._stopping:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
-        self._out += (live.ending(event.batch, self._now_ns) for live in members)
+        self._out += self._endings.members(members, event.batch, self._now_ns)
         self._adaptation.finished(batch, members, self._now_ns)
+        for crop in event.spawned:
+            self._crop_arrived(crop)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event):
@@ -325,7 +338,7 @@ class Scheduler:
     def _fail(self, executor: ExecutorId, batch: BatchId) -> None:
         self._times.batch_failed(executor, self._now_ns)
         members = self._ledger.finish(executor, Cause.FAILED)
-        self._out += (live.ending(batch, self._now_ns) for live in members)
+        self._out += self._endings.members(members, batch, self._now_ns)
 
     def _runs(self, event: events.BatchCompleted | events.BatchFailed) -> bool:
         running = self._ledger.running.get(event.executor)
@@ -362,14 +375,13 @@ class Scheduler:
     def _disconnect(self, camera: CameraId) -> bool:
         """Forget a camera; say whether there was one."""
         # The camera of one-shot requests never connects, but its client can disconnect.
-        waiting = list(self._ledger.waiting_of(camera))
-        self._drop_all(waiting, Cause.DEPARTED)
-        cancelled = self._ledger.depart(camera)
+        dropped, cancelled = self._endings.depart(camera)
+        self._out += dropped
         connected = camera in self._adaptation.cameras
         if connected:
             self._adaptation.close(camera)
             self._sampling.cameras_changed(self._adaptation.tightest_slo_ns)
-        return connected or cancelled or bool(waiting)
+        return connected or cancelled
 
     def _plan_computed(self, event: events.PlanComputed) -> None:
         self._out.extend(self._adaptation.planned(event.plan, self._now_ns))
@@ -424,7 +436,7 @@ class Scheduler:
 
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
         self._stopping = True
-        self._drop_all(self._ledger.all_waiting(), Cause.SHUTDOWN)
+        self._out += self._endings.drop_all(self._ledger.all_waiting(), Cause.SHUTDOWN)
         self._out += self._sampling.release_all()
 
     # After every event
@@ -439,14 +451,6 @@ class Scheduler:
     def _without_batch(self) -> list[ExecutorId]:
         return [executor for executor in self._executors if executor not in self._ledger.running]
 
-    def _drop_expired(self) -> None:
-        for request in self._policy.expired(self._now_ns):
-            if not self._begin_late_trial(live := self._ledger.live[request]):
-                self._adaptation.expired(live.request.camera)
-                self._out.append(self._ledger.end_waiting(request, Cause.EXPIRED))
-        if self._trials.request is not None and self._trials.late(self._now_ns):
-            self._drop_waiting(self._trials.request.id, Cause.TRIAL_EXPIRED)
-
     def _plan(self) -> None:
         due_ns = self._adaptation.next_plan_ns()
         if due_ns is not None and due_ns <= self._now_ns and not self._stopping:
@@ -456,6 +460,7 @@ class Scheduler:
 _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestArrived: Scheduler._request_arrived,
     events.RequestPrepared: Scheduler._request_prepared,
+    events.CropsPrepared: Scheduler._crops_prepared,
     events.RequestRejected: Scheduler._request_rejected,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,

@@ -34,6 +34,9 @@ class SchedulerParameters:
     `utilisation_max`."""
     quality: int = 85
     """JPEG quality of the first advice; after the first plan the planner decides."""
+    partial_early_ns: int = 2_000_000
+    """How long before its deadline a frame ends whose crops still run: a wake-up of the event loop
+    comes late by up to this much, and a partial answer must not be late because of that."""
     advice_refresh_ns: int = 2_000_000_000
     """A change of only the reason or the bandwidth is sent at most this often."""
     bandwidth_step: float = 0.25

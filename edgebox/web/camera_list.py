@@ -22,6 +22,7 @@ from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.override_messages import RATE_MIN_HZ, changed, written
 from edgebox.link.protocol import NAME_PATTERN
 from edgebox.runtime.camera_record import CameraRecord
+from edgebox.runtime.model_choice import UnknownPipelineError
 from edgebox.storage.rows import CameraRecord as StoredCamera
 from edgebox.web.bodies import read_body
 from edgebox.web.query_parameters import InPath
@@ -79,6 +80,11 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
     fields = parse_object(body)
     before = context.box.overrides.get(camera, NOTHING_SET)
     after = changed(before, fields)
+    if after.pipeline is not None and after.pipeline != before.pipeline:
+        try:
+            context.box.models.pipeline(after.pipeline)
+        except UnknownPipelineError as error:
+            raise InvalidInputError(f"settings.pipeline: {error}") from None
     if after != before:
         context.box.override(camera, after)
         context.storage.record_overrides(camera, written(after))
@@ -153,6 +159,7 @@ def _requested_settings(live: CameraRecord | None, stored: StoredCamera | None) 
         "width_px",
         "height_px",
         "site",
+        "pipeline",
     )
     return {**{name: hello.get(name) for name in names}, "slo_ms": slo_ms, "later": later}
 
@@ -169,6 +176,7 @@ def _settings(camera: Camera) -> dict[str, Any]:
         "width_px": camera.width_px,
         "height_px": camera.height_px,
         "site": camera.site,
+        "pipeline": None if camera.pipeline is None else camera.pipeline.name,
     }
 
 
@@ -199,6 +207,10 @@ _FIELDS: dict[str, JsonSchema] = {
         nullable({"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$"}),
         "A name for the uplink that it shares with other cameras",
     ),
+    "pipeline": described(
+        nullable({"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$"}),
+        "The pipeline that its frames run through; a connected camera connects again",
+    ),
 }
 _OVERRIDES = Schema("Overrides", record(**_FIELDS))
 _CHANGE = Schema("CameraChange", some_of(**_FIELDS))
@@ -226,10 +238,16 @@ _CAMERA = Schema(
                 **{name: nullable(of) for name, of in _SETTINGS.items() if name != "later"},
                 later=LATER,
                 site=nullable(TEXT),
+                pipeline=nullable(TEXT),
             ),
         ),
         overrides=_OVERRIDES,
-        in_force=nullable(Schema("InForce", record(family=TEXT, **_SETTINGS, site=nullable(TEXT)))),
+        in_force=nullable(
+            Schema(
+                "InForce",
+                record(family=TEXT, **_SETTINGS, site=nullable(TEXT), pipeline=nullable(TEXT)),
+            )
+        ),
         state=nullable(CAMERA_STATE),
     ),
 )

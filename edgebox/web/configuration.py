@@ -34,12 +34,18 @@ def shown(config: Config) -> list[dict[str, Any]]:
 
 
 def _tables(config: Config, section: str) -> Iterator[tuple[str, object]]:
-    """Yield the path and the values of each table of a section."""
-    found = getattr(config, section)
-    if isinstance(found, tuple):
-        yield from ((f"{section}[{number}]", table) for number, table in enumerate(found))
-    else:
-        yield section, found
+    """Yield the path and the values of each table of a section, "pipelines.stages" for one."""
+    tables: list[tuple[str, object]] = [("", config)]
+    for name in section.split("."):
+        inner: list[tuple[str, object]] = []
+        for path, table in tables:
+            found, at = getattr(table, name), f"{path}.{name}".lstrip(".")
+            if isinstance(found, tuple):
+                inner += ((f"{at}[{number}]", each) for number, each in enumerate(found))
+            else:
+                inner.append((at, found))
+        tables = inner
+    yield from tables
 
 
 def _key(config: Config, path: str, table: object, info: KeyInfo) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def _forms(request: web.Request) -> tuple[ResultFormat, BoxForm]:
 
 
 def _family(box: Box, request: web.Request) -> Family:
-    name = _FAMILY.read(request) or box.default_family
+    name = _FAMILY.read(request) or box.models.default_family
     family = box.families.get(FamilyName(name))
     if family is None:
         raise UnknownNameError(f"no model family {name!r}; there are {', '.join(box.families)}")

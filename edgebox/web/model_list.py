@@ -34,7 +34,7 @@ async def _models(context: WebContext, request: web.Request) -> web.Response:
     )
     families = [_family(box, family, cameras) for family in box.families.values()]
     return json_response(
-        {"default": box.default_family, "quantiles": QUANTILES, "families": families}
+        {"default": box.models.default_family, "quantiles": QUANTILES, "families": families}
     )
 
 

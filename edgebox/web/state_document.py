@@ -67,14 +67,14 @@ async def state_document(box: Box, lag: LoopLag) -> dict[str, Any]:
 
 
 def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
-    family = box.families.get(box.default_family)
+    family = box.families.get(box.models.default_family)
     document: dict[str, Any] = {
         "name": box.name,
         "version": box.version,
         "ready": box.ready,
         "ready_reason": box.not_ready_because,
         "uptime_s": round((time.monotonic_ns() - box.started_ns) / 1e9, 1),
-        "family": box.default_family,
+        "family": box.models.default_family,
         "labels": [] if family is None else family.labels,
         "executors": [],
         "applications": [],

@@ -14,7 +14,6 @@ from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
 from edgebox.config.config_file import LimitParameters
 from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.model_family import FamilyName
 from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, CameraId, SiteId
 from edgebox.inference.family import Family
@@ -48,6 +47,7 @@ from edgebox.media.jpeg import probe
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, ArrivedFrame, FrameResult, PendingFrame
+from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
 from edgebox.runtime.refusals import REFUSALS
 from edgebox.web.camera_socket import CameraSocket
 from edgebox.web.detection_documents import wire_detections
@@ -106,6 +106,12 @@ class CameraSession:
     def replaced(self) -> None:
         """End the connection: the same camera has connected again."""
         self._finish(_FatalError("replaced", "this camera has connected again"))
+
+    def reconnect(self, why: str) -> None:
+        """Say goodbye, so that the camera connects again and learns of new settings."""
+        self._outbox.put(Bye(why).encode())
+        self._why_ended = why
+        self._finish(None)
 
     async def close(self) -> None:
         """Say goodbye: the box is stopping."""
@@ -228,16 +234,14 @@ class CameraSession:
                 f"this box speaks protocol version {', '.join(map(str, VERSIONS))}, the camera "
                 f"{', '.join(map(str, hello.versions))}; update the older one",
             )
-        family = box.families.get(FamilyName(hello.family or box.default_family))
-        if family is None:
-            raise _FatalError(
-                "unknown_family",
-                f"this box has no model family {hello.family}; it has {', '.join(box.families)}",
-            )
+        try:
+            family, pipeline = box.models.of(hello.family, hello.pipeline)
+        except (UnknownFamilyError, UnknownPipelineError) as error:
+            raise _FatalError(error.code, str(error)) from None
         camera = Camera(
             id=CameraId(hello.camera),
             app=hello.app,
-            family=family.name,
+            family=family,
             slo_ns=round(hello.slo_ms * 1e6),
             rate_hz=hello.rate_hz,
             width_px=hello.width_px,
@@ -246,12 +250,14 @@ class CameraSession:
             min_rate_hz=hello.min_rate_hz,
             steps=to_steps(hello.later),
             site=None if hello.site is None else SiteId(hello.site),
+            pipeline=pipeline,
         )
         try:
             self._record = await box.open_camera(camera, hello.agent, hello.instance, self)
         except REFUSALS as error:
             raise _FatalError(error.code, str(error), noted=True) from None
-        self._family = family
+        in_force = self._record.camera
+        self._family = box.families[in_force.family]
         self._outbox.put(
             Welcome(
                 version=version,
@@ -260,10 +266,11 @@ class CameraSession:
                 clock_ns=box.driver.clock_ns(),
                 frame_bytes_max=self._limits.frame_bytes_max,
                 unacknowledged_max=self._limits.unacknowledged_max,
-                family=family.name,
-                labels=family.labels,
+                family=in_force.family,
+                labels=self._family.labels,
                 advice=self._advice(),
                 slo_ms=self._record.slo_ms,
+                pipeline=None if in_force.pipeline is None else in_force.pipeline.name,
             ).encode()
         )
 

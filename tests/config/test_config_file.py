@@ -11,6 +11,7 @@ import pytest
 from edgebox.config.config_file import Config, KeyInfo, keys, load
 from edgebox.config.executor_section import ExecutorParameters
 from edgebox.config.notification_sections import DetectionParameters, WebhookParameters
+from edgebox.config.pipeline_section import StageParameters
 from edgebox.domain.errors import ConfigError
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
@@ -126,8 +127,8 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             'inference.families: must be a list of texts, not ["a", 1]',
             "inference.executors: this is no key, but tables of their own, each begins with "
             "[[executors]]",
-            "inference.xyzzy: there is no such key (there are: families, models, bundled, "
-            "family, memory_limit_mb, batch_size_max, decode_threads, profile_s)",
+            "inference.xyzzy: there is no such key (there are: families, models, bundled, family, "
+            "pipeline, memory_limit_mb, batch_size_max, decode_threads, profile_s)",
         ]
     )
 
@@ -169,12 +170,17 @@ def test_what_became_of_keys_of_earlier_versions_is_said(tmp_path: Path) -> None
 
 
 def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -> None:
-    ranged = [key for key in keys() if " from " in key.expected]
+    ranged = [
+        key for key in keys() if key.expected.startswith(("a number from", "a whole number from"))
+    ]
     assert len(ranged) > 10
     for key in ranged:
         table = f"[[{key.section}]]" if key.repeated else f"[{key.section}]"
         where = f"{key.section}[0]" if key.repeated else key.section
         needed = 'url = "http://localhost"\n' if key.section == "webhooks" else ""
+        if key.section == "pipelines.stages":
+            table, where = f'[[pipelines]]\nname = "p"\n{table}', "pipelines[0].stages[0]"
+            needed = 'name = "s"\nfamily = "street"\n'
         low, high = (float(end) for end in key.expected.split(" from ")[1].split(" to "))
         step = 1 if key.expected.startswith("a whole") else 0.001
         whole = int if step == 1 else float
@@ -349,11 +355,13 @@ def test_what_the_example_shows_of_repeated_sections_is_one_at_its_defaults(
     tmp_path: Path,
 ) -> None:
     lines = (ROOT / "config.example.toml").read_text(encoding="utf-8").splitlines()
-    wanted = re.compile(r"# (\[\[\w+\]\]|\w+ = .*)")
+    wanted = re.compile(r"# (\[\[[\w.]+\]\]|\w+ = .*)")
     shown = [line.removeprefix("# ") for line in lines if wanted.fullmatch(line)]
     config = load(written(tmp_path, "\n".join(shown)))
     assert config.executors == (ExecutorParameters(),)
     assert config.detections == (DetectionParameters(),)
+    ((stage,),) = (pipeline.stages for pipeline in config.pipelines)
+    assert replace(stage, name="", family="") == StageParameters()
     (webhook,) = config.webhooks
     assert replace(webhook, url="") == WebhookParameters()
 

@@ -96,7 +96,8 @@ async def test_metadata_name_every_family_and_every_variant(app: App) -> None:
         assert server["version"] == app.box.version
         assert "binary_tensor_data" in server["extensions"]
         listed = [row["name"] for row in await client.get_model_repository_index()]
-        variants = [variant.name for variant in app.box.families[app.box.default_family].variants]
+        family = app.box.families[app.box.models.default_family]
+        variants = [variant.name for variant in family.variants]
         assert listed == ["street", *variants]
         for name in listed:
             assert await client.is_model_ready(name)
@@ -210,7 +211,7 @@ async def test_a_family_is_asked_on_the_largest_variant_in_time(app: App) -> Non
 
 
 async def test_several_pictures_need_more_time_than_one(app: App) -> None:
-    variants = app.box.families[app.box.default_family].variants
+    variants = app.box.families[app.box.models.default_family].variants
     largest = variants[-1].name
     worst_ms = (worst_latency_ns(app.box, largest) or 0) / 1e6
     assert worst_ms > 0

@@ -134,7 +134,7 @@ async def broken_box(database: Path) -> AsyncIterator[App]:
     ending = contextlib.ExitStack()
     box = asyncio.create_task(_serve(app, True, ending))
     await until(lambda: app.ready_s is not None, "the box")
-    app.box.driver.scheduler._ledger.waiting_by_camera = None  # type: ignore[assignment]
+    app.box.driver.scheduler._ledger.frames_by_camera = None  # type: ignore[assignment]
     try:
         yield app
     finally:

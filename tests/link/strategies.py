@@ -73,6 +73,7 @@ box_messages: st.SearchStrategy[BoxMessage] = st.one_of(
         labels=st.lists(printable, max_size=4).map(tuple),
         advice=advices,
         slo_ms=st.none() | st.floats(1, 60_000),
+        pipeline=st.none() | names,
     ),
     st.builds(Ack, frames, instants, st.booleans(), advices),
     results,
@@ -110,6 +111,7 @@ hellos = st.builds(
     min_accuracy=st.floats(0, 1),
     min_rate_hz=st.just(0.0) | st.floats(0, 0.001),
     site=st.none() | names,
+    pipeline=st.none() | names,
     agent=printable,
 ) | st.floats(1, 50_000).flatmap(
     lambda ms: st.builds(Hello, names, sides, sides, slo_ms=st.just(ms), later=later_than(ms))

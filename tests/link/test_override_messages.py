@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.model_family import FamilyName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
+from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.domain.requests import SiteId, UtilityStep
 from edgebox.link.override_messages import NAMES, changed, written
 from tests.link.strategies import json_values, names
@@ -20,6 +22,7 @@ overrides = st.builds(
     app=st.none() | names,
     min_accuracy=st.none() | st.floats(0, 1),
     site=st.none() | names.map(SiteId),
+    pipeline=st.none() | names.map(PipelineName),
 )
 
 
@@ -52,6 +55,16 @@ def test_only_what_is_set_wins_over_the_hello(some: Overrides) -> None:
     assert all(getattr(got, name) == getattr(asked, name) for name in untouched)
 
 
+def test_a_pipeline_set_on_the_box_brings_its_family() -> None:
+    stage = PipelineStage(StageName("look"), FamilyName("other"))
+    pipeline = Pipeline(PipelineName("traffic"), (stage,))
+    asked = camera()
+    some = Overrides(pipeline=pipeline.name)
+    got = some.applied_to(asked, {pipeline.name: pipeline})
+    assert (got.pipeline, got.family) == (pipeline, "other")
+    assert some.applied_to(asked) == asked, "the box has no such pipeline any more"
+
+
 def test_a_deadline_set_on_the_box_is_the_only_one() -> None:
     asked = replace(camera(), steps=(UtilityStep(500 * MS, 0.5),))
     assert Overrides(rate_hz=1).applied_to(asked).steps == asked.steps
@@ -70,7 +83,8 @@ def test_every_mistake_is_named() -> None:
         'settings.rate_hz must be a number from 0.01 to 1000, not "fast"',
         "settings.app must be 1 to 64 letters",
         "settings.min_accuracy must be a number from 0 to 1, not 2",
-        "settings.family is not known; there are slo_ms, rate_hz, app, min_accuracy, site",
+        "settings.family is not known; there are slo_ms, rate_hz, app, min_accuracy, site, "
+        "pipeline",
     ):
         assert part in told
 

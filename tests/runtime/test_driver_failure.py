@@ -12,7 +12,7 @@ from tests.scheduling.scene import MS
 
 def spoil_the_books(scheduler: Scheduler) -> None:
     """Do what a defect would: the next batch finds a camera's list missing."""
-    scheduler._ledger.waiting_by_camera.clear()
+    scheduler._ledger.frames_by_camera.clear()
 
 
 async def test_a_scheduler_that_raises_ends_every_frame_and_says_why() -> None:

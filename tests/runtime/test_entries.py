@@ -1,7 +1,7 @@
 """A call's line: every event and action comes back as it went, and nothing else comes in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from types import UnionType
 from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import FamilyName
+from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.domain.requests import Camera, CameraId, DropReason, RequestId
 from edgebox.runtime.entries import (
     ACTIONS,
@@ -40,15 +41,44 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
         return values_of(kind.__supertype__)
     if isinstance(kind, type) and not is_dataclass(kind):
         return st.sampled_from(kind) if issubclass(kind, Enum) else SCALARS[kind]
-    origin, arguments = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        made = {field.name: values_of(hints[field.name]) for field in fields(kind)}
+        return pipelines() if kind is Pipeline else st.builds(kind, **made)
+    return containers_of(*get_args(kind), origin=get_origin(kind))
+
+
+def containers_of(*arguments: Any, origin: Any) -> st.SearchStrategy[Any]:
     if origin in (UnionType, Union):
         return st.one_of(st.none(), *(values_of(a) for a in arguments if a is not type(None)))
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return st.tuples(*map(values_of, arguments))
     if origin is tuple:
         return st.lists(values_of(arguments[0]), max_size=3).map(tuple)
-    if origin is Mapping:
-        return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=3)
-    hints = get_type_hints(kind)
-    return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in fields(kind)})
+    assert origin is Mapping
+    return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=3)
+
+
+@st.composite
+def pipelines(draw: st.DrawFn) -> Pipeline:
+    """Return chains of stages: others are no pipelines."""
+    stages = draw(st.lists(values_of(PipelineStage), min_size=1, max_size=3))
+    names = [StageName(str(at)) for at in range(len(stages))]
+    chain = (
+        replace(stage, name=name, after=tuple(names[:at][-1:]))
+        for at, (name, stage) in enumerate(zip(names, stages, strict=True))
+    )
+    return Pipeline(PipelineName("p"), tuple(chain))
+
+
+def test_what_is_no_pipeline_is_refused() -> None:
+    camera = Camera(
+        CameraId("gate"), "app", FamilyName("f"), 1, 1.0, 1, 1,
+        pipeline=Pipeline(PipelineName("p"), (PipelineStage(StageName("s"), FamilyName("f")),)),
+    )  # fmt: skip
+    line = write_entry(0, CameraConnected(camera), [])
+    with pytest.raises(JournalError, match=r"camera\.pipeline: stage 's' .* after 't'"):
+        read_entry(line.replace(b'"after":[]', b'"after":["t"]'))
 
 
 def test_the_two_unions_are_what_is_read() -> None:

@@ -80,10 +80,12 @@ export type Batch = {
 export type BatchRequest = {
   request: number
   camera: string
+  frame: number | null
+  stage: string | null
   captured_ms: number
   arrived_ms: number
   deadline_ms: number
-  outcome: 'on_time' | 'late' | 'failed' | 'departed' | 'shutdown' | null
+  outcome: 'on_time' | 'late' | 'queue' | 'failed' | 'departed' | 'shutdown' | null
 }
 
 export type BatchTimes = {
@@ -242,6 +244,8 @@ export type DroppedRequest = {
   at_ms: number
   request: number
   camera: string
+  frame: number | null
+  stage: string | null
   variant: string | null
   captured_ms: number
   arrived_ms: number
@@ -376,6 +380,7 @@ export type InForce = {
   width_px: number
   height_px: number
   site: string | null
+  pipeline: string | null
 }
 
 export type Job = {
@@ -452,6 +457,8 @@ export type Overrides = {
   min_accuracy: number | null
   /** A name for the uplink that it shares with other cameras */
   site: string | null
+  /** The pipeline that its frames run through; a connected camera connects again */
+  pipeline: string | null
 }
 
 export type Package = {
@@ -505,6 +512,7 @@ export type RequestedSettings = {
   height_px: number | null
   later: ReadonlyArray<readonly [number, number]>
   site: string | null
+  pipeline: string | null
 }
 
 export type ResourcePrice = {

@@ -1,0 +1,223 @@
+"""The section that declares pipelines: which models look at what other models found.
+
+Limits: which families, labels and variants there are is known only when these are loaded;
+`make_pipelines` checks that.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from edgebox.config.keys import key, nearest, repeated
+from edgebox.domain.errors import ConfigError, InvalidInputError
+from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.pipelines import (
+    CROPS_MAX,
+    CropOrder,
+    Pipeline,
+    PipelineName,
+    PipelineStage,
+    StageName,
+)
+from edgebox.inference.family import Family
+from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
+
+_STAGE = PipelineStage(StageName(""), FamilyName(""))
+
+
+@dataclass(frozen=True, slots=True)
+class StageParameters:
+    """One stage of a pipeline: a model family and the objects that it is given."""
+
+    name: str = key(
+        "",
+        "Name of the stage, as results have it",
+        pattern=NAME_PATTERN.pattern,
+        wanted=NAME_WANTED,
+    )
+    family: str = key("", "Its model family")
+    after: tuple[str, ...] = key(
+        (),
+        "The stages whose objects it is given, each as a crop; empty: it is the first stage, which "
+        "is given whole pictures",
+    )
+    labels: tuple[str, ...] = key((), "Classes of the objects that it is given; empty: all")
+    score_min: float = key(
+        _STAGE.score_min, "Objects that score less are not given to it", low=0, high=1
+    )
+    side_min_px: int = key(
+        _STAGE.side_min_px,
+        "Objects whose shorter side has fewer pixels in the picture as sent are not given to it",
+        low=1,
+        high=65535,
+    )
+    region: tuple[float, ...] = key(
+        (),
+        "Left, top, right and bottom, each as a share of the picture's sides: only objects whose "
+        "centre is inside are given to it; empty: the whole picture",
+        of=float,
+        low=0,
+        high=1,
+    )
+    margin: float = key(
+        _STAGE.margin,
+        "Added to a crop at each side, as a share of the object's own side",
+        low=0,
+        high=1,
+    )
+    crops_max: int = key(
+        _STAGE.crops_max, "Objects given to it per answer of a stage before", low=1, high=CROPS_MAX
+    )
+    order: str = key(
+        str(_STAGE.order),
+        "Which objects are given to it where there are more: the most certain, or the largest",
+        choices=tuple(CropOrder),
+    )
+    variant: str = key(
+        "", "The largest variant it runs on; empty: the largest of its family", may_be_empty=True
+    )
+
+    def stage(self) -> PipelineStage:
+        """Return the stage that this declares."""
+        left, top, right, bottom = self.region or (0.0, 0.0, 1.0, 1.0)
+        return PipelineStage(
+            name=StageName(self.name),
+            family=FamilyName(self.family),
+            after=tuple(map(StageName, self.after)),
+            labels=self.labels,
+            score_min=self.score_min,
+            side_min_px=self.side_min_px,
+            region=(left, top, right, bottom) if self.region else None,
+            margin=self.margin,
+            crops_max=self.crops_max,
+            order=CropOrder(self.order),
+            variant=VariantName(self.variant) if self.variant else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineParameters:
+    """A pipeline: the first stage is given whole pictures, each other one crops of objects."""
+
+    name: str = key(
+        "",
+        "Name of the pipeline, as cameras name it",
+        pattern=NAME_PATTERN.pattern,
+        wanted=NAME_WANTED,
+    )
+    stages: tuple[StageParameters, ...] = repeated(StageParameters)
+
+
+def contradictions(pipelines: Sequence[PipelineParameters], default: str) -> Iterator[str]:
+    """Yield what is wrong although each key alone is right, as far as no model tells it."""
+    names: set[str] = set()
+    for number, table in enumerate(pipelines):
+        path = f"pipelines[{number}]"
+        if not table.name:
+            yield f"{path}.name: is needed"
+        elif table.name in names:
+            yield f'{path}.name: another pipeline is called "{table.name}", too'
+        names.add(table.name)
+        problems = [*_of_stages(path, table.stages)]
+        yield from problems
+        if not problems:
+            try:
+                Pipeline(PipelineName(table.name), tuple(s.stage() for s in table.stages))
+            except InvalidInputError as error:
+                yield f"{path}.stages: {error}"
+    if default and default not in names:
+        what = nearest(default, sorted(names))
+        yield f'inference.pipeline: there is no pipeline "{default}"{what}'
+
+
+def _of_stages(path: str, stages: Sequence[StageParameters]) -> Iterator[str]:
+    names: set[str] = set()
+    known = [stage.name for stage in stages]
+    for number, stage in enumerate(stages):
+        where = f"{path}.stages[{number}]"
+        for name in ("name", "family"):
+            if not getattr(stage, name):
+                yield f"{where}.{name}: is needed"
+        if stage.name and stage.name in names:
+            yield f'{where}.name: another stage of this pipeline is called "{stage.name}", too'
+        names.add(stage.name)
+        for earlier in stage.after:
+            if earlier not in known:
+                yield f'{where}.after: there is no stage "{earlier}"{nearest(earlier, known)}'
+        for twice in sorted({each for each in stage.after if stage.after.count(each) > 1}):
+            yield f'{where}.after: "{twice}" is there twice'
+        if stage.region and not _is_region(stage.region):
+            yield (
+                f"{where}.region: must be left, top, right and bottom with left below right and "
+                f"top below bottom, not {list(stage.region)}"
+            )
+
+
+def _is_region(numbers: Sequence[float]) -> bool:
+    if len(numbers) != 4:
+        return False
+    left, top, right, bottom = numbers
+    return left < right and top < bottom
+
+
+def make_pipelines(
+    tables: Sequence[PipelineParameters], families: Iterable[Family], source: str
+) -> dict[PipelineName, Pipeline]:
+    """Return the pipelines, once it is known which families can be served.
+
+    Args:
+        tables: as declared, without contradictions among themselves.
+        families: those that can be served.
+        source: the configuration file, for messages.
+
+    Raises:
+        ConfigError: every stage that no model of this box can be.
+    """
+    known = {family.name: family for family in families}
+    made: dict[PipelineName, Pipeline] = {}
+    problems: list[str] = []
+    for number, table in enumerate(tables):
+        pipeline = Pipeline(PipelineName(table.name), tuple(s.stage() for s in table.stages))
+        made[pipeline.name] = pipeline
+        places = {StageName(s.name): place for place, s in enumerate(table.stages)}
+        for stage in pipeline.stages:
+            where = f"pipelines[{number}].stages[{places[stage.name]}]"
+            problems += (f"{where}.{each}" for each in _of_models(pipeline, stage, known))
+    if problems:
+        raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
+    return made
+
+
+def _of_models(
+    pipeline: Pipeline, stage: PipelineStage, families: Mapping[FamilyName, Family]
+) -> Iterator[str]:
+    """Yield why no model of this box can be a stage: key, colon, reason."""
+    family = families.get(stage.family)
+    if family is None:
+        yield (
+            f'family: there is no model family "{stage.family}" that can be served'
+            f"{nearest(stage.family, families)}"
+        )
+    elif (later := pipeline.next_stages(stage.name)) and family.task != "detect":
+        names = " and ".join(f'"{each.name}"' for each in later)
+        yield (
+            f'family: "{family.name}" finds no objects (its task is {family.task}), so {names} '
+            "cannot come after it; use a detector here"
+        )
+    if family is not None and stage.variant is not None:
+        offered = [variant.name for variant in family.offered]
+        if stage.variant not in offered:
+            yield (
+                f'variant: family "{family.name}" has no variant "{stage.variant}"'
+                f"{nearest(stage.variant, offered)}"
+            )
+    before = [families.get(each.family) for each in pipeline.stages if each.name in stage.after]
+    found = [each for each in before if each is not None and each.task == "detect"]
+    if not stage.after and stage.labels:
+        yield "labels: the first stage is given whole pictures, which have no class; leave it out"
+    if not found or len(found) < len(before):  # said at the stages before
+        return
+    labels = list(dict.fromkeys(label for each in found for label in each.labels))
+    for label in stage.labels:
+        if label not in labels:
+            names = ", ".join(dict.fromkeys(f'"{each.name}"' for each in found))
+            yield f'labels: {names} finds no "{label}"{nearest(label, labels)}'

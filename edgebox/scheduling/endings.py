@@ -1,0 +1,142 @@
+"""Ends requests: what waits and may wait no longer, the members of a batch, joined frames. Pure.
+
+Every request ends with one action: a frame with `Finish` or `Drop`, a crop of a frame with
+`Collect` or `Drop`. A frame with crops has a `Collect` before its `Finish`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from edgebox.domain.pipelines import StageName
+from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
+from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.dispatch import Dispatch
+from edgebox.scheduling.events import Collect, Drop, Finish
+from edgebox.scheduling.fan_out import FanOut
+from edgebox.scheduling.joins import JoinedFrame
+from edgebox.scheduling.ledger import Ledger, LiveRequest
+from edgebox.scheduling.policy import BatchingPolicy
+from edgebox.scheduling.request_stages import Cause, Stage
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.scheduling.trials import Trials
+
+Ending = Collect | Finish | Drop
+
+
+class Endings:
+    """Ends requests and informs the parts of the core that know them."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        policy: BatchingPolicy,
+        *,
+        dispatch: Dispatch,
+        trials: Trials,
+        adaptation: Adaptation,
+        fan_out: FanOut,
+        partial_early_ns: int,
+    ) -> None:
+        self._ledger = ledger
+        self._policy = policy
+        self._dispatch = dispatch
+        self._trials = trials
+        self._adaptation = adaptation
+        self._fan_out = fan_out
+        self._partial_early_ns = partial_early_ns
+
+    def drop(self, request: RequestId, cause: Cause) -> Drop:
+        """Drop a waiting request."""
+        if self._trials.is_of(request):
+            self._trials.end()
+        else:
+            self._policy.removed(request)
+        return self._ledger.end_waiting(request, cause)
+
+    def drop_all(self, requests: Iterable[RequestId], cause: Cause) -> list[Drop]:
+        """Drop waiting requests."""
+        return [self.drop(request, cause) for request in list(requests)]
+
+    def make_room(self, request: Request, parameters: SchedulerParameters) -> list[Drop] | None:
+        """Drop a camera's oldest waiting frame if it, or the whole box, has too many.
+
+        One-shot requests do not replace each other, so only the box's bound applies to them. Crops
+        count as part of their frame, which was admitted before.
+
+        Returns:
+            What was dropped; None: there is no room.
+        """
+        if request.frame is not None:
+            return []
+        of_camera = self._ledger.frames_by_camera.get(request.camera, {})
+        full = self._ledger.frames_waiting >= parameters.box_pending_max
+        if request.variant is not None:
+            return None if full else []
+        if not full and len(of_camera) < parameters.camera_pending_max:
+            return []
+        return [self.drop(next(iter(of_camera)), Cause.DISPLACED)] if of_camera else None
+
+    def expired(self, now_ns: int) -> list[Drop]:
+        """Drop what can no longer meet its deadline."""
+        out = []
+        for request in self._policy.expired(now_ns):
+            live = self._ledger.live[request]
+            is_frame = live.request.frame is None
+            if is_frame and self._begin_late_trial(live, now_ns):
+                continue
+            if is_frame:
+                self._adaptation.expired(live.request.camera)
+            out.append(self._ledger.end_waiting(request, Cause.EXPIRED))
+        if self._trials.request is not None and self._trials.late(now_ns):
+            out.append(self.drop(self._trials.request.id, Cause.TRIAL_EXPIRED))
+        return out
+
+    def _begin_late_trial(self, live: LiveRequest, now_ns: int) -> bool:
+        if self._ledger.waiting > 1 or live.stage is not Stage.READY or not self._dispatch.idle():
+            return False
+        return self._trials.begin(live.request, live.variant, now_ns, now_ns)
+
+    def members(self, members: Iterable[LiveRequest], batch: BatchId, now_ns: int) -> list[Ending]:
+        """Return what becomes of the members of a batch that has ended."""
+        out = [self._ledger.ending(live, batch, now_ns) for live in members]
+        for live, ending in zip(members, out, strict=True):
+            if isinstance(ending, Finish):
+                self._observe_crops(live.request, {})
+        return out
+
+    def unwanted(self, crop: Request, reason: DropReason) -> Drop:
+        """Drop a crop that is not admitted."""
+        self._ledger.joins.ended(crop, answered=False)
+        return Drop(crop.id, reason)
+
+    def frames(self, now_ns: int) -> list[Ending]:
+        """End the frames whose crops have all ended, and those whose deadline is here."""
+        out: list[Ending] = []
+        joins = self._ledger.joins
+        for frame in joins.due(now_ns + self._partial_early_ns):
+            waiting = (crop for crop in frame.pending if self._ledger.live[crop].waits)
+            out += self.drop_all(sorted(waiting), Cause.EXPIRED)
+            out.append(self._end_frame(frame, now_ns))
+        out += (self._end_frame(frame, now_ns) for frame in joins.complete())
+        return out
+
+    def next_frame_ns(self) -> int | None:
+        """Return when a frame is due to end without all of its crops; None: never."""
+        due_ns = self._ledger.joins.due_ns()
+        return None if due_ns is None else due_ns - self._partial_early_ns
+
+    def _end_frame(self, frame: JoinedFrame, now_ns: int) -> Finish:
+        self._observe_crops(frame.request, frame.crops)
+        return self._ledger.end_frame(frame, now_ns)
+
+    def _observe_crops(self, request: Request, crops: Mapping[StageName, int]) -> None:
+        connected = self._adaptation.cameras.get(request.camera)
+        if connected is not None and request.frame is None:
+            self._fan_out.observe(connected.camera, crops)
+
+    def depart(self, camera: CameraId) -> tuple[list[Drop], bool]:
+        """Drop the requests of a camera that left; say also whether it had any."""
+        frames = self._ledger.joins.depart(camera)
+        out = [Drop(frame.request.id, DropReason.DEPARTED) for frame in frames]
+        out += self.drop_all(self._ledger.waiting_of(camera), Cause.DEPARTED)
+        self._fan_out.forget(camera)
+        return out, self._ledger.depart(camera) or bool(out)

@@ -1,0 +1,129 @@
+"""Owns how many crops each stage of a pipeline gets, and what the rest of a pipeline takes. Pure.
+
+The time that a frame still needs after a stage depends on how many objects that stage will find.
+That number is learned for each camera and stage from its last frames. A stage's own deadline is the
+frame's, less a high quantile of the remaining path: so a frame that has waited until its crops can
+no longer be answered is dropped before its first stage runs, not after it (as in PARD, Park et al.
+2026).
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import replace
+from math import ceil
+
+from edgebox.domain.model_family import VariantName
+from edgebox.domain.pipelines import PipelineStage, StageName
+from edgebox.domain.requests import Camera, CameraId, Request, UtilityStep
+from edgebox.scheduling.calibration import RecentValues
+from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.expected_latencies import Row
+from edgebox.scheduling.ladders import Ladders
+
+FAN_OUT_WINDOW = 64
+"""Frames of a camera over which the crops of a stage are counted."""
+FAN_OUT_QUANTILE = 0.9
+"""The quantile of the crops that time is reserved for."""
+
+
+class FanOut:
+    """The crops per frame of every camera's stages, and the times of remaining paths."""
+
+    def __init__(self, ladders: Ladders, times: ExecutionTimes) -> None:
+        self._ladders = ladders
+        self._times = times
+        self._crops: dict[CameraId, dict[StageName, RecentValues]] = {}
+
+    def observe(self, camera: Camera, crops: Mapping[StageName, int]) -> None:
+        """Note how many crops a frame had for each stage; a stage that is not listed had none."""
+        if camera.pipeline is None:
+            return
+        of = self._crops.setdefault(camera.id, {})
+        for stage in camera.pipeline.stages[1:]:
+            recent = of.get(stage.name)
+            if recent is None:
+                recent = of[stage.name] = RecentValues(FAN_OUT_WINDOW, 0)
+            recent.add(crops.get(stage.name, 0))
+
+    def forget(self, camera: CameraId) -> None:
+        """Forget a camera."""
+        self._crops.pop(camera, None)
+
+    def crops(self, camera: CameraId, stage: StageName) -> float:
+        """Return the high quantile of the crops of a frame for a stage."""
+        recent = self._crops.get(camera, {}).get(stage)
+        return 0.0 if recent is None else recent.quantile(FAN_OUT_QUANTILE)
+
+    def mean_crops(self, camera: CameraId, stage: StageName) -> float:
+        """Return the mean number of crops of a frame for a stage."""
+        recent = self._crops.get(camera, {}).get(stage)
+        return 0.0 if recent is None else recent.mean
+
+    def top_variant(self, stage: PipelineStage) -> VariantName | None:
+        """Return the largest loaded variant that a stage may run on; None: none is loaded."""
+        ladder = self._ladders.of(stage.family)
+        for variant in ladder:
+            if variant.name == stage.variant:
+                return variant.name
+        return ladder[-1].name if ladder else None
+
+    def after_first_ns(self, camera: Camera) -> int:
+        """Return the time that the stages after the first usually take."""
+        pipeline = camera.pipeline
+        return 0 if pipeline is None else self.remaining_ns(camera, pipeline.first.name)
+
+    def remaining_ns(self, camera: Camera, stage: StageName) -> int:
+        """Return the time that the stages after this one usually take, on its longest path.
+
+        Each takes the usual time of the fewest batches that hold the high quantile of its crops, on
+        the fastest executor, and the time to cut crops before it.
+        """
+        if camera.pipeline is None:
+            return 0
+        return max(
+            (
+                self._stage_ns(camera, after)
+                for after in camera.pipeline.next_stages(stage)
+                if self.crops(camera.id, after.name) > 0
+            ),
+            default=0,
+        )
+
+    def share(self, camera: Camera, rate_hz: float) -> float:
+        """Return the share of all executors' time that a camera's later stages take on average.
+
+        Each stage's crops of a frame are counted as one run of batches.
+        """
+        if camera.pipeline is None:
+            return 0.0
+        executors = max(1, len(self._times.latencies.slowdowns))
+        used_ns = 0.0
+        for stage in camera.pipeline.stages[1:]:
+            crops = self.mean_crops(camera.id, stage.name)
+            row = self._row(stage)
+            if row is not None and crops > 0:
+                at = bisect_left(row.sizes, min(ceil(crops), row.sizes[-1]))
+                used_ns += crops * row.median_ns[at] / min(crops, row.sizes[at])
+        return rate_hz * used_ns / 1e9 / executors
+
+    def _row(self, stage: PipelineStage) -> Row | None:
+        variant = self.top_variant(stage)
+        return None if variant is None else self._times.latencies.best(variant)
+
+    def _stage_ns(self, camera: Camera, stage: PipelineStage) -> int:
+        row = self._row(stage)
+        if row is None:
+            return 0
+        full, rest = divmod(round(self.crops(camera.id, stage.name)), row.sizes[-1])
+        took_ns = full * row.median_ns[-1]
+        if rest:
+            took_ns += row.median_ns[bisect_left(row.sizes, rest)]
+        return took_ns + self._times.calibration.fixed_ns + self.remaining_ns(camera, stage.name)
+
+
+def with_reserve(request: Request, reserve_ns: int) -> Request:
+    """Return a request whose deadlines are earlier by the time that later stages need."""
+    if reserve_ns <= 0:
+        return request
+    steps = tuple(UtilityStep(step.by_ns - reserve_ns, step.utility) for step in request.steps)
+    return replace(request, deadline_ns=request.deadline_ns - reserve_ns, steps=steps)

@@ -21,6 +21,7 @@ import { HealthIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
+import { stageText, type Stage } from '../live/stages'
 import { cameraHealth, HEALTH_WORD } from '../figures/health'
 import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
@@ -101,6 +102,7 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
     <section class={`card health-${cameraHealth(camera)} ${styles.figures}`} aria-label="Now">
       <Headline camera={camera} window_s={window_s} />
       <Decision camera={camera} reason="large" />
+      {camera.pipeline && <Pipeline name={camera.pipeline.name} stages={camera.pipeline.stages} />}
       <LatencyBars camera={camera} window_s={window_s} />
       <dl class={styles.linkFigures}>
         <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
@@ -110,6 +112,14 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
       </dl>
       <FrameCounts camera={camera} window_s={window_s} />
     </section>
+  )
+}
+
+function Pipeline({ name, stages }: { name: string; stages: readonly Stage[] }) {
+  return (
+    <p data-testid="pipeline">
+      <span class="muted">Pipeline</span> {name} <span class="muted">({stages.map(stageText).join('; ')})</span>
+    </p>
   )
 }
 

@@ -120,10 +120,18 @@ class _DetectedFrame:
                     "label_id": int(label),
                     "score": round(float(score), 4),
                     "box": [round(float(side), 1) for side in box],
+                    **({"attribute": family.attribute_names[label]} if family.attributes else {}),
                 }
                 for box, score, label in rows
             ],
+            **self._embedded(),
         }
+
+    def _embedded(self) -> dict[str, Any]:
+        if self.found.embeddings is None:
+            return {}
+        rows = self.found.embeddings.tolist()
+        return {"embeddings": [[round(value, 6) for value in row] for row in rows]}
 
     def show(self, family: "Family") -> None:
         height, width = self.rgb.shape[:2]
@@ -132,8 +140,13 @@ class _DetectedFrame:
             f"{self.took_ms:.1f} ms: {len(self.found) or 'nothing'} found"
         )
         for row in self.document(family)["detections"]:
-            box = "" if family.task == "classify" else f"  at {row['box']}"
-            out.print(f"  {row['score']:.2f} {row['label']}{box}", markup=False)
+            box = f"  at {row['box']}" if family.task == "detect" else ""
+            of = f"{row['attribute']}: " if "attribute" in row else ""
+            out.print(f"  {row['score']:.2f} {of}{row['label']}{box}", markup=False)
+        if self.found.embeddings is not None:
+            for values in self.found.embeddings.tolist():
+                numbers = " ".join(f"{value:.3f}" for value in values[:6])
+                out.print(f"  {len(values)} numbers: {numbers} ...", markup=False)
 
     def draw(self, family: "Family", target: Path) -> None:
         from edgebox.media.drawing import draw_boxes, save_picture

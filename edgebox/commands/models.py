@@ -57,6 +57,12 @@ def models() -> None:
 @click.option(
     "--layout", help="The layout, if it is not recognised; docs/how-to/models.md lists them."
 )
+@click.option(
+    "--task",
+    type=click.Choice(["embed"]),
+    help="embed: the files give embeddings, as models for re-identification do.  [default: "
+    "detectors and classifiers, which are told apart]",
+)
 @click.option("--licence", "--license", "licence", help="The licence.  [default: the file's]")
 @click.option(
     "--batch",
@@ -93,6 +99,7 @@ def import_models(
     labels: str | None,
     sizes: str | None,
     layout: str | None,
+    task: str | None,
     licence: str | None,
     batch: int | None,
     precision: str,
@@ -119,7 +126,8 @@ def import_models(
             name=name,
             labels=None if labels is None else read_labels(labels),
             sizes_px=None if sizes is None else parse_sizes(sizes),
-            layout=None if layout is None else _layout(layout),
+            layout=None if layout is None else _layout(layout, task),
+            embeds=task == "embed",
             licence=" ".join((licence or "").split()) or None,
             batch=batch,
             half=precision == "fp16",
@@ -170,13 +178,15 @@ def parse_sizes(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys(sizes))
 
 
-def _layout(name: str) -> "Layout":
-    from edgebox.inference.importing.layouts import LAYOUTS, layout_named
+def _layout(name: str, task: str | None) -> "Layout":
+    from edgebox.inference.importing.layouts import EMBEDDING_LAYOUTS, LAYOUTS, layout_named
 
     found = layout_named(name)
     if found is None:
-        known = ", ".join(layout.name for layout in LAYOUTS)
+        known = ", ".join(layout.name for layout in (*LAYOUTS, *EMBEDDING_LAYOUTS))
         raise ModelError(f"--layout: there is no layout {name!r}; there are {known}")
+    if task == "embed" and found.task != "embed":
+        raise ModelError(f"--layout: {name!r} gives no embeddings; leave it or --task embed out")
     return found
 
 
@@ -263,13 +273,14 @@ def _print_import(
 ) -> None:
     document = _import_document(imported, profiles, took_s)
     family = imported.family
+    what = "embeddings" if family.task == "embed" else "detections"
     shown = ", ".join(family.labels[:3]) + ("..." if len(family.labels) > 3 else "")
     for key, text in (
         ("layout", f"{document['layout']} ({document['title']})"),
         ("licence", family.licence),
         ("labels", f"{len(family.labels)}: {shown}"),
         ("found", str(document["found"])),
-        ("compared", f"{imported.compared} detections agree with the original's"),
+        ("compared", f"{imported.compared} {what} agree with the original's"),
         *(("note", remark) for remark in imported.remarks),
     ):
         out.print(f"[bold]{key}[/] ", end="")

@@ -210,7 +210,7 @@ def _of_models(
                 f'variant: family "{family.name}" has no variant "{stage.variant}"'
                 f"{nearest(stage.variant, offered)}"
             )
-    before = [families.get((pipeline.stage(each) or pipeline.first).family) for each in stage.after]
+    before = [families.get(each.family) for each in pipeline.stages if each.name in stage.after]
     found = [each for each in before if each is not None and each.task == "detect"]
     if not stage.after and stage.labels:
         yield "labels: the first stage is given whole pictures, which have no class; leave it out"

@@ -36,7 +36,6 @@ from edgebox.inference.sessions import (
     stoppable,
 )
 from edgebox.inference.tensors import Canvas, InputTensors
-from edgebox.vision.decoding import DECODERS
 from edgebox.vision.detections import Detections
 
 SCORE_FLOOR = 0.05
@@ -347,8 +346,7 @@ class OnnxExecutor:
                     "the model does not keep pictures of a batch apart"
                 )
         wanted = [output[: len(job.canvases)] for output in outputs]
-        decode = DECODERS[family.decoder]
-        found = decode(wanted, variant.width_px, variant.height_px, self._score_floor)
+        found = family.decode(wanted, variant.width_px, variant.height_px, self._score_floor)
         return BatchResult(found, started_ns, self._clock_ns())
 
 

@@ -15,15 +15,28 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
 from edgebox.vision.coco import COCO80
-from edgebox.vision.decoding import DECODERS
+from edgebox.vision.decoding import (
+    CLASS_LOGITS,
+    DECODER_NAMES,
+    DECODERS,
+    EMBEDDING,
+    Decoder,
+    class_logits_decoder,
+    embedding_decoder,
+)
 from edgebox.vision.letterbox import Fit
 
 MANIFEST = "family.toml"
 
+Task = Literal["detect", "classify", "embed"]
+TASKS: tuple[Task, ...] = ("detect", "classify", "embed")
+EMBEDDING_LABEL = "embedding"
+"""The only label of an embedding model whose manifest names none."""
+
 _LABEL_SETS = {"coco80": COCO80}
 _TOP_KEYS = {
-    "name", "task", "file", "sha256", "licence", "description", "labels",
-    "input", "output", "import", "variants", "keep_all",
+    "name", "task", "file", "sha256", "licence", "description", "labels", "attributes",
+    "embedding_length", "input", "output", "import", "variants", "keep_all",
 }  # fmt: skip
 _INPUT_KEYS = {
     "layout", "dtype", "order", "fit", "fill", "size_multiple_px", "scale", "mean", "std",
@@ -42,6 +55,7 @@ FITS: Mapping[str, Fit] = {
 """Values by their names in manifests."""
 _PLAIN = (1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _SIDE_MAX_PX = 8192
+_EMBEDDING_LENGTH_MAX = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,14 @@ class InputSpec:
         if self.layout == "nhwc":
             return (batch_size, height_px, width_px, 3)
         return (batch_size, 3, height_px, width_px)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One question that a classifier answers: its type, its colour."""
+
+    name: str
+    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +135,12 @@ class Family:
     """Networks that find the same things, and the input sizes they are offered at."""
 
     name: FamilyName
-    task: Literal["detect", "classify"]
-    """A classifier's answers are boxes around the whole picture."""
+    task: Task
+    """What a classifier and an embedding model find are boxes around the whole picture."""
     licence: str
     description: str
     labels: tuple[str, ...]
+    """With attributes, those of all attributes in order; then a name may come twice."""
     input: InputSpec
     decoder: str
     variants: tuple[Variant, ...]
@@ -130,6 +153,11 @@ class Family:
     """None: the manifest was written by hand."""
     batch_size_fixed: int | None = None
     """The only batch size the graphs take; None: any."""
+    attributes: tuple[Attribute, ...] = ()
+    """What a classifier says of a picture, if it is more than one thing; `labels` has all labels
+    of the first, then those of the second..."""
+    embedding_length: int | None = None
+    """Numbers of an embedding; None: it gives none."""
     keep_all: bool = False
     """Offer every variant, whatever was found out about it."""
     accuracy_reports: Mapping[VariantName, AccuracyReport] = field(default_factory=dict)
@@ -150,6 +178,22 @@ class Family:
     def offered(self) -> tuple[Variant, ...]:
         """The variants that the planner may give to cameras, in rising order of pixels."""
         return tuple(v for v in self.variants if self.keep_all or not self.dominated(v.name))
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        """The attribute of each label; empty: the family has none."""
+        return tuple(each.name for each in self.attributes for _ in each.labels)
+
+    @property
+    def decode(self) -> Decoder:
+        """What reads the outputs of this family's models."""
+        if self.decoder == CLASS_LOGITS:
+            parts = [len(each.labels) for each in self.attributes] or [len(self.labels)]
+            return class_logits_decoder(parts)
+        if self.decoder == EMBEDDING:
+            assert self.embedding_length is not None  # `read_manifest` insists
+            return embedding_decoder(self.embedding_length)
+        return DECODERS[self.decoder]
 
     def dominated(self, name: VariantName) -> str:
         """Return why a variant is dominated; empty: it is not, or was not measured."""
@@ -218,19 +262,20 @@ def read_manifest(file: Path) -> Family:
     top = FieldReader((), values, _notation(file))
     top.refuse_unknown(sorted(_TOP_KEYS))
     name = FamilyName(top.nonempty("name"))
-    task = top.choice("task", ("detect", "classify"))
+    task = top.choice("task", TASKS)
     spec = _read_input(_table(top, "input", _INPUT_KEYS))
     output = _table(top, "output", ("decoder",))
     variants, tables = _read_variants(top, name, spec.size_multiple_px)
     common = _read_file(file, top) if any("file" not in t for t in tables.values()) else None
-    return Family(
+    attributes = _read_attributes(top)
+    family = Family(
         name=name,
-        task="detect" if task == "detect" else "classify",
+        task=next(each for each in TASKS if each == task),
         licence=top.nonempty("licence"),
         description=_read_description(top),
-        labels=_read_labels(top),
+        labels=_read_labels(top, task, attributes),
         input=spec,
-        decoder=output.choice("decoder", tuple(DECODERS)),
+        decoder=output.choice("decoder", DECODER_NAMES),
         variants=variants,
         files={
             variant: _read_file(file, table) if common is None or "file" in table else common
@@ -240,8 +285,27 @@ def read_manifest(file: Path) -> Family:
             v for v, table in tables.items() if table.flag("accuracy_assumed", False)
         ),
         origin=_read_origin(top),
+        attributes=attributes,
+        embedding_length=_read_embedding_length(top, task),
         keep_all=top.flag("keep_all", False),
     )
+    _check_task(top, output, family)
+    return family
+
+
+def _check_task(top: FieldReader, output: FieldReader, family: Family) -> None:
+    """Refuse what does not fit a family's task.
+
+    Raises:
+        ModelError: attributes or a decoder of another task.
+    """
+    if family.attributes and family.task != "classify":
+        raise top.wrong("attributes", 'are for families with task = "classify"')
+    wanted = {CLASS_LOGITS: "classify", EMBEDDING: "embed"}.get(family.decoder)
+    if wanted not in (None, family.task):
+        raise output.wrong("decoder", f'{family.decoder!r} is for families with task = "{wanted}"')
+    if family.task == "embed" and family.decoder != EMBEDDING:
+        raise output.wrong("decoder", f'must be "{EMBEDDING}" where task is "embed"')
 
 
 def _table(of: FieldReader, key: str, known: Collection[str]) -> FieldReader:
@@ -277,16 +341,49 @@ def _read_origin(top: FieldReader) -> Origin | None:
     return Origin(table.nonempty("layout"), tuple(sources), tuple(remarks))
 
 
-def _read_labels(top: FieldReader) -> tuple[str, ...]:
-    labels = top.raw("labels")
-    if isinstance(labels, str) and labels in _LABEL_SETS:
+def _read_embedding_length(top: FieldReader, task: str) -> int | None:
+    if task == "embed":
+        return top.integer("embedding_length", 1, _EMBEDDING_LENGTH_MAX)
+    if "embedding_length" in top:
+        raise top.wrong("embedding_length", 'is for families with task = "embed"')
+    return None
+
+
+def _read_attributes(top: FieldReader) -> tuple[Attribute, ...]:
+    if "attributes" not in top:
+        return ()
+    found: list[Attribute] = []
+    for table in top.objects("attributes"):
+        table.refuse_unknown(("labels", "name"))
+        attribute = Attribute(table.nonempty("name"), _read_names(table, ""))
+        if any(attribute.name == other.name for other in found):
+            raise table.wrong("name", f"is used twice: {attribute.name!r}")
+        found.append(attribute)
+    if not found:
+        raise top.wrong("attributes", "must be [[attributes]] tables, or be left out")
+    return tuple(found)
+
+
+def _read_labels(top: FieldReader, task: str, attributes: tuple[Attribute, ...]) -> tuple[str, ...]:
+    if attributes:
+        if "labels" in top:
+            raise top.wrong("labels", "must be left out: each of [[attributes]] has its own")
+        return tuple(label for each in attributes for label in each.labels)
+    if task == "embed" and "labels" not in top:
+        return (EMBEDDING_LABEL,)
+    return _read_names(top, " or one of " + ", ".join(f'"{name}"' for name in _LABEL_SETS))
+
+
+def _read_names(table: FieldReader, otherwise: str) -> tuple[str, ...]:
+    """Return the labels that a table names; `otherwise` says what else may be given."""
+    labels = table.raw("labels")
+    if otherwise and isinstance(labels, str) and labels in _LABEL_SETS:
         return _LABEL_SETS[labels]
     listed = isinstance(labels, list) and labels and all(isinstance(x, str) and x for x in labels)
     if not listed or not isinstance(labels, list):
-        known = ", ".join(f'"{name}"' for name in _LABEL_SETS)
-        raise top.wrong("labels", f"must be a list of names or one of {known}, not {labels!r}")
+        raise table.wrong("labels", f"must be a list of names{otherwise}, not {labels!r}")
     if len(set(labels)) != len(labels):
-        raise top.wrong("labels", "must not name a label twice")
+        raise table.wrong("labels", "must not name a label twice")
     return tuple(labels)
 
 

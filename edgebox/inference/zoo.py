@@ -14,10 +14,11 @@ from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.inference.family import MANIFEST, Family, ModelFile, read_manifest
 from edgebox.inference.sessions import brief
+from edgebox.vision.decoding import CLASS_LOGITS, EMBEDDING
 
 _DTYPES = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}
-_OUTPUTS = {"boxes_scores_labels": 3, "yolox": 1}
-_LABELS_COLUMN = {"yolox": 5}
+_OUTPUTS = {"boxes_scores_labels": 3, "yolox": 1, CLASS_LOGITS: 1, EMBEDDING: 1}
+_LABELS_COLUMN = {"yolox": 5, CLASS_LOGITS: 0}
 """Decoders whose one output ends in one column per label: columns before them."""
 
 
@@ -157,6 +158,12 @@ def _check_outputs(manifest: Path, family: Family, path: Path, outputs: Sequence
         raise ModelError(
             f"{manifest}: labels has {len(family.labels)} names, but {path.name} scores "
             f"{columns - before} classes"
+        )
+    length = family.embedding_length
+    if length is not None and isinstance(columns, int) and columns != length:
+        raise ModelError(
+            f"{manifest}: embedding_length is {length}, but {path.name} gives embeddings of "
+            f"length {columns}"
         )
 
 

@@ -263,10 +263,7 @@ class Box:
                 raise CameraInUseError.of(camera.id, old.session.address)
             others -= 1
         if others >= self._cameras_max:
-            raise BoxFullError(
-                f"{self._cameras_max} cameras are connected, which is the configured maximum "
-                "(limits.cameras_max)"
-            )
+            raise BoxFullError.of(self._cameras_max)
 
     async def _check_capacity(self, camera: Camera) -> None:
         if self._admission is None:
@@ -409,6 +406,7 @@ class Box:
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
             metrics.ended(ending, driver.clock_ns())
+            metrics.crops_ended(frame)
             if isinstance(ending, Answer) and self.viewers:
                 self._frames_shown += 1
                 self.shown[record.camera.id] = ShownFrame(self._frames_shown, frame, ending)
@@ -464,15 +462,14 @@ class Box:
         `variant` is of the family of the pipeline's first stage, if there is a pipeline.
         """
         driver = self.driver
-        now_ns = driver.clock_ns()
         request = one_shot_request(
             driver.next_request_id(),
             picture,
             picture_px,
             variant,
             app=app,
-            now_ns=now_ns,
-            deadline_ns=now_ns + round(deadline_ms * 1e6),
+            now_ns=driver.clock_ns(),
+            deadline_ms=deadline_ms,
             pipeline=pipeline,
         )
         driver.submit(one_shot_frame(request, picture, on_end))

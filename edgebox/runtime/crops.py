@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import CropOrder, PipelineStage
 from edgebox.domain.requests import FrameId, Request, RequestId
-from edgebox.runtime.frames import PendingFrame
+from edgebox.runtime.frames import FrameResult, PendingFrame, Refusal
 from edgebox.vision.detections import Detections
 
 Labels = Mapping[FamilyName, Sequence[str]]
@@ -88,7 +88,7 @@ class CropCutter:
             right - left,
             bottom - top,
             root.return_ns,
-            _nothing,
+            _note_refusal,
             root.number,
             stage.family,
             rgb=pixels,
@@ -99,8 +99,10 @@ class CropCutter:
         )
 
 
-def _nothing(frame: PendingFrame, ending: object) -> None:
-    """Report nothing: a crop's answer is part of its frame's."""
+def _note_refusal(crop: PendingFrame, ending: FrameResult) -> None:
+    """Note why a crop was dropped, for the counts; its camera gets its frame's answer only."""
+    if isinstance(ending, Refusal):
+        crop.refused = ending.reason
 
 
 def _as_sent(root: PendingFrame, found: Detections) -> NDArray[np.float32]:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.latency_histogram import METRIC_BUCKETS, PARTS, Histogram
+from edgebox.domain.pipelines import StageName
 from edgebox.domain.requests import CameraId, DropReason, Outcome
-from edgebox.runtime.frames import Answer, FrameResult, Timing
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame, Timing
 from edgebox.storage.periods import Period, latency_counts
 
 WINDOW_S = 60
@@ -87,6 +88,19 @@ class Counts:
         }
 
 
+@dataclass(slots=True)
+class CropCounts:
+    """Crops for one stage since the box started; each counts when its frame ends."""
+
+    answered: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    """By reason."""
+
+    def copy(self) -> "CropCounts":
+        """Return a copy that does not change."""
+        return CropCounts(self.answered, self.dropped.copy())
+
+
 class CameraMetrics:
     """The counts and the last minute of one camera."""
 
@@ -109,6 +123,10 @@ class CameraMetrics:
         """The counts and the number of samples at the end of the last second."""
         self.latencies = {part: Histogram(METRIC_BUCKETS) for part in PARTS}
         """Latencies of all answers since the box started."""
+        self.crops: dict[StageName, CropCounts] = {}
+        """By stage of its pipeline."""
+        self.partial = 0
+        """Answers without some stage for some object."""
 
     def captured(self, frames: int, skipped: int, now_ns: int) -> None:
         """Count captured frames; the camera did not send `skipped` of them."""
@@ -147,8 +165,19 @@ class CameraMetrics:
                 counts.late += 1
                 counts.utility_late += ending.utility
         if isinstance(ending, Answer):
+            self.partial += bool(ending.missing)
             self._update.variants[str(ending.variant)] += 1
             self._sample(ending.timing, now_ns)
+
+    def crops_ended(self, frame: PendingFrame) -> None:
+        """Count the crops of a frame that has ended; one whose batch still runs is too late."""
+        for crop in frame.crops:
+            counts = self.crops.setdefault(crop.request.stage or StageName(""), CropCounts())
+            if crop.collected is not None:
+                counts.answered += 1
+            else:
+                counts.dropped[(crop.refused or DropReason.QUEUE).value] += 1
+            self.crops_ended(crop)
 
     def _sample(self, timing: Timing, now_ns: int) -> None:
         parts_ns = (

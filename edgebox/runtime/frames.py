@@ -162,6 +162,8 @@ class PendingFrame:
     """What was cut from it."""
     found: Detections | None = None
     """What its batch found, in px of the camera's own picture; None: not known yet."""
+    refused: DropReason | None = None
+    """Why a crop was dropped; None: it was not, or its batch still runs."""
     collected: Answer | None = None
     """Its own answer, while its crops are on their way; a crop's, until its frame ends."""
 
@@ -244,7 +246,7 @@ def one_shot_request(
     *,
     app: str,
     now_ns: int,
-    deadline_ns: int,
+    deadline_ms: float,
     pipeline: Pipeline | None = None,
 ) -> Request:
     """Return the request of a picture of `picture_px` (width, height) that a program sent."""
@@ -255,7 +257,7 @@ def one_shot_request(
         app=app,
         captured_ns=now_ns,
         arrival_ns=now_ns,
-        deadline_ns=deadline_ns,
+        deadline_ns=now_ns + round(deadline_ms * 1e6),
         width_px=width_px,
         height_px=height_px,
         size_bytes=picture.nbytes if isinstance(picture, np.ndarray) else len(picture),

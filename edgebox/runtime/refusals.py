@@ -36,6 +36,14 @@ class BoxFullError(EdgeboxError):
     http_status = 503
     code = "box_full"
 
+    @classmethod
+    def of(cls, cameras_max: int) -> "BoxFullError":
+        """Return the error for a box with the most cameras that it may have."""
+        return cls(
+            f"{cameras_max} cameras are connected, which is the configured maximum "
+            "(limits.cameras_max)"
+        )
+
 
 class NoCapacityError(EdgeboxError):
     """Serving this camera would degrade others."""

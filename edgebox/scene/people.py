@@ -88,7 +88,7 @@ def build_motorbike(rng: Random) -> Solid:
         ]
     parts = (*wheel, Hull(tuple(body)), shield, *rider)
     lamps = (Lamp((0.7, 0.0, 0.92), 1.0, WHITE_LAMP), Lamp((-0.86, 0.0, 0.7), -1.0, RED_LAMP))
-    return Solid("motorbike", parts, 2.05, 0.75, 1.86, lamps)
+    return Solid("motorbike", parts, 2.05, 0.75, 1.86, lamps, paint)
 
 
 def build_person(rng: Random) -> tuple[Solid, ...]:

@@ -117,6 +117,7 @@ class Solid:
     width_m: float
     height_m: float
     lamps: tuple[Lamp, ...] = ()
+    paint: Colour | None = None  # of the largest painted part, which people call its colour
 
 
 def unit_normal(polygon: Floats, inside: Floats) -> Floats:

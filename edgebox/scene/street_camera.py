@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from edgebox.scene.backdrop import Occluder, paint_backdrop
+from edgebox.scene.colour_names import COLOUR_NAMES, colour_name
 from edgebox.scene.layout import Layout, build_layout
 from edgebox.scene.optics import Pose
 from edgebox.scene.paint import Sprite, paint
@@ -26,7 +27,7 @@ from edgebox.scene.shapes import Solid
 from edgebox.scene.traffic import LABELS, Path
 from edgebox.scene.vehicles import build_bus, build_car, build_truck
 
-__all__ = ["LABELS", "Scene", "SceneFrame", "SceneObject"]
+__all__ = ["COLOUR_NAMES", "LABELS", "Scene", "SceneFrame", "SceneObject"]
 
 _DESIGNS = {"car": 10, "bus": 3, "truck": 4, "motorbike": 4, "person": 8}
 _CELL_M = 0.25  # resolution of a lane's table of viewpoints
@@ -51,6 +52,7 @@ class SceneObject:
     label: str
     box: tuple[float, float, float, float]  # xyxy, source px, clipped to the picture
     visible_fraction: float  # share of its painted pixels that nothing hides, 0..1
+    colour: str | None = None  # of a vehicle, one of COLOUR_NAMES; None: of a person
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class _Placement:
     """An object to paint: its sprite and where the sprite's top left corner goes."""
 
     z_m: float
-    label: str
+    solid: Solid
     sprite: Sprite
     left_px: int
     top_px: int
@@ -185,13 +187,14 @@ class Scene:
                 else:
                     cell, pose = self._viewpoints[number].find(along_m)
                     stretch = (number, cell)
-                sprite = self._sprite((*key, *stretch), designs[design][phase], pose, z)
+                solid = designs[design][phase]
+                sprite = self._sprite((*key, *stretch), solid, pose, z)
                 if sprite is None:
                     continue
                 scale = view.focal_px / z
                 left = view.middle_px + x * scale - sprite.anchor_px[0]
                 top = view.horizon_px + view.height_m * scale - sprite.anchor_px[1]
-                yield _Placement(z, slot.label, sprite, round(left), round(top))
+                yield _Placement(z, solid, sprite, round(left), round(top))
 
     def _sprite(self, key: tuple[int, ...], solid: Solid, pose: Pose, z_m: float) -> Sprite | None:
         """Return a solid seen from the viewpoint that `key` names, at the size for depth z_m."""
@@ -252,9 +255,10 @@ class Scene:
                 continue
             shown_px = np.count_nonzero(owners[box[1] : box[3], box[0] : box[2]] == number)
             visible = min(1.0, int(shown_px) / item.sprite.body_area_px)
-            yield SceneObject(
-                item.label, (float(box[0]), float(box[1]), float(box[2]), float(box[3])), visible
-            )
+            corners = (float(box[0]), float(box[1]), float(box[2]), float(box[3]))
+            paint = item.solid.paint
+            colour = None if paint is None else colour_name(paint)
+            yield SceneObject(item.solid.label, corners, visible, colour)
 
 
 def _painted_scale(solid: Solid, px_per_m: float) -> float:

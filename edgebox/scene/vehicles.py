@@ -28,6 +28,7 @@ from edgebox.scene.shapes import (
 
 _GLASS: Colour = (58, 76, 92)
 _GLASS_LIGHT: Colour = (112, 138, 156)
+_TRAY: Colour = (214, 136, 40)
 
 
 def _lamps(length: float, half_width: float, z: float) -> tuple[Lamp, ...]:
@@ -174,7 +175,8 @@ def build_car(rng: Random) -> Solid:
             Hull(tuple(block((-0.1, 0.15), 0.32, (height, height + 0.16), (250, 246, 220))))
         )
         height += 0.16
-    return Solid("car", tuple(parts), length, half * 2, height, _lamps(length, half, 0.62))
+    lamps = _lamps(length, half, 0.62)
+    return Solid("car", tuple(parts), length, half * 2, height, lamps, paint)
 
 
 def _bus_windows(back: float, front: float, half: float, z: tuple[float, float]) -> list[Face]:
@@ -231,9 +233,8 @@ def build_bus(rng: Random) -> Solid:
             for s in (1, -1)
         ]
     under = underbody((back + 0.24 * length, front - 0.24 * length), half, 0.4)
-    return Solid(
-        "bus", (under, Hull(tuple(faces))), length, half * 2, height, _lamps(length, half, 0.75)
-    )
+    parts, lamps = (under, Hull(tuple(faces))), _lamps(length, half, 0.75)
+    return Solid("bus", parts, length, half * 2, height, lamps, paint)
 
 
 def _truck_cab(span: tuple[float, float], half: float, height: float, paint: Colour) -> Hull:
@@ -273,7 +274,8 @@ def _truck_cab(span: tuple[float, float], half: float, height: float, paint: Col
 
 def _truck_cargo(
     style: str, span: tuple[float, float], half: float, top: float, rng: Random
-) -> list[Hull]:
+) -> tuple[list[Hull], Colour | None]:
+    """Return the parts behind the cab, and the paint of a box or a tray."""
     back, front = span
     body: Colour = rng.choice(
         (
@@ -302,7 +304,8 @@ def _truck_cargo(
             (front + 0.1, top - 0.7),
             (front, 1.0),
         ]
-        load = extruded(profile, half, (214, 136, 40))
+        body = _TRAY
+        load = extruded(profile, half, body)
         for index in range(4):
             x = back + 0.3 + index * (front - back) / 4
             load += on_sides((x, x + 0.14), (1.0, top - 0.85), half, (168, 102, 30))
@@ -313,7 +316,8 @@ def _truck_cargo(
         across(back, (s * (half - 0.2), s * (half - 0.55)), (0.68, 0.9), RED_LAMP, True)
         for s in (1, -1)
     ]
-    return [Hull(tuple(under + tail)), Hull(tuple(load))]
+    painted = None if style == "flat" else body
+    return [Hull(tuple(under + tail)), Hull(tuple(load))], painted
 
 
 def build_truck(rng: Random) -> Solid:
@@ -325,9 +329,8 @@ def build_truck(rng: Random) -> Solid:
     front = length / 2
     paint: Colour = rng.choice(PAINTS)
     cab = _truck_cab((front - cab_length, front), half - 0.04, cab_height, paint)
-    cargo = _truck_cargo(style, (-front, front - cab_length - 0.35), half, top, rng)
+    cargo, cargo_paint = _truck_cargo(style, (-front, front - cab_length - 0.35), half, top, rng)
     height = top if style == "box" else max(cab_height, top - 0.7)
     under = underbody((-front + 0.8, front - 0.75), half - 0.2, 0.5)
-    return Solid(
-        "truck", (under, *cargo, cab), length, half * 2, height, _lamps(length, half, 0.75)
-    )
+    parts, lamps = (under, *cargo, cab), _lamps(length, half, 0.75)
+    return Solid("truck", parts, length, half * 2, height, lamps, cargo_paint or paint)

@@ -127,8 +127,101 @@ def _decode_yolox_rows(
     return found.select(class_aware_nms(found.boxes, found.scores, found.labels, YOLOX_NMS_IOU))
 
 
+def class_logits_decoder(lengths: Sequence[int]) -> Decoder:
+    """Return the decoder of a classifier's logits, which are those of one attribute or several.
+
+    It expects one output (b, c), the attributes' logits side by side. Scores are the softmax within
+    each attribute. Rows are attribute after attribute, the best label first; of each attribute, the
+    best label is a row whatever its score. Boxes are the whole picture.
+
+    Args:
+        lengths: how many labels each attribute has, in order.
+    """
+
+    def decode(
+        outputs: Sequence[NDArray[Any]], width_px: int, height_px: int, score_min: float
+    ) -> list[Detections]:
+        logits = _only_output(outputs, "logits", sum(lengths))
+        ends = np.cumsum(lengths)
+        scores = np.concatenate(
+            [_softmax(part) for part in np.split(logits, ends[:-1], axis=1)], axis=1
+        )
+        rows = []
+        for row in scores:
+            kept = [
+                start + _best(row[start:end], score_min)
+                for start, end in zip(ends - lengths, ends, strict=True)
+            ]
+            labels = np.concatenate(kept)
+            boxes = _whole_pictures(len(labels), width_px, height_px)
+            rows.append(Detections(boxes, row[labels], labels))
+        return rows
+
+    return decode
+
+
+def embedding_decoder(length: int) -> Decoder:
+    """Return the decoder of an embedding model: one row per picture, its embedding of length 1.
+
+    It expects one output (b, length). The row's score is 1, its label 0.
+
+    Args:
+        length: numbers of an embedding.
+    """
+
+    def decode(
+        outputs: Sequence[NDArray[Any]], width_px: int, height_px: int, score_min: float
+    ) -> list[Detections]:
+        values = _only_output(outputs, "embedding", length).astype(np.float64)
+        norms = np.linalg.norm(values, axis=1, keepdims=True)
+        if not np.isfinite(norms).all():
+            raise DecodingError("an embedding is not finite")
+        unit = (values / np.maximum(norms, 1e-12)).astype(np.float32)
+        box = _whole_pictures(1, width_px, height_px)
+        one, label = np.ones(1, np.float32), np.zeros(1, np.int64)
+        return [Detections(box, one, label, row[None]) for row in unit]
+
+    return decode
+
+
+def _only_output(outputs: Sequence[NDArray[Any]], what: str, length: int) -> NDArray[Any]:
+    """Return the only output (b, length).
+
+    Raises:
+        DecodingError: it has another shape, or there are several.
+    """
+    shapes = ", ".join(str(output.shape) for output in outputs)
+    if len(outputs) != 1 or outputs[0].ndim != 2:
+        raise DecodingError(f"expected one output (b, {length}), the {what}; got {shapes}")
+    if outputs[0].shape[1] != length:
+        raise DecodingError(f"the length of the {what} is {outputs[0].shape[1]}, not {length}")
+    return outputs[0]
+
+
+def _softmax(logits: NDArray[Any]) -> NDArray[np.float32]:
+    powers = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    shares: NDArray[np.float32] = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def _best(scores: NDArray[np.float32], score_min: float) -> NDArray[np.int64]:
+    """Return the labels with enough score, best first, and the best in any case."""
+    order = np.argsort(-scores, kind="stable")
+    enough = int(np.count_nonzero(scores >= score_min))
+    return order[: max(1, enough)]
+
+
+def _whole_pictures(count: int, width_px: int, height_px: int) -> NDArray[np.float32]:
+    return np.tile(np.array((0, 0, width_px, height_px), np.float32), (count, 1))
+
+
 DECODERS: Mapping[str, Decoder] = {
     "boxes_scores_labels": decode_boxes_scores_labels,
     "yolox": decode_yolox,
 }
-"""By the layout's name in a manifest."""
+"""By the layout's name in a manifest; those of layouts that are the same for all families."""
+
+CLASS_LOGITS, EMBEDDING = "class_logits", "embedding"
+"""Layouts whose decoders are made for a family: `class_logits_decoder`, `embedding_decoder`."""
+
+DECODER_NAMES = (*DECODERS, CLASS_LOGITS, EMBEDDING)

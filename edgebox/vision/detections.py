@@ -1,10 +1,10 @@
-"""Owns `Detections`: the objects found on one picture, as arrays.
+"""Owns `Detections`: what was found on one picture, as arrays.
 
 Pure: numpy only. Coordinates are pixels of a picture that the owner of the object knows; `scaled`
 and the letterbox map them from one picture to another.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detections:
-    """Boxes with their scores and labels, one row each, in no particular order."""
+    """Boxes with their scores and labels, one row each, in no particular order.
+
+    A classifier's rows have boxes around the whole picture, one row for each likely label. An
+    embedding model's only row has such a box, too, and the picture's embedding.
+    """
 
     boxes: NDArray[np.float32]  #: (n, 4) float32 xyxy, px
     scores: NDArray[np.float32]  #: (n,) float32 in [0, 1]
     labels: NDArray[np.int64]  #: (n,) int64, index into the family's label names
+    embeddings: NDArray[np.float32] | None = None
+    """(n, d) float32, each row of length 1; None: the model gives none."""
 
     def __post_init__(self) -> None:
         n = len(self.scores)
@@ -26,6 +32,8 @@ class Detections:
                 "detections need boxes (n, 4), scores (n,) and labels (n,), not "
                 f"{self.boxes.shape}, {self.scores.shape} and {self.labels.shape}"
             )
+        if self.embeddings is not None and (self.embeddings.ndim != 2 or len(self.embeddings) != n):
+            raise ValueError(f"embeddings must be ({n}, d), not {self.embeddings.shape}")
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -37,7 +45,8 @@ class Detections:
 
     def select(self, which: NDArray[Any]) -> "Detections":
         """Return the rows that a boolean mask or an array of indices names."""
-        return Detections(self.boxes[which], self.scores[which], self.labels[which])
+        embeddings = None if self.embeddings is None else self.embeddings[which]
+        return Detections(self.boxes[which], self.scores[which], self.labels[which], embeddings)
 
     def above(self, score_min: float) -> "Detections":
         """Return the rows that score at least `score_min`."""
@@ -52,14 +61,14 @@ class Detections:
         limits = np.array((width_px, height_px, width_px, height_px), np.float32)
         np.clip(boxes, 0.0, limits, out=boxes)
         inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
-        return Detections(boxes[inside], self.scores[inside], self.labels[inside])
+        return replace(self, boxes=boxes).select(inside)
 
     def moved(self, x_px: float, y_px: float) -> "Detections":
         """Shift coordinates, without clipping."""
         if not (x_px or y_px):
             return self
         boxes = self.boxes + np.array((x_px, y_px, x_px, y_px), np.float32)
-        return Detections(boxes, self.scores, self.labels)
+        return replace(self, boxes=boxes)
 
     def xywh(self) -> NDArray[np.float32]:
         """Return the boxes (n, 4) as left, top, width, height (COCO's form)."""

@@ -1,5 +1,6 @@
 """The JSON shapes of detections that leave the box."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -38,17 +39,35 @@ def wire_detections(
 
 
 def answer_detections(
-    found: Detections, labels: tuple[str, ...], form: BoxForm, score_min: float
+    found: Detections,
+    labels: tuple[str, ...],
+    form: BoxForm,
+    score_min: float,
+    attribute_names: Sequence[str] = (),
 ) -> list[dict[str, object]]:
-    """Return the detections in the answer to one picture, best first."""
+    """Return the detections in the answer to one picture, best first.
+
+    Args:
+        found: the detections.
+        labels: names of the labels, by number.
+        form: of the boxes.
+        score_min: detections below it are left out.
+        attribute_names: the attribute of each label, for a family with attributes.
+    """
     found = best_first(found.above(score_min))
     boxes = found.xywh() if form == "xywh" else found.boxes
     rows = np.round(boxes.astype(np.float64), 1).tolist()
     scores = np.round(found.scores.astype(np.float64), 3).tolist()
-    return [
+    out: list[dict[str, object]] = [
         {"label": labels[label], "label_id": label, "score": score, "box": box}
         for label, score, box in zip(found.labels.tolist(), scores, rows, strict=True)
     ]
+    for at, row in enumerate(out):
+        if attribute_names:
+            row["attribute"] = attribute_names[int(found.labels[at])]
+        if found.embeddings is not None:
+            row["embedding"] = np.round(found.embeddings[at].astype(np.float64), 6).tolist()
+    return out
 
 
 def best_first(found: Detections) -> Detections:

@@ -123,7 +123,8 @@ class Feed:
             document["reason"] = ending.reason
             document["message"] = ending.message
             return orjson.dumps(document)
-        labels = self._box.families[camera.family].labels
+        family = self._box.families[camera.family]
+        labels = family.labels
         rows = _left(ending.detections, labels, wanted)
         found = ending.detections.select(rows)
         if not len(found) and not wanted.empty:
@@ -132,7 +133,14 @@ class Feed:
         document["variant"] = ending.variant
         document["timing_ms"] = timing_ms(ending.timing)
         size_px = (frame.source_width_px, frame.source_height_px)
-        document |= in_format(wanted.format, found, labels, size_px, image_id=frame.number)
+        document |= in_format(
+            wanted.format,
+            found,
+            labels,
+            size_px,
+            image_id=frame.number,
+            attribute_names=family.attribute_names,
+        )
         staged = staged_objects(ending, frame.pipeline, self._box.families, wanted.score_min)
         add_stages(document, wanted.format, rows.tolist(), staged)
         document |= missing_json(ending.missing)

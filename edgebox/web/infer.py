@@ -93,13 +93,23 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     }
     rows = best_rows(found.detections, score_min)
     shown = found.detections.select(rows)
-    document = in_format(result_format, shown, family.labels, picture_px, image_id=image_id)
+    attributes = family.attribute_names
+    document = in_format(
+        result_format,
+        shown,
+        family.labels,
+        picture_px,
+        image_id=image_id,
+        attribute_names=attributes,
+    )
     if result_format == "coco":
         document |= {"categories": coco_categories(family.labels), "info": about}
     else:
         document |= about
     if result_format == "native" and boxes == "xywh":
-        document["detections"] = answer_detections(shown, family.labels, boxes, score_min)
+        document["detections"] = answer_detections(
+            shown, family.labels, boxes, score_min, attributes
+        )
     staged = staged_objects(found, pipeline, box.families, score_min)
     add_stages(document, result_format, rows.tolist(), staged)
     return json_response(document)

@@ -9,7 +9,7 @@ from aiohttp import web
 from edgebox.domain.errors import InvalidInputError, ModelError, TooLargeError, UnknownNameError
 from edgebox.domain.model_family import FamilyName
 from edgebox.inference.importing.folder import family_name
-from edgebox.inference.importing.layouts import LAYOUTS
+from edgebox.inference.importing.layouts import EMBEDDING_LAYOUTS, LAYOUTS
 from edgebox.runtime.job_runner import BusyError, Job
 from edgebox.web.problems import PROBLEM_SCHEMA, problem_document
 from edgebox.web.query_parameters import Choice, InPath, Text
@@ -42,7 +42,7 @@ _FAMILY = InPath("family", "A model family")
 _NAME = Text("name", "Name of the new family: small letters, digits and . _ -", required=True)
 _LAYOUT = Choice(
     "layout",
-    tuple(layout.name for layout in LAYOUTS),
+    tuple(layout.name for layout in (*LAYOUTS, *EMBEDDING_LAYOUTS)),
     None,
     "Input and output layout, where it cannot be detected; docs/how-to/models.md",
 )

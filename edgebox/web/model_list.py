@@ -6,7 +6,7 @@ from typing import Any
 from aiohttp import web
 
 from edgebox.domain.model_family import QUANTILES, AccuracyReport, ExecutorId, VariantName
-from edgebox.inference.family import Family
+from edgebox.inference.family import TASKS, Family
 from edgebox.runtime.box import Box
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.routes import Answer, Route, json_response
@@ -46,6 +46,8 @@ def _family(box: Box, family: Family, cameras: Counter[VariantName]) -> dict[str
         "licence": family.licence,
         "description": family.description,
         "labels": family.labels,
+        "attributes": [{"name": each.name, "labels": each.labels} for each in family.attributes],
+        "embedding_length": family.embedding_length,
         "imported": None
         if origin is None
         else {"layout": origin.layout, "sources": origin.sources, "remarks": origin.remarks},
@@ -140,10 +142,18 @@ _FAMILY = Schema(
     "Family",
     record(
         name=TEXT,
-        task=one_of("detect", "classify"),
+        task=one_of(*TASKS),
         licence=TEXT,
         description=TEXT,
         labels=array(TEXT),
+        attributes=described(
+            array(Schema("ModelAttribute", record(name=TEXT, labels=array(TEXT)))),
+            "What a classifier says of a picture, if it is more than one thing; `labels` has the "
+            "labels of all in this order",
+        ),
+        embedding_length=described(
+            nullable(COUNT), "Numbers of an embedding; null: the family gives none"
+        ),
         imported=nullable(record(layout=TEXT, sources=array(TEXT), remarks=array(TEXT))),
         variants=array(_VARIANT),
     ),

@@ -61,6 +61,10 @@ _DETECTION = Schema(
     with_optional(
         record(label=TEXT, label_id=COUNT, score=SHARE, box=_BOX),
         stages=_STAGES,
+        attribute=described(TEXT, "Which of a classifier's attributes the label is of"),
+        embedding=described(
+            array(NUMBER), "The picture's embedding, of length 1, from embedding models"
+        ),
     ),
 )
 

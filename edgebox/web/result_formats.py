@@ -3,6 +3,7 @@
 Pure: each format is a set of fields for the answer or message that carries it.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ def in_format(
     size_px: tuple[int, int],
     *,
     image_id: int,
+    attribute_names: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return the fields with the detections, best first.
 
@@ -33,6 +35,7 @@ def in_format(
         labels: names of the labels, by number.
         size_px: (width, height) of the picture that the boxes are on.
         image_id: the image_id of the COCO format.
+        attribute_names: the attribute of each label, for a family with attributes.
     """
     width_px, height_px = size_px
     if result_format == "coco":
@@ -48,7 +51,7 @@ def in_format(
     return {
         "width_px": width_px,
         "height_px": height_px,
-        "detections": answer_detections(found, labels, "xyxy", 0.0),
+        "detections": answer_detections(found, labels, "xyxy", 0.0, attribute_names),
     }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -385,9 +386,9 @@ def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[st
     shown = box.shown[camera]
     answer, pipeline, timing = shown.answer, shown.frame.pipeline, shown.answer.timing
     staged = staged_objects(answer, pipeline, box.families, SCORE_MIN, embeddings=False)
-    detections = answer_detections(answer.detections, labels, "xyxy", SCORE_MIN)
-    rows = best_rows(answer.detections, SCORE_MIN).tolist()
-    add_stages({"detections": detections}, "native", rows, staged)
+    found = replace(answer.detections, embeddings=None)  # the page shows boxes
+    detections = answer_detections(found, labels, "xyxy", SCORE_MIN)
+    add_stages({"detections": detections}, "native", best_rows(found, SCORE_MIN).tolist(), staged)
     return {
         "camera": camera,
         "frame": shown.number,

@@ -52,6 +52,8 @@ def batch_document(batch: RanBatch) -> dict[str, Any]:
             {
                 "request": request.id,
                 "camera": request.camera,
+                "frame": request.frame,
+                "stage": request.stage,
                 "captured_ms": instant_ms(request.captured_ns),
                 "arrived_ms": instant_ms(request.arrival_ns),
                 "deadline_ms": instant_ms(request.deadline_ns),
@@ -75,6 +77,8 @@ def drop_document(drop: Dropped) -> dict[str, Any]:
         "at_ms": instant_ms(drop.at_ns),
         "request": request.id,
         "camera": request.camera,
+        "frame": request.frame,
+        "stage": request.stage,
         "variant": drop.variant,
         "captured_ms": instant_ms(request.captured_ns),
         "arrived_ms": instant_ms(request.arrival_ns),

@@ -38,12 +38,13 @@ async def _timeline(context: WebContext, request: web.Request) -> web.Response:
     return json_response(document)
 
 
-_OUTCOME = one_of("on_time", "late", "failed", "departed", "shutdown")
+_OUTCOME = one_of("on_time", "late", "queue", "failed", "departed", "shutdown")
 _REASON = one_of("queue", "infeasible", "invalid", "overload", "departed", "shutdown")
 _REQUEST = Schema(
     "BatchRequest",
     record(
-        request=COUNT, camera=TEXT, captured_ms=NUMBER, arrived_ms=NUMBER, deadline_ms=NUMBER,
+        request=COUNT, camera=TEXT, frame=nullable(COUNT), stage=nullable(TEXT),
+        captured_ms=NUMBER, arrived_ms=NUMBER, deadline_ms=NUMBER,
         outcome=nullable(_OUTCOME),
     ),
 )  # fmt: skip
@@ -67,7 +68,8 @@ _BATCH = Schema(
 _DROP = Schema(
     "DroppedRequest",
     record(
-        at_ms=NUMBER, request=COUNT, camera=TEXT, variant=nullable(TEXT), captured_ms=NUMBER,
+        at_ms=NUMBER, request=COUNT, camera=TEXT, frame=nullable(COUNT), stage=nullable(TEXT),
+        variant=nullable(TEXT), captured_ms=NUMBER,
         arrived_ms=NUMBER, deadline_ms=NUMBER, reason=_REASON,
     ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from edgebox.domain.errors import ModelError
@@ -75,7 +76,7 @@ def test_coco_is_known_by_name(tmp_path: Path) -> None:
     [
         ('name = "street"\n', "", "name is missing; it must be a text"),
         ('name = "street"\n', "name = 3\n", "name must be a text that is not empty, not 3"),
-        ('task = "detect"', 'task = "dream"', 'task must be one of "detect", "classify"'),
+        ('task = "detect"', 'task = "dream"', 'task must be one of "detect", "classify", "embed"'),
         ('file = "street.onnx"', 'file = "../x.onnx"', "file must name a file in the same folder"),
         ("sha256 = ", 'sha256 = "abc" # ', "sha256 must be 64 hexadecimal digits"),
         ("labels = ", "labels = [] # ", "labels must be a list of names"),
@@ -155,3 +156,91 @@ def test_accuracy_reports_are_taken_for_known_variants_and_end_the_guess(tmp_pat
     kept = read_manifest(written(tmp_path, "keep_all = true\n" + text)).with_reports({large: found})
     assert kept.offered == kept.variants
     assert kept.dominated(large) == "another is as good"
+
+
+CLASSIFIER = (
+    MANIFEST.replace('"detect"', '"classify"')
+    .replace(
+        'labels = ["person", "car"]\n',
+        """[[attributes]]
+name = "type"
+labels = ["car", "bus", "other"]
+[[attributes]]
+name = "colour"
+labels = ["red", "other"]
+""",
+    )
+    .replace("boxes_scores_labels", "class_logits")
+)
+EMBEDDING = (
+    MANIFEST.replace('"detect"', '"embed"')
+    .replace('labels = ["person", "car"]', "embedding_length = 4")
+    .replace("boxes_scores_labels", "embedding")
+)
+
+
+def test_a_classifier_may_answer_several_attributes(tmp_path: Path) -> None:
+    family = read_manifest(written(tmp_path, CLASSIFIER))
+    assert family.task == "classify"
+    assert [(each.name, each.labels) for each in family.attributes] == [
+        ("type", ("car", "bus", "other")),
+        ("colour", ("red", "other")),
+    ]
+    assert family.labels == ("car", "bus", "other", "red", "other")
+    assert family.attribute_names == ("type", "type", "type", "colour", "colour")
+    (found,) = family.decode([np.array([[0.0, 9, 0, 0, 9]], np.float32)], 32, 48, 0.5)
+    assert found.labels.tolist() == [1, 4]
+    assert found.boxes.tolist() == [[0, 0, 32, 48]] * 2
+
+
+def test_a_classifier_without_attributes_has_one_list_of_labels(tmp_path: Path) -> None:
+    text = MANIFEST.replace('"detect"', '"classify"').replace("boxes_scores_labels", "class_logits")
+    family = read_manifest(written(tmp_path, text))
+    assert (family.attributes, family.attribute_names) == ((), ())
+    (found,) = family.decode([np.zeros((1, 2), np.float32)], 32, 48, 0.1)
+    assert found.scores.tolist() == [0.5, 0.5]
+
+
+def test_an_embedding_model_says_how_long_its_embeddings_are(tmp_path: Path) -> None:
+    family = read_manifest(written(tmp_path, EMBEDDING))
+    assert (family.task, family.embedding_length) == ("embed", 4)
+    assert family.labels == ("embedding",)
+    (found,) = family.decode([np.array([[0, 3.0, 0, 4]], np.float32)], 32, 48, 0.5)
+    assert found.embeddings is not None
+    assert found.embeddings.tolist() == [pytest.approx([0, 0.6, 0, 0.8])]
+    named = read_manifest(
+        written(tmp_path, EMBEDDING.replace("embedding_length", 'labels = ["a"]\nembedding_length'))
+    )
+    assert named.labels == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        (CLASSIFIER, '"classify"', '"detect"', 'attributes are for families with task = "classify'),
+        (CLASSIFIER, "[[attributes]]", 'labels = ["a"]\n[[attributes]]', "labels must be left out"),
+        (CLASSIFIER, '"colour"', '"type"', "attributes[1].name is used twice: 'type'"),
+        (CLASSIFIER, '"colour"', '""', "attributes[1].name must be a text that is not empty"),
+        (CLASSIFIER, '["red", "other"]', "[]", "attributes[1].labels must be a list of names"),
+        (CLASSIFIER, '["red", "other"]', '"coco80"', "attributes[1].labels must be a list of n"),
+        (CLASSIFIER, '["red", "other"]', '["a", "a"]', "attributes[1].labels must not name a l"),
+        (CLASSIFIER, '"type"', '"type"\nkind = 1', "attributes[0].kind is not a known key"),
+        (EMBEDDING, "embedding_length = 4", "", "embedding_length is missing"),
+        (EMBEDDING, "embedding_length = 4", "embedding_length = 0", "embedding_length must be a w"),
+        (EMBEDDING, '"embedding"', '"yolox"', 'output.decoder must be "embedding" where task'),
+        (EMBEDDING, '"embed"', '"detect"', 'embedding_length is for families with task = "embed"'),
+        (MANIFEST, "boxes_scores_labels", "embedding", 'families with task = "embed"'),
+        (MANIFEST, "boxes_scores_labels", "class_logits", 'families with task = "classify"'),
+    ],
+)
+def test_what_does_not_fit_the_task_is_refused(
+    tmp_path: Path, text: str, old: str, new: str, expected: str
+) -> None:
+    assert old in text
+    if 'task = "detect"' in text.replace(old, new, 1) and "embedding_length" in text:
+        text = text.replace("embedding_length", 'labels = ["a"]\nembedding_length')
+    file = written(tmp_path, text.replace(old, new, 1))
+    with pytest.raises(ModelError) as caught:
+        read_manifest(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert expected in str(caught.value)

@@ -101,6 +101,27 @@ def test_labels_that_the_model_does_not_score(tmp_path: Path) -> None:
     assert "labels has 2 names, but tiny.onnx scores 1 classes" in refused(folder)
 
 
+def test_attributes_with_other_labels_than_the_model_scores(tmp_path: Path) -> None:
+    model = reshaping_model(["b", 3, 32, 32], ["b", 5], [-1, 5])
+    what = "\n".join(
+        f'[[attributes]]\nname = "{name}"\nlabels = ["a", "b"]' for name in ("type", "colour")
+    )
+    folder = write_family(tmp_path, model, task="classify", decoder="class_logits", what=what)
+    assert "labels has 4 names, but tiny.onnx scores 5 classes" in refused(folder)
+
+
+def test_embeddings_of_another_length_than_the_manifest_says(tmp_path: Path) -> None:
+    model = reshaping_model(["b", 3, 32, 32], ["b", 3072], [-1, 3072])
+
+    def folder(length: int) -> Path:
+        what = f"embedding_length = {length}"
+        return write_family(tmp_path, model, task="embed", decoder="embedding", what=what)
+
+    message = refused(folder(256))
+    assert "embedding_length is 256, but tiny.onnx gives embeddings of length 3072" in message
+    assert load_family(folder(3072)).embedding_length == 3072
+
+
 def test_another_dtype_than_the_models(tmp_path: Path) -> None:
     folder = write_family(tmp_path, YOLOX_32, dtype="uint8")
     assert "input.dtype is 'uint8'" in refused(folder)

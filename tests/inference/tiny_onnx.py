@@ -36,18 +36,23 @@ def write_family(
     decoder: str = "yolox",
     sha256: str | None = None,
     size_px: int = 32,
+    task: str = "detect",
+    what: str | None = None,
 ) -> Path:
-    """Write a family folder around a model; return the folder."""
+    """Write a family folder around a model; return the folder.
+
+    `what` stands in place of the labels, where a family has something else.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tiny.onnx").write_bytes(content)
     (folder / "family.toml").write_text(
         f"""
 name = "{name}"
-task = "detect"
+task = "{task}"
 file = "tiny.onnx"
 sha256 = "{sha256 or hashlib.sha256(content).hexdigest()}"
 licence = "Apache-2.0"
-labels = {labels}
+{what or f"labels = {labels}"}
 [input]
 layout = "{layout}"
 dtype = "{dtype}"

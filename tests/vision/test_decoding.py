@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from edgebox.vision.coco import COCO80
-from edgebox.vision.decoding import DECODERS, DecodingError
+from edgebox.vision.decoding import (
+    DECODERS,
+    DecodingError,
+    class_logits_decoder,
+    embedding_decoder,
+)
 from edgebox.vision.detections import Detections
 
 WIDTH, HEIGHT = 96, 64
@@ -137,3 +142,75 @@ def test_ready_boxes_of_other_shapes_are_refused(shapes: list[tuple[int, ...]]) 
 def test_coco_has_80_names() -> None:
     assert len(set(COCO80)) == 80
     assert (COCO80[0], COCO80[2], COCO80[5], COCO80[79]) == ("person", "car", "bus", "toothbrush")
+
+
+@st.composite
+def attributes(draw: st.DrawFn) -> tuple[list[int], NDArray[np.float32]]:
+    """Return how many labels each attribute has, and the logits (b, labels) of some pictures."""
+    lengths = draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    row = st.lists(st.floats(-50, 50, width=32), min_size=sum(lengths), max_size=sum(lengths))
+    rows = draw(st.lists(row, min_size=1, max_size=3))
+    return lengths, np.array(rows, np.float32)
+
+
+@given(attributes(), st.floats(0, 1))
+def test_every_attribute_is_a_softmax_of_its_own(
+    asked: tuple[list[int], NDArray[np.float32]], score_min: float
+) -> None:
+    lengths, logits = asked
+    answers = class_logits_decoder(lengths)([logits], WIDTH, HEIGHT, score_min)
+    assert len(answers) == len(logits)
+    for row, found in zip(logits.tolist(), answers, strict=True):
+        expected: list[tuple[int, float]] = []
+        start = 0
+        for length in lengths:
+            powers = [
+                math.exp(value - max(row[start : start + length]))
+                for value in row[start : start + length]
+            ]
+            scores = [np.float32(power / sum(powers)) for power in powers]
+            best = sorted(range(length), key=lambda at: (-scores[at], at))
+            kept = [at for at in best if scores[at] >= score_min] or best[:1]
+            expected += [(start + at, float(scores[at])) for at in kept]
+            start += length
+        # Rounding may decide about what scores just the bar, and about ties.
+        got = list(zip(found.labels.tolist(), found.scores.tolist(), strict=True))
+        near = {at for at, score in expected + got if abs(score - score_min) < 1e-6}
+        sure = [(at, pytest.approx(score, abs=1e-6)) for at, score in expected if at not in near]
+        assert sorted((at, score) for at, score in got if at not in near) == sorted(
+            sure, key=lambda pair: pair[0]
+        )
+        of = np.repeat(np.arange(len(lengths)), lengths)[found.labels]
+        assert (np.diff(of) >= 0).all()
+        assert set(of.tolist()) == set(range(len(lengths)))
+        for attribute in range(len(lengths)):
+            assert (np.diff(found.scores[of == attribute]) <= 0).all()
+        assert found.boxes.tolist() == [[0, 0, WIDTH, HEIGHT]] * len(found)
+
+
+@given(st.lists(st.floats(-1e4, 1e4, width=32), min_size=4, max_size=4))
+def test_embeddings_have_length_1(values: list[float]) -> None:
+    (found,) = embedding_decoder(4)([np.array([values], np.float32)], WIDTH, HEIGHT, 0.9)
+    assert found.embeddings is not None
+    length = math.sqrt(sum(value * value for value in values))
+    if length > 1e-6:
+        expected = [value / length for value in values]
+        assert found.embeddings[0].tolist() == pytest.approx(expected, abs=1e-5)
+    assert (found.scores.tolist(), found.labels.tolist()) == ([1.0], [0])
+    assert found.boxes.tolist() == [[0, 0, WIDTH, HEIGHT]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((2, 128), "the length of the embedding is 128, not 256"),
+        ((2, 256, 1), r"expected one output \(b, 256\), the embedding; got \(2, 256, 1\)"),
+    ],
+)
+def test_an_embedding_of_another_shape_is_refused(shape: tuple[int, ...], expected: str) -> None:
+    with pytest.raises(DecodingError, match=expected):
+        embedding_decoder(256)([np.ones(shape, np.float32)], WIDTH, HEIGHT, 0.0)
+    with pytest.raises(DecodingError, match="is not finite"):
+        embedding_decoder(2)([np.array([[np.nan, 1]], np.float32)], WIDTH, HEIGHT, 0.0)
+    with pytest.raises(DecodingError, match="the length of the logits is 4, not 5"):
+        class_logits_decoder([2, 3])([np.ones((1, 4), np.float32)], WIDTH, HEIGHT, 0.0)

@@ -1,5 +1,7 @@
 """Detections: shapes are checked, coordinates move as they should."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,3 +44,20 @@ def test_xywh_is_cocos_form() -> None:
     found = some()
     assert found.xywh()[0].tolist() == [10, 20, 20, 40]
     assert found.boxes[0].tolist() == [10, 20, 30, 60]
+
+
+def test_embeddings_stay_with_their_rows() -> None:
+    rows = np.eye(3, dtype=np.float32)
+    found = replace(some(), embeddings=rows)
+    for kept in (found.above(0.5), found.scaled(1.0, 1.0, 200, 200).select(np.array([0, 2]))):
+        assert kept.embeddings is not None
+        assert kept.embeddings.tolist() == rows[[0, 2]].tolist()
+    moved = found.moved(-200, 0)
+    assert moved.embeddings is rows
+    gone = moved.scaled(1.0, 1.0, 100, 100)
+    assert gone.embeddings is not None
+    assert gone.embeddings.shape == (0, 3)
+    with pytest.raises(ValueError, match="embeddings must be"):
+        replace(found, embeddings=rows[:2])
+    with pytest.raises(ValueError, match="embeddings must be"):
+        replace(found, embeddings=rows[0])

@@ -1,5 +1,6 @@
 """Detections as JSON: best first, rounded, in both forms of a box."""
 
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -36,6 +37,21 @@ def test_an_answer_lists_what_scores_enough_best_first(found: Detections, least:
     assert [row["score"] for row in rows] == [round(score, 3) for score in kept]
     assert all(LABELS[row["label_id"]] == row["label"] for row in rows)  # type: ignore[call-overload]
     assert orjson.loads(orjson.dumps(rows)) == rows
+
+
+def test_rows_say_their_attribute_and_their_embedding() -> None:
+    box = np.array([[0, 0, 8, 4]] * 2, np.float32)
+    said = Detections(box, np.array([0.4, 0.9], np.float32), np.array([0, 2]))
+    rows = answer_detections(said, LABELS, "xyxy", 0.0, ("who", "what", "what"))
+    assert [(row["label"], row["attribute"]) for row in rows] == [
+        ("bus", "what"),
+        ("person", "who"),
+    ]
+    assert all("embedding" not in row for row in rows)
+    embedded = replace(said, embeddings=np.array([[0.6, 0.8], [1, 0]], np.float32))
+    rows = answer_detections(embedded, LABELS, "xywh", 0.0)
+    assert [row["embedding"] for row in rows] == [[1.0, 0.0], [0.6, 0.8]]
+    assert all("attribute" not in row for row in rows)
 
 
 def box_of(row: dict[str, object]) -> list[float]:

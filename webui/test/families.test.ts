@@ -8,7 +8,7 @@ const variant: Variant = {
   accuracy_report: null, dominated: null, in_memory: ['cpu/0'],
   profiles: { 'cpu/0': { '16': [5, 9, 12], '2': [2, 3, 4], '1': [1, 2, 3] } },
 }
-const family: Family = { name: 'street', task: 'detect', licence: 'Apache-2.0', description: '', labels: ['car'], imported: null, variants: [variant] }
+const family: Family = { name: 'street', task: 'detect', licence: 'Apache-2.0', description: '', labels: ['car'], attributes: [], embedding_length: null, imported: null, variants: [variant] }
 const list: ModelList = { default: 'street', quantiles: [0.5, 0.9, 0.99], families: [family] }
 
 test('times are read at the quantiles the box names', () => {

@@ -28,6 +28,8 @@ export function batch(number: number, start_ms: number, end_ms: number | null, o
     requests: outcomes.map((outcome, at) => ({
       request: number * 10 + at,
       camera: `gate-${at + 1}`,
+      frame: null,
+      stage: null,
       captured_ms: start_ms - 30,
       arrived_ms: start_ms - 5,
       deadline_ms: (end_ms ?? start_ms) + slack_ms + 10 * at,

@@ -103,6 +103,7 @@ class LabelEvaluator:
         Raises:
             InvalidInputError: the dataset and the family have nothing in common.
         """
+        _refuse_embeddings(family)
         if family.task != "detect":
             raise InvalidInputError(
                 f"{family.name} is a classifier: labelled boxes cannot evaluate it; use --frames"
@@ -190,7 +191,12 @@ class ReferenceModelEvaluator:
     score_min = SCORE_SHOWN
 
     def __init__(self, family: Family, source: str, fetches: Iterable[Fetch], planned: int) -> None:
-        """Evaluate a family's variants on some pictures."""
+        """Evaluate a family's variants on some pictures.
+
+        Raises:
+            InvalidInputError: it gives embeddings, which have no right or wrong.
+        """
+        _refuse_embeddings(family)
         self.source = source
         self.planned = planned
         self.pictures = 0
@@ -251,6 +257,13 @@ class ReferenceModelEvaluator:
             )
         progress(1.0)
         return out
+
+
+def _refuse_embeddings(family: Family) -> None:
+    if family.task == "embed":
+        raise InvalidInputError(
+            f"{family.name} gives embeddings: pictures alone do not say how good they are"
+        )
 
 
 def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from edgebox.domain.errors import ModelError
 from edgebox.inference.family import FITS, MANIFEST
 from edgebox.inference.importing.layouts import Layout
+from edgebox.vision.decoding import EMBEDDING
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _UNFINISHED = ".importing-"
@@ -50,6 +51,7 @@ class ImportedFamily:
     files: dict[str, bytes]
     """Content by name."""
     variants: tuple[ImportedVariant, ...]
+    embedding_length: int | None = None
 
 
 def family_name(wanted: str | None, first: Path) -> str:
@@ -140,7 +142,7 @@ def move_in(folder: Path, models: Path, name: str) -> Path:
 
 def manifest_of(family: ImportedFamily) -> str:
     """Return the text of a family's manifest."""
-    how = family.layout.preprocessing
+    how, length = family.layout.preprocessing, family.embedding_length
     fit = next(name for name, fit in FITS.items() if fit == how.fit)
     lines = [
         f"name = {_text(family.name)}",
@@ -148,6 +150,7 @@ def manifest_of(family: ImportedFamily) -> str:
         f"licence = {_text(family.licence)}",
         f"description = {_text(family.description)}",
         f"labels = {_texts(family.labels)}",
+        *([] if length is None else [f"embedding_length = {length}"]),
         "",
         "[input]",
         'layout = "nhwc"',
@@ -158,7 +161,7 @@ def manifest_of(family: ImportedFamily) -> str:
         "size_multiple_px = 1",
         "",
         "[output]",
-        'decoder = "boxes_scores_labels"',
+        f"decoder = {_text('boxes_scores_labels' if length is None else EMBEDDING)}",
         "",
         "[import]",
         f"layout = {_text(family.layout.name)}",

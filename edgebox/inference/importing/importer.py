@@ -54,6 +54,11 @@ SIZES_PX: tuple[SizePx, ...] = ((320, 320), (416, 416), (512, 512), (640, 640))
 """Default sizes of a file with free sides."""
 
 CLASSIFIER_SIZES_PX: tuple[SizePx, ...] = ((224, 224),)
+EMBEDDING_SIZES_PX: tuple[SizePx, ...] = ((128, 256),)
+"""Width and height, as person re-identification has it."""
+_USUAL_SIZES_PX = {
+    "detect": SIZES_PX, "classify": CLASSIFIER_SIZES_PX, "embed": EMBEDDING_SIZES_PX,
+}  # fmt: skip
 
 _ACCURACY_LIMIT = 0.6
 _ACCURACY_SIDE_PX = 400.0
@@ -75,6 +80,8 @@ class ImportOptions:
     labels: tuple[str, ...] | None = None
     sizes_px: tuple[SizePx, ...] | None = None
     layout: Layout | None = None
+    embeds: bool = False
+    """The models give embeddings, which their outputs do not tell."""
     licence: str | None = None
     batch: int | None = None
     """1: single pictures only, although the batch axis may allow more."""
@@ -163,7 +170,7 @@ def _prove(
     progress("reading", 0.0)
     original = Original(read_source(path))
     pictures = import_options.pictures or _streets()
-    names = import_options.labels or original.source.names
+    names = import_options.labels or (None if import_options.embeds else original.source.names)
     progress("recognising", 0.1)
     candidate, alternatives = _recognised(original, pictures, import_options, names, ask)
     found = candidate.match
@@ -230,7 +237,14 @@ def _recognised(
 ) -> tuple[Candidate, str]:
     """Return the layout, and a remark where another one was possible."""
     size_px = trial_size_px(original, Preprocessing())
-    possible = candidates(original, pictures, size_px, names, import_options.layout)
+    possible = candidates(
+        original,
+        pictures,
+        size_px,
+        names,
+        import_options.layout,
+        embeds=import_options.embeds,
+    )
     if import_options.layout is not None:
         chosen = possible[0]
         return chosen, _although(chosen)
@@ -249,9 +263,16 @@ def _recognised(
     if not others:
         return chosen, _although(chosen)
     return chosen, (
-        f"taken to be {chosen.name}; {' or '.join(others)} would fit as well but found no more on "
-        "the pictures: --layout names another"
+        f"taken to be {chosen.name}; {' or '.join(others)} would fit as well "
+        f"{_because(chosen)}: --layout names another"
     )
+
+
+def _because(chosen: Candidate) -> str:
+    if chosen.match.layout.task != "embed":
+        return "but found no more on the pictures"
+    raw = chosen.match.layout.preprocessing.scale == 1.0
+    return f"but its graph {'normalises' if raw else 'does not normalise'} the pictures itself"
 
 
 def _although(chosen: Candidate) -> str:
@@ -288,7 +309,7 @@ def _sizes(
             )
         wanted = ((width, height),)
     elif not wanted:
-        usual = SIZES_PX if subject.found.layout.task == "detect" else CLASSIFIER_SIZES_PX
+        usual = _USUAL_SIZES_PX[subject.found.layout.task]
         wanted = tuple(dict.fromkeys((width or w, height or h) for w, h in usual))
         tried = {size: _tried(subject, size) for size in wanted}
         good = {size: found for size, found in tried.items() if isinstance(found, list)}
@@ -357,8 +378,15 @@ def _family(name: str, proven: Sequence[_Proven]) -> ImportedFamily:
     layout = first.candidate.match.layout
     for other in proven[1:]:
         how, same = other.candidate.match.layout.preprocessing, layout.preprocessing
-        if other.labels != first.labels:
+        if other.candidate.match.layout.task != layout.task:
+            problem = "does something else"
+        elif other.labels != first.labels:
             problem = "finds other labels"
+        elif (
+            layout.task == "embed"
+            and other.candidate.match.classes != first.candidate.match.classes
+        ):
+            problem = f"gives embeddings of another length ({other.candidate.match.classes})"
         elif (how.fit, how.fill) != (same.fit, same.fill):
             problem = f"lays pictures into its input in another way ({how.fit}, not {same.fit})"
         elif None not in (other.batch, first.batch) and other.batch != first.batch:
@@ -393,6 +421,7 @@ def _family(name: str, proven: Sequence[_Proven]) -> ImportedFamily:
         remarks=tuple(remarks),
         files=files,
         variants=tuple(variants.values()),
+        embedding_length=first.candidate.match.classes if layout.task == "embed" else None,
     )
 
 

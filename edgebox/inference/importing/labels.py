@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgebox.domain.errors import ModelError
+from edgebox.inference.family import EMBEDDING_LABEL
 from edgebox.inference.importing.files import LABELS_MAX, unique_names
 from edgebox.inference.importing.matching import Match
 from edgebox.inference.importing.reading import Decoding
@@ -45,7 +46,12 @@ def read_labels(text: str) -> tuple[str, ...]:
 
 
 def scored_classes(found: Match) -> int | None:
-    """Return how many classes a model scores, without "nothing"; None: rows have their label."""
+    """Return how many classes a model scores, without "nothing"; None: rows have their label.
+
+    Embeddings are of one class.
+    """
+    if found.layout.task == "embed":
+        return 1
     if found.classes is None or found.layout.head.pick == "given":
         return None
     return found.classes - found.layout.head.background
@@ -82,6 +88,8 @@ def labels_for(found: Match, given: Sequence[str] | None, seen: int) -> tuple[tu
         ModelError: there are more or fewer names than classes.
     """
     classes = scored_classes(found)
+    if given is None and found.layout.task == "embed":
+        return (EMBEDDING_LABEL,), ""
     if given is not None:
         if decoding_for(found, given) is None:
             raise ModelError(

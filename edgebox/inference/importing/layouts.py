@@ -7,6 +7,7 @@ ONNX operators, which are then compared with each other. A new family is a new r
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from edgebox.inference.family import Task
 from edgebox.vision.letterbox import Fit
 
 Triple = tuple[float, float, float]
@@ -52,9 +53,10 @@ class Part:
     stop: int | None = None
 
 
-BoxForm = Literal["xyxy", "cxcywh", "grid", "bins", "whole picture"]
+BoxForm = Literal["xyxy", "cxcywh", "grid", "bins", "whole picture", "none"]
 """grid: YOLOX's offsets from cells and logarithms of sizes; bins: distances to the four sides as
-distributions (Li et al. 2020, generalized focal loss); whole picture: a classifier's."""
+distributions (Li et al. 2020, generalized focal loss); whole picture: a classifier's; none: the
+output is an embedding of the picture, and its columns are its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Head:
     outputs: tuple[Output, ...]
     scores: Part
     boxes: Part | None = None
-    """None: only for boxes of the whole picture."""
+    """None: only for boxes of the whole picture, or none."""
     box_form: BoxForm = "cxcywh"
     relative: bool = False
     """Boxes are shares of the input's sides; otherwise input px."""
@@ -93,6 +95,9 @@ class Head:
     """Overlap above which the lesser of two boxes of a class is removed; None: none are removed."""
 
 
+_TASKS: dict[str, Task] = {"whole picture": "classify", "none": "embed"}
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """One family of models."""
@@ -110,9 +115,9 @@ class Layout:
     """How many classes its models trained on COCO score, if always the same: 80 or 91."""
 
     @property
-    def task(self) -> Literal["detect", "classify"]:
+    def task(self) -> Task:
         """Task of such models."""
-        return "classify" if self.head.box_form == "whole picture" else "detect"
+        return _TASKS.get(self.head.box_form, "detect")
 
 
 _LETTERBOX = Preprocessing()
@@ -185,6 +190,8 @@ def _classes(activation: Literal["none", "softmax"]) -> Head:
         (Output(("n", "c")),), scores=Part(0), box_form="whole picture", activation=activation
     )
 
+
+_EMBEDDING = Head((Output(("n", "c")),), scores=Part(0), box_form="none")
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout(
@@ -354,6 +361,24 @@ LAYOUTS: tuple[Layout, ...] = (
 )
 
 
+EMBEDDING_LAYOUTS: tuple[Layout, ...] = (
+    Layout(
+        "embedding",
+        "embeddings of pictures that are normalised as for ImageNet",
+        _STRETCH_IMAGENET,
+        _EMBEDDING,
+    ),
+    Layout(
+        "embedding_bgr",
+        "embeddings of pictures from 0 to 255 in BGR, as OpenVINO's re-identification models",
+        Preprocessing(order="bgr", fit="stretch", scale=1.0),
+        _EMBEDDING,
+    ),
+)
+"""Only tried when a person says that a model gives embeddings: they look like any numbers."""
+
+
 def layout_named(name: str) -> Layout | None:
-    """Return a row of the table; None: there is none of this name."""
-    return next((layout for layout in LAYOUTS if layout.name == name), None)
+    """Return a layout; None: there is none of this name."""
+    known = (*LAYOUTS, *EMBEDDING_LAYOUTS)
+    return next((layout for layout in known if layout.name == name), None)

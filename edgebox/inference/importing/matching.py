@@ -139,6 +139,8 @@ def doubts(
     against = [] if found.named else [Doubt("the outputs have other names", grave=False)]
     if not any(array.size for array in chosen):
         return against
+    if head.box_form == "none":
+        return against
     against += _doubts_of_scores(head, chosen)
     against += _unusual(found, chosen, width_px, height_px)
     if head.labels is not None:

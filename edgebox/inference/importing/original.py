@@ -32,6 +32,11 @@ _NUMBER_TYPES = {
     "tensor(bool)": np.bool_,
 }
 
+_ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "BatchNormalization"))
+_REARRANGING = frozenset(
+    ("Transpose", "Split", "Concat", "Gather", "Slice", "Cast", "Identity", "Reshape")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -85,6 +90,19 @@ class Original:
         """Width and height that its input declares; None: any."""
         rows, columns = (1, 2) if self.channels_last else (2, 3)
         return self.pictures.axes[columns], self.pictures.axes[rows]
+
+    def normalises(self) -> bool:
+        """Return whether the graph does arithmetic with its pictures before any convolution."""
+        known = {self.pictures.name}
+        for node in self.source.model.graph.node:
+            if not known & set(node.input):
+                continue
+            if node.op_type in _ARITHMETIC:
+                return True
+            if node.op_type not in _REARRANGING:
+                return False
+            known |= set(node.output)
+        return False
 
     def _input(self, tensor: Any) -> Input:
         # A length of 0 or below, as some exporters write it, says nothing.

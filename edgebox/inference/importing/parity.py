@@ -21,6 +21,7 @@ DOUBTFUL_MAX = 2 * SCORE_MIN
 """Detections with lower scores may be below `SCORE_MIN` in the other list."""
 _SHARE_MIN = 0.9
 """A pair of boxes that overlap as much as is just allowed may lose either of them by rounding."""
+_SIMILARITY_MIN = 0.999
 _EXACT_SHARE_MIN = 0.5
 """Number of detections that must match exactly, although equal boxes may replace each other."""
 
@@ -32,6 +33,8 @@ def disagreement(one: Detections, other: Detections, nms_iou: float | None = Non
         one, other: the lists.
         nms_iou: the overlap above which one of two boxes was removed; None: none was.
     """
+    if one.embeddings is not None and other.embeddings is not None:
+        return _apart(one.embeddings, other.embeddings)
     for these, those in ((one, other), (other, one)):
         best = these.select(np.argsort(-these.scores, kind="stable")[:COMPARED_MAX])
         found = _found_in(best, those, _IOU_MIN)
@@ -45,6 +48,16 @@ def disagreement(one: Detections, other: Detections, nms_iou: float | None = Non
                 f"{best.labels[at]}, score {best.scores[at]:.2f}, box ({box}) is missing"
             )
     return ""
+
+
+def _apart(one: NDArray[np.float32], other: NDArray[np.float32]) -> str:
+    """Describe how embeddings (n, d) of one picture differ; empty: not significantly."""
+    if one.shape != other.shape:
+        return f"embeddings are {one.shape}, not {other.shape}"
+    similarity = float((one.astype(np.float64) * other).sum(axis=1).min(initial=1.0))
+    if similarity >= _SIMILARITY_MIN:
+        return ""
+    return f"the cosine of the two embeddings is {similarity:.4f}, not at least {_SIMILARITY_MIN}"
 
 
 def _found_in(these: Detections, those: Detections, iou_min: float) -> NDArray[np.bool_]:

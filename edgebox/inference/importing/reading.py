@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.inference.importing.layouts import Head, Part
+from edgebox.vision.decoding import embedding_decoder
 from edgebox.vision.detections import Detections
 from edgebox.vision.nms import class_aware_nms
 
@@ -102,6 +103,9 @@ def _read_one(
     decoding: Decoding, arrays: Sequence[NDArray[Any]], width_px: int, height_px: int
 ) -> Detections:
     head = decoding.head
+    if head.box_form == "none":
+        values = part_of(head, arrays, head.scores).reshape(1, -1)
+        return embedding_decoder(values.shape[1])([values], width_px, height_px, SCORE_MIN)[0]
     scores = activated(head, part_of(head, arrays, head.scores))
     if head.box_form == "whole picture":
         return _whole_picture(decoding, scores, width_px, height_px)

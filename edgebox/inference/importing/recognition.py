@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import ModelError
 from edgebox.inference.importing.labels import decoding_for, labels_for, scored_classes
-from edgebox.inference.importing.layouts import LAYOUTS, Layout, Preprocessing
+from edgebox.inference.importing.layouts import (
+    EMBEDDING_LAYOUTS,
+    LAYOUTS,
+    Layout,
+    Preprocessing,
+)
 from edgebox.inference.importing.matching import Doubt, Match, doubts, match, segments, why_not
 from edgebox.inference.importing.original import Arrays, Original
 from edgebox.inference.importing.reading import Decoding, read
@@ -63,6 +68,8 @@ class Candidate:
 
     def summary(self) -> str:
         """Return a short description of the detections."""
+        if self.match.layout.task == "embed":
+            return f"embeddings of length {self.match.classes}"
         sure = [
             (float(score), int(label))
             for each in self.found
@@ -137,8 +144,10 @@ def candidates(
     size_px: tuple[int, int],
     labels: Sequence[str] | None,
     forced: Layout | None = None,
+    *,
+    embeds: bool = False,
 ) -> list[Candidate]:
-    """Return the layouts the model may have, the most likely first.
+    """Return the layouts the model may have, the most likely first; `embeds`: of embeddings.
 
     Raises:
         ModelError: there is none, or the model does something else than detecting.
@@ -151,19 +160,21 @@ def candidates(
         )
     plain = Preprocessing()
     first = run_one(original, on_canvas(pictures[0], plain, size_px), plain)
-    if segments(original.outputs, first, size_px[1]):
+    embeds = embeds or (forced is not None and forced.task == "embed")
+    if not embeds and segments(original.outputs, first, size_px[1]):
         raise ModelError(
             f"{original.source.path}: is a segmentation model (its outputs are "
             f"{_shapes(original.outputs, first)}); edgebox serves detectors and classifiers"
         )
     roles = frozenset(extra.role for extra in original.extras)
+    tried = [forced] if forced else list(EMBEDDING_LAYOUTS if embeds else LAYOUTS)
     matches = [
         found
-        for layout in ([forced] if forced else LAYOUTS)
+        for layout in tried
         if (found := match(layout, original.outputs, first, roles, size_px)) is not None
     ]
     if not matches:
-        raise ModelError(_nothing_fits(original, first, size_px, forced))
+        raise ModelError(_nothing_fits(original, first, size_px, tried))
     if labels is not None:
         fitting = [each for each in matches if decoding_for(each, labels) is not None]
         matches = fitting or matches
@@ -198,11 +209,13 @@ def _candidate(
 
 
 def _nothing_fits(
-    original: Original, arrays: Arrays, size_px: tuple[int, int], forced: Layout | None
+    original: Original, arrays: Arrays, size_px: tuple[int, int], tried: Sequence[Layout]
 ) -> str:
     path, shapes = original.source.path, _shapes(original.outputs, arrays)
-    if forced is not None:
-        return f"{path}: has not the outputs of the layout {forced.name!r}; it has {shapes}"
+    if len(tried) == 1:
+        return f"{path}: has not the outputs of the layout {tried[0].name!r}; it has {shapes}"
+    if tried[0].task == "embed":
+        return f"{path}: an embedding model gives [pictures, numbers]; this one gives {shapes}"
     reason = why_not(original.outputs, arrays, size_px[1])
     if reason:
         return f"{path}: {reason}"
@@ -223,6 +236,10 @@ def decide(original: Original, possible: Sequence[Candidate]) -> Candidate:
         UncertainLayoutError: it may have one of several, or one with doubts.
     """
     clean = [each for each in possible if each.possible]
+    if clean and clean[0].match.layout.task == "embed":
+        # Numbers do not tell how they are fed, but a graph that normalises pictures wants them raw.
+        raw = original.normalises()
+        return next(each for each in clean if (each.match.layout.preprocessing.scale == 1.0) == raw)
     fewest = min((len(each.doubts) for each in clean), default=0)
     clean = [each for each in clean if len(each.doubts) == fewest]
     by_name = {each.name: each for each in clean}

@@ -63,11 +63,16 @@ def served_model(
     _feed_extras(ops, original, pictures, fixed_px)
     before = len(ops.nodes)
     canvas = Canvas(pictures, fixed_px)
-    writer = HeadWriter(ops, decoding, list(outputs), canvas, rows)
-    found = writer.write()
-    results = [ops.name(name) for name in ("boxes", "scores", "labels")]
-    for value, name, kind in zip(found, results, (FLOAT, FLOAT, TensorProto.INT64), strict=True):
-        ops.cast(value, int(kind), result=name)
+    length = decoding.classes if layout.task == "embed" else None
+    if length is not None:
+        results = [ops.name("embedding")]
+        ops.cast(outputs[0], FLOAT, result=results[0])
+    else:
+        found = HeadWriter(ops, decoding, list(outputs), canvas, rows).write()
+        results = [ops.name(name) for name in ("boxes", "scores", "labels")]
+        kinds = (FLOAT, FLOAT, TensorProto.INT64)
+        for value, name, kind in zip(found, results, kinds, strict=True):
+            ops.cast(value, int(kind), result=name)
     own = len(graph.node)
     nodes = [*ops.nodes[:before], *graph.node, *ops.nodes[before:]]
     del graph.node[:], graph.input[:], graph.output[:]
@@ -75,7 +80,7 @@ def served_model(
     del graph.value_info[:]
     graph.node.extend(nodes)
     graph.initializer.extend(ops.constants)
-    _describe(graph, pictures, results, batch, fixed_px)
+    _describe(graph, pictures, results, batch=batch, fixed_px=fixed_px, length=length)
     model.ir_version = max(model.ir_version, _IR_VERSION_MIN)
     if half and not halve(graph, before, before + own, _floats(model)):
         raise ModelError(
@@ -89,14 +94,20 @@ def _describe(
     graph: GraphProto,
     pictures: str,
     results: list[str],
+    *,
     batch: int | None,
     fixed_px: tuple[int, int] | None,
+    length: int | None,
 ) -> None:
-    """Return the graph's input and its outputs: boxes, scores and labels of detections."""
+    """Add the graph's input and its outputs: boxes, scores and labels, or embeddings."""
     width, height = fixed_px or ("width", "height")
     first = batch or "batch"
     dims = [first, height, width, 3]
     graph.input.append(helper.make_tensor_value_info(pictures, TensorProto.UINT8, dims))
+    if length is not None:
+        embedding = helper.make_tensor_value_info(results[0], TensorProto.FLOAT, [first, length])
+        graph.output.append(embedding)
+        return
     boxes = helper.make_tensor_value_info(results[0], TensorProto.FLOAT, [first, "found", 4])
     scores = helper.make_tensor_value_info(results[1], TensorProto.FLOAT, [first, "found"])
     labels = helper.make_tensor_value_info(results[2], TensorProto.INT64, [first, "found"])

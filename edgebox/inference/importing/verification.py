@@ -23,7 +23,7 @@ from edgebox.inference.importing.recognition import decoded, on_canvas, run_one
 from edgebox.inference.machine import usable_cores
 from edgebox.inference.sessions import CPU, brief, session_options
 from edgebox.inference.tensors import Canvas
-from edgebox.vision.decoding import decode_boxes_scores_labels
+from edgebox.vision.decoding import Decoder, decode_boxes_scores_labels, embedding_decoder
 from edgebox.vision.detections import Detections
 
 SizePx = tuple[int, int]
@@ -181,6 +181,9 @@ def _runner(
     subject: Subject, session: Any, size_px: SizePx
 ) -> Callable[[list[Canvas]], list[Detections]]:
     name = session.get_inputs()[0].name
+    decode: Decoder = decode_boxes_scores_labels
+    if subject.found.layout.task == "embed":
+        decode = embedding_decoder(subject.found.classes or 0)
 
     def run(canvases: list[Canvas]) -> list[Detections]:
         try:
@@ -190,7 +193,7 @@ def _runner(
                 f"{subject.original.source.path}: the imported graph fails on {len(canvases)} "
                 f"pictures of {size_px[0]} x {size_px[1]} px: {brief(error)}"
             ) from error
-        return decode_boxes_scores_labels(outputs, *size_px, SCORE_MIN)
+        return decode(outputs, *size_px, SCORE_MIN)
 
     return run
 

@@ -21,7 +21,7 @@ from edgebox.media.jpeg_header import PIXELS_MAX, SIDE_MAX_PX
 from edgebox.runtime.frames import ONE_SHOT_APP
 from edgebox.web.camera_pictures import DEADLINE_MAX_MS, DEADLINE_MIN_MS, DEADLINE_MS
 from edgebox.web.detection_documents import SCORE_MIN, BoxForm
-from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, unpack_elements
+from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, TensorSpec, unpack_elements
 
 JSON_BYTES_MAX = 1 << 20
 JSON_ITEMS_MAX = 1 << 17
@@ -61,13 +61,19 @@ class InferenceRequest:
     """The application of the pictures."""
 
 
-def read_request(body: bytes, header_bytes: str | None, picture_bytes_max: int) -> InferenceRequest:
+def read_request(
+    body: bytes,
+    header_bytes: str | None,
+    picture_bytes_max: int,
+    offered: Sequence[TensorSpec] = OUTPUTS,
+) -> InferenceRequest:
     """Read a request.
 
     Args:
         body: the whole body, decompressed.
         header_bytes: the header Inference-Header-Content-Length; None: missing.
         picture_bytes_max: largest size of a JPEG.
+        offered: the outputs of the model.
 
     Raises:
         InvalidInputError: it violates the protocol or this box's limits.
@@ -84,7 +90,7 @@ def read_request(body: bytes, header_bytes: str | None, picture_bytes_max: int) 
     all_binary = parameters.flag("binary_data_output", False)
     boxes = _box_form(parameters)
     app = parameters.text("app", ONE_SHOT_APP, pattern=NAME_PATTERN, expected=NAME_WANTED)
-    wanted = _outputs(read.items("outputs", len(OUTPUTS), []), all_binary)
+    wanted = _outputs(read.items("outputs", len(offered), []), all_binary, offered)
     inputs = read.items("inputs", len(INPUTS))
     read.finish()
     if "deadline_ms" not in parameters.names() and timeout_us:
@@ -149,9 +155,11 @@ def _box_form(parameters: FieldReader) -> BoxForm:
 # -- outputs ------------------------------------------------------------------------------------
 
 
-def _outputs(items: Sequence[object], all_binary: bool) -> tuple[WantedOutput, ...]:
+def _outputs(
+    items: Sequence[object], all_binary: bool, offered: Sequence[TensorSpec]
+) -> tuple[WantedOutput, ...]:
     """Return the requested outputs; all of them if none is named."""
-    names = [spec.name for spec in OUTPUTS]
+    names = [spec.name for spec in offered]
     wanted = [_output(_object(item, f"outputs[{at}]"), all_binary) for at, item in enumerate(items)]
     for at, one in enumerate(wanted):
         if one.name not in names:

@@ -19,7 +19,7 @@ from edgebox.web.camera_pictures import FRAME_BYTES_SETTING, answered, largest_i
 from edgebox.web.routes import json_response, refuse_foreign_pages, refuse_unready
 from edgebox.web.v2.inference_request import InferenceRequest, Picture, read_request
 from edgebox.web.v2.model_metadata import VERSION, Model, model_named, models_of
-from edgebox.web.v2.tensor_codec import Tensor, outputs_of
+from edgebox.web.v2.tensor_codec import Tensor, outputs_for, outputs_of
 from edgebox.web.web_context import WebContext
 
 _log = logging.getLogger(__name__)
@@ -110,10 +110,12 @@ class _Routes:
         model = self._model(request)
         frame_bytes_max = self._site.config.limits.frame_bytes_max
         body = await read_body(request, _BODY_PICTURES * frame_bytes_max, setting=_BODY_SETTING)
-        inference_request = read_request(body, request.headers.get(HEADER_LENGTH), frame_bytes_max)
+        length = request.headers.get(HEADER_LENGTH)
+        offered = outputs_for(model.family)
+        inference_request = read_request(body, length, frame_bytes_max, offered)
         outputs = outputs_of(
             await self._answers(model, inference_request),
-            model.family.labels,
+            model.family,
             inference_request.boxes,
             inference_request.score_min,
         )

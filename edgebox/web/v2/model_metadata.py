@@ -14,7 +14,7 @@ from edgebox.domain.errors import UnknownNameError
 from edgebox.domain.model_family import FamilyName, Variant
 from edgebox.inference.family import Family
 from edgebox.runtime.box import Box
-from edgebox.web.v2.tensor_codec import INPUTS, OUTPUTS, TensorSpec
+from edgebox.web.v2.tensor_codec import INPUTS, TensorSpec, outputs_for
 
 VERSION = "1"
 PLATFORM = "onnxruntime_onnx"
@@ -44,7 +44,7 @@ class Model:
             "versions": [VERSION],
             "platform": PLATFORM,
             "inputs": [_described(spec) for spec in INPUTS],
-            "outputs": [_described(spec) for spec in OUTPUTS],
+            "outputs": [_described(spec) for spec in outputs_for(self.family)],
         }
 
     def config(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Model:
             # Batches are formed across requests and cameras; clients need not batch.
             "max_batch_size": 0,
             "input": [{**_configured(spec), "optional": True} for spec in INPUTS],
-            "output": [_configured(spec) for spec in OUTPUTS],
+            "output": [_configured(spec) for spec in outputs_for(self.family)],
             "parameters": {key: {"string_value": text} for key, text in texts.items()},
         }
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.inference.family import Family
 from edgebox.runtime.frames import Answer
 from edgebox.web.detection_documents import BoxForm, best_first
 
@@ -47,7 +48,20 @@ OUTPUTS = (
     TensorSpec("outcomes", "BYTES", (-1,)),
     TensorSpec("latency_ms", "FP32", (-1,)),
 )
-"""The first index is the picture, the second the detection, best first."""
+"""Of every family. The first index is the picture, the second the detection, best first."""
+
+_ATTRIBUTES = TensorSpec("attributes", "BYTES", (-1, -1))
+_EMBEDDINGS = "embeddings"
+
+
+def outputs_for(family: Family) -> tuple[TensorSpec, ...]:
+    """Return the outputs of a family's models."""
+    out: tuple[TensorSpec, ...] = OUTPUTS
+    if family.attributes:
+        out += (_ATTRIBUTES,)
+    if family.embedding_length is not None:
+        out += (TensorSpec(_EMBEDDINGS, "FP32", (-1, -1, family.embedding_length)),)
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +119,14 @@ def unpack_elements(data: memoryview, count: int) -> list[memoryview]:
 
 
 def outputs_of(
-    answers: Sequence[Answer], labels: tuple[str, ...], form: BoxForm, score_min: float
+    answers: Sequence[Answer], family: Family, form: BoxForm, score_min: float
 ) -> dict[str, Tensor]:
     """Return every output of some answers, by name.
 
     Pictures with fewer detections than the one with most are filled up: boxes and scores with 0,
-    labels with `NO_LABEL`, names with "".
+    embeddings with 0, labels with `NO_LABEL`, names and attributes with "".
     """
+    labels, attributes = family.labels, family.attribute_names
     found = [best_first(answer.detections.above(score_min)) for answer in answers]
     n, k = len(found), max(map(len, found), default=0)
     boxes = np.zeros((n, k, 4), np.float32)
@@ -122,7 +137,7 @@ def outputs_of(
         scores[row, : len(one)] = one.scores
         numbers[row, : len(one)] = one.labels
     latencies = np.array([answer.timing.total_ns / 1e6 for answer in answers], np.float32)
-    values: tuple[NDArray[np.float32] | NDArray[np.int64] | tuple[str, ...], ...] = (
+    values: list[NDArray[np.float32] | NDArray[np.int64] | tuple[str, ...]] = [
         boxes,
         scores,
         numbers,
@@ -131,11 +146,21 @@ def outputs_of(
         _texts(answer.variant for answer in answers),
         _texts(answer.outcome.value for answer in answers),
         latencies,
-    )
+    ]
+    if attributes:
+        values.append(
+            _texts("" if number == NO_LABEL else attributes[number] for number in numbers.flat)
+        )
+    if family.embedding_length is not None:
+        embeddings = np.zeros((n, k, family.embedding_length), np.float32)
+        for row, one in enumerate(found):
+            if one.embeddings is not None:
+                embeddings[row, : len(one)] = one.embeddings
+        values.append(embeddings)
     sizes = (n, k)
     return {
         spec.name: Tensor(spec, (*sizes[: len(spec.shape)], *spec.shape[2:]), value)
-        for spec, value in zip(OUTPUTS, values, strict=True)
+        for spec, value in zip(outputs_for(family), values, strict=True)
     }
 
 

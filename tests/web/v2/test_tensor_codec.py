@@ -10,11 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebox.domain.errors import InvalidInputError
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.requests import Outcome
+from edgebox.inference.family import Attribute, Family, InputSpec
 from edgebox.runtime.frames import Answer, Timing
 from edgebox.vision.detections import Detections
-from edgebox.web.v2.tensor_codec import NO_LABEL, OUTPUTS, outputs_of, pack_element, unpack_elements
+from edgebox.web.v2.tensor_codec import (
+    NO_LABEL,
+    OUTPUTS,
+    outputs_for,
+    outputs_of,
+    pack_element,
+    unpack_elements,
+)
 from tests.web.test_detection_documents import LABELS, detections
 
 KINDS = {"FP32": "<f4", "INT64": "<i8"}
@@ -26,12 +34,56 @@ def answer(found: Detections, number: int) -> Answer:
     return Answer(outcome, VariantName(f"tall-{number}"), found, timing, 1.0)
 
 
+def family(
+    labels: tuple[str, ...],
+    attributes: tuple[Attribute, ...] = (),
+    embedding_length: int | None = None,
+) -> Family:
+    spec = InputSpec("nhwc", "uint8", "rgb", "stretch", 114, 32)
+    return Family(
+        name=FamilyName("tall"),
+        task="detect",
+        licence="none",
+        description="",
+        labels=labels,
+        input=spec,
+        decoder="",
+        variants=(),
+        files={},
+        attributes=attributes,
+        embedding_length=embedding_length,
+    )
+
+
+def test_attributes_and_embeddings_have_outputs_of_their_own() -> None:
+    kinds = (Attribute("type", ("car", "bus")), Attribute("colour", ("red", "blue")))
+    box = np.array([[0, 0, 8, 4]] * 2, np.float32)
+    said = Detections(box, np.array([0.4, 0.9], np.float32), np.array([1, 2]))
+    classified = family(("car", "bus", "red", "blue"), kinds)
+    outputs = outputs_of([answer(said, 0), answer(said.above(0.5), 1)], classified, "xyxy", 0.0)
+    assert list(outputs) == [spec.name for spec in outputs_for(classified)]
+    assert outputs["names"].values == ("red", "bus", "red", "")
+    assert outputs["attributes"].values == ("colour", "type", "colour", "")
+    one = Detections(
+        box[:1], np.ones(1, np.float32), np.zeros(1, np.int64), np.array([[0.6, 0, 0.8]], "f4")
+    )
+    embedded = family(("embedding",), embedding_length=3)
+    outputs = outputs_of([answer(one, 0), answer(Detections.empty(), 1)], embedded, "xyxy", 0.0)
+    assert list(outputs) == [spec.name for spec in outputs_for(embedded)]
+    assert outputs["embeddings"].shape == (2, 1, 3)
+    assert np.array(outputs["embeddings"].values).tolist() == [
+        [pytest.approx([0.6, 0, 0.8])],
+        [[0, 0, 0]],
+    ]
+    assert "embeddings" not in outputs_of([], family(LABELS), "xyxy", 0.0)
+
+
 @given(st.lists(detections(), min_size=1, max_size=4), st.floats(0, 1))
 def test_rows_are_what_scores_enough_best_first_and_then_padding(
     found: list[Detections], least: float
 ) -> None:
     answers = [answer(one, number) for number, one in enumerate(found)]
-    outputs = outputs_of(answers, LABELS, "xyxy", least)
+    outputs = outputs_of(answers, family(LABELS), "xyxy", least)
     assert list(outputs) == [spec.name for spec in OUTPUTS]
     told: dict[str, Any] = {}
     for name, tensor in outputs.items():

@@ -85,10 +85,12 @@ export type Batch = {
 export type BatchRequest = {
   request: number
   camera: string
+  frame: number | null
+  stage: string | null
   captured_ms: number
   arrived_ms: number
   deadline_ms: number
-  outcome: 'on_time' | 'late' | 'failed' | 'departed' | 'shutdown' | null
+  outcome: 'on_time' | 'late' | 'queue' | 'failed' | 'departed' | 'shutdown' | null
 }
 
 export type BatchTimes = {
@@ -249,12 +251,18 @@ export type Detection = {
   box: readonly [number, number, number, number]
   /** What the later stages of a pipeline say about it, by the stage's name */
   stages?: Readonly<Record<string, StageFindings>>
+  /** Which of a classifier's attributes the label is of */
+  attribute?: string
+  /** The picture's embedding, of length 1, from embedding models */
+  embedding?: ReadonlyArray<number>
 }
 
 export type DroppedRequest = {
   at_ms: number
   request: number
   camera: string
+  frame: number | null
+  stage: string | null
   variant: string | null
   captured_ms: number
   arrived_ms: number
@@ -309,10 +317,14 @@ export type ExplainedOption = {
 
 export type Family = {
   name: string
-  task: 'detect' | 'classify'
+  task: 'detect' | 'classify' | 'embed'
   licence: string
   description: string
   labels: ReadonlyArray<string>
+  /** What a classifier says of a picture, if it is more than one thing; `labels` has the labels of all in this order */
+  attributes: ReadonlyArray<ModelAttribute>
+  /** Numbers of an embedding; null: the family gives none */
+  embedding_length: number | null
   imported: {
     layout: string
     sources: ReadonlyArray<string>
@@ -428,6 +440,11 @@ export type Link = {
   rtt_ms: number | null
   clock_error_ms: number | null
   history: ReadonlyArray<readonly [number, number]>
+}
+
+export type ModelAttribute = {
+  name: string
+  labels: ReadonlyArray<string>
 }
 
 export type ModelMemory = {

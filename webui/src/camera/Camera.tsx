@@ -39,6 +39,8 @@ export interface CameraProps {
 
 const KNOWN_PERIOD_MS = 5_000
 const EVENTS_PERIOD_MS = 5_000
+/** Other pipelines come with a restart of the box only. */
+const PIPELINES_PERIOD_MS = 60_000
 const EVENTS = 20
 
 /** Nothing of one camera's page is another's. */
@@ -49,6 +51,8 @@ export function Camera(props: CameraProps) {
 function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const { answer: known, error, put } = usePolled('GET /v1/cameras/{id}', { path: { id } }, KNOWN_PERIOD_MS)
   const { answer: newest } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
+  const { answer: offered } = usePolled('GET /v1/pipelines', {}, PIPELINES_PERIOD_MS)
+  const pipelines = offered?.pipelines.map(({ name }) => name) ?? []
   const { frame, results } = useFrames(dispatcher, id)
   const camera = state.cameras.find((one) => one.id === id)
   if (!camera && error?.status === 404) return <Unknown id={id} />
@@ -70,7 +74,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
-          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} onChanged={put} /></ErrorBoundary>}
+          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} pipelines={pipelines} onChanged={put} /></ErrorBoundary>}
           <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
           {newest && <Events class={styles.events} events={newest.events} />}
         </div>

@@ -6,15 +6,13 @@ import styles from './Settings.module.css'
 import { useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
-import { usePolled } from '../api/polling'
 import { FIELDS, fieldOf, patchOf, textOf, typedSince, type CameraDocument, type Draft, type Field, type FieldWords, type Overrides } from './cameraOverrides'
-
-/** They change with a restart of the box only. */
-const PIPELINES_PERIOD_MS = 60_000
 
 interface SettingsProps {
   known: CameraDocument
   connected: boolean
+  /** The names of the pipelines that the box offers. */
+  pipelines?: readonly string[]
   onChanged: (changed: CameraDocument) => void
 }
 
@@ -25,12 +23,10 @@ interface Outcome {
   before?: Overrides
 }
 
-export function Settings({ known, connected, onChanged }: SettingsProps) {
+export function Settings({ known, connected, pipelines = [], onChanged }: SettingsProps) {
   const [draft, setDraft] = useState<Draft>({})
   const [outcome, setOutcome] = useState<Outcome | null>(null)
   const [saving, setSaving] = useState(false)
-  const { answer: offered } = usePolled('GET /v1/pipelines', {}, PIPELINES_PERIOD_MS)
-  const pipelines = offered?.pipelines.map(({ name }) => name) ?? []
   const patch = patchOf(draft, known.overrides)
   const changed = Object.keys(patch).length > 0
   const refused = outcome?.failed ? fieldOf(outcome.message) : null

@@ -92,7 +92,10 @@ function RequestRow({ request, batch }: { request: BatchRequest; batch: Batch })
   return (
     <tr data-request={request.request}>
       <th scope="row">{request.camera}</th>
-      <td>{request.request}</td>
+      <td>
+        {request.request}
+        {request.stage !== null && <span class="muted"> {request.stage} of {request.frame}</span>}
+      </td>
       <td class={styles.stages}>{!sample && <Way request={request} batch={batch} />}</td>
       <td class="figure">{slack(startOf(batch))}</td>
       <td class="figure">{slack(batch.answered_ms)}</td>
@@ -124,7 +127,7 @@ function Way({ request, batch }: { request: BatchRequest; batch: Batch }) {
     ['queue', start_ms - arrived_ms],
     ['inference', done_ms - start_ms],
   ] as const
-  const words = parts.map(([name, ms]) => `${WORDS[name]} ${milliseconds(ms)}`).join(', ')
+  const words = parts.map(([name, ms]) => `${wordOf(name, request)} ${milliseconds(ms)}`).join(', ')
   return (
     <div class={styles.bar} role="img" aria-label={words} title={words}>
       {parts.map(([name, ms]) => (
@@ -135,6 +138,10 @@ function Way({ request, batch }: { request: BatchRequest; batch: Batch }) {
       )}
     </div>
   )
+}
+
+function wordOf(part: keyof typeof WORDS, request: BatchRequest): string {
+  return part === 'network' && request.stage !== null ? 'until it was cut' : WORDS[part]
 }
 
 const WORDS = { network: 'on its way', queue: 'waited', inference: 'ran' } as const

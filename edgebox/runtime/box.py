@@ -237,9 +237,8 @@ class Box:
             self._check_names(camera.id, session.address)
             try:
                 self._check_place(camera, instance)
-                in_force = self.overrides.get(camera.id, NOTHING_SET).applied_to(
-                    camera, self.models.pipelines
-                )
+                overrides = self.overrides.get(camera.id, NOTHING_SET)
+                in_force = overrides.applied_to(camera, self.models.pipelines)
                 await self._check_capacity(in_force)
                 self._check_executors(in_force.family)
             except REFUSALS as error:
@@ -320,8 +319,7 @@ class Box:
             return
         site, pipeline = record.camera.site, record.overrides.pipeline
         if record.session is not None and pipeline != overrides.pipeline:
-            # Its welcome names the family and its labels.
-            record.session.reconnect("its pipeline was changed on the box")
+            record.session.reconnect("its pipeline was changed on the box")  # for new labels
             return
         record.override(overrides)
         if record.camera.site != site and record.connected:

@@ -73,7 +73,7 @@ def best_classes(family: Family, found: Detections) -> dict[str, dict[str, Any]]
 
     A family with one answer only has it under the name "".
     """
-    names = getattr(family, "attribute_names", ())
+    names = family.attribute_names
     best: dict[str, dict[str, Any]] = {name: {} for name in names}
     for row in best_rows(found, 0.0).tolist():
         number = int(found.labels[row])
@@ -99,7 +99,7 @@ class _Writer:
         self._embeddings = embeddings
         counts: Counter[str] = Counter()
         for family in self._families.values():
-            counts.update(dict.fromkeys(getattr(family, "attribute_names", ())))
+            counts.update(set(family.attribute_names))
         self._shared = {name for name, count in counts.items() if count > 1}
 
     def by_object(self, answers: Sequence[StageAnswer]) -> dict[int, dict[str, Any]]:
@@ -112,17 +112,16 @@ class _Writer:
     def _document(self, answer: StageAnswer) -> dict[str, Any]:
         family, found = self._families[answer.stage], answer.detections
         document: dict[str, Any] = {"variant": answer.variant}
-        embeddings: NDArray[np.float32] | None = getattr(found, "embeddings", None)
-        if embeddings is not None:
+        if found.embeddings is not None:
             if self._embeddings and len(found):
-                values = embeddings[0].astype(np.float64)
+                values = found.embeddings[0].astype(np.float64)
                 document["embedding"] = np.round(values, _EMBEDDING_DIGITS).tolist()
             return document
         if family.task == "detect":
             document["detections"] = self._detections(answer, family)
             return document
         best = best_classes(family, found)
-        if getattr(family, "attribute_names", ()):
+        if family.attribute_names:
             return document | {"attributes": best}
         return document | best.get("", {})
 
@@ -156,9 +155,7 @@ class _Writer:
         return out
 
     def _is_attribute(self, stage: str) -> bool:
-        return any(
-            stage in getattr(family, "attribute_names", ()) for family in self._families.values()
-        )
+        return any(stage in family.attribute_names for family in self._families.values())
 
 
 def stages_json(pipeline: Pipeline) -> list[dict[str, Any]]:

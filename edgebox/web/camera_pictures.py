@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.model_family import Variant, VariantName
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import ONE_SHOT_APP, Answer, FrameResult, PendingFrame
@@ -41,6 +42,7 @@ async def answered(
     deadline_ms: float,
     *,
     app: str,
+    pipeline: Pipeline | None = None,
 ) -> Answer:
     """Return the answer to one picture, which runs among the cameras' frames.
 
@@ -51,6 +53,7 @@ async def answered(
         variant: the variant that runs.
         deadline_ms: counted from now.
         app: the application that the picture belongs to.
+        pipeline: that it runs through, the variant being of its first stage; None: none.
 
     Raises:
         InvalidInputError: it cannot be decoded.
@@ -62,7 +65,9 @@ async def answered(
         if not done.done():  # the client may have disconnected
             done.set_result(ending)
 
-    box.submit_picture(picture, picture_px, variant, deadline_ms, app=app, on_end=ended)
+    box.submit_picture(
+        picture, picture_px, variant, deadline_ms, app=app, pipeline=pipeline, on_end=ended
+    )
     ending = await done
     if isinstance(ending, Answer):
         return ending

@@ -6,12 +6,15 @@ from aiohttp import web
 
 from edgebox.domain.errors import InvalidInputError, TooLargeError, UnknownNameError
 from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import DropReason
 from edgebox.inference.family import Family
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
 from edgebox.media.jpeg import probe
 from edgebox.runtime.box import Box
 from edgebox.runtime.frames import DROP_MESSAGES, ONE_SHOT_APP
+from edgebox.runtime.model_choice import UnknownPipelineError
+from edgebox.runtime.stage_documents import best_rows, missing_json, staged_objects
 from edgebox.web.bodies import read_body
 from edgebox.web.camera_pictures import (
     DEADLINE_MAX_MS,
@@ -29,6 +32,7 @@ from edgebox.web.result_format_schemas import COCO_ANSWER, NATIVE_ANSWER, SUPERV
 from edgebox.web.result_formats import RESULT_FORMATS, ResultFormat, coco_categories, in_format
 from edgebox.web.routes import Answer, Body, Route, json_response
 from edgebox.web.schemas import any_of
+from edgebox.web.stage_formats import add_stages
 from edgebox.web.web_context import WebContext
 
 _DEADLINE = Number(
@@ -39,6 +43,10 @@ _DEADLINE = Number(
     "Deadline of the answer, counted from arrival",
 )
 _FAMILY = Text("family", "The model family; the box's default if not given")
+_PIPELINE = Text(
+    "pipeline",
+    "The pipeline to run through, instead of a family; a `variant` is then of its first stage",
+)
 _VARIANT = Text("variant", "Run exactly this variant; the largest in time if not given")
 _APP = Text(
     "app",
@@ -68,7 +76,7 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
     score_min = _SCORE_MIN.read(request)
     result_format, boxes = _forms(request)
     image_id = _IMAGE_ID.read(request)
-    family = _family(box, request)
+    family, pipeline = _models(box, request)
     app = _APP.read(request) or ONE_SHOT_APP
     bytes_max = context.config.limits.frame_bytes_max
     jpeg = await read_body(request, bytes_max, setting=FRAME_BYTES_SETTING)
@@ -76,13 +84,15 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
         raise InvalidInputError("the body is empty; send a JPEG as it is, without a form")
     picture_px = probe(jpeg)
     variant = _variant(box, family, request, picture_px, deadline_ms, app=app)
-    found = await answered(box, jpeg, picture_px, variant, deadline_ms, app=app)
+    found = await answered(box, jpeg, picture_px, variant, deadline_ms, app=app, pipeline=pipeline)
     about: dict[str, object] = {
         "variant": found.variant,
         "outcome": found.outcome.value,
         "timing_ms": timing_ms(found.timing),
+        **missing_json(found.missing),
     }
-    shown = found.detections.above(score_min)
+    rows = best_rows(found.detections, score_min)
+    shown = found.detections.select(rows)
     attributes = family.attribute_names
     document = in_format(
         result_format,
@@ -100,6 +110,8 @@ async def _infer(context: WebContext, request: web.Request) -> web.Response:
         document["detections"] = answer_detections(
             shown, family.labels, boxes, score_min, attributes
         )
+    staged = staged_objects(found, pipeline, box.families, score_min)
+    add_stages(document, result_format, rows.tolist(), staged)
     return json_response(document)
 
 
@@ -116,12 +128,32 @@ def _forms(request: web.Request) -> tuple[ResultFormat, BoxForm]:
     return result_format, boxes or "xyxy"
 
 
-def _family(box: Box, request: web.Request) -> Family:
-    name = _FAMILY.read(request) or box.models.default_family
-    family = box.families.get(FamilyName(name))
-    if family is None:
+def _models(box: Box, request: web.Request) -> tuple[Family, Pipeline | None]:
+    """Return the family that the picture runs on, and the pipeline that it runs through.
+
+    A request that names neither runs on the default family, also where there is a default pipeline
+    for cameras.
+
+    Raises:
+        UnknownNameError: there is no such family or pipeline.
+        InvalidInputError: the pipeline begins with another family.
+    """
+    name, wanted = _FAMILY.read(request), _PIPELINE.read(request)
+    if name and name not in box.families:
         raise UnknownNameError(f"no model family {name!r}; there are {', '.join(box.families)}")
-    return family
+    if not wanted:
+        return box.families[FamilyName(name or box.models.default_family)], None
+    try:
+        pipeline = box.models.pipeline(wanted)
+    except UnknownPipelineError as error:
+        raise UnknownNameError(str(error)) from None
+    first = pipeline.first.family
+    if name and name != first:
+        raise InvalidInputError(
+            f"the pipeline {wanted} begins with the family {first}, not with {name}; name one of "
+            "the two only"
+        )
+    return box.families[first], pipeline
 
 
 def _variant(
@@ -156,7 +188,17 @@ ROUTES = (
         path="/v1/infer",
         answer=_infer,
         summary="Find things in one picture",
-        parameters=(_DEADLINE, _FAMILY, _VARIANT, _APP, _BOXES, _SCORE_MIN, _FORMAT, _IMAGE_ID),
+        parameters=(
+            _DEADLINE,
+            _FAMILY,
+            _PIPELINE,
+            _VARIANT,
+            _APP,
+            _BOXES,
+            _SCORE_MIN,
+            _FORMAT,
+            _IMAGE_ID,
+        ),
         body=Body({"image/jpeg": _PICTURE}, "A JPEG as it is, without a form", any_type=True),
         answers=(
             Answer(

@@ -60,11 +60,11 @@ _DETECTION = Schema(
     "Detection",
     with_optional(
         record(label=TEXT, label_id=COUNT, score=SHARE, box=_BOX),
+        stages=_STAGES,
         attribute=described(TEXT, "Which of a classifier's attributes the label is of"),
         embedding=described(
             array(NUMBER), "The picture's embedding, of length 1, from embedding models"
         ),
-        stages=_STAGES,
     ),
 )
 

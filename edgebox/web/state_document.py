@@ -388,8 +388,7 @@ def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[st
     staged = staged_objects(answer, pipeline, box.families, SCORE_MIN, embeddings=False)
     found = replace(answer.detections, embeddings=None)  # the page shows boxes
     detections = answer_detections(found, labels, "xyxy", SCORE_MIN)
-    rows = best_rows(answer.detections, SCORE_MIN).tolist()
-    add_stages({"detections": detections}, "native", rows, staged)
+    add_stages({"detections": detections}, "native", best_rows(found, SCORE_MIN).tolist(), staged)
     return {
         "camera": camera,
         "frame": shown.number,

@@ -57,6 +57,17 @@ def test_an_appearance_tells_the_best_of_its_frame() -> None:
     assert watch.counts(GATE, 90) == {"person": 0}
 
 
+def test_an_appearance_has_the_attributes_of_the_best_of_its_frame() -> None:
+    watch = EventDetector([RULE], SLO)
+    found = detections((0, 0.625), (0, 0.875))
+    red, blue = ({"colour": {"label": label, "score": 0.5}} for label in ("red", "blue"))
+    watch.look({GATE: UP}, 0)
+    (event,) = watch.answered(GATE, found, LABELS, 7, 10, attributes={0: red, 1: blue})
+    assert event.details["attributes"] == blue
+    (event,) = watch.answered(YARD, found, LABELS, 7, 10, attributes={0: red})[1:]
+    assert "attributes" not in event.details
+
+
 def test_the_first_rule_that_fits_a_camera_counts() -> None:
     gates = DetectionRule(("gate*",), ("person", "bus"), 0.75, 50, 80)
     watch = EventDetector([gates, DetectionRule(("yard",))], SLO)

@@ -1,10 +1,14 @@
 """What later stages say, as documents: nested, by the object's row, best first."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage
+from edgebox.inference.family import Attribute, Family
 from edgebox.runtime.frames import StageAnswer
 from edgebox.runtime.stage_documents import (
     StagedObjects,
@@ -16,11 +20,13 @@ from edgebox.runtime.stage_documents import (
 )
 from tests.runtime.staged import (
     FAMILIES,
+    FIRST,
     KIND,
     KINDS,
     PARTS,
     PIPELINE,
     SMALL,
+    STREET,
     answer,
     detections,
     kind,
@@ -105,3 +111,55 @@ def test_short_forms() -> None:
     assert missing_json(()) == {}
     assert missing_json((KIND,)) == {"missing": ["kind"]}
     assert stages_json(PIPELINE)[0] == {"name": "street", "family": "street", "after": []}
+
+
+TYPE = Attribute("type", ("car", "van"))
+COLOUR = Attribute("colour", ("red", "blue"))
+
+
+def with_attributes(*attributes: Attribute) -> Family:
+    labels = tuple(label for each in attributes for label in each.labels)
+    return replace(KINDS, labels=labels, attributes=attributes)
+
+
+def test_a_classifier_with_attributes_says_the_best_label_of_each() -> None:
+    families = {**FAMILIES, KINDS.name: with_attributes(TYPE, COLOUR)}
+    found = detections((1, 0.75), (0, 0.25), (2, 0.5), (3, 0.125))
+    one = answer(detections((1, 0.6)), (StageAnswer(KIND, 0, SMALL, found),))
+    got = staged_objects(one, PIPELINE, families, 0.3)
+    said = {"type": {"label": "van", "score": 0.75}, "colour": {"label": "red", "score": 0.5}}
+    assert got.documents == {0: {"kind": {"variant": SMALL, "attributes": said}}}
+    assert got.attributes == {0: said}
+
+
+def test_attributes_of_one_name_are_told_apart_by_their_stages() -> None:
+    other = replace(with_attributes(COLOUR), name=FamilyName("other"))
+    pipeline = Pipeline(
+        PipelineName("two"),
+        (
+            PipelineStage(FIRST, STREET.name),
+            PipelineStage(KIND, KINDS.name, after=(FIRST,)),
+            PipelineStage(PARTS, other.name, after=(FIRST,)),
+        ),
+    )
+    families = {**FAMILIES, KINDS.name: with_attributes(TYPE, COLOUR), other.name: other}
+    stages = (
+        StageAnswer(PARTS, 0, SMALL, detections((1, 0.75))),
+        StageAnswer(KIND, 0, SMALL, detections((0, 0.5), (2, 0.5))),
+    )
+    got = staged_objects(answer(detections((1, 0.6)), stages), pipeline, families, 0.3)
+    assert {name: of["label"] for name, of in got.attributes[0].items()} == {
+        "type": "car",
+        "kind.colour": "red",
+        "parts.colour": "blue",
+    }
+
+
+def test_an_embedding_is_given_where_it_is_wanted() -> None:
+    found = replace(detections((0, 1.0)), embeddings=np.array([[0.6, 0.8]], np.float32))
+    one = answer(detections((1, 0.6)), (StageAnswer(KIND, 0, SMALL, found),))
+    got = staged_objects(one, PIPELINE, FAMILIES, 0.3)
+    assert got.documents == {0: {"kind": {"variant": SMALL, "embedding": [0.6, 0.8]}}}
+    assert got.attributes == {}
+    short = staged_objects(one, PIPELINE, FAMILIES, 0.3, embeddings=False)
+    assert short.documents == {0: {"kind": {"variant": SMALL}}}

@@ -249,12 +249,12 @@ export type Detection = {
   label_id: number
   score: number
   box: readonly [number, number, number, number]
+  /** What the later stages of a pipeline say about it, by the stage's name */
+  stages?: Readonly<Record<string, StageFindings>>
   /** Which of a classifier's attributes the label is of */
   attribute?: string
   /** The picture's embedding, of length 1, from embedding models */
   embedding?: ReadonlyArray<number>
-  /** What the later stages of a pipeline say about it, by the stage's name */
-  stages?: Readonly<Record<string, StageFindings>>
 }
 
 export type DroppedRequest = {

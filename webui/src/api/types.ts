@@ -44,4 +44,6 @@ export interface FrameHeader {
   outcome: string
   total_ms: number | null
   detections: readonly Detection[]
+  /** Stages of the pipeline that some object was not answered by in time. */
+  missing?: readonly string[]
 }

@@ -21,6 +21,7 @@ import { HealthIcon } from '../ui/icons'
 import { LatencyBars } from '../figures/LatencyBars'
 import { bitrate, isKnown, milliseconds, percent } from '../ui/format'
 import type { FrameDispatcher } from '../live/frameDispatcher'
+import { stageText, type Stage } from '../live/stages'
 import { cameraHealth, HEALTH_WORD } from '../figures/health'
 import type { ShownFrame } from '../api/messages'
 import { usePolled } from '../api/polling'
@@ -38,6 +39,8 @@ export interface CameraProps {
 
 const KNOWN_PERIOD_MS = 5_000
 const EVENTS_PERIOD_MS = 5_000
+/** Other pipelines come with a restart of the box only. */
+const PIPELINES_PERIOD_MS = 60_000
 const EVENTS = 20
 
 /** Nothing of one camera's page is another's. */
@@ -48,6 +51,8 @@ export function Camera(props: CameraProps) {
 function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const { answer: known, error, put } = usePolled('GET /v1/cameras/{id}', { path: { id } }, KNOWN_PERIOD_MS)
   const { answer: newest } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
+  const { answer: offered } = usePolled('GET /v1/pipelines', {}, PIPELINES_PERIOD_MS)
+  const pipelines = offered?.pipelines.map(({ name }) => name) ?? []
   const { frame, results } = useFrames(dispatcher, id)
   const camera = state.cameras.find((one) => one.id === id)
   if (!camera && error?.status === 404) return <Unknown id={id} />
@@ -69,7 +74,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
-          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} onChanged={put} /></ErrorBoundary>}
+          {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} pipelines={pipelines} onChanged={put} /></ErrorBoundary>}
           <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
           {newest && <Events class={styles.events} events={newest.events} />}
         </div>
@@ -101,6 +106,7 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
     <section class={`card health-${cameraHealth(camera)} ${styles.figures}`} aria-label="Now">
       <Headline camera={camera} window_s={window_s} />
       <Decision camera={camera} reason="large" />
+      {camera.pipeline && <Pipeline name={camera.pipeline.name} stages={camera.pipeline.stages} />}
       <LatencyBars camera={camera} window_s={window_s} />
       <dl class={styles.linkFigures}>
         <div><dt>Uplink, estimated</dt><dd data-testid="uplink">{bitrate(link?.bandwidth_bps)}</dd></div>
@@ -110,6 +116,14 @@ function Figures({ camera, window_s }: { camera: CameraState; window_s: number }
       </dl>
       <FrameCounts camera={camera} window_s={window_s} />
     </section>
+  )
+}
+
+function Pipeline({ name, stages }: { name: string; stages: readonly Stage[] }) {
+  return (
+    <p data-testid="pipeline">
+      <span class="muted">Pipeline</span> {name} <span class="muted">({stages.map(stageText).join('; ')})</span>
+    </p>
   )
 }
 

@@ -11,6 +11,8 @@ import { FIELDS, fieldOf, patchOf, textOf, typedSince, type CameraDocument, type
 interface SettingsProps {
   known: CameraDocument
   connected: boolean
+  /** The names of the pipelines that the box offers. */
+  pipelines?: readonly string[]
   onChanged: (changed: CameraDocument) => void
 }
 
@@ -21,7 +23,7 @@ interface Outcome {
   before?: Overrides
 }
 
-export function Settings({ known, connected, onChanged }: SettingsProps) {
+export function Settings({ known, connected, pipelines = [], onChanged }: SettingsProps) {
   const [draft, setDraft] = useState<Draft>({})
   const [outcome, setOutcome] = useState<Outcome | null>(null)
   const [saving, setSaving] = useState(false)
@@ -52,10 +54,11 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
     <section class={`${styles.card} card`} aria-labelledby="settings-title">
       <h2 id="settings-title">Settings <span class="muted">on the box, over what the camera asks for</span></h2>
       <form onSubmit={save} noValidate>
-        {FIELDS.map((words) => (
+        {FIELDS.filter(({ field }) => field !== 'pipeline' || pipelines.length > 0 || known.overrides.pipeline !== null).map((words) => (
           <Setting
             key={words.field}
             words={words}
+            choices={words.field === 'pipeline' ? pipelines : null}
             known={known}
             typed={draft[words.field]}
             refusal={refused === words.field ? (outcome?.message ?? null) : null}
@@ -81,6 +84,8 @@ export function Settings({ known, connected, onChanged }: SettingsProps) {
 
 interface SettingProps {
   words: FieldWords
+  /** The names to choose from; null: any text. */
+  choices: readonly string[] | null
   known: CameraDocument
   typed: string | undefined
   refusal: string | null
@@ -88,17 +93,25 @@ interface SettingProps {
   onReset: () => void
 }
 
-function Setting({ words: { field, name, unit, hint, numeric }, known, typed, refusal, onType, onReset }: SettingProps) {
+function Setting({ words: { field, name, unit, hint, numeric }, choices, known, typed, refusal, onType, onReset }: SettingProps) {
   const set = known.overrides[field] !== null
   const value = typed ?? textOf(known.overrides[field])
   return (
     <div class={styles.setting}>
       <label for={`setting-${field}`}>{name} {unit && <span class="muted">{unit}</span>}</label>
-      <input
+      {choices ? (
+        <select
+          id={`setting-${field}`} value={value} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
+          onChange={(event) => onType(event.currentTarget.value)}
+        >
+          <option value="">{asAsked(known, field)}</option>
+          {[...new Set([...choices, ...(value ? [value] : [])])].map((name) => <option key={name} value={name}>{name}</option>)}
+        </select>
+      ) : <input
         id={`setting-${field}`} type="text" inputMode={numeric ? 'decimal' : 'text'} autocomplete="off" spellcheck={false} autocapitalize="none"
         value={value} placeholder={asAsked(known, field)} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
         onInput={(event) => onType(event.currentTarget.value)}
-      />
+      />}
       <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to what the camera asks for`}>Reset</button>
       <small id={`setting-${field}-hint`} class={refusal === null ? 'muted' : page.refused} role={refusal === null ? undefined : 'alert'}>
         {refusal ?? (set ? `${hint}. The camera asks for ${textOf(known.requested[field]) || 'nothing'}` : hint)}

@@ -22,6 +22,7 @@ export const FIELDS: readonly FieldWords[] = [
   { field: 'min_accuracy', name: 'Minimum accuracy', unit: 'mAP', hint: '0 to 1: no variant below it is used', numeric: true },
   { field: 'app', name: 'Application', unit: '', hint: 'The application whose learned batch times count for its frames', numeric: false },
   { field: 'site', name: 'Site', unit: '', hint: 'A name for the uplink that it shares with other cameras', numeric: false },
+  { field: 'pipeline', name: 'Pipeline', unit: '', hint: 'The models that its frames run through; a change makes it connect again', numeric: false },
 ]
 
 /** What was typed and not yet saved. */

@@ -2,6 +2,7 @@
 
 import { milliseconds, plural } from '../ui/format'
 import { contain, scaleBox, type Rectangle } from './geometry'
+import { labelled, partial } from './stages'
 import type { ShownFrame } from '../api/messages'
 import type { FrameHeader } from '../api/types'
 
@@ -85,7 +86,8 @@ export class Painter {
     this.canvas.dataset['frames'] = String(this.frames)
     this.canvas.dataset['boxes'] = String(header.detections.length)
     const ended = header.outcome === 'on_time' ? '' : ` · ${header.outcome.replace('_', ' ')}`
-    this.caption.textContent = `${plural(header.detections.length, 'object')} in ${milliseconds(header.total_ms)}${ended}`
+    this.caption.textContent = `${plural(header.detections.length, 'object')} in ${milliseconds(header.total_ms)}${ended}${partial(header.missing)}`
+    this.canvas.dataset['missing'] = (header.missing ?? []).join(' ')
     this.caption.hidden = false
   }
 
@@ -120,8 +122,9 @@ export function drawDetections(
   ratio: number,
 ): void {
   const source = { width: header.width_px, height: header.height_px }
-  for (const { label, score, box } of header.detections) {
-    drawBox(context, scaleBox(box, source, picture), label, score, colourOf(label, labels), ratio)
+  for (const found of header.detections) {
+    const { label, score, box } = found
+    drawBox(context, scaleBox(box, source, picture), labelled(found), score, colourOf(label, labels), ratio)
   }
 }
 

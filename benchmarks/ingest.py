@@ -38,10 +38,10 @@ from edgebox.app.composition import App
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.config.config_file import (
     Config,
-    InferenceParameters,
     LimitParameters,
     StorageParameters,
 )
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.model_family import QUANTILES, ExecutorId, LatencyProfile
 from edgebox.inference.executor import NullExecutor
 from edgebox.inference.machine import processor_name, usable_cores
@@ -136,7 +136,7 @@ def config_of(policy: str, **inference: Any) -> Config:
 async def bare_box(policy: str) -> AsyncIterator[tuple[Box, int]]:
     """Run everything but models, decoding and the database; yield the box and its port."""
     config = config_of(policy)
-    families = load_zoo(bundled_folders()).families
+    families = [load_zoo(bundled_folders()).family("street")]
     variants = {v.name: v for family in families for v in family.variants}
     executor = NullExecutor(ExecutorId("null/0"))
     rows = {size: (BATCH_NS,) * len(QUANTILES) for size in (1, 2, 4, 8, 16)}

@@ -122,12 +122,7 @@ class _Splitting:
             moved = list(choice)
             for at in group:
                 within = [c for ns, c in options[at] if ns <= limit_ns]
-                if len(group) == 1:
-                    within = [c for ns, c in options[at] if ns == limit_ns]
-                moved[at] = min(
-                    [*within, choice[at]] if len(group) > 1 else within,
-                    key=lambda c: c.request_cost,
-                )
+                moved[at] = min([*within, choice[at]], key=lambda c: c.request_cost)
             saving = sum(
                 modules[at].rate_hz * (choice[at].request_cost - moved[at].request_cost)
                 for at in group

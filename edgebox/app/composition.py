@@ -222,7 +222,7 @@ class App:
     async def _start_models(self) -> None:
         inference = self.config.inference
         self.box.set_not_ready("reading model families")
-        families, problems = await asyncio.to_thread(load_families, inference)
+        families, problems = await asyncio.to_thread(load_families, self.config)
         pipelines = make_pipelines(self.config.pipelines, families, self.config.source)
         families = [await self._with_accuracy_reports(family) for family in families]
         self.box.set_not_ready("opening executors")

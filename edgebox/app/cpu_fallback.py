@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import open_in_time
 from edgebox.app.startup import measured
-from edgebox.config.config_file import InferenceParameters
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import EdgeboxError, ModelError
 from edgebox.domain.model_family import ExecutorId, FamilyName
 from edgebox.inference.executor import OnnxExecutor

@@ -30,6 +30,7 @@ from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.importing.folder import unfinished
 from edgebox.inference.tensors import Canvas
+from edgebox.inference.zoo import bundled_folders
 from edgebox.runtime.box import Box
 from edgebox.runtime.job_runner import Finished, Job, Jobs
 from edgebox.scheduling.events import ExecutorHung, ExecutorStarted
@@ -153,7 +154,7 @@ class ModelJobs:
         """
         self.jobs.check_free()
         models = self._config.inference.models_folder
-        if upload.name in self._box.families or (models / upload.name).exists():
+        if upload.name in self._taken() or (models / upload.name).exists():
             raise FamilyExistsError(
                 f"there is a family {upload.name!r} already; choose another name"
             )
@@ -177,6 +178,10 @@ class ModelJobs:
             held.close()
             raise
 
+    def _taken(self) -> list[str]:
+        """Return the names of families there are, also of bundled ones that are not served."""
+        return [*self._box.families, *(folder.name for folder in bundled_folders())]
+
     async def _import(self, upload: Upload, folder: Path, job: Job) -> Finished:
         order = {
             "file": f"{upload.name}.onnx",
@@ -184,7 +189,7 @@ class ModelJobs:
             "name": upload.name,
             "layout": upload.layout,
             "licence": upload.licence,
-            "taken": list(self._box.families),
+            "taken": self._taken(),
         }
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", _WORKER_MODULE),

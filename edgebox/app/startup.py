@@ -9,12 +9,13 @@ import functools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from edgebox.app.executor_setup import Opened, open_executors
+from edgebox.app.family_folders import served_folders
 from edgebox.app.interference_profiles import Progress, measure_interference
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
-from edgebox.config.config_file import Config, InferenceParameters
+from edgebox.config.config_file import Config
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import (
     ExecutorId,
@@ -30,7 +31,7 @@ from edgebox.inference.fingerprint import fingerprint
 from edgebox.inference.profiler import ProfilingLimits, profile
 from edgebox.inference.sessions import CPU
 from edgebox.inference.tensors import Canvas
-from edgebox.inference.zoo import bundled_folders, imported_folders, load_zoo
+from edgebox.inference.zoo import load_zoo
 from edgebox.media.typical import typical_canvases
 from edgebox.runtime.threads import within
 from edgebox.scheduling.events import MemoryLimited
@@ -57,20 +58,14 @@ class ModelInventory:
     """Executors that hung and were abandoned; nothing else here concerns them."""
 
 
-def family_folders(inference: InferenceParameters) -> list[Path]:
-    """Return every folder with a family: bundled, named in the configuration, imported."""
-    named = [Path(folder) for folder in inference.families]
-    return [*bundled_folders(), *named, *imported_folders(inference.models_folder)]
-
-
-def load_families(inference: InferenceParameters) -> tuple[list[Family], list[ModelError]]:
+def load_families(config: Config) -> tuple[list[Family], list[ModelError]]:
     """Return the families that can be served, and the errors of others.
 
     Raises:
         ModelError: none can, or not the default one.
         HungError: their files cannot be read, because their file system hangs.
     """
-    folders = family_folders(inference)
+    folders = served_folders(config)
     try:
         zoo = within(
             RUN_LIMIT_S * len(folders), lambda: load_zoo(folders), "load", lambda late: None
@@ -82,7 +77,7 @@ def load_families(inference: InferenceParameters) -> tuple[list[Family], list[Mo
     if not zoo.families:
         why = "; ".join(map(str, problems)) or "no folder with a family.toml was found"
         raise ModelError(f"no model family can be served: {why}")
-    zoo.family(inference.family)
+    zoo.family(config.inference.family)
     return list(zoo.families), problems
 
 
@@ -461,7 +456,7 @@ async def measure_and_store(
     done = []
     try:
         if not families:
-            families, _ = await asyncio.to_thread(load_families, config.inference)
+            families, _ = await asyncio.to_thread(load_families, config)
         opened = await asyncio.to_thread(open_executors, config, families)
         profiles: dict[ExecutorId, list[LatencyProfile]] = {e.id: [] for e in opened.executors}
         for executor in opened.executors:

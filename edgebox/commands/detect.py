@@ -63,13 +63,13 @@ def detect(
 ) -> None:
     """Print what a family detects on IMAGES."""
     from edgebox.app.executor_setup import open_one
-    from edgebox.app.startup import family_folders
+    from edgebox.app.family_folders import known_folders
     from edgebox.config.config_file import load
     from edgebox.inference.zoo import load_zoo
 
     with clear_errors("detect"):
         config = load(config_file)
-        zoo = load_zoo(family_folders(config.inference))
+        zoo = load_zoo(known_folders(config.inference))
         try:
             chosen = zoo.family(family)
         except ModelError as error:

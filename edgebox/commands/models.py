@@ -111,7 +111,7 @@ def import_models(
     """Make a model family of ONNX FILES: recognised, rewritten, compared, measured."""
     began_s = time.monotonic()
     with clear_errors("models import"):
-        from edgebox.app.startup import family_folders
+        from edgebox.app.family_folders import known_folders
         from edgebox.config.config_file import load
         from edgebox.inference.zoo import load_zoo
 
@@ -133,7 +133,7 @@ def import_models(
             half=precision == "fp16",
             pictures=tuple(read_picture(path) for path in pictures),
         )
-        there = load_zoo(family_folders(config.inference)).families
+        there = load_zoo(known_folders(config.inference)).families
         with progress_bar(as_json) as progress:
             imported = import_family(
                 files,
@@ -305,13 +305,13 @@ def _print_import(
 def list_models(*, config_file: Path | None, as_json: bool) -> None:
     """List the families and variants."""
     from edgebox.app.accuracy_measurement import remembered
-    from edgebox.app.startup import family_folders
+    from edgebox.app.family_folders import known_folders
     from edgebox.config.config_file import load
     from edgebox.inference.zoo import load_zoo
 
     with clear_errors("models list"):
         config = load(config_file)
-        zoo = load_zoo(family_folders(config.inference))
+        zoo = load_zoo(known_folders(config.inference))
         families, newest = remembered(config, zoo.families)
     default = config.inference.family
     documents = [_family_document(family, default, newest) for family in families]

@@ -108,10 +108,10 @@ def profile(
 
 
 def _family(config: "Config", name: str | None) -> "Family | None":
-    from edgebox.app.startup import family_folders
+    from edgebox.app.family_folders import known_folders
     from edgebox.inference.zoo import load_zoo
 
-    return None if name is None else load_zoo(family_folders(config.inference)).family(name)
+    return None if name is None else load_zoo(known_folders(config.inference)).family(name)
 
 
 @contextmanager

@@ -247,7 +247,7 @@ def demo(
 def doctor(config_file: Path | None, as_json: bool) -> None:
     """Check this installation: report what works, what is missing, and how to fix it."""
     from edgebox.app.executor_setup import open_executors
-    from edgebox.app.startup import family_folders
+    from edgebox.app.family_folders import served_folders
     from edgebox.config.config_file import load
     from edgebox.config.pipeline_section import make_pipelines
     from edgebox.inference.doctor import Health, examine, to_json
@@ -255,8 +255,9 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
 
     with clear_errors("doctor"):
         config = load(config_file)
+        families = served_folders(config)
     findings = examine(
-        families=family_folders(config.inference),
+        families=families,
         opening=lambda families: open_executors(config, families),
         pipelines=lambda families: make_pipelines(config.pipelines, families, config.source),
         page_built=(PAGE / "index.html").is_file(),

@@ -24,7 +24,7 @@ async def stored_profiles(
     opened = Opened()
     found: dict[ExecutorId, list[LatencyProfile]] = {}
     try:
-        families, _ = await asyncio.to_thread(load_families, config.inference)
+        families, _ = await asyncio.to_thread(load_families, config)
         opened = await asyncio.to_thread(open_executors, config, families)
         for executor in opened.executors:
             found[executor.id] = []

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
+from edgebox.config.inference_section import InferenceParameters, data_folder
 from edgebox.config.keys import Secret, as_toml, converted, expected, is_tables, nearest, repeated
 from edgebox.config.keys import key as _key
 from edgebox.config.notification_sections import (
@@ -38,11 +39,6 @@ from edgebox.storage.retention import Limits
 _NOTATION = Notation(lambda path: f"{dotted(path)}: ", show=as_toml, collects=True)
 _PLANNING = PlanningParameters()
 _UPGRADE_SHARE = _PLANNING.utilisation_upgrade / _PLANNING.utilisation_max
-
-
-def _data_folder() -> Path:
-    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data).expanduser() / "edgebox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ class StorageParameters:
         """The database file with the default filled in, or ":memory:"."""
         if self.path:
             return self.path
-        return str(_data_folder() / "edgebox.sqlite3")
+        return str(data_folder() / "edgebox.sqlite3")
 
     def limits(self) -> Limits:
         """Return how long and how much is kept."""
@@ -137,56 +133,6 @@ class StorageParameters:
             event_days=self.event_retention_days,
             size_max_bytes=self.size_max_mb * 1_000_000,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class InferenceParameters:
-    """Which models run, and how they are measured."""
-
-    families: tuple[str, ...] = _key(
-        (), "Folders of further model families, relative to this file; each has a family.toml"
-    )
-    models: str = _key(
-        "",
-        "Folder in which edgebox models import stores families for serve, relative to "
-        "this file; empty: edgebox/models in $XDG_DATA_HOME or ~/.local/share",
-        may_be_empty=True,
-    )
-    family: str = _key("street", "Default model family, for cameras that name none")
-    pipeline: str = _key(
-        "",
-        "Default pipeline, for cameras that name neither a pipeline nor a family; empty: these "
-        "run on the default family only",
-        may_be_empty=True,
-    )
-    memory_limit_mb: float = _key(
-        0.0,
-        "Megabytes of memory for the models of one device, shared by its executors; with "
-        "a limit, variants in use and their neighbours in size stay loaded, and others "
-        "are loaded when the plan needs them; 0: no limit",
-        low=0,
-        high=1_000_000,
-    )
-    batch_size_max: int = _key(16, "Largest batch that is profiled and used", low=1, high=128)
-    decode_threads: int = _key(0, "Threads for JPEG, at least 2; 0: by the cores", low=0, high=512)
-    profile_s: float = _key(
-        10.0, "Seconds for measuring a machine at its first start", low=1, high=3600
-    )
-
-    @property
-    def models_folder(self) -> Path:
-        """The folder of imported families with the default filled in."""
-        return Path(self.models) if self.models else _data_folder() / "models"
-
-    @property
-    def engine_folder(self) -> Path:
-        """The folder in which TensorRT keeps what it built."""
-        return _data_folder() / "tensorrt"
-
-    @property
-    def memory_limit_bytes(self) -> int:
-        """What the models of one device may take; 0: no limit."""
-        return round(self.memory_limit_mb * 1e6)
 
 
 Origin = Literal["default", "file", "environment", "option"]

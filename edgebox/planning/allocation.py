@@ -19,6 +19,10 @@ from edgebox.planning.planner_parameters import PlanningParameters
 BEST_EFFORT_SERVICE = 0.8
 """What a frame of a best-effort camera counts for, in frames that are planned to be in time."""
 
+_ROUNDING = 1e-12
+"""Of the executors' time. Shares that are added in another order differ by less, so what takes just
+as much as may be planned always fits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -177,7 +181,7 @@ class SharedAllocation(Allocation):
         if self._raises or self.cameras[camera].is_upgrade(option):
             limit = parameters.utilisation_upgrade
         missing = sum((self._shares | self._changed(camera, option)).values()) - limit
-        return Violation(missing_share=missing) if missing > 0 else None
+        return Violation(missing_share=missing) if missing > _ROUNDING else None
 
     def rise(self, camera: int, to: int) -> None:
         """Give a camera a larger one of its options."""

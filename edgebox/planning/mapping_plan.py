@@ -80,7 +80,6 @@ class _Solver:
         return [
             replace(group, cameras=tuple(cameras[list(group.cameras)].tolist()))
             for group in uniform_groups(part, orders, evaluations_max)
-            if group.cameras
         ]
 
     def _most(self, everybody: Ints) -> list[UniformGroup]:

@@ -20,7 +20,11 @@ from edgebox.planning.options import CameraOptions, all_options, dedicated_optio
 from edgebox.planning.partition import kept_partition
 from edgebox.planning.partition_search import best_partition
 from edgebox.planning.planner_parameters import PlanningParameters
-from edgebox.planning.price_search import shared_allocations, shared_value_bound
+from edgebox.planning.price_search import (
+    kept_side_by_side,
+    shared_allocations,
+    shared_value_bound,
+)
 
 
 def optimise(
@@ -186,4 +190,7 @@ def _side_by_side(
     found = shared_allocations(some, timing, parameters, iterations_max, known)
     if not found:
         return SharedAllocation(some, [0] * len(some), timing), None
-    return found[0], found[-1]
+    kept = [found[-1]]
+    if not pool.groups and (as_it_is := kept_side_by_side(some, timing, parameters)) is not None:
+        kept.append(as_it_is)  # by price and repaired, it may be worth less
+    return found[0], max(kept, key=lambda of: of.value(parameters.hysteresis_ratio))

@@ -133,13 +133,16 @@ def kept_partition(
         excluded = {v for other in groups if other is not group for v in other.variants}
         excluded |= {v for part in parts for v in part.variants}
         part = group.executors, tuple(members)
-        found = dedicated_part(dedicated, part[1], part[0], excluded, parameters)
-        if found is None:
-            timing = pool.timing(group.executors)
-            found = _kept_part(cameras, part, excluded, timing, parameters)
-        if found is None:
+        own = dedicated_part(dedicated, part[1], part[0], excluded, parameters)
+        timing = pool.timing(group.executors)
+        shared = _kept_part(cameras, part, excluded, timing, parameters)
+        # Either may be what is in force, and the other one less.
+        found = [each for each in (own, shared) if each is not None]
+        if not found:
             return None
-        parts.append(found)
+        parts.append(
+            max(found, key=lambda each: each.allocation.value(parameters.hysteresis_ratio))
+        )
     return PartitionedAllocation(cameras, dedicated, parts, pool) if len(parts) > 1 else None
 
 

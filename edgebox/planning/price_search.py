@@ -94,6 +94,19 @@ def shared_allocations(
     return [best, *(_filled(of, parameters, iterations_max, _gain_per_ns) for of in found[1:])]
 
 
+def kept_side_by_side(
+    cameras: Sequence[CameraOptions],
+    timing: Mapping[VariantName, BatchTimes],
+    parameters: PlanningParameters,
+) -> SharedAllocation | None:
+    """Return what cameras have now, or the largest below it; None: it is no longer feasible."""
+    kept = SharedAllocation(cameras, [of.current for of in cameras], timing)
+    raises = any(of.is_upgrade(has) for of, has in zip(cameras, kept.chosen, strict=True))
+    limit = parameters.utilisation_upgrade if raises else parameters.utilisation_max
+    feasible = kept.longest_ns <= kept.slack_ns and kept.utilisation <= limit + 1e-9
+    return kept if feasible else None
+
+
 def _above(cameras: Sequence[CameraOptions], table: OptionTable) -> Floats:
     """Say, (n, V), which options are larger than the largest that a camera may keep."""
     kept = np.array([len(c.options) if c.current_px is None else c.current for c in cameras])

@@ -8,13 +8,15 @@ other, the largest first, each with as much rate as it can take (`filling`).
 
 The first variants come from dynamic programming: orders of the cameras are cut into intervals, each
 for one variant on so many executors. Then variants are stepped up and down, one at a time and one
-up for another down, and everything is filled anew, until two rounds in a row gain nothing.
+up for another down, and everything is filled anew, until two rounds in a row gain nothing. A cut
+that serves more than its variants filled anew is a result itself. At last, groups whose cameras all
+bear a larger variant get it: filling by rate does not look for that.
 Jellyfish anneals over the same steps, from the smallest variants on.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import groupby, product
 
 import numpy as np
 
@@ -76,6 +78,11 @@ def uniform_groups(
 ) -> list[UniformGroup]:
     """Return groups that serve as many cameras as were found to fit, and these well.
 
+    Each has cameras. All cameras are served if the best cut of an order into intervals serves them,
+    and what they are worth is at least what that cut is worth. Where not all fit, the rate that is
+    served counts for more than the number of cameras: leave cameras out beforehand (as
+    `mapping_plan` does) where the number is what counts.
+
     Args:
         problem: the executors and cameras.
         orders: of all cameras; those that belong together are neighbours in at least one. Of
@@ -85,7 +92,11 @@ def uniform_groups(
     """
     if not len(problem.units):
         return []
-    return list(_Search(problem, orders, evaluations_max).best().groups)
+    best = _Search(problem, orders, evaluations_max).best()
+    found = [group for group in best.groups if group.cameras]
+    while (raised := _raised(problem, found)) is not None:
+        found = raised
+    return found
 
 
 class _Search:
@@ -105,15 +116,19 @@ class _Search:
     def best(self) -> _Filled:
         """Return the best of what steps from the starts of all orders lead to.
 
-        Of what is known the best is stepped from first, which need not be a gain.
+        Of what is known the best is stepped from first, which need not be a gain; of equally good
+        variants the largest, as these leave executors without cameras that a step more may need.
         """
-        starts = [first_columns(self._of, order) for order in self._orders]
-        known = dict.fromkeys(start for start in starts if start is not None)
+        cuts = [cut for order in self._orders if (cut := best_cut(self._of, order)) is not None]
+        known = dict.fromkeys(_columns(cut, self._of.executors) for cut in cuts)
         waiting = {each: self._filled(each) for each in known or [(0,) * self._of.executors]}
         best = max(waiting.values(), key=lambda filled: filled.worth)
+        for cut in cuts:
+            as_cut = self._filled_as_cut(cut) if self._worth(cut) > best.worth else None
+            best = best if as_cut is None else as_cut
         seen, stale = set(waiting), 0
         while waiting and stale < _PATIENCE:
-            columns = max(waiting, key=lambda each: waiting[each].worth)
+            columns = max(waiting, key=lambda each: (waiting[each].worth, each))
             del waiting[columns]
             stale += 1
             for each in self._steps(columns):
@@ -155,6 +170,30 @@ class _Search:
             filled = self._known[runs[: at + 1]] = self._added(filled, *runs[at])
         return filled
 
+    def _worth(self, groups: Sequence[UniformGroup]) -> tuple[int, float]:
+        """Return the worth of groups that serve all cameras."""
+        values = (self._of.value[list(of.cameras), of.column].sum() for of in groups)
+        return 0, float(sum(values))
+
+    def _filled_as_cut(self, cut: Sequence[UniformGroup]) -> _Filled | None:
+        """Return a cut with the cameras of its intervals; None: they cannot be divided so.
+
+        Filled anew, the variants of a cut that serves all may leave somebody out.
+        """
+        groups = sorted(cut, key=lambda each: -each.column)
+        if self._of.pooled:
+            alike = groupby(groups, key=lambda each: each.column)
+            groups = [_joined(column, list(those)) for column, those in alike]
+        filled = _Filled((), 0.0, ())
+        for group in groups:
+            filled = replace(filled, left=group.cameras)
+            runs = [group.executors] if self._of.pooled else [1] * group.executors
+            for executors in runs:
+                filled = self._added(filled, group.column, executors)
+            if filled.left:
+                return None
+        return filled
+
     def _added(self, filled: _Filled, column: int, executors: int) -> _Filled:
         """Fill executors of one variant with those who are left."""
         left = np.array(filled.left, np.int64)
@@ -175,14 +214,53 @@ class _Search:
         )
 
 
-def first_columns(of: UniformProblem, order: Sequence[int]) -> Columns | None:
-    """Return the variants of the best cut of an order into intervals; None: not all fit.
+def _columns(groups: Sequence[UniformGroup], executors: int) -> Columns:
+    """Return the variant of each executor; those without a group have the smallest."""
+    used = [group.column for group in groups for _ in range(group.executors)]
+    return tuple(sorted((*used, *[0] * (executors - len(used))), reverse=True))
+
+
+def _joined(column: int, groups: Sequence[UniformGroup]) -> UniformGroup:
+    """Return groups as one of a variant."""
+    cameras = tuple(sorted(at for each in groups for at in each.cameras))
+    return UniformGroup(column, sum(each.executors for each in groups), cameras)
+
+
+def _raised(of: UniformProblem, groups: Sequence[UniformGroup]) -> list[UniformGroup] | None:
+    """Serve all cameras of one group with a larger variant; None: no group's cameras bear one.
+
+    Variants are filled by rate, so smaller ones may have got what bears larger ones. Pooled
+    executors take in the group that has the larger variant, and executors without cameras.
+    """
+    idle = of.executors - sum(group.executors for group in groups) if of.pooled else 0
+    loads = [int(of.units[list(group.cameras)].sum()) for group in groups]
+    limits = [of.limits[list(group.cameras)].min(axis=0).tolist() for group in groups]
+    for at, group in enumerate(groups):
+        for column in range(of.limits.shape[1] - 1, group.column, -1):
+            there = [n for n, each in enumerate(groups) if of.pooled and each.column == column]
+            joining = [at, *there]
+            limit = min(limits[n][column] for n in joining)
+            needed = -(-sum(loads[n] for n in joining) // limit) if limit else of.executors + 1
+            to = _joined(column, [groups[n] for n in joining])
+            if needed <= to.executors + idle:
+                to = replace(to, executors=max(to.executors, needed))
+                rest = [each for n, each in enumerate(groups) if n not in joining]
+                return sorted([*rest, to], key=lambda each: -each.column)
+    return None
+
+
+def best_cut(of: UniformProblem, order: Sequence[int]) -> list[UniformGroup] | None:
+    """Return the groups of the best cut of an order into intervals; None: not all fit.
+
+    Executors share an interval as if its cameras could be divided among them, and intervals of one
+    variant are apart, so groups may be infeasible.
 
     With f_m(e) for the most that m executors bring with the cameras before cut e, f_m(e) is the
     largest of f_(m-k)(s) + what the cameras from s to e are worth on k executors of one variant.
     O(K^2 (V + M^2)) in numpy for K cuts, V variants and M executors.
     """
-    values, columns = _on_executors(of, order)
+    cuts = order_cuts(of.limits[list(order)] > 0, _CUTS_MAX)
+    values, columns = _on_executors(of, order, cuts)
     total, last = of.executors, values.shape[1] - 1
     best = np.full((total + 1, last + 1), -np.inf)
     best[:, 0] = 0.0
@@ -194,20 +272,20 @@ def first_columns(of: UniformProblem, order: Sequence[int]) -> Columns | None:
         best[used] = np.maximum(best[used], flat.max(axis=0))
     if not np.isfinite(best[total, last]):
         return None
-    out: list[int] = []
+    groups = []
     used, end = total, last
     while end > 0:
         count, start = divmod(int(taken[used, end]), last + 1)
-        out += [int(columns[count + 1, start, end])] * (count + 1)
+        column, members = int(columns[count + 1, start, end]), order[cuts[start] : cuts[end]]
+        groups.append(UniformGroup(column, count + 1, tuple(members)))
         used, end = used - count - 1, start
-    return tuple(sorted((*out, *[0] * used), reverse=True))
+    return groups
 
 
-def _on_executors(of: UniformProblem, order: Sequence[int]) -> tuple[Floats, Ints]:
+def _on_executors(of: UniformProblem, order: Sequence[int], cuts: Ints) -> tuple[Floats, Ints]:
     """Return (M + 1, K, K) what intervals are worth on at most so many executors, and with what."""
     rows, total = np.array(order, np.int64), of.executors
     limits = of.limits[rows]
-    cuts = order_cuts(limits > 0, _CUTS_MAX)
     starts, ends = np.triu_indices(len(cuts), 1)
     load = interval_sums(of.units[rows], cuts)[starts, ends]
     least = interval_minima(limits, cuts, 0)

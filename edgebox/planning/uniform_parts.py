@@ -45,7 +45,7 @@ def uniform_parts(
     """
     names = tuple(dict.fromkeys(table.names))
     problem = _problem(cameras, table, names, pool, parameters)
-    groups = [group for group in uniform_groups(problem, orders, _EVALUATIONS_MAX) if group.cameras]
+    groups = uniform_groups(problem, orders, _EVALUATIONS_MAX)
     if sum(len(group.cameras) for group in groups) < len(cameras):
         return None
     groups.reverse()  # the smallest first

@@ -17,12 +17,12 @@ from pathlib import Path
 import click
 import numpy as np
 import torch
-from network import LABELS, STRIDE_PX
 from numpy.typing import NDArray
 from PIL import Image
 from torch.utils.data import IterableDataset
 
 from edgebox.scene.street_camera import Scene
+from models.street.network import LABELS, STRIDE_PX
 
 SOURCE_PX = (1280, 720)
 FILL = 114

@@ -13,16 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
-from data import (
-    FILL,
-    HELD_OUT_SEEDS_FROM,
-    SOURCE_PX,
-    RenderedScenes,
-    Truth,
-    render_scenes,
-)
-from export import VariantScore, canvas_height_px
-from network import LABELS
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -33,6 +23,16 @@ from edgebox.vision.average_precision import (
     too_small_or_hidden,
 )
 from edgebox.vision.detections import Detections
+from models.street.data import (
+    FILL,
+    HELD_OUT_SEEDS_FROM,
+    SOURCE_PX,
+    RenderedScenes,
+    Truth,
+    render_scenes,
+)
+from models.street.export import VariantScore, canvas_height_px
+from models.street.network import LABELS
 
 # What is smaller in the 1280x720 source, or mostly hidden, is excused as a crowd is, not judged.
 LEAST_HEIGHT_PX, LEAST_VISIBLE = 12.0, 0.5
@@ -52,15 +52,6 @@ def held_out(folder: Path, scenes: int, workers: int) -> list[tuple[NDArray[np.u
     render_scenes(folder, HELD_OUT_SEEDS_FROM, scenes, 2, workers)
     stored = RenderedScenes(folder)
     return [(stored.whole(index), truth) for index, truth in enumerate(stored.truths)]
-
-
-def open_session(path: Path, threads: int = 1) -> ort.InferenceSession:
-    """Open the detector on the CPU."""
-    ort.set_default_logger_severity(4)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def as_received(

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
 import torch
-from network import LABELS, Detector, StreetNet
 from torch.export import Dim
+
+from models.street.network import LABELS, Detector, StreetNet
+from models.training.graph_files import write_graph
+from models.training.layers import fused
 
 SIZE_MULTIPLE_PX = 32
 FILL = 114
@@ -39,33 +41,10 @@ def canvas_height_px(width_px: int) -> int:
 
 def export_onnx(network: StreetNet, path: Path) -> None:
     """Write the detector as one ONNX file with dynamic batch, height and width."""
-    detector = Detector(copy.deepcopy(network).float().eval().fuse()).eval()
+    detector = Detector(fused(copy.deepcopy(network).float().eval())).eval()
     example = torch.zeros((2, 96, 128, 3), dtype=torch.uint8)
-    shapes = {"images": {0: Dim("batch"), 1: 32 * Dim("rows32"), 2: 32 * Dim("columns32")}}
-    program = torch.onnx.export(
-        detector,
-        (example,),
-        input_names=["images"],
-        output_names=["boxes", "scores", "labels"],
-        dynamic_shapes=shapes,
-        dynamo=True,
-        external_data=False,
-        verbose=False,
-    )
-    assert program is not None
-    partial = path.with_suffix(".partial")
-    program.save(str(partial), external_data=False)
-    onnx.save(without_traces(onnx.load(str(partial))), str(partial))
-    partial.replace(path)
-
-
-def without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Drop what the exporter notes about the machine it ran on: paths and stack traces."""
-    graph = model.graph
-    for part in (*graph.node, *graph.value_info, *graph.input, *graph.output, graph, model):
-        part.doc_string = ""
-        del part.metadata_props[:]
-    return model
+    axes = {0: Dim("batch"), 1: 32 * Dim("rows32"), 2: 32 * Dim("columns32")}
+    write_graph(detector, example, axes, ["boxes", "scores", "labels"], path)
 
 
 def write_manifest(onnx_path: Path, manifest_path: Path, variants: Sequence[VariantScore]) -> None:

@@ -10,49 +10,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from models.training.layers import ConvUnit, Residual, normalise
 
 LABELS = ("person", "car", "bus", "truck", "motorbike")
 STRIDE_PX = 4
 SIDE_SCALE_PX = 16.0  # a raw distance of 1.0 means this many input pixels
 TOP_K = 100
 SUPPRESSION = 0.8  # a better box that covers the same place costs a score exp(-1 / this)
-
-
-class ConvUnit(nn.Module):
-    """A 3x3 convolution, batch normalisation and ReLU."""
-
-    def __init__(self, inputs: int, outputs: int, stride: int = 1, relu: bool = True) -> None:
-        super().__init__()
-        self.conv: nn.Module = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.norm: nn.Module = nn.BatchNorm2d(outputs)
-        self.relu = relu
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (b, outputs, h / stride, w / stride)."""
-        y: Tensor = self.norm(self.conv(x))
-        return functional.relu(y, inplace=True) if self.relu else y
-
-    def fuse(self) -> None:
-        """Fold the normalisation into the convolution (for inference only)."""
-        if isinstance(self.norm, nn.BatchNorm2d) and isinstance(self.conv, nn.Conv2d):
-            self.conv = fuse_conv_bn_eval(self.conv, self.norm)
-            self.norm = nn.Identity()
-
-
-class Residual(nn.Module):
-    """Two 3x3 convolutions around a shortcut."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.first = ConvUnit(channels, channels)
-        self.second = ConvUnit(channels, channels, relu=False)
-        # A new block changes nothing at first: training starts faster, and from shallower nets.
-        nn.init.zeros_(self.second.norm.weight)  # type: ignore[arg-type]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return features of the input's shape."""
-        return functional.relu(x + self.second(self.first(x)))
 
 
 class StreetNet(nn.Module):
@@ -90,18 +55,6 @@ class StreetNet(nn.Module):
         shared = self.head(merged)
         sides = functional.softplus(self.sides(shared).float()) * SIDE_SCALE_PX
         return self.heat(shared).float(), sides
-
-    def fuse(self) -> StreetNet:
-        """Fold every batch normalisation, in place; call after eval()."""
-        for module in self.modules():
-            if isinstance(module, ConvUnit):
-                module.fuse()
-        return self
-
-
-def normalise(images: Tensor) -> Tensor:
-    """Map uint8-valued (b, h, w, 3) images to floats (b, 3, h, w) of about unit variance."""
-    return images.permute(0, 3, 1, 2).float() * (1.0 / 64.0) - 1.75
 
 
 class Detector(nn.Module):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
-from network import STRIDE_PX
 from torch import Tensor
 from torch.nn import functional
+
+from models.street.network import STRIDE_PX
 
 BOX_WEIGHT = 5.0
 

@@ -1,15 +1,14 @@
 """Train the street detector, export it, judge every variant and write its manifest.
 
-    python models/street/train.py --minutes 45 --out models/street --scenes-at /tmp/street
+    python -m models.street.train --minutes 45 --out models/street --scenes-at /tmp/street
 
-Runs on CPU cores alone. Limits: with --minutes the number of steps depends on the machine; --steps
-makes a run repeatable. The ONNX in place is replaced only by one that is judged to be better.
+Runs in the repository's root, on CPU cores alone. Limits: with --minutes the number of steps
+depends on the machine; --steps makes a run repeatable. The ONNX in place is replaced only by one
+that is judged to be better.
 """
 
 from __future__ import annotations
 
-import copy
-import math
 import sys
 import time
 from collections.abc import Sequence
@@ -19,82 +18,40 @@ from pathlib import Path
 import click
 import numpy as np
 import torch
-from data import TRAINING_SEEDS_FROM, Batches, Truth, render_scenes
-from evaluate import Judged, held_out, judge, open_session, worth_offering
-from export import WIDTHS_PX, export_onnx, write_manifest
-from network import StreetNet, normalise
 from numpy.typing import NDArray
-from objective import BOX_WEIGHT, box_loss, heat_loss
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from models.street.data import TRAINING_SEEDS_FROM, Batches, Truth, render_scenes
+from models.street.evaluate import Judged, held_out, judge, worth_offering
+from models.street.export import WIDTHS_PX, export_onnx, write_manifest
+from models.street.network import StreetNet
+from models.street.objective import BOX_WEIGHT, box_loss, heat_loss
+from models.training.graph_files import open_session
+from models.training.layers import normalise
+from models.training.optimisation import AveragedTraining, with_other_light
+
 PEAK_RATE = 3e-3
-WARM_UP = 0.03  # share of the run
-AVERAGE_DECAY, AVERAGE_EVERY = 0.992, 4
 CHECK_WIDTH_PX = 416
 
 
-class Trainer:
+class Trainer(AveragedTraining[StreetNet]):
     """The network, its running average and the optimiser."""
 
     def __init__(self, seed: int) -> None:
         torch.manual_seed(seed)
-        self.network = StreetNet().to(memory_format=torch.channels_last)
-        self.average = copy.deepcopy(self.network)
-        self._optimiser = torch.optim.AdamW(
-            self.network.parameters(), PEAK_RATE, weight_decay=0.01, fused=True
-        )
-        self.steps = 0
-
-    def load(self, checkpoint: Path) -> None:
-        """Take the weights of an earlier run; blocks that it did not have change nothing yet."""
-        weights = {**self.network.state_dict(), **torch.load(checkpoint)}
-        self.network.load_state_dict(weights)
-        self.average.load_state_dict(weights)
+        super().__init__(StreetNet(), PEAK_RATE)
 
     def step(self, batch: list[Tensor], progress: float) -> tuple[float, float]:
         """Learn from one batch; return the two losses."""
         images, heat, counted, boxes, weights = batch
-        for group in self._optimiser.param_groups:
-            group["lr"] = PEAK_RATE * rate_share(progress)
         x = with_other_light(normalise(images)).contiguous(memory_format=torch.channels_last)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             logits, sides = self.network(x)
         in_heat = heat_loss(logits, heat, counted)
         in_boxes = box_loss(sides, boxes, weights)
-        self._optimiser.zero_grad(set_to_none=True)
-        (in_heat + BOX_WEIGHT * in_boxes).backward()
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 10.0)
-        self._optimiser.step()
-        self.steps += 1
-        if self.steps % AVERAGE_EVERY == 0:
-            self._follow()
+        self.descend(in_heat + BOX_WEIGHT * in_boxes, progress)
         return in_heat.item(), in_boxes.item()
-
-    @torch.no_grad()
-    def _follow(self) -> None:
-        rounds = self.steps // AVERAGE_EVERY
-        decay = min(AVERAGE_DECAY, (1 + rounds) / (10 + rounds))
-        mine = list(self.average.state_dict().values())
-        theirs = list(self.network.state_dict().values())
-        flowing = [index for index, value in enumerate(mine) if value.is_floating_point()]
-        torch._foreach_lerp_([mine[i] for i in flowing], [theirs[i] for i in flowing], 1 - decay)
-
-
-def rate_share(progress: float) -> float:
-    """Return the learning rate as a share of its peak: a short rise, then a cosine's fall."""
-    if progress < WARM_UP:
-        return 0.05 + 0.95 * progress / WARM_UP
-    rest = (progress - WARM_UP) / (1 - WARM_UP)
-    return 0.005 + 0.995 * 0.5 * (1 + math.cos(math.pi * min(rest, 1.0)))
-
-
-def with_other_light(x: Tensor) -> Tensor:
-    """Return normalised images with other contrast, brightness and tint."""
-    count = x.shape[0]
-    gain = 1 + 0.2 * (2 * torch.rand(count, 1, 1, 1) - 1)
-    shift = 0.3 * (2 * torch.rand(count, 1, 1, 1) - 1) + 0.12 * torch.randn(count, 3, 1, 1)
-    return x * gain + shift
 
 
 Pictures = Sequence[tuple[NDArray[np.uint8], Truth]]

@@ -13,7 +13,7 @@ from edgebox.app.cpu_fallback import CpuFallback
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened
 from edgebox.app.startup import ModelInventory
-from edgebox.config.config_file import InferenceParameters
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import NullExecutor, OnnxExecutor

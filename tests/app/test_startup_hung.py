@@ -12,7 +12,8 @@ from edgebox.app import interference_profiles, startup, weights_loading
 from edgebox.app.interference_profiles import measure_interference
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory
-from edgebox.config.config_file import InferenceParameters, load
+from edgebox.config.config_file import Config, load
+from edgebox.config.inference_section import InferenceParameters
 from edgebox.domain.errors import ModelError
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
 from edgebox.inference.executor import HungError, OnnxExecutor
@@ -189,5 +190,5 @@ def test_files_that_do_not_come_end_the_start(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(startup, "RUN_LIMIT_S", 0.0)
     monkeypatch.setattr(startup, "load_zoo", lambda folders: go_on.wait())
     with pytest.raises(HungError, match="reading the files of the model families hangs"):
-        startup.load_families(InferenceParameters())
+        startup.load_families(Config())
     go_on.set()

@@ -344,7 +344,7 @@ async def test_a_program_pushes_its_own_frames() -> None:
         )
         async with pushing:
             sent = [pushing.send(NOISE)]
-            await asyncio.sleep(0.1)
+            await until(lambda: answered == sent, "its answer")
             sent.append(pushing.send(NOISE))
             with pytest.raises(InvalidInputError, match=r"\(180, 320, 3\)"):
                 pushing.send(NOISE[:10])

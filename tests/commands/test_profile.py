@@ -14,7 +14,7 @@ from PIL import Image
 
 from edgebox.app import accuracy_measurement
 from edgebox.app.composition import App
-from edgebox.app.startup import family_folders
+from edgebox.app.family_folders import known_folders
 from edgebox.commands.console import scatter
 from edgebox.config.config_file import load
 from edgebox.domain.model_family import AccuracyReport, FamilyName, VariantName
@@ -256,7 +256,7 @@ async def test_a_memory_limit_holds_while_accuracy_is_measured(
             None,
             settings(database, **{"inference.models": str(tmp_path / "models"), **limit}),
         )
-        family = load_zoo(family_folders(config.inference)).family("gate")
+        family = load_zoo(known_folders(config.inference)).family("gate")
         judge = LabelEvaluator(accuracy_measurement.read_dataset(streets), family)
         return accuracy_measurement.assess(
             config, family, judge, lambda *_: None, lambda: False

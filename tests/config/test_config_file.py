@@ -127,8 +127,8 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
             'inference.families: must be a list of texts, not ["a", 1]',
             "inference.executors: this is no key, but tables of their own, each begins with "
             "[[executors]]",
-            "inference.xyzzy: there is no such key (there are: families, models, family, pipeline, "
-            "memory_limit_mb, batch_size_max, decode_threads, profile_s)",
+            "inference.xyzzy: there is no such key (there are: families, models, bundled, family, "
+            "pipeline, memory_limit_mb, batch_size_max, decode_threads, profile_s)",
         ]
     )
 

@@ -219,6 +219,9 @@ def test_json_form() -> None:
         ("jetson/notes.txt", True),
         ("models/street/street.onnx", False),
         ("models/street/train.py", True),
+        ("models/vehicles/vehicles.onnx", False),
+        ("models/vehicles/train.py", True),
+        ("models/training/layers.py", True),
     ],
 )
 def test_dockerignore(path: str, ignored: bool) -> None:

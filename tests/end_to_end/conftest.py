@@ -57,12 +57,12 @@ def few_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     All sixteen take some seconds to measure, on each executor that is not measured already.
     """
-    (bundled,) = bundled_folders()
+    bundled = bundled_folders()[0]
     folder = tmp_path / "bundled" / bundled.name
     shutil.copytree(bundled, folder)
     head, *variants = (folder / MANIFEST).read_text().split("[[variants]]")
     (folder / MANIFEST).write_text("[[variants]]".join([head, *variants[:3]]))
-    monkeypatch.setattr("edgebox.app.startup.bundled_folders", lambda: [folder])
+    monkeypatch.setattr("edgebox.app.family_folders.bundled_folders", lambda: [folder])
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

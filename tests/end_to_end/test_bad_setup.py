@@ -71,8 +71,8 @@ async def test_a_default_family_that_is_not_there_ends_the_start(database: Path)
 async def test_without_any_family_the_start_ends_with_what_is_wrong(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write_family(tmp_path / "broken", b"this is no model")
-    monkeypatch.setattr("edgebox.app.startup.bundled_folders", lambda: [folder])
+    folder = write_family(tmp_path / "tiny", b"this is no model")
+    monkeypatch.setattr("edgebox.app.family_folders.bundled_folders", lambda: [folder])
     app = App(load(None, settings(database, **{"inference.family": "tiny"})))
     with pytest.raises(ModelError, match=r"no model family can be served: .*tiny\.onnx"):
         await app.start()

@@ -15,7 +15,7 @@ from edgebox.commands.root import _serve
 from edgebox.config.config_file import load
 from edgebox.domain.errors import InvariantViolation
 from edgebox.runtime.replay import replay_file
-from tests.conftest import settings
+from tests.conftest import PATIENCE_S, settings
 from tests.end_to_end.program import configured, edgebox, said, serving
 from tests.end_to_end.running import get_json, running, streaming, texts, until
 from tests.end_to_end.wire import JPEG
@@ -151,7 +151,7 @@ async def test_a_defect_ends_the_box_clearly_with_its_journal(
     async with broken_box(database) as app, aiohttp.ClientSession() as client:
         async with client.post(f"{app.url}/v1/infer", data=JPEG) as response:
             refused.append(await response.json())
-        await asyncio.wait_for(app.failed.wait(), 10)
+        await asyncio.wait_for(app.failed.wait(), PATIENCE_S)
     assert refused[0]["code"] in ("shutdown", "internal")
     assert isinstance(app.failure, InvariantViolation)
     (path,) = database.parent.glob("edgebox-journal-*.jsonl.gz")

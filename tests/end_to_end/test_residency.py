@@ -51,7 +51,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, px: int) -> None:
 
 def family_of_files(folder: Path, name: str, sizes_px: Sequence[int] = SIZES_PX) -> Path:
     """Write a family with a file for each size: copies of the bundled detector."""
-    (street,) = bundled_folders()
+    street = bundled_folders()[0]
     folder.mkdir(parents=True)
     text = (street / "family.toml").read_text()
     labels = next(line for line in text.splitlines() if line.startswith("labels"))

@@ -42,6 +42,12 @@ def sign(folder: Path) -> None:
 def test_the_bundled_families_load_without_problems() -> None:
     zoo = load_zoo(bundled_folders())
     assert zoo.problems == ()
+    assert [family.name for family in zoo.families] == ["street", "vehicles"]
+    # A box chooses bundled families by their folders' names.
+    assert [folder.name for folder in bundled_folders()] == ["street", "vehicles"]
+    vehicles = zoo.family("vehicles")
+    assert vehicles.task == "classify"
+    assert [each.name for each in vehicles.attributes] == ["type", "colour"]
     street = zoo.family("street")
     assert len(street.labels) == 5
     assert [v.pixels for v in street.variants] == sorted(v.pixels for v in street.variants)
@@ -51,7 +57,7 @@ def test_the_bundled_families_load_without_problems() -> None:
 
 
 def test_an_unknown_family_is_named_with_those_there_are() -> None:
-    with pytest.raises(ModelError, match=r"no model family 'road' \(families: street\)"):
+    with pytest.raises(ModelError, match=r"no model family 'road' \(families: street, vehicles\)"):
         load_zoo(bundled_folders()).family("road")
 
 

@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.plans import PlanningSnapshot
@@ -130,8 +130,26 @@ def test_new_cameras_have_nothing_that_could_be_kept() -> None:
     assert optimised(of).accuracy_rate == max(each.accuracy_rate for each in one_by_one(of))
 
 
+# In these, a group has a camera or two that an executor of their own would give less.
+ONE_IN_A_CYCLE: list[Drawn] = [
+    (150, 5, 1.0, 0.0, 0.0, 128),
+    (100, 25, 1.0, 0.0, 0.3, None),
+    (150, 25, 3.0, 0.0, 0.0, 128),
+    (600, 15, 100.0, 0.0, 0.3, 320),
+    (150, 25, 3.0, 0.0, 0.0, 416),
+    (150, 60, 8.0, 0.0, 1.0, 416),
+]
+ONE_EACH: list[Drawn] = [
+    (600, 5, 3.0, 0.0, 0.0, 256),
+    (100, 60, 100.0, 0.0, 0.0, None),
+    (60, 15, 100.0, 0.0, 0.0, 608),
+]
+
+
 @settings(max_examples=60, deadline=None)
 @given(boxes)
+@example(box(ONE_IN_A_CYCLE, 2, 0.9))
+@example(box(ONE_EACH, 3, 0.9))
 def test_what_is_in_force_wins_against_what_is_hardly_better(of: PlanningSnapshot) -> None:
     first = optimised(of)
     if not all(

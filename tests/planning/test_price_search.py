@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.plans import PlanningSnapshot
@@ -75,8 +75,19 @@ def test_what_is_found_is_feasible(of: PlanningSnapshot, iterations_max: int) ->
         assert (each.longest_ns, each.slack_ns) == (new.longest_ns, new.slack_ns)
 
 
+# What one step more would take is just as much as may be planned.
+UP_TO_THE_LIMIT: list[Drawn] = [
+    (300, 5, 3.0, 0.0, 0.0, 416),
+    (300, 25, 8.0, 0.0, 0.0, 416),
+    (1000, 60, 3.0, 0.0, 0.0, 608),
+    (1000, 25, 8.0, 0.0, 0.0, 128),
+    (1000, 15, 100.0, 0.0, 0.0, 416),
+]
+
+
 @settings(max_examples=100, deadline=None)
 @given(boxes(10))
+@example(box(UP_TO_THE_LIMIT, 3, 0.0))
 def test_no_single_step_up_fits_any_more(of: PlanningSnapshot) -> None:
     cameras, pool = options_of(of)
     for each in searched(cameras, pool):

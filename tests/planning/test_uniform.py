@@ -5,12 +5,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edgebox.planning import partition_search
 from edgebox.planning.partition_search import best_partition
-from edgebox.planning.uniform import UniformGroup, UniformProblem, first_columns, uniform_groups
+from edgebox.planning.uniform import UniformGroup, UniformProblem, best_cut, uniform_groups
 from tests.planning.random_boxes import (
     GPUS,
     Drawn,
@@ -81,18 +81,75 @@ def enumerated(of: UniformProblem) -> tuple[int, float]:
     return best
 
 
-@settings(max_examples=40, deadline=None)
+def raised(of: UniformProblem, groups: list[UniformGroup]) -> list[list[UniformGroup]]:
+    """Return the groups with one of them on each larger variant, idle executors in its place."""
+    idle = of.executors - sum(group.executors for group in groups)
+    return [
+        [
+            *(each for each in groups if each is not group),
+            UniformGroup(column, group.executors + (idle if of.pooled else 0), group.cameras),
+        ]
+        for group in groups
+        for column in range(group.column + 1, of.limits.shape[1])
+    ]
+
+
+@settings(max_examples=100)
 @given(st.integers(0, 1 << 32), st.booleans())
-def test_against_all_ways(seed: int, pooled: bool) -> None:
+@example(1001726, False)  # these were served with a smaller variant than all of them bear
+@example(1001726, True)
+@example(1003584, False)
+@example(1001762, True)
+@example(2003993, False)
+@example(2000008, True)  # a cut served all of these, and filling its variants did not
+@example(2000169, False)
+@example(2001067, True)
+@example(2002022, False)
+@example(1003088, True)  # two of 8 fill the executors more than four of 1, 2, 4 and 8
+def test_what_holds_of_all_groups(seed: int, pooled: bool) -> None:
+    """What is promised of a search that is no exhaustive one; how good it is, is counted below."""
     of = problem(seed, pooled=pooled)
     groups = uniform_groups(of, orders(of), EVALUATIONS)
     assert holds(of, groups)
     assert groups == uniform_groups(of, orders(of), EVALUATIONS)
-    served, worth = enumerated(of)
-    found = score(of, groups)
-    assert found[0] >= served - 1
-    if found[0] == served:
-        assert found[1] >= 0.7 * worth - 1e-9
+    served, worth = score(of, groups)
+    assert (served, worth) <= (enumerated(of)[0], enumerated(of)[1] + 1e-9)
+    assert all(group.cameras for group in groups)
+    assert not any(holds(of, ways) for ways in raised(of, groups))
+    for order in orders(of):
+        cut = best_cut(of, order)
+        divided = cut is not None and (pooled or all(group.executors == 1 for group in cut))
+        if cut is not None and divided and holds(of, cut):
+            assert served == len(of.units)
+            assert worth >= score(of, cut)[1] - 1e-9
+
+
+@given(st.integers(0, 1 << 32))
+def test_an_executor_of_one_variant_is_as_full_as_it_can_be(seed: int) -> None:
+    drawn = problem(seed, pooled=False)
+    of = UniformProblem(1, False, drawn.units, drawn.limits[:, :1], drawn.value[:, :1])
+    ways = product([False, True], repeat=len(of.units))
+    some = [[at for at, taken in enumerate(way) if taken] for way in ways]
+    able = [way for way in some if holds(of, [UniformGroup(0, 1, tuple(way))])]
+    groups = uniform_groups(of, orders(of), EVALUATIONS)
+    assert holds(of, groups)
+    load = sum(of.units[list(group.cameras)].sum() for group in groups)
+    assert load == max(of.units[way].sum() for way in able)
+
+
+def test_it_is_near_the_best_of_all_ways() -> None:
+    """Counted over problems that are always the same: of single ones nothing can be promised."""
+    fewer, shares = 0, []
+    for seed, pooled in product(range(2_000_100, 2_000_200), (False, True)):
+        of = problem(seed, pooled=pooled)
+        served, worth = enumerated(of)
+        found = score(of, uniform_groups(of, orders(of), EVALUATIONS))
+        if served < len(of.units):
+            continue  # who is left out is not decided here
+        fewer += found[0] < served
+        shares += [found[1] / worth] if found[0] == served else []
+    assert fewer <= 1
+    assert sum(shares) / len(shares) >= 0.998
 
 
 @settings(max_examples=40, deadline=None)
@@ -112,12 +169,18 @@ def test_intervals_are_cut_where_variants_change() -> None:
     limits = np.array([[20, 0], [20, 0], [20, 20], [20, 20]], np.int64)
     value = units[:, None] * np.array([0.4, 0.6])
     of = UniformProblem(2, True, units, limits, value)
-    assert first_columns(of, [0, 1, 2, 3]) == (1, 0)
+    assert best_cut(of, [0, 1, 2, 3]) == [
+        UniformGroup(1, 1, (2, 3)),
+        UniformGroup(0, 1, (0, 1)),
+    ]
     assert uniform_groups(of, [[0, 1, 2, 3]], 1) == [
         UniformGroup(1, 1, (2, 3)),
         UniformGroup(0, 1, (0, 1)),
     ]
-    assert first_columns(of, [2, 0, 3, 1]) == (0, 0)
+    assert best_cut(of, [2, 0, 3, 1]) == [
+        UniformGroup(0, 1, (3, 1)),
+        UniformGroup(0, 1, (2, 0)),
+    ]
 
 
 def test_evaluations_are_bounded() -> None:

@@ -16,6 +16,5 @@ async def test_a_loop_that_is_blocked_tells_from_when_to_when() -> None:
     freed_ns = time.monotonic_ns()
     await asyncio.sleep(0.03)
     lag.stop()
-    start_ns, end_ns = max(told, key=lambda stall: stall[1] - stall[0])
-    assert start_ns < blocked_ns + 20_000_000
-    assert end_ns >= freed_ns
+    # On a busy machine there may be longer ones before and after it.
+    assert any(start < blocked_ns + 20_000_000 and end >= freed_ns for start, end in told), told

@@ -5,9 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from edgebox.scene.street_camera import LABELS, Scene, SceneFrame
+from edgebox.scene.colour_names import colour_name
+from edgebox.scene.street_camera import COLOUR_NAMES, LABELS, Scene, SceneFrame
 
 SEEDS = (1, 2, 3, 10)
 
@@ -141,3 +144,49 @@ def test_moods_differ_in_brightness() -> None:
     assert len(levels) >= 4
     assert max(max(found) for found in levels.values()) > 110
     assert min(min(found) for found in levels.values()) < 70
+
+
+def test_vehicles_have_the_colours_that_people_call_them(frames: dict[int, SceneFrame]) -> None:
+    seen: dict[str, list[NDArray[np.float64]]] = {}
+    for frame in frames.values():
+        for item in frame.objects:
+            assert (item.colour is None) == (item.label == "person")
+            left, top, right, bottom = (int(edge) for edge in item.box)
+            if item.colour is None or item.visible_fraction < 0.9 or bottom - top < 30:
+                continue
+            assert item.colour in COLOUR_NAMES
+            pixels = frame.rgb[top:bottom, left:right].reshape(-1, 3).astype(np.float64)
+            seen.setdefault(item.colour, []).append(pixels.mean(axis=0))
+    assert len(seen) >= 5
+    # Whatever else a box shows, it is redder around what is red, and bluer around what is blue.
+    means = {name: np.mean(found, axis=0) for name, found in seen.items()}
+    assert means["red"][0] - means["red"][2] > means["blue"][0] - means["blue"][2] + 20
+    assert means["white"].mean() > means["black"].mean() + 10
+
+
+@pytest.mark.parametrize(
+    ("paint", "name"),
+    [
+        ((236, 238, 240), "white"),
+        ((186, 190, 196), "grey"),
+        ((92, 98, 106), "grey"),
+        ((34, 36, 40), "black"),
+        ((142, 26, 40), "red"),
+        ((206, 98, 36), "orange"),
+        ((236, 190, 40), "yellow"),
+        ((58, 96, 74), "green"),
+        ((30, 52, 96), "blue"),
+        ((120, 60, 130), "purple"),
+        ((120, 82, 62), "brown"),
+        ((200, 170, 120), "beige"),
+    ],
+)
+def test_paints_have_names(paint: tuple[int, int, int], name: str) -> None:
+    assert colour_name(paint) == name
+
+
+@given(st.tuples(*[st.integers(0, 255)] * 3))
+def test_every_colour_has_a_name(paint: tuple[int, int, int]) -> None:
+    assert colour_name(paint) in COLOUR_NAMES
+    grey = (paint[0],) * 3
+    assert colour_name(grey) in ("white", "grey", "black")

@@ -8,14 +8,13 @@ Differs from Harpagon (section III-D), which raises one configuration after anot
 per unit of latency, on the assumption that a module runs one configuration.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgebox.planning.pipelines.cost_problem import CostProblem
 from edgebox.planning.pipelines.latency_fronts import Front, module_front, module_plans
 from edgebox.planning.pipelines.latency_splitting import split_deadline
-from edgebox.planning.pipelines.module_plan import ModulePlan, cheapest_plan
+from edgebox.planning.pipelines.module_plan import ModulePlan, plan_within
 
 STEPS = 30
 """Latencies of a module's first front differ by at least the deadline divided by this."""
@@ -47,8 +46,6 @@ def planned_cost(problem: CostProblem) -> CostPlan | None:
     if max(longest_ns) > problem.slo_ns:
         return None
     best = _in_proportion(problem, least_ns, longest_ns)
-    if best is None:
-        return None
     limits_ns = [
         problem.slo_ns - path_ns + own_ns
         for path_ns, own_ns in zip(longest_ns, least_ns, strict=True)
@@ -59,7 +56,7 @@ def planned_cost(problem: CostProblem) -> CostPlan | None:
         found = split_deadline(problem, _fronts(problem, ranges, max(1, step_ns), _cost(best)))
         if found is None:
             break
-        plans = _with_slack(problem, _plans(problem, found) or best)
+        plans = _with_slack(problem, _plans(problem, found))
         best = min(best, plans, key=_cost)
         ranges = [
             (
@@ -74,24 +71,20 @@ def planned_cost(problem: CostProblem) -> CostPlan | None:
 
 def _in_proportion(
     problem: CostProblem, least_ns: Sequence[int], longest_ns: Sequence[int]
-) -> list[ModulePlan] | None:
+) -> list[ModulePlan]:
     """Return plans for a split in proportion to the modules' least latencies, a first solution."""
     limits_ns = [
         own_ns * problem.slo_ns // path_ns
         for own_ns, path_ns in zip(least_ns, longest_ns, strict=True)
     ]
-    plans = _plans(problem, limits_ns)
-    return None if plans is None else _with_slack(problem, plans)
+    return _with_slack(problem, _plans(problem, limits_ns))
 
 
-def _plans(problem: CostProblem, limits_ns: Sequence[int]) -> list[ModulePlan] | None:
-    found = []
-    for module, limit_ns in zip(problem.modules, limits_ns, strict=True):
-        plan = cheapest_plan(module, limit_ns)
-        if plan is None:
-            return None
-        found.append(plan)
-    return found
+def _plans(problem: CostProblem, limits_ns: Sequence[int]) -> list[ModulePlan]:
+    return [
+        plan_within(module, limit_ns)
+        for module, limit_ns in zip(problem.modules, limits_ns, strict=True)
+    ]
 
 
 def _cost(plans: Sequence[ModulePlan]) -> float:
@@ -102,18 +95,16 @@ def _fronts(
     problem: CostProblem, ranges_ns: Sequence[tuple[int, int]], step_ns: int, cost_max: float
 ) -> list[Front]:
     """Return the front of each module in a range of latencies, where it can lead to less cost."""
-    first = [
-        plan.cost if (plan := cheapest_plan(module, high_ns)) else math.inf
-        for module, (_, high_ns) in zip(problem.modules, ranges_ns, strict=True)
-    ]
-    spare = max(0.0, cost_max - sum(first))
+    longest = _plans(problem, [high_ns for _, high_ns in ranges_ns])
+    spare = max(0.0, cost_max - _cost(longest))
+    each = zip(problem.modules, longest, ranges_ns, strict=True)
     return [
         module_front(
             len(problem.modules),
             at,
-            module_plans(module, range_ns, step_ns, first[at] + spare),
+            module_plans(module, plan, low_ns, step_ns, plan.cost + spare),
         )
-        for at, (module, range_ns) in enumerate(zip(problem.modules, ranges_ns, strict=True))
+        for at, (module, plan, (low_ns, _)) in enumerate(each)
     ]
 
 
@@ -126,8 +117,8 @@ def _with_slack(problem: CostProblem, plans: list[ModulePlan]) -> list[ModulePla
             slack_ns = problem.slo_ns - longest_ns[at]
             if slack_ns <= 0:
                 continue
-            cheaper = cheapest_plan(module, plan.latency_ns + slack_ns)
-            if cheaper is not None and plan.cost - cheaper.cost > best_saving:
+            cheaper = plan_within(module, plan.latency_ns + slack_ns)
+            if plan.cost - cheaper.cost > best_saving:
                 best, best_saving = (at, cheaper), plan.cost - cheaper.cost
         if best is None:
             return plans

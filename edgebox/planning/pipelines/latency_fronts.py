@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgebox.planning.pipelines.cost_problem import Module
-from edgebox.planning.pipelines.module_plan import ModulePlan, cheapest_plan
+from edgebox.planning.pipelines.module_plan import ModulePlan, plan_within
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,28 +48,29 @@ def module_front(problem_size: int, at: int, plans: list[ModulePlan]) -> Front:
 
 
 def module_plans(
-    module: Module, range_ns: tuple[int, int], step_ns: int, cost_max: float
+    module: Module, longest: ModulePlan, least_ns: int, step_ns: int, cost_max: float
 ) -> list[ModulePlan]:
     """Return a module's cheapest plans at falling latencies.
 
     Args:
         module: the module.
-        range_ns: the shortest and the longest latency.
+        longest: its cheapest plan within the longest latency.
+        least_ns: the shortest latency, above the least batch duration.
         step_ns: by how much latencies differ at least.
         cost_max: more expensive plans are left out.
 
     Returns:
-        Plans with falling latencies and rising costs; none if no machine is fast enough.
+        Plans with falling latencies and rising costs, `longest` or one that costs as much first.
     """
-    found: list[ModulePlan] = []
-    least_ns, limit_ns = range_ns
+    found = [longest]
+    limit_ns = longest.latency_ns - step_ns
     while limit_ns >= least_ns:
-        plan = cheapest_plan(module, limit_ns)
-        if plan is None or plan.cost > cost_max * (1 + 1e-9):
+        plan = plan_within(module, limit_ns)
+        if plan.cost > cost_max * (1 + 1e-9):
             break
-        if found and plan.cost > found[-1].cost * (1 + JUMP):
+        if plan.cost > found[-1].cost * (1 + JUMP):
             found += _before_jump(module, found[-1], limit_ns)
-        if found and plan.cost <= found[-1].cost:
+        if plan.cost <= found[-1].cost:
             found.pop()
         found.append(plan)
         limit_ns = plan.latency_ns - step_ns
@@ -81,8 +82,8 @@ def _before_jump(module: Module, before: ModulePlan, limit_ns: int) -> list[Modu
     high_ns, found = before.latency_ns, []
     for _ in range(BISECTIONS):
         middle_ns = (limit_ns + high_ns) // 2
-        plan = cheapest_plan(module, middle_ns)
-        if plan is None or plan.cost > before.cost * (1 + JUMP):
+        plan = plan_within(module, middle_ns)
+        if plan.cost > before.cost * (1 + JUMP):
             limit_ns = middle_ns
         else:
             high_ns = plan.latency_ns

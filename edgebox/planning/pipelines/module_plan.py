@@ -101,6 +101,13 @@ def cheapest_plan(module: Module, limit_ns: int) -> ModulePlan | None:
     return None if search.shares is None else plan_of(module, search.shares)
 
 
+def plan_within(module: Module, limit_ns: int) -> ModulePlan:
+    """Return the cheapest machines within a worst-case latency above the least batch duration."""
+    plan = cheapest_plan(module, limit_ns)
+    assert plan is not None
+    return plan
+
+
 def _whole(rate_hz: float, throughput_hz: float) -> int:
     """Return how many machines a rate keeps busy."""
     return math.floor(rate_hz / throughput_hz * (1 + _RATE_TOLERANCE))

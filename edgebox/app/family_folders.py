@@ -1,0 +1,45 @@
+"""Decides which folders of model families a box serves, and which its commands know."""
+
+from pathlib import Path
+
+from edgebox.config.config_file import Config
+from edgebox.config.inference_section import InferenceParameters
+from edgebox.domain.errors import ModelError
+from edgebox.inference.zoo import bundled_folders, imported_folders
+
+
+def known_folders(inference: InferenceParameters) -> list[Path]:
+    """Return every folder with a family: bundled, named in the configuration, imported."""
+    return [*bundled_folders(), *_own_folders(inference)]
+
+
+def served_folders(config: Config) -> list[Path]:
+    """Return the folders of the families that a box serves.
+
+    Of the bundled ones these are the default family, those of `inference.bundled` and those of
+    pipelines: others would cost a start, a profile and memory for nothing.
+
+    Raises:
+        ModelError: `inference.bundled` names what does not come with edgebox.
+    """
+    inference = config.inference
+    bundled = {folder.name: folder for folder in bundled_folders()}
+    for name in inference.bundled:
+        # A broken installation without the default is an error about families, not about this key.
+        if name not in bundled and name not in InferenceParameters().bundled:
+            known = ", ".join(bundled) or "none"
+            raise ModelError(
+                f"{config.source}: inference.bundled: no family {name!r} comes with edgebox "
+                f"(there are {known})"
+            )
+    names = {inference.family, *inference.bundled}
+    names |= {stage.family for pipeline in config.pipelines for stage in pipeline.stages}
+    return [
+        *(folder for name, folder in bundled.items() if name in names),
+        *_own_folders(inference),
+    ]
+
+
+def _own_folders(inference: InferenceParameters) -> list[Path]:
+    named = [Path(folder) for folder in inference.families]
+    return [*named, *imported_folders(inference.models_folder)]

@@ -249,6 +249,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     from edgebox.app.executor_setup import open_executors
     from edgebox.app.family_folders import served_folders
     from edgebox.config.config_file import load
+    from edgebox.config.pipeline_section import make_pipelines
     from edgebox.inference.doctor import Health, examine, to_json
     from edgebox.web.page import PAGE
 
@@ -258,6 +259,7 @@ def doctor(config_file: Path | None, as_json: bool) -> None:
     findings = examine(
         families=families,
         opening=lambda families: open_executors(config, families),
+        pipelines=lambda families: make_pipelines(config.pipelines, families, config.source),
         page_built=(PAGE / "index.html").is_file(),
         storage_file=config.storage.file,
         host=config.server.host,

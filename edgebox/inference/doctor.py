@@ -11,7 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -100,6 +100,7 @@ def examine(
     *,
     families: Sequence[Path],
     opening: Callable[[Sequence[Family]], Executors] | None = None,
+    pipelines: Callable[[Sequence[Family]], Collection[str]] | None = None,
     storage_file: str | None = None,
     page_built: bool | None = None,
     host: str = "127.0.0.1",
@@ -110,6 +111,7 @@ def examine(
     Args:
         families: folders of families, the bundled ones among them.
         opening: opens the configured executors; None: not checked.
+        pipelines: returns the names of the configured pipelines; None: not checked.
         storage_file: the database's file; None: not checked.
         page_built: whether the page's files exist; None: not checked.
         host: address to try the port on.
@@ -127,6 +129,7 @@ def examine(
         check_cores(usable_cores(), cgroup_cpu_limit()),
         check_memory(memory_bytes()),
         *check_families(zoo),
+        *([] if pipelines is None else check_pipelines(zoo, pipelines)),
     ]
     if page_built is not None:
         findings.append(check_page(page_built))
@@ -280,6 +283,18 @@ def check_executors(
     mend = "the other executors serve it; take it out of this one's families, or mend the cause"
     findings += [Finding("Executors", Health.WARN, text, mend) for text in opened.problems]
     return [*findings, Finding("Providers", Health.OK, listed)]
+
+
+def check_pipelines(
+    zoo: Zoo, pipelines: Callable[[Sequence[Family]], Collection[str]]
+) -> list[Finding]:
+    """Report which pipelines are configured, and whether models can be their stages."""
+    try:
+        names = pipelines(zoo.families)
+    except EdgeboxError as error:
+        mend = "correct [[pipelines]], or add the family that is missing"
+        return [Finding("Pipelines", Health.FAIL, str(error), mend)]
+    return [Finding("Pipelines", Health.OK, ", ".join(names))] if names else []
 
 
 def _executor_finding(executor: OnnxExecutor, zoo: Zoo, gpus: Sequence[Gpu] | None) -> Finding:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebox.domain.errors import ModelError
+from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.inference import doctor
 from edgebox.inference.doctor import (
     Finding,
@@ -25,6 +25,7 @@ from edgebox.inference.doctor import (
     check_gpus,
     check_memory,
     check_page,
+    check_pipelines,
     check_port,
     check_runtime_packages,
     check_storage,
@@ -228,3 +229,17 @@ def test_a_library_that_is_missing_is_worth_what_does_not_work_without_it(
     assert bad(gone, health, told, "pip install")
     monkeypatch.undo()
     assert [found.health for found in doctor.check_libraries()] == [Health.OK]
+
+
+def test_pipelines_are_named_and_what_is_wrong_with_them_is_said() -> None:
+    zoo = load_zoo(bundled_folders())
+    (finding,) = check_pipelines(zoo, lambda families: [f"of {each.name}" for each in families])
+    assert (finding.health, "of street" in finding.found) == (Health.OK, True)
+    assert check_pipelines(zoo, lambda families: ()) == []
+
+    def wrong(families: Sequence[Family]) -> list[str]:
+        raise ConfigError("edgebox.toml:\n  pipelines[0].stages[0].family: there is none")
+
+    (finding,) = check_pipelines(zoo, wrong)
+    assert finding.health is Health.FAIL
+    assert "there is none" in finding.found

@@ -60,6 +60,22 @@ test('a setting is saved, told of, and undone', async () => {
   expect(fetch.mock.calls[1]?.[1]).toMatchObject({ body: JSON.stringify(NONE) })
 })
 
+test('a pipeline is chosen among those of the box, and not asked for where there are none', async () => {
+  const changed = { ...KNOWN, overrides: { ...NONE, pipeline: 'traffic' } }
+  const fetch = vi.fn((_route: string, _init: RequestInit) => Promise.resolve(new Response(JSON.stringify(changed))))
+  vi.stubGlobal('fetch', fetch)
+  const { rerender } = render(<Settings known={KNOWN} connected onChanged={() => {}} />)
+  expect(screen.queryByLabelText('Pipeline')).toBeNull()
+  rerender(<Settings known={KNOWN} connected pipelines={['traffic', 'yard']} onChanged={() => {}} />)
+  const field = screen.getByLabelText<HTMLSelectElement>('Pipeline')
+  expect([...field.options].map(({ text }) => text)).toEqual(['as the camera asks', 'traffic', 'yard'])
+  fireEvent.change(field, { target: { value: 'traffic' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Save' }))
+  await waitFor(() => expect(fetch.mock.calls[0]?.[1]).toMatchObject({ method: 'PATCH', body: '{"pipeline":"traffic"}' }))
+  rerender(<Settings known={changed} connected onChanged={() => {}} />)
+  expect(screen.getByLabelText<HTMLSelectElement>('Pipeline').value, 'also one that the box no longer has').toBe('traffic')
+})
+
 test('a refusal stands at its field', async () => {
   const problem = { title: 'Invalid', detail: 'slo_ms must be a number of 1 to 60000' }
   vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify(problem), { status: 400 })))

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from edgebox import __version__
+from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.app.cpu_fallback import CpuFallback
 from edgebox.app.executor_replacement import ExecutorReplacer
 from edgebox.app.executor_setup import Opened, open_executors
@@ -22,7 +23,6 @@ from edgebox.app.interference_profiles import Progress
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory, load_families, measured
 from edgebox.config.config_file import Config
-from edgebox.config.pipeline_section import make_pipelines
 from edgebox.domain.errors import (
     EdgeboxError,
     InvalidInputError,

@@ -246,10 +246,10 @@ def demo(
 @_JSON
 def doctor(config_file: Path | None, as_json: bool) -> None:
     """Check this installation: report what works, what is missing, and how to fix it."""
+    from edgebox.app.configured_pipelines import make_pipelines
     from edgebox.app.executor_setup import open_executors
     from edgebox.app.family_folders import served_folders
     from edgebox.config.config_file import load
-    from edgebox.config.pipeline_section import make_pipelines
     from edgebox.inference.doctor import Health, examine, to_json
     from edgebox.web.page import PAGE
 

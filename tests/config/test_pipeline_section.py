@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from edgebox.app.configured_pipelines import make_pipelines
 from edgebox.config.config_file import Config, load
-from edgebox.config.pipeline_section import make_pipelines
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.pipelines import (

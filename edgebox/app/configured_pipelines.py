@@ -1,0 +1,74 @@
+"""Decides whether the models of a box can be the stages of its configured pipelines."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from edgebox.config.keys import nearest
+from edgebox.config.pipeline_section import PipelineParameters
+from edgebox.domain.errors import ConfigError
+from edgebox.domain.model_family import FamilyName
+from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
+from edgebox.inference.family import Family
+
+
+def make_pipelines(
+    tables: Sequence[PipelineParameters], families: Iterable[Family], source: str
+) -> dict[PipelineName, Pipeline]:
+    """Return the pipelines, once it is known which families can be served.
+
+    Args:
+        tables: as declared, without contradictions among themselves.
+        families: those that can be served.
+        source: the configuration file, for messages.
+
+    Raises:
+        ConfigError: every stage that no model of this box can be.
+    """
+    known = {family.name: family for family in families}
+    made: dict[PipelineName, Pipeline] = {}
+    problems: list[str] = []
+    for number, table in enumerate(tables):
+        pipeline = Pipeline(PipelineName(table.name), tuple(s.stage() for s in table.stages))
+        made[pipeline.name] = pipeline
+        places = {StageName(s.name): place for place, s in enumerate(table.stages)}
+        for stage in pipeline.stages:
+            where = f"pipelines[{number}].stages[{places[stage.name]}]"
+            problems += (f"{where}.{each}" for each in _of_models(pipeline, stage, known))
+    if problems:
+        raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))
+    return made
+
+
+def _of_models(
+    pipeline: Pipeline, stage: PipelineStage, families: Mapping[FamilyName, Family]
+) -> Iterator[str]:
+    """Yield why no model of this box can be a stage: key, colon, reason."""
+    family = families.get(stage.family)
+    if family is None:
+        yield (
+            f'family: there is no model family "{stage.family}" that can be served'
+            f"{nearest(stage.family, families)}"
+        )
+    elif (later := pipeline.next_stages(stage.name)) and family.task != "detect":
+        names = " and ".join(f'"{each.name}"' for each in later)
+        yield (
+            f'family: "{family.name}" finds no objects (its task is {family.task}), so {names} '
+            "cannot come after it; use a detector here"
+        )
+    if family is not None and stage.variant is not None:
+        offered = [variant.name for variant in family.offered]
+        if stage.variant not in offered:
+            yield (
+                f'variant: family "{family.name}" has no variant "{stage.variant}"'
+                f"{nearest(stage.variant, offered)}"
+            )
+    before = [families.get(each.family) for each in pipeline.stages if each.name in stage.after]
+    found = [each for each in before if each is not None and each.task == "detect"]
+    if not stage.after and stage.labels:
+        yield "labels: the first stage is given whole pictures, which have no class; leave it out"
+    if not found or len(found) < len(before):  # said at the stages before
+        return
+    labels = list(dict.fromkeys(label for each in found for label in each.labels))
+    for label in stage.labels:
+        if label not in labels:
+            names = ", ".join(dict.fromkeys(f'"{each.name}"' for each in found))
+            yield f'labels: {names} finds no "{label}"{nearest(label, labels)}'

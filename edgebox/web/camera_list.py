@@ -84,7 +84,7 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
         try:
             context.box.models.pipeline(after.pipeline)
         except UnknownPipelineError as error:
-            raise InvalidInputError(f"settings.pipeline: {error}") from None
+            raise UnknownNameError(f"settings.pipeline: {error}") from None
     if after != before:
         context.box.override(camera, after)
         context.storage.record_overrides(camera, written(after))

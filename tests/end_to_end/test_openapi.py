@@ -37,7 +37,7 @@ GET_PATHS = (
     *("/v1/cameras/gate", "/v1/models", "/v1/config", "/v1/system", "/v1/problems"),
     *("/v1/problems/unknown", "/v1/addresses", "/v1/timeline"),
     *("/v1/history", "/v1/cameras/gate/history", "/v1/cameras/gate/explanation"),
-    *("/v1/jobs", "/v1/jobs/1"),
+    *("/v1/jobs", "/v1/jobs/1", "/v1/pipelines"),
 )
 NAMES = (("/gate", "/{id}"), ("/unknown", "/{code}"), ("/jobs/1", "/jobs/{id}"))
 
@@ -100,7 +100,7 @@ async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: 
         await schemathesis(app, tmp_path, camera="gate", within="/v1/cameras/{id}")
         overrides = (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]
     await gone(app, "gate")
-    assert set(overrides) == {"slo_ms", "rate_hz", "app", "min_accuracy", "site"}
+    assert set(overrides) == {"slo_ms", "rate_hz", "app", "min_accuracy", "site", "pipeline"}
     summary, counts = camera.summary(), counts_of(app, "gate")
     assert summary.reconnects == 0
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)

@@ -88,7 +88,7 @@ async def test_a_pipeline_set_on_the_box_holds_after_the_camera_has_connected_ag
     async with running(database, file=file) as app:
         async with WireCamera(app) as camera:
             status, problem = await patched(app, pipeline="agian")
-            assert status == 400
+            assert status == 404
             assert "no pipeline agian; it has again" in str(problem["detail"])
             status, _ = await patched(app, pipeline="again")
             assert status == 200

@@ -245,7 +245,8 @@ def calm_story(rng: random.Random) -> Drawn:
         for at in range(6):
             story += [("completed", at % 2, rng.randint(1, 4), MS), ("cut", 0, 1, 0)]
         story += [("sampled", rng.randrange(8), 1, rng.choice(LATER_NS)) for _ in range(4)]
-        story.append((rng.choice(KINDS), rng.randrange(32), rng.randrange(64), MS))
+        for kind in ("planned", rng.choice(KINDS)):
+            story.append((kind, rng.randrange(32), rng.randrange(64), MS))
     return story
 
 

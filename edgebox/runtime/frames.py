@@ -179,6 +179,13 @@ class PendingFrame:
             return ()
         return self.pipeline.next_stages(self.request.stage or self.pipeline.first.name)
 
+    def forget_crops(self) -> None:
+        """Free the pixels of its crops. Crops refer to it too, and circles are collected rarely."""
+        for crop in self.crops:
+            crop.rgb = None
+            crop.forget_crops()
+        self.crops.clear()
+
     def detections(self, order: Infer, result: BatchResult) -> Detections:
         """Return what its batch found, in px of the camera's own picture."""
         if self.found is None:

@@ -60,12 +60,14 @@ class FanOut:
         return 0.0 if recent is None else recent.mean
 
     def top_variant(self, stage: PipelineStage) -> VariantName | None:
-        """Return the largest loaded variant that a stage may run on; None: none is loaded."""
+        """Return the largest loaded variant that a stage may run on; None: none is loaded.
+
+        Where all that are loaded are larger than the stage's own, it is the smallest of them.
+        """
         ladder = self._ladders.of(stage.family)
-        for variant in ladder:
-            if variant.name == stage.variant:
-                return variant.name
-        return ladder[-1].name if ladder else None
+        own = None if stage.variant is None else self._ladders.named(stage.variant)
+        top = self._ladders.stand_in(own or ladder[-1]) if ladder else None
+        return None if top is None else top.name
 
     def after_first_ns(self, camera: Camera) -> int:
         """Return the time that the stages after the first usually take."""

@@ -161,8 +161,9 @@ class Scheduler:
 
     @property
     def requests(self) -> Iterable[Request]:
-        """Every live request."""
-        return [live.request for live in self._ledger.live.values()]
+        """Every request that has not ended, also frames that wait for their crops."""
+        joined = [frame.request for frame in self._ledger.joins.frames.values()]
+        return [*joined, *(live.request for live in self._ledger.live.values())]
 
     @property
     def running(self) -> dict[ExecutorId, Infer]:

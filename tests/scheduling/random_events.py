@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -11,7 +12,9 @@ from edgebox.domain.requests import (
     BatchId,
     Camera,
     CameraId,
+    FrameId,
     LinkState,
+    Request,
     RequestId,
 )
 from edgebox.scheduling.events import (
@@ -21,6 +24,8 @@ from edgebox.scheduling.events import (
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
+    Collect,
+    CropsPrepared,
     Event,
     ExecutorHung,
     ExecutorStarted,
@@ -45,13 +50,13 @@ from edgebox.scheduling.events import (
     VariantsAvailable,
 )
 from edgebox.scheduling.policies import POLICIES
-from tests.scheduling.random_world import CAMERAS, EXECUTORS, World, profiles
+from tests.scheduling.random_world import CAMERAS, EXECUTORS, PIPELINES, READ, World, profiles
 from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, camera, name, request
 
 
 def arrival(world: World, a: int, b: int) -> Event:
     # Ids are never given again, except that a living one may be repeated.
-    at = len(world.alive) + len(world.ended)
+    at = world.next_id()
     if b % 11 == 0 and world.alive:
         at = next(iter(world.alive))
     shot = name(list(MEDIAN_MS)[b % 5]) if b % 7 == 0 else None
@@ -74,6 +79,53 @@ def prepared(world: World, a: int, b: int) -> RequestId:
 def batch(world: World, a: int, b: int) -> BatchId:
     running = world.busy.get(EXECUTORS[a % 2])
     return running.batch if running is not None and b % 5 else BatchId(b)
+
+
+def crops(world: World, number: int, executor: ExecutorId, a: int, b: int) -> list[Request]:
+    """Draw crops of the members of a batch, of what its pipeline has next, and of others."""
+    running = world.busy.get(executor)
+    members = [world.alive[r] for r in running.requests] if running is not None else []
+    if b % 7 == 0:  # of frames whose crops are on their way, whatever has just ended
+        members += [frame.request for frame in world.joined.values()]
+    if b % 9 == 0 and world.ended:
+        members.append(request(max(world.ended), world.now_ns / MS + 50))
+    out: list[Request] = []
+    for at, of in enumerate(members):
+        camera_of = world.cameras.get(of.camera)
+        pipeline = None if camera_of is None else camera_of.pipeline
+        if pipeline is not None:
+            stages = [s.name for s in pipeline.next_stages(of.stage or pipeline.first.name)]
+        else:
+            stages = [READ] if b % 5 == 0 else []
+        for stage in stages * ((a + b + at) % 4):
+            out.append(
+                replace(
+                    of,
+                    id=RequestId(number + len(out)),
+                    arrival_ns=world.now_ns,
+                    variant=None,
+                    advised=None,
+                    frame=FrameId(of.id) if of.frame is None else of.frame,
+                    stage=stage,
+                )
+            )
+    return out
+
+
+def completed(world: World, a: int, b: int) -> Event:
+    executor = EXECUTORS[a % 2]
+    spawned = crops(world, world.next_id(), executor, a, b)
+    return BatchCompleted(executor, batch(world, a, b), b * MS, tuple(spawned))
+
+
+def crops_prepared(world: World, a: int, b: int) -> Event:
+    """Report crops, all or some, and at times something else or one of them twice."""
+    cut = [r for r in world.preparing if world.alive[r].frame is not None]
+    if b % 4 == 0:
+        cut = cut[: a % 4]
+    if b % 8 == 0:
+        cut = [*cut, *cut[:1], RequestId(a)]
+    return CropsPrepared(tuple(cut))
 
 
 def sampled(world: World, b: int) -> tuple[ExecutorId, BatchId]:
@@ -119,7 +171,8 @@ def plan_failed(world: World, a: int, b: int) -> Event:
 
 
 def wishes(a: int, b: int) -> Camera:
-    return camera(CAMERAS[a % 3], slo_ms=20 + b * 5, rate_hz=1 + b, min_accuracy=0.5 * (b % 2))
+    made = camera(CAMERAS[a % 3], slo_ms=20 + b * 5, rate_hz=1 + b, min_accuracy=0.5 * (b % 2))
+    return replace(made, pipeline=PIPELINES[(a + b) % 4])
 
 
 def link(a: int, b: int) -> Event:
@@ -131,7 +184,8 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "arrived": arrival,
     "prepared": lambda w, a, b: RequestPrepared(prepared(w, a, b), b % 9 * MS),
     "rejected": lambda w, a, b: RequestRejected(prepared(w, a, b)),
-    "completed": lambda w, a, b: BatchCompleted(EXECUTORS[a % 2], batch(w, a, b), b * MS),
+    "completed": completed,
+    "cut": crops_prepared,
     "failed": lambda w, a, b: BatchFailed(EXECUTORS[a % 2], batch(w, a, b)),
     "sampled": lambda w, a, b: SampleCompleted(*sampled(w, b), a * MS),
     "sample_failed": lambda w, a, b: SampleFailed(*sampled(w, b)),
@@ -157,16 +211,18 @@ KINDS = (
     *("arrived",) * 10,
     *("prepared",) * 8,
     *("completed",) * 5,
+    *("cut",) * 5,
     *("load_ended",) * 3,
     "sampled",
     "opened",
     "planned",
 )
-SOMETIMES = (Retain, Release, Sample, Load, Unload, Abandon, Open)
+SOMETIMES = (Collect, Retain, Release, Sample, Load, Unload, Abandon, Open)
 """Orders that only some worlds bring forth."""
 STALE = (
-    "RequestArrived", "RequestPrepared", "RequestRejected", "BatchCompleted", "BatchFailed",
-    "SampleCompleted", "SampleFailed", "CameraChanged", "CameraDisconnected", "LinkMeasured",
+    "RequestArrived", "RequestPrepared", "CropsPrepared", "RequestRejected", "BatchCompleted",
+    "BatchFailed", "SampleCompleted", "SampleFailed", "CameraChanged", "CameraDisconnected",
+    "LinkMeasured",
 )  # fmt: skip
 LATER_NS = (*(0, 0, 1, MS, MS, 3 * MS) * 4, 17 * MS, 60 * MS, 700 * MS, 5000 * MS)
 Drawn = list[tuple[str, int, int, int]]
@@ -186,9 +242,11 @@ def calm_story(rng: random.Random) -> Drawn:
     for _ in range(20):
         story += [("arrived", at % 3, 12, 0) for at in range(6)]
         story += [("prepared", 0, 1, 0)] * 6
-        story += [("completed", at % 2, rng.randint(1, 4), MS) for at in range(6)]
+        for at in range(6):
+            story += [("completed", at % 2, rng.randint(1, 4), MS), ("cut", 0, 1, 0)]
         story += [("sampled", rng.randrange(8), 1, rng.choice(LATER_NS)) for _ in range(4)]
-        story.append((rng.choice(KINDS), rng.randrange(32), rng.randrange(64), MS))
+        for kind in ("planned", rng.choice(KINDS)):
+            story.append((kind, rng.randrange(32), rng.randrange(64), MS))
     return story
 
 
@@ -215,7 +273,7 @@ def played(drawn: Drawn, policy: str) -> World:
     world.tell(VariantsAvailable(FAMILY))
     for executor in EXECUTORS:
         world.tell(ExecutorStarted(executor, profiles(executor, 31)))
-    world.tell(CameraConnected(camera("gate-1")))
+    world.tell(CameraConnected(replace(camera("gate-1"), pipeline=PIPELINES[2])))
     for kind, a, b, later_ns in drawn:
         world.pass_time(world.now_ns + later_ns)
         world.tell(MAKERS[kind](world, a, b))

@@ -1,11 +1,14 @@
 """A Scheduler among drawn events: it keeps what it should hold, and judges every action."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.domain.plans import Group
 from edgebox.domain.requests import (
+    Camera,
     CameraId,
     DropReason,
     Outcome,
@@ -21,7 +24,9 @@ from edgebox.scheduling.events import (
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
+    Collect,
     ComputePlan,
+    CropsPrepared,
     Drop,
     Event,
     ExecutorStarted,
@@ -51,11 +56,32 @@ from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.request_stages import TRANSITIONS, Stage
 from edgebox.scheduling.scheduler import Scheduler, SchedulerParameters
 from tests.scheduling.held import Held
-from tests.scheduling.scene import MEDIAN_MS, profile
+from tests.scheduling.scene import FAMILY, MEDIAN_MS, STREET, name, profile
 
 EXECUTORS = (ExecutorId("cpu/0"), ExecutorId("cuda:0/0"))
 CAMERAS = ("gate-1", "gate-2", "gate-3")
 PARAMETERS = SchedulerParameters(camera_pending_max=3, box_pending_max=6, sample_share=0.2)
+FIND, READ, CHECK = StageName("find"), StageName("read"), StageName("check")
+
+
+def pipeline(*stages: tuple[StageName, int | None]) -> Pipeline:
+    """Return a chain of stages, each with the side in px of its largest variant."""
+    names = [stage for stage, _ in stages]
+    chain = [
+        PipelineStage(
+            stage, STREET, tuple(names[at - 1 : at]), variant=None if px is None else name(px)
+        )
+        for at, (stage, px) in enumerate(stages)
+    ]
+    return Pipeline(PipelineName("gates"), tuple(chain))
+
+
+PIPELINES = (
+    None,
+    pipeline((FIND, None), (READ, 128)),
+    pipeline((FIND, None), (READ, None), (CHECK, 256)),
+    pipeline((FIND, None), (CHECK, 128), (READ, 320)),
+)
 
 
 def reachable(stage: Stage) -> set[Stage]:
@@ -79,6 +105,16 @@ def profiles(executor: ExecutorId, loaded: int) -> tuple[LatencyProfile, ...]:
     return tuple(
         profile(px, executor, gain=gain) for at, px in enumerate(MEDIAN_MS) if loaded >> at & 1
     )
+
+
+@dataclass
+class Joined:
+    """A frame whose crops are on their way, as the world has seen it."""
+
+    request: Request
+    collected: bool = False
+    pending: dict[RequestId, StageName] = field(default_factory=dict)
+    missing: set[StageName] = field(default_factory=set)
 
 
 @dataclass
@@ -108,6 +144,12 @@ class World:
     stopping: bool = False
     cancelled: set[RequestId] = field(default_factory=set)
     """Requests whose camera left while they ran."""
+    joined: dict[RequestId, Joined] = field(default_factory=dict)
+    unneeded: set[RequestId] = field(default_factory=set)
+    """Crops that ran when their frame ended."""
+    cameras: dict[CameraId, Camera] = field(default_factory=dict)
+    queued_until_ns: dict[RequestId, int] = field(default_factory=dict)
+    """The last deadline that the policy knows of each waiting request; only with EDF."""
     stale: Counter[str] = field(default_factory=Counter)
     stages: dict[RequestId, Stage] = field(default_factory=dict)
 
@@ -129,6 +171,7 @@ class World:
         assert self.scheduler.running == self.busy
         assert self.scheduler.stale_events == +self.stale
         self._follow_stages()
+        self._follow_frames(event)
         due_ns = self.scheduler.next_wakeup_ns()
         assert due_ns is None or due_ns > self.now_ns
 
@@ -139,13 +182,57 @@ class World:
             assert of.stage in STEPS[self.stages.get(number, Stage.RECEIVED)]
             assert of.waits == (number in self.ready or number in self.preparing)
             assert (of.stage is Stage.CANCELLED) == (number in self.cancelled)
+            assert (of.stage is Stage.UNNEEDED) == (number in self.unneeded)
         self.stages = {number: of.stage for number, of in live.items()}
+
+    def _follow_frames(self, event: Event | None) -> None:
+        """Frames end as soon as nothing is left to wait for, and crops take nobody's room."""
+        for frame in self.joined.values():
+            assert frame.collected
+            assert frame.pending, "a frame whose crops have all ended goes on"
+            due_ns = frame.request.last_deadline_ns - PARAMETERS.partial_early_ns
+            assert self.now_ns < due_ns, "a frame goes on after its deadline"
+        assert self.frames_waiting() <= PARAMETERS.box_pending_max
+        if self.policy == "edf":
+            self._follow_deadlines(event)
+
+    def _follow_deadlines(self, event: Event | None) -> None:
+        policy = self.scheduler.policy
+        entries, later = policy._entries, policy._later  # type: ignore[attr-defined]
+        for number, (variant, _, deadline_ns) in entries.items():
+            if number in self.queued_until_ns:
+                continue
+            until_ns = later[number][-1].by_ns if later.get(number) else deadline_ns
+            self.queued_until_ns[number] = until_ns
+            of = self.alive[number]
+            reserve_ns = of.last_deadline_ns - until_ns
+            assert reserve_ns >= 0
+            camera = self.cameras.get(of.camera)
+            if camera is None or camera.pipeline is None:
+                assert reserve_ns == 0, "time is reserved for no later stage"
+            elif isinstance(event, RequestArrived):
+                left_ns = of.deadline_ns - self.now_ns - self._quickest_ns(variant, of.app)
+                assert reserve_ns <= max(0, left_ns), "more is reserved than was left"
+
+    def frames_waiting(self, camera: CameraId | None = None) -> int:
+        """Return how many frames wait, of one camera or of all."""
+        waiting = [self.alive[number] for number in (*self.preparing, *self.ready)]
+        return sum(of.frame is None and camera in (None, of.camera) for of in waiting)
+
+    def next_id(self) -> RequestId:
+        """Return a number that no request has or had."""
+        return RequestId(len(self.alive) + len(self.ended) + len(self.joined))
 
     def _judge_stale(self, event: Event | None) -> None:
         """Say before the Scheduler does whether an event comes too late to change anything."""
         match event:
             case RequestArrived():
                 stale = event.request.id in self.alive
+            case CropsPrepared():
+                unknown = Counter(event.requests)
+                unknown.subtract(Counter(set(event.requests) & set(self.preparing)))
+                self.stale["CropsPrepared"] += unknown.total()
+                return
             case RequestPrepared() | RequestRejected():
                 stale = event.request not in self.preparing
             case BatchCompleted() | BatchFailed():
@@ -155,7 +242,9 @@ class World:
                 of = self.sampling
                 stale = of is None or (of.executor, of.batch) != (event.executor, event.batch)
             case CameraDisconnected():
-                living = {of.camera for r, of in self.alive.items() if r not in self.cancelled}
+                gone = self.cancelled | self.unneeded
+                living = {of.camera for r, of in self.alive.items() if r not in gone}
+                living |= {frame.request.camera for frame in self.joined.values()}
                 stale = event.camera not in self.open | living
             case CameraChanged():
                 stale = event.camera.id not in self.open
@@ -171,9 +260,12 @@ class World:
             self.tell(None)
         self.now_ns = until_ns
 
-    def _note(self, event: Event | None) -> None:
+    def _note(self, event: Event | None) -> None:  # noqa: PLR0912 - one case a kind of event
         self.held.note(event)
         match event:
+            case CropsPrepared():
+                self.ready |= set(self.preparing).intersection(event.requests)
+                self.preparing = [r for r in self.preparing if r not in event.requests]
             case RequestArrived():
                 self.alive.setdefault(event.request.id, event.request)
             case RequestPrepared() if event.request in self.preparing:
@@ -186,21 +278,40 @@ class World:
                     self.sampling = None
             case BatchCompleted() | BatchFailed():
                 running = self.busy.get(event.executor)
-                if running is not None and running.batch == event.batch:
+                ran = running is not None and running.batch == event.batch
+                if ran:
                     del self.busy[event.executor]
+                if isinstance(event, BatchCompleted):
+                    self._note_crops(event, running.requests if ran and running else ())
             case CameraConnected():
                 self._cancel(event.camera.id if event.camera.id in self.open else None)
                 self.open.add(event.camera.id)
+                self.cameras[event.camera.id] = event.camera
+            case CameraChanged() if event.camera.id in self.open:
+                self.cameras[event.camera.id] = event.camera
             case CameraDisconnected():
                 self._cancel(event.camera)
                 self.open.discard(event.camera)
+                self.cameras.pop(event.camera, None)
             case ShutdownRequested():
                 self.stopping = True
             case _:
                 pass
 
+    def _note_crops(self, event: BatchCompleted, members: Collection[RequestId]) -> None:
+        for crop in event.spawned:
+            self.alive[crop.id] = crop
+            assert crop.frame is not None
+            assert crop.stage is not None
+            root = RequestId(crop.frame)
+            if root in members and root not in self.cancelled:
+                self.joined.setdefault(root, Joined(self.alive[root]))
+            if members and root in self.joined:
+                self.joined[root].pending[crop.id] = crop.stage
+
     def _cancel(self, camera: CameraId | None) -> None:
         running = {member for infer in self.busy.values() for member in infer.requests}
+        running -= self.unneeded
         self.cancelled |= {r for r in running if self.alive[r].camera == camera}
 
     def _note_executor(self, event: ExecutorStarted | ExecutorStopped | OpenFailed) -> None:
@@ -222,8 +333,7 @@ class World:
     ) -> None:
         match action:
             case Prepare():
-                assert isinstance(event, RequestArrived)
-                assert event.request.id == action.request
+                self._judge_admitted(action, event)
                 assert not self.stopping
                 assert self._runs_on(action.variant)
                 self.variant[action.request] = action.variant
@@ -243,15 +353,22 @@ class World:
             case Sample():
                 self._judge_sample(action)
             case Finish():
+                if action.request in self.joined:
+                    self._judge_joined(action)
+                    return
                 assert isinstance(event, BatchCompleted)
                 assert action.request in before[event.executor].requests
-                on_time = self.now_ns <= self.alive[action.request].deadline_ns
-                assert action.outcome is (Outcome.ON_TIME if on_time else Outcome.LATE)
+                assert self.alive[action.request].frame is None, "a crop is answered alone"
+                assert action.missing == ()
+                self._judge_outcome(action, self.alive[action.request])
                 self._end(action.request)
+            case Collect():
+                assert isinstance(event, BatchCompleted)
+                assert action.request in before[event.executor].requests
+                assert action.batch == event.batch
+                self._judge_collected(action.request)
             case Drop():
-                if action.reason is DropReason.QUEUE:
-                    self._judge_lost(action.request)
-                self._end(action.request)
+                self._judge_drop(action, event)
             case Advise():
                 assert action.camera in self.open
                 assert action.advice == self.scheduler.advice[action.camera]
@@ -265,6 +382,80 @@ class World:
             case Load() | Unload():
                 in_use = {self.variant[request] for request in self.alive}
                 self.held.judge(action, in_use)
+
+    def _judge_outcome(self, finish: Finish, request: Request) -> None:
+        on_time = self.now_ns <= request.deadline_ns
+        assert finish.outcome is (Outcome.ON_TIME if on_time else Outcome.LATE)
+
+    def _judge_admitted(self, order: Prepare, event: Event | None) -> None:
+        """A frame is admitted when it arrives, a crop when it is cut, to a variant of its stage."""
+        if isinstance(event, RequestArrived):
+            assert event.request.id == order.request
+            return
+        assert isinstance(event, BatchCompleted)
+        assert order.request in {crop.id for crop in event.spawned}
+        crop = self.alive[order.request]
+        assert any(order.request in frame.pending for frame in self.joined.values())
+        of = self.cameras[crop.camera].pipeline
+        stage = None if of is None else of.stage(crop.stage)
+        assert stage is not None
+        sides = [variant.name for variant in FAMILY]
+        if stage.variant is not None:
+            larger = sides.index(order.variant) > sides.index(stage.variant)
+            smaller_ones = sides[: sides.index(order.variant)]
+            offered = {variant.name for variant in self.scheduler._ladders.offered}
+            assert not larger or not any(self._runs_on(s) and s in offered for s in smaller_ones)
+
+    def _judge_collected(self, request: RequestId) -> None:
+        frame = self.joined.get(request)
+        if frame is not None:
+            assert not frame.collected
+            assert frame.pending
+            frame.collected = True
+            del self.alive[request]
+            return
+        crop = self.alive[request]
+        assert crop.frame is not None
+        del self.joined[RequestId(crop.frame)].pending[request]
+        self._end(request)
+
+    def _judge_joined(self, finish: Finish) -> None:
+        """A frame ends with its last crop, or at its deadline without those that still run."""
+        frame = self.joined.pop(finish.request)
+        assert frame.collected
+        due_ns = frame.request.last_deadline_ns - PARAMETERS.partial_early_ns
+        assert not frame.pending or self.now_ns >= due_ns
+        running = {member for infer in self.busy.values() for member in infer.requests}
+        assert running.issuperset(frame.pending), "a crop waits for a frame that has ended"
+        self.unneeded.update(frame.pending)
+        assert set(finish.missing) == frame.missing | set(frame.pending.values())
+        assert len(finish.missing) == len(set(finish.missing))
+        self._judge_outcome(finish, frame.request)
+        assert finish.request not in self.ended
+        self.ended.add(finish.request)
+
+    def _judge_drop(self, drop: Drop, event: Event | None) -> None:
+        if drop.request in self.joined:
+            assert drop.reason is DropReason.DEPARTED
+            assert isinstance(event, CameraConnected | CameraDisconnected)
+            assert self.joined.pop(drop.request).collected
+            assert drop.request not in self.ended
+            self.ended.add(drop.request)
+            return
+        of = self.alive[drop.request]
+        if drop.reason is DropReason.OVERLOAD:
+            assert of.frame is None, "a crop took a frame's room"
+            of_camera = self.frames_waiting(of.camera) >= PARAMETERS.camera_pending_max
+            assert of_camera or self.frames_waiting() >= PARAMETERS.box_pending_max
+        frame = None if of.frame is None else self.joined.get(RequestId(of.frame))
+        waited_for = frame is not None and drop.request in frame.pending
+        if drop.reason is DropReason.QUEUE and (of.frame is None or waited_for):
+            due_ns = of.last_deadline_ns - PARAMETERS.partial_early_ns
+            if of.frame is None or self.now_ns < due_ns:
+                self._judge_lost(drop.request)
+        if frame is not None and waited_for:
+            frame.missing.add(frame.pending.pop(drop.request))
+        self._end(drop.request)
 
     def _judge_supervision(self, action: Abandon | Open | ExitProcess) -> None:
         match action:
@@ -350,7 +541,8 @@ class World:
         if self.policy == "edf":
             of = self.alive[request]
             quickest_ns = self._quickest_ns(self.variant[request], of.app)
-            assert self.now_ns + quickest_ns > of.last_deadline_ns
+            until_ns = self.queued_until_ns.get(request, of.last_deadline_ns)
+            assert self.now_ns + quickest_ns > until_ns
 
     def _quickest_ns(self, variant: VariantName, app: str) -> int:
         """Return what admission goes by: who was let in by it is not lost by more."""

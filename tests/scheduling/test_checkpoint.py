@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter, defaultdict, deque
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from edgebox.scheduling.events import CameraConnected, ExecutorStarted, Variants
 from edgebox.scheduling.invariants import check_invariants
 from edgebox.scheduling.scheduler import Scheduler
 from tests.scheduling.random_events import MAKERS, Drawn, policies, steps
-from tests.scheduling.random_world import EXECUTORS, World, fresh, profiles
+from tests.scheduling.random_world import EXECUTORS, PIPELINES, World, fresh, profiles
 from tests.scheduling.scene import FAMILY, camera
 
 
@@ -33,7 +34,7 @@ def test_a_restored_scheduler_goes_on_as_the_original(
     world.tell(VariantsAvailable(FAMILY))
     for executor in EXECUTORS:
         world.tell(ExecutorStarted(executor, profiles(executor, 31)))
-    world.tell(CameraConnected(camera("gate-1")))
+    world.tell(CameraConnected(replace(camera("gate-1"), pipeline=PIPELINES[2])))
     restored, told = through_text(world.scheduler), len(world.journal)
     for number, (kind, a, b, later_ns) in enumerate(drawn):
         world.pass_time(world.now_ns + later_ns)

@@ -52,7 +52,11 @@ def test_every_request_ends_exactly_once(drawn: Drawn, policy: str) -> None:
     assert world.scheduler._sampling.running is None
     assert world.alive == {}
     asked = {e.request.id for _, e, _ in world.journal if isinstance(e, RequestArrived)}
+    asked |= {
+        crop.id for _, e, _ in world.journal if isinstance(e, BatchCompleted) for crop in e.spawned
+    }
     assert world.ended == asked
+    assert world.joined == {}
     assert world.scheduler.next_wakeup_ns() is None
     assert list(world.scheduler._policy.pending()) == []
 
@@ -90,21 +94,20 @@ def test_the_random_events_reach_every_ending(policy: str, monkeypatch: pytest.M
         return TRANSITIONS[stage, cause]
 
     monkeypatch.setattr("edgebox.scheduling.ledger.transition", transition)
-    for number in range(50):
+    for number in range(80):
         story = calm_story(rng) if number % 5 == 0 else long_story(rng)
         world = played(story, policy)
         seen.update(+world.stale)
         for _, _, actions in world.journal:
             seen.update(a.outcome for a in actions if isinstance(a, Finish))
+            seen.update("partial" for a in actions if isinstance(a, Finish) and a.missing)
             seen.update(a.reason for a in actions if isinstance(a, Drop))
             seen.update(type(a) for a in actions if isinstance(a, SOMETIMES))
             seen.update("batch" for a in actions if isinstance(a, Infer) and len(a.requests) > 1)
     never: set[object] = {Outcome.DROPPED, DropReason.SENDER}
     if not POLICIES[policy]().wants_samples:
         never |= {Retain, Release, Sample}
-    if policy == "clipper":  # it drops nothing
-        never.add(DropReason.QUEUE)
-    assert set(seen) == {*Outcome, *DropReason, "batch", *SOMETIMES, *STALE} - never
+    assert set(seen) == {*Outcome, *DropReason, "batch", "partial", *SOMETIMES, *STALE} - never
     seldom = {(Stage.READY, Cause.SHUTDOWN), (Stage.READY, Cause.TRIAL_EXPIRED)}
     if policy == "clipper":
         seldom |= {(stage, Cause.EXPIRED) for stage in WAITING}

@@ -1,0 +1,152 @@
+"""A frame with crops ends once: with its last crop, or just before its deadline without some."""
+
+from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, RequestId
+from edgebox.scheduling.events import (
+    Action,
+    BatchCompleted,
+    BatchFailed,
+    CameraChanged,
+    CameraConnected,
+    CameraDisconnected,
+    Collect,
+    CropsPrepared,
+    Drop,
+    Finish,
+    Infer,
+    RequestArrived,
+    RequestPrepared,
+    ShutdownRequested,
+)
+from edgebox.scheduling.joins import Joins
+from tests.scheduling.pipelines import CHAIN, CHECK, READ, camera_with, crops
+from tests.scheduling.scene import CPU, MEDIAN_MS, MS, Bench, infers, profile, request
+
+FRAME = request(1, 300)
+PARTIAL_EARLY_MS = 2
+
+
+def endings(actions: list[Action]) -> list[Action]:
+    return [a for a in actions if isinstance(a, Collect | Finish | Drop)]
+
+
+def running(bench: Bench) -> Infer:
+    return bench.scheduler.running[CPU]
+
+
+def found(count: int) -> tuple[Bench, list[Action]]:
+    """Return a box on which the first stage has found objects at 50 ms, and its last actions."""
+    bench = Bench([profile(px, gain=0.9) for px in MEDIAN_MS])
+    bench(CameraConnected(camera_with(CHAIN)), 0)
+    bench(RequestArrived(FRAME), 0)
+    bench(RequestPrepared(FRAME.id, MS), 1)
+    spawned = crops(FRAME, READ, range(2, 2 + count), 50)
+    return bench, bench(BatchCompleted(CPU, running(bench).batch, 40 * MS, spawned), 50)
+
+
+def cut(count: int) -> tuple[Bench, Infer]:
+    bench, _ = found(count)
+    (infer,) = infers(bench(CropsPrepared(tuple(map(RequestId, range(2, 2 + count)))), 52))
+    return bench, infer
+
+
+def test_an_answer_waits_for_its_crops_and_ends_with_the_last() -> None:
+    bench, actions = found(2)
+    assert endings(actions) == [Collect(FRAME.id, BatchId(1))]
+    (infer,) = infers(bench(CropsPrepared((RequestId(2), RequestId(3))), 52))
+    assert infer.requests == (2, 3)
+    out = bench(BatchCompleted(CPU, infer.batch, 40 * MS), 100)
+    assert endings(out) == [
+        Collect(RequestId(2), infer.batch),
+        Collect(RequestId(3), infer.batch),
+        Finish(FRAME.id, BatchId(1), Outcome.ON_TIME),
+    ]
+    assert list(bench.scheduler.requests) == []
+
+
+def test_crops_of_crops_keep_their_frame_open() -> None:
+    bench, infer = cut(1)
+    nested = crops(FRAME, CHECK, [7], 100)
+    out = bench(BatchCompleted(CPU, infer.batch, 40 * MS, nested), 100)
+    assert endings(out) == [Collect(RequestId(2), infer.batch)]
+    assert {of.id for of in bench.scheduler.requests} == {FRAME.id, 7}
+    (last,) = infers(bench(CropsPrepared((RequestId(7),)), 102))
+    out = bench(BatchCompleted(CPU, last.batch, 40 * MS), 150)
+    assert endings(out)[-1] == Finish(FRAME.id, BatchId(1), Outcome.ON_TIME)
+
+
+def test_a_frame_without_crops_ends_with_its_own_batch() -> None:
+    _, actions = found(0)
+    assert endings(actions) == [Finish(FRAME.id, BatchId(1), Outcome.ON_TIME)]
+
+
+def test_a_batch_that_fails_makes_the_answer_partial() -> None:
+    bench, infer = cut(2)
+    assert endings(bench(BatchFailed(CPU, infer.batch), 90)) == [
+        Drop(RequestId(2), DropReason.FAILED),
+        Drop(RequestId(3), DropReason.FAILED),
+        Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (READ,)),
+    ]
+
+
+def test_a_frame_ends_before_its_deadline_without_what_still_runs() -> None:
+    bench, infer = cut(1)
+    due_ms = 300 - PARTIAL_EARLY_MS
+    assert endings(bench(None, due_ms - 0.001)) == []
+    assert endings(bench(None, due_ms)) == [
+        Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (READ,)),
+    ]
+    # Its crop comes back, even with crops of its own: nobody needs them.
+    nested = crops(FRAME, CHECK, [7], 310)
+    assert endings(bench(BatchCompleted(CPU, infer.batch, 250 * MS, nested), 310)) == [
+        Drop(RequestId(2), DropReason.QUEUE),
+        Drop(RequestId(7), DropReason.QUEUE),
+    ]
+
+
+def test_a_frame_leaves_with_its_camera() -> None:
+    bench, infer = cut(1)
+    gone = bench(CameraDisconnected(FRAME.camera), 60)
+    assert endings(gone) == [Drop(FRAME.id, DropReason.DEPARTED)]
+    out = bench(BatchCompleted(CPU, infer.batch, 40 * MS), 100)
+    assert endings(out) == [Drop(RequestId(2), DropReason.DEPARTED)]
+
+
+def test_a_camera_that_loses_its_pipeline_keeps_what_was_found() -> None:
+    bench, infer = cut(1)
+    bench(CameraChanged(camera_with(None)), 60)
+    nested = crops(FRAME, CHECK, [7], 100)
+    assert endings(bench(BatchCompleted(CPU, infer.batch, 40 * MS, nested), 100)) == [
+        Collect(RequestId(2), infer.batch),
+        Drop(RequestId(7), DropReason.DEPARTED),
+        Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (CHECK,)),
+    ]
+
+
+def test_a_stopping_box_answers_with_what_it_has() -> None:
+    bench, _ = found(2)
+    assert endings(bench(ShutdownRequested(), 51)) == [
+        Drop(RequestId(2), DropReason.SHUTDOWN),
+        Drop(RequestId(3), DropReason.SHUTDOWN),
+        Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (READ,)),
+    ]
+    assert bench.scheduler.next_wakeup_ns() is None
+
+
+def test_a_join_knows_what_it_waits_for() -> None:
+    joins, (one, two) = Joins(), crops(FRAME, READ, [2, 3], 0)
+    joins.spawned([one])
+    assert not joins.is_open(one)
+    joins.open(FRAME, BatchId(1))
+    joins.spawned([one, two])
+    assert joins.due_ns() == 300 * MS
+    assert joins.due(300 * MS - 1) == []
+    (frame,) = joins.due(300 * MS)
+    assert frame.crops == {READ: 2}
+    joins.ended(one, answered=True)
+    assert joins.complete() == []
+    joins.ended(two, answered=False)
+    assert joins.complete() == [frame]
+    assert list(frame.missing) == [READ]
+    assert joins.depart(CameraId("gate-2")) == []
+    assert joins.depart(FRAME.camera) == [frame]
+    assert joins.due_ns() is None

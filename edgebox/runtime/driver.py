@@ -392,12 +392,12 @@ class Driver:
         frame.jpeg = b""  # the frame may still wait for a thread; its megabytes need not
 
     def _report_end(self, frame: PendingFrame, ending: FrameResult) -> None:
-        if frame.parent is None:
-            frame.forget_crops()
         try:
             frame.on_end(frame, ending)
         except Exception:  # a listener's defect must not stop other frames
             _log.exception("the listener of request %d failed", frame.request.id)
+        if frame.parent is None:
+            frame.forget_crops()
 
     def _end(self, request_id: RequestId) -> PendingFrame:
         frame = self._frames.pop(request_id)

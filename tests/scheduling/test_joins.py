@@ -13,6 +13,7 @@ from edgebox.scheduling.events import (
     Drop,
     Finish,
     Infer,
+    Prepare,
     RequestArrived,
     RequestPrepared,
     ShutdownRequested,
@@ -111,15 +112,13 @@ def test_a_frame_leaves_with_its_camera() -> None:
     assert endings(out) == [Drop(RequestId(2), DropReason.DEPARTED)]
 
 
-def test_a_camera_that_loses_its_pipeline_keeps_what_was_found() -> None:
+def test_a_frame_keeps_the_pipeline_that_it_came_with() -> None:
     bench, infer = cut(1)
     bench(CameraChanged(camera_with(None)), 60)
     nested = crops(FRAME, CHECK, [7], 100)
-    assert endings(bench(BatchCompleted(CPU, infer.batch, 40 * MS, nested), 100)) == [
-        Collect(RequestId(2), infer.batch),
-        Drop(RequestId(7), DropReason.DEPARTED),
-        Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (CHECK,)),
-    ]
+    out = bench(BatchCompleted(CPU, infer.batch, 40 * MS, nested), 100)
+    assert endings(out) == [Collect(RequestId(2), infer.batch)]
+    assert [order.request for order in out if isinstance(order, Prepare)] == [RequestId(7)]
 
 
 def test_a_stopping_box_answers_with_what_it_has() -> None:
@@ -135,8 +134,8 @@ def test_a_stopping_box_answers_with_what_it_has() -> None:
 def test_a_join_knows_what_it_waits_for() -> None:
     joins, (one, two) = Joins(), crops(FRAME, READ, [2, 3], 0)
     joins.spawned([one])
-    assert not joins.is_open(one)
-    joins.open(FRAME, BatchId(1))
+    assert joins.pipeline_of(one) is None
+    joins.open(FRAME, BatchId(1), CHAIN)
     joins.spawned([one, two])
     assert joins.due_ns() == 300 * MS
     assert joins.due(300 * MS - 1) == []

@@ -44,20 +44,23 @@ async def app(tmp_path: Path, database: Path) -> AsyncIterator[App]:
         yield app
 
 
-def watched(app: App) -> list[tuple[PendingFrame, FrameResult]]:
-    """Return the list that every frame of a camera is put into when it has ended."""
-    seen: list[tuple[PendingFrame, FrameResult]] = []
+Seen = list[tuple[PendingFrame, FrameResult, int]]
+
+
+def watched(app: App) -> Seen:
+    """Return the list of ended frames with their endings and numbers of crops, as they end."""
+    seen: Seen = []
 
     def observe(record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
-        seen.append((frame, ending))
+        seen.append((frame, ending, len(frame.crops)))
 
     app.box.observers.append(observe)
     return seen
 
 
-def complete(seen: list[tuple[PendingFrame, FrameResult]]) -> list[tuple[PendingFrame, Answer]]:
+def complete(seen: Seen) -> list[tuple[PendingFrame, Answer]]:
     """Return the answers that say something of some object, and lack nothing."""
-    answers = [(frame, ending) for frame, ending in seen if isinstance(ending, Answer)]
+    answers = [(frame, ending) for frame, ending, _ in seen if isinstance(ending, Answer)]
     return [(frame, answer) for frame, answer in answers if answer.stages and not answer.missing]
 
 
@@ -100,10 +103,10 @@ async def test_the_answer_says_type_and_colour_of_what_was_found(app: App) -> No
             assert (box[2:] >= found[2:] - 4).all()
         assert 1 <= len(answer.stages) <= 4
         assert frame.picture is None, "what crops are cut from is freed with its frame"
-    crops = sum(len(frame.crops) for frame, _ in seen)
+    crops = sum(count for _, _, count in seen)
     counted = await crops_of(app, "gate")
     assert sum(counted.values()) == crops
-    assert counted["answered"] == sum(len(e.stages) for _, e in seen if isinstance(e, Answer))
+    assert counted["answered"] == sum(len(e.stages) for _, e, _ in seen if isinstance(e, Answer))
     driver = app.box.driver
     assert driver.frames_pending == 0
     assert driver.decisions.timeline.failure == ""

@@ -153,6 +153,9 @@ class World:
     stale: Counter[str] = field(default_factory=Counter)
     stages: dict[RequestId, Stage] = field(default_factory=dict)
 
+    pipelines: dict[RequestId, Pipeline | None] = field(default_factory=dict)
+    """The pipeline that each frame came with."""
+
     def __post_init__(self) -> None:
         self.scheduler = fresh(self.policy)
 
@@ -267,7 +270,10 @@ class World:
                 self.ready |= set(self.preparing).intersection(event.requests)
                 self.preparing = [r for r in self.preparing if r not in event.requests]
             case RequestArrived():
-                self.alive.setdefault(event.request.id, event.request)
+                if event.request.id not in self.alive:
+                    self.alive[event.request.id] = event.request
+                    of = self.cameras.get(event.request.camera)
+                    self.pipelines[event.request.id] = None if of is None else of.pipeline
             case RequestPrepared() if event.request in self.preparing:
                 self.preparing.remove(event.request)
                 self.ready.add(event.request)
@@ -304,7 +310,8 @@ class World:
             assert crop.frame is not None
             assert crop.stage is not None
             root = RequestId(crop.frame)
-            if root in members and root not in self.cancelled:
+            joins = root not in self.cancelled and self.pipelines.get(root) is not None
+            if root in members and joins:
                 self.joined.setdefault(root, Joined(self.alive[root]))
             if members and root in self.joined:
                 self.joined[root].pending[crop.id] = crop.stage
@@ -396,7 +403,8 @@ class World:
         assert order.request in {crop.id for crop in event.spawned}
         crop = self.alive[order.request]
         assert any(order.request in frame.pending for frame in self.joined.values())
-        of = self.cameras[crop.camera].pipeline
+        assert crop.frame is not None
+        of = self.pipelines[RequestId(crop.frame)]
         stage = None if of is None else of.stage(crop.stage)
         assert stage is not None
         sides = [variant.name for variant in FAMILY]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.pipelines import Pipeline, StageName
-from edgebox.domain.requests import Camera, DropReason
+from edgebox.domain.requests import BatchId, Camera, DropReason, FrameId
 from edgebox.scheduling.events import (
     CameraConnected,
     Drop,
@@ -145,7 +145,10 @@ def chosen(bench: Bench, own: int | None, deadline_ms: float) -> object:
     """Return what a crop is admitted to whose stage has this largest variant."""
     of = pipeline(stage("find"), stage("read", "find", variant=None if own is None else name(own)))
     bench(CameraConnected(camera_with(of)), 0)
-    crop = replace(request(2, deadline_ms), stage=READ)
+    frame = request(1, deadline_ms)
+    bench.scheduler._ledger.joins.open(frame, BatchId(1), of)
+    crop = replace(request(2, deadline_ms), frame=FrameId(frame.id), stage=READ)
+    bench.scheduler._ledger.joins.spawned([crop])
     return bench.scheduler._admission.choose(crop, 0)
 
 

@@ -51,6 +51,7 @@ class SceneObject:
     label: str
     box: tuple[float, float, float, float]  # xyxy, source px, clipped to the picture
     visible_fraction: float  # share of its painted pixels that nothing hides, 0..1
+    identity: tuple[int, int, int]  # the same for one object in all pictures of its passage
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class _Placement:
 
     z_m: float
     label: str
+    identity: tuple[int, int, int]  # lane, place in the lane's traffic, round
     sprite: Sprite
     left_px: int
     top_px: int
@@ -191,7 +193,8 @@ class Scene:
                 scale = view.focal_px / z
                 left = view.middle_px + x * scale - sprite.anchor_px[0]
                 top = view.horizon_px + view.height_m * scale - sprite.anchor_px[1]
-                yield _Placement(z, slot.label, sprite, round(left), round(top))
+                identity = (number, lane.slots.index(slot), turn)
+                yield _Placement(z, slot.label, identity, sprite, round(left), round(top))
 
     def _sprite(self, key: tuple[int, ...], solid: Solid, pose: Pose, z_m: float) -> Sprite | None:
         """Return a solid seen from the viewpoint that `key` names, at the size for depth z_m."""
@@ -252,9 +255,8 @@ class Scene:
                 continue
             shown_px = np.count_nonzero(owners[box[1] : box[3], box[0] : box[2]] == number)
             visible = min(1.0, int(shown_px) / item.sprite.body_area_px)
-            yield SceneObject(
-                item.label, (float(box[0]), float(box[1]), float(box[2]), float(box[3])), visible
-            )
+            corners = (float(box[0]), float(box[1]), float(box[2]), float(box[3]))
+            yield SceneObject(item.label, corners, visible, item.identity)
 
 
 def _painted_scale(solid: Solid, px_per_m: float) -> float:

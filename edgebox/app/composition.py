@@ -21,6 +21,7 @@ from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory, load_families, measured
+from edgebox.app.tracking_setup import missing_classes, note_zone_events, tracking_defaults
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import (
     EdgeboxError,
@@ -175,6 +176,7 @@ class App:
             on_event=self._store_event,
             on_camera=self._store_camera,
             admission=self._admission(),
+            tracking=tracking_defaults(config),
         )
         for known in await storage.cameras():
             try:
@@ -235,6 +237,9 @@ class App:
             self.box.note("error", text)
         self.profiled = found.profiled
         self.box.offer(found.families, inference.family)
+        note_zone_events(self.box)
+        for text in missing_classes(self.box, tracking_defaults(self.config)):
+            self.box.note("warning", text)
         driver = self._driver = self._make_driver(found)
         driver.start()
         variants = {v.name: v for family in found.families for v in family.offered}

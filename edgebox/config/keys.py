@@ -5,13 +5,29 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import Field, field
+from dataclasses import Field, dataclass, field
 from typing import Any, Literal
 
 from edgebox.domain.field_reader import is_number
 
 Secret = Literal["", "all", "path"]
 """What of a value nobody may see: nothing, all of it, or what follows the host of a URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """One key of the configuration, for people."""
+
+    section: str
+    repeated: bool
+    """Whether the section may come any number of times: [[section]]."""
+    name: str
+    default: str
+    """As it is written in TOML."""
+    expected: str
+    doc: str
+    secret: Secret
+    """What of its value is not to be shown to anybody."""
 
 
 def key(
@@ -29,8 +45,8 @@ def key(
 ) -> Any:
     """Declare a key: its default (whose type is the key's), its range, what it means.
 
-    `of` is what a list has, `str` or `int` (0 or more). A text must match `pattern`, which `wanted`
-    says in words.
+    `of` is what a list has: `str`, `int` (0 or more), or `tuple` (points of two numbers). A text
+    must match `pattern`, which `wanted` says in words.
     """
     return field(
         default=default,
@@ -51,6 +67,8 @@ def converted(key: Field[Any], value: Any) -> Any:
     kind = type(key.default)
     if kind is tuple:
         of = key.metadata["of"]
+        if of is tuple:
+            return _points(value)
         fits = isinstance(value, list | tuple) and all(
             type(v) is of and (v if of is str else v >= 0) for v in value
         )
@@ -65,6 +83,14 @@ def converted(key: Field[Any], value: Any) -> Any:
     return value if fits else None
 
 
+def _points(value: Any) -> tuple[tuple[float, float], ...] | None:
+    pairs = isinstance(value, list | tuple) and all(
+        isinstance(point, list | tuple) and len(point) == 2 and all(map(is_number, point))
+        for point in value
+    )
+    return tuple((float(x), float(y)) for x, y in value) if pairs else None
+
+
 def _is_text(key: Field[Any], text: str) -> bool:
     choices, pattern = key.metadata["choices"], key.metadata["pattern"]
     return (
@@ -74,12 +100,18 @@ def _is_text(key: Field[Any], text: str) -> bool:
     )
 
 
+_LISTS = {
+    str: "a list of texts",
+    int: "a list of whole numbers, 0 or more",
+    tuple: "a list of points, each [x, y]",
+}
+
+
 def expected(key: Field[Any]) -> str:
     """Return what a key's value must be, in words."""
     kind: type = type(key.default)
     if kind is tuple:
-        whole = key.metadata["of"] is int
-        return "a list of whole numbers, 0 or more" if whole else "a list of texts"
+        return _LISTS[key.metadata["of"]]
     if kind is bool:
         return "true or false"
     if kind is str:

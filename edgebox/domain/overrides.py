@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from edgebox.domain.requests import Camera, SiteId
+from edgebox.domain.zones import Line, Zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,10 @@ class Overrides:
     app: str | None = None
     min_accuracy: float | None = None
     site: SiteId | None = None
+    tracking: bool | None = None
+    """Whether objects are tracked. This and the next are of no hello; None: the file's."""
+    zones: tuple[Zone, ...] | None = None
+    lines: tuple[Line, ...] | None = None
 
     def applied_to(self, asked: Camera) -> Camera:
         """Return a camera's settings with these overrides applied."""

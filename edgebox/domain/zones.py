@@ -11,6 +11,8 @@ Point = tuple[float, float]
 ZONES_MAX = 16
 """Zones of a camera at most, and lines: each is a series of figures."""
 POINTS_MAX = 64
+NAME_PATTERN = r"[A-Za-z0-9._-]{1,64}"
+"""Valid names of zones and lines, which are parts of MQTT topics."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frame_metrics import Metrics
+from edgebox.runtime.frame_tracking import FrameTracking
 from edgebox.runtime.frames import (
     ONE_SHOT_CAMERA,
     Answer,
@@ -55,6 +56,7 @@ from edgebox.scheduling.events import (
     LinkMeasured,
 )
 from edgebox.storage.rows import Level
+from edgebox.tracking.settings import NOT_TRACKED, TrackingDefaults
 
 _log = logging.getLogger(__name__)
 
@@ -81,6 +83,7 @@ class Box:
         on_event: Callable[[BoxEvent], None],
         on_camera: Callable[[CameraRecord], None],
         admission: Admission | None = None,
+        tracking: TrackingDefaults = NOT_TRACKED,
     ) -> None:
         """Start without cameras and without a driver; `attach` makes it ready.
 
@@ -93,6 +96,7 @@ class Box:
             on_camera: called with each camera that connects, to be stored.
             admission: checks whether a new camera would degrade others and is refused; None: no
                 such check.
+            tracking: which cameras are tracked, where nothing else is set on the box.
         """
         self.name = name
         self.version = version
@@ -102,6 +106,7 @@ class Box:
         self.cameras: dict[CameraId, CameraRecord] = {}
         self.overrides: dict[CameraId, Overrides] = {}
         """Settings made on the box, also for cameras that are not connected."""
+        self.tracking = FrameTracking(tracking, self.overrides)
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
         self.observers: list[Observer] = []
@@ -318,6 +323,7 @@ class Box:
         if overrides == self.overrides.get(camera, NOTHING_SET):
             return
         self.overrides[camera] = overrides
+        self.tracking.changed(camera)
         record = self.cameras.get(camera)
         if record is None:
             return
@@ -341,6 +347,7 @@ class Box:
         self.cameras.pop(camera, None)
         self.shown.pop(camera, None)
         self.metrics.forget(camera)
+        self.tracking.forget(camera)
 
     @property
     def connected(self) -> int:
@@ -364,6 +371,7 @@ class Box:
         record.left_ns = self.driver.clock_ns()
         record.left_because = why
         self.sites.leave(record.camera.id)
+        self.tracking.departed(record.camera.id)
         self.driver.feed(CameraDisconnected(record.camera.id))
         self.note_from(address, "info", f"{record.camera.id} left: {why}", record.camera.id)
 
@@ -406,6 +414,7 @@ class Box:
         request = record.request(driver.next_request_id(), arrived, update, now_ns)
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
+            ending = self.tracking.ended(frame, ending, self.families[record.camera.family].labels)
             metrics.ended(ending, driver.clock_ns())
             if isinstance(ending, Answer) and self.viewers:
                 self._frames_shown += 1
@@ -415,15 +424,9 @@ class Box:
                 observe(record, frame, ending)
 
         frame = PendingFrame(
-            request,
-            jpeg,
-            header.width_px,
-            header.height_px,
-            transit.return_ns,
-            ended,
-            header.frame,
-            record.camera.family,
-        )
+            request, jpeg, header.width_px, header.height_px, transit.return_ns, ended,
+            header.frame, record.camera.family,
+        )  # fmt: skip
         if arrived.invalid_because:
             frame.ended = True
             ended(frame, Refusal(DropReason.INVALID, arrived.invalid_because))

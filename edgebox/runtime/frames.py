@@ -1,12 +1,13 @@
 """Frames in the runtime, from arrival to result. The core knows them by number only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.notifications import Notification
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request
 from edgebox.inference.executor_thread import BatchResult
 from edgebox.link.messages import FrameHeader
@@ -77,6 +78,17 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameAnalysis:
+    """What tracking found out with a frame, of a camera that is tracked."""
+
+    zones: Mapping[str, Mapping[str, int]]
+    """Objects in each zone, by class."""
+    lines: Mapping[str, Mapping[str, Mapping[str, int]]]
+    """Crossings of each line since the camera connected, by direction and class."""
+    events: tuple[Notification, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A frame that was answered. Detections are in pixels of the camera's own picture."""
 
@@ -88,6 +100,8 @@ class Answer:
     """Utility: 1 on time, less by a later deadline of the camera, else 0."""
     mismatched: bool = False
     """Whether it ran on another variant than the one its camera was advised to use."""
+    analysis: FrameAnalysis | None = None
+    """None: its camera is not tracked."""
 
 
 @dataclass(frozen=True, slots=True)

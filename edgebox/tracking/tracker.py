@@ -49,11 +49,11 @@ class TrackerParameters:
 class Tracker:
     """The tracks of one camera. Boxes may have any unit, always the same."""
 
-    def __init__(self, parameters: TrackerParameters | None = None) -> None:
-        """Start without tracks."""
+    def __init__(self, parameters: TrackerParameters | None = None, last_id: int = 0) -> None:
+        """Start without tracks; the first gets the id after `last_id`."""
         self._parameters = parameters or TrackerParameters()
         self._at_ns: int | None = None
-        self._last_id = 0
+        self.last_id = last_id
         self._motion = Motion.of(np.zeros((0, 4)))
         self._ids: Ids = np.zeros(0, np.int64)  # 0: seen once
         self._labels: Ids = np.zeros(0, np.int64)
@@ -121,8 +121,8 @@ class Tracker:
         """Correct tracks with their detections; those found for the second time get an id."""
         self._motion.correct(rows, boxes)
         new = rows[self._ids[rows] == 0]
-        self._ids[new] = np.arange(self._last_id + 1, self._last_id + 1 + len(new))
-        self._last_id += len(new)
+        self._ids[new] = np.arange(self.last_id + 1, self.last_id + 1 + len(new))
+        self.last_id += len(new)
         self._lost[:] = True
         self._lost[rows] = False
         self._seen_ns[rows] = captured_ns

@@ -138,9 +138,9 @@ class ZoneWatch:
                     of[stay.label] = of.get(stay.label, 0) + 1
         return found
 
-    def crossings(self) -> dict[str, dict[Direction, dict[str, int]]]:
+    def crossings(self) -> dict[str, dict[str, dict[str, int]]]:
         """Return how many objects of each class have crossed each line in each direction."""
-        found: dict[str, dict[Direction, dict[str, int]]] = {}
+        found: dict[str, dict[str, dict[str, int]]] = {}
         for watched in self._lines:
             of = found[watched.line.name] = {"in": {}, "out": {}}
             for (direction, label), count in watched.counts.items():

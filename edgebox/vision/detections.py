@@ -4,7 +4,7 @@ Pure: numpy only. Coordinates are pixels of a picture that the owner of the obje
 and the letterbox map them from one picture to another.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ class Detections:
     boxes: NDArray[np.float32]  #: (n, 4) float32 xyxy, px
     scores: NDArray[np.float32]  #: (n,) float32 in [0, 1]
     labels: NDArray[np.int64]  #: (n,) int64, index into the family's label names
+    tracks: NDArray[np.int64] | None = None  #: (n,) ids from 1, 0: none; None: not tracked
 
     def __post_init__(self) -> None:
         n = len(self.scores)
@@ -37,7 +38,8 @@ class Detections:
 
     def select(self, which: NDArray[Any]) -> "Detections":
         """Return the rows that a boolean mask or an array of indices names."""
-        return Detections(self.boxes[which], self.scores[which], self.labels[which])
+        tracks = None if self.tracks is None else self.tracks[which]
+        return Detections(self.boxes[which], self.scores[which], self.labels[which], tracks)
 
     def above(self, score_min: float) -> "Detections":
         """Return the rows that score at least `score_min`."""
@@ -52,14 +54,14 @@ class Detections:
         limits = np.array((width_px, height_px, width_px, height_px), np.float32)
         np.clip(boxes, 0.0, limits, out=boxes)
         inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
-        return Detections(boxes[inside], self.scores[inside], self.labels[inside])
+        return replace(self, boxes=boxes).select(inside)
 
     def moved(self, x_px: float, y_px: float) -> "Detections":
         """Shift coordinates, without clipping."""
         if not (x_px or y_px):
             return self
         boxes = self.boxes + np.array((x_px, y_px, x_px, y_px), np.float32)
-        return Detections(boxes, self.scores, self.labels)
+        return replace(self, boxes=boxes)
 
     def xywh(self) -> NDArray[np.float32]:
         """Return the boxes (n, 4) as left, top, width, height (COCO's form)."""

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from edgebox.config.config_file import Config, InferenceParameters, KeyInfo, StorageParameters, keys
+from edgebox.config.config_file import Config, InferenceParameters, StorageParameters, keys
+from edgebox.config.keys import KeyInfo
 from edgebox.config.notification_sections import WebhookParameters
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, one_of, record

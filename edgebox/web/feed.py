@@ -15,7 +15,7 @@ from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.vision.detections import Detections
-from edgebox.web.detection_documents import timing_ms
+from edgebox.web.detection_documents import timing_ms, zone_event
 from edgebox.web.result_formats import coco_categories, in_format
 from edgebox.web.subscription import Filter, Subscription
 
@@ -122,13 +122,18 @@ class Feed:
             return orjson.dumps(document)
         labels = self._box.families[camera.family].labels
         found = _left(ending.detections, labels, wanted)
-        if not len(found) and not wanted.empty:
+        happened = ending.analysis is not None and ending.analysis.events
+        if not len(found) and not wanted.empty and not happened:
             return None
         document["outcome"] = ending.outcome
         document["variant"] = ending.variant
         document["timing_ms"] = timing_ms(ending.timing)
         size_px = (frame.source_width_px, frame.source_height_px)
         document |= in_format(wanted.format, found, labels, size_px, image_id=frame.number)
+        if ending.analysis is not None:
+            document["zones"] = ending.analysis.zones
+            document["lines"] = ending.analysis.lines
+            document["events"] = [zone_event(event) for event in ending.analysis.events]
         return orjson.dumps(document)
 
 

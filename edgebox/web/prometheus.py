@@ -32,6 +32,7 @@ from edgebox.runtime.looplag import LoopLag
 from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
 from edgebox.web.routes import Answer, Route
+from edgebox.web.tracking_metrics import TrackingNumbers, tracking_families
 from edgebox.web.web_context import WebContext
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -58,6 +59,7 @@ class _CameraNumbers:
     bandwidth_bps: float | None
     rtt_ns: int | None
     advice: Advice | None
+    tracking: TrackingNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
         record.link.bandwidth.bps(box.driver.clock_ns()) if record.connected else None,
         record.link.rtt_ns if record.connected else None,
         record.advice if record.connected else None,
+        TrackingNumbers.of(box.tracking, record.camera.id),
     )
 
 
@@ -223,6 +226,7 @@ class _Exposition(Collector):
         yield from _memory_families(self._box)
         yield from _frame_families(self._cameras)
         yield from _link_families(self._cameras)
+        yield from tracking_families(camera.tracking for camera in self._cameras)
 
 
 def _box_families(box: _BoxNumbers) -> Iterator[Metric]:

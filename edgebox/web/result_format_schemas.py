@@ -9,12 +9,25 @@ from edgebox.web.schemas import (
     Schema,
     array,
     constant,
+    described,
+    nullable,
     one_of,
     record,
     tuple_of,
 )
 
 _BOX = tuple_of(NUMBER, NUMBER, NUMBER, NUMBER)
+_FOUND = record(label=TEXT, label_id=COUNT, score=SHARE, box=_BOX)
+_DETECTION: JsonSchema = {
+    **_FOUND,
+    "properties": {
+        **_FOUND["properties"],
+        "track": described(
+            nullable({"type": "integer", "minimum": 1}),
+            "The object's number; only for frames of a camera that is tracked",
+        ),
+    },
+}
 _ABOUT: dict[str, JsonSchema | Schema] = {
     "variant": TEXT,
     "outcome": one_of("on_time", "late"),
@@ -32,9 +45,7 @@ NATIVE_ANSWER = Schema(
     record(
         width_px=COUNT,
         height_px=COUNT,
-        detections=array(
-            Schema("Detection", record(label=TEXT, label_id=COUNT, score=SHARE, box=_BOX))
-        ),
+        detections=array(Schema("Detection", _DETECTION)),
         **_ABOUT,
     ),
 )

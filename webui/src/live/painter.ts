@@ -120,8 +120,9 @@ export function drawDetections(
   ratio: number,
 ): void {
   const source = { width: header.width_px, height: header.height_px }
-  for (const { label, score, box } of header.detections) {
-    drawBox(context, scaleBox(box, source, picture), label, score, colourOf(label, labels), ratio)
+  for (const { label, score, box, track } of header.detections) {
+    const name = track == null ? label : `${label} #${track}`
+    drawBox(context, scaleBox(box, source, picture), name, score, colourOf(label, labels), ratio)
   }
 }
 

@@ -11,6 +11,8 @@ import { Live } from './Live'
 import { Results } from './Results'
 import { Settings } from './Settings'
 import { Timelines } from './Timelines'
+import { ZoneEditor, type Drawing } from './ZoneEditor'
+import { DrawingOverlay } from './DrawingOverlay'
 import { origin } from '../overview/CameraTile'
 import { Decision } from '../figures/Decision'
 import { Events } from '../overview/Events'
@@ -49,6 +51,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const { answer: known, error, put } = usePolled('GET /v1/cameras/{id}', { path: { id } }, KNOWN_PERIOD_MS)
   const { answer: newest } = usePolled('GET /v1/events', { query: { camera: id, limit: EVENTS } }, EVENTS_PERIOD_MS)
   const { frame, results } = useFrames(dispatcher, id)
+  const drawing = useDrawing()
   const camera = state.cameras.find((one) => one.id === id)
   if (!camera && error?.status === 404) return <Unknown id={id} />
   const connected = camera?.connected ?? false
@@ -59,7 +62,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       <Title id={id} camera={camera} known={known} />
       {camera && (
         <div class={styles.top}>
-          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} /></ErrorBoundary>
+          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
           <ErrorBoundary what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></ErrorBoundary>
         </div>
       )}
@@ -69,6 +72,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
+          {camera && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} drawing={drawing} onChanged={put} /></ErrorBoundary>}
           {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} onChanged={put} /></ErrorBoundary>}
           <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
           {newest && <Events class={styles.events} events={newest.events} />}
@@ -76,6 +80,10 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       </div>
     </main>
   )
+}
+function useDrawing(): Drawing {
+  const [{ kind, points }, setDrawn] = useState<Pick<Drawing, 'kind' | 'points'>>({ kind: null, points: [] })
+  return { kind, points, set: (kind, points) => setDrawn({ kind, points }) }
 }
 
 function Title({ id, camera, known }: { id: string; camera: CameraState | undefined; known: CameraDocument | null }) {

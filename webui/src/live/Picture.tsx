@@ -19,7 +19,7 @@ interface PictureProps {
   onToggle?: () => void
   /** Added to its own class. */
   class?: string | undefined
-  /** What is being drawn over it, as SVG. */
+  /** What lies over it while something is drawn. */
   drawing?: ComponentChildren
 }
 
@@ -35,7 +35,8 @@ export function Picture({ camera, window_s, dispatcher, onToggle, class: added, 
         data-frames="0"
         data-boxes="0"
       />
-      <Zones camera={camera}>{drawing}</Zones>
+      <Zones camera={camera} />
+      {drawing}
       <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
       {!camera.connected && (
         <p class={styles.note} data-testid="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>

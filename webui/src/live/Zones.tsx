@@ -2,24 +2,16 @@
 
 import styles from './Zones.module.css'
 
-import type { ComponentChildren } from 'preact'
-
 import type { Camera } from '../api/types'
 import { crossingsInWords, inWords, svgPoints, type Tracking } from './zones'
 
-interface ZonesProps {
-  camera: Camera
-  children?: ComponentChildren
-}
-
 /** What is drawn lies where the canvas shows the picture: both fit it in whole, in the middle. */
-export function Zones({ camera, children }: ZonesProps) {
+export function Zones({ camera }: { camera: Camera }) {
   const { tracking, width_px: width, height_px: height } = camera
-  if (!tracking && !children) return null
+  if (!tracking) return null
   return (
     <svg class={styles.zones} viewBox={`0 0 ${width} ${height}`} aria-hidden="true" data-testid="zones">
-      {tracking && <Shapes tracking={tracking} width={width} height={height} />}
-      {children}
+      <Shapes tracking={tracking} width={width} height={height} />
     </svg>
   )
 }

@@ -21,7 +21,7 @@ from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory, load_families, measured
-from edgebox.app.tracking_setup import missing_classes, note_zone_events, tracking_defaults
+from edgebox.app.tracking_setup import ZoneNotices, missing_classes, tracking_defaults
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import (
     EdgeboxError,
@@ -118,6 +118,7 @@ class App:
         """The last published error of the database."""
         self._history_recorder: HistoryRecorder | None = None
         self._learned_times_recorder: LearnedTimesRecorder | None = None
+        self._zone_notices: ZoneNotices | None = None
         self._model_jobs: ModelJobs | None = None
         self._cpu_fallback: CpuFallback | None = None
 
@@ -237,7 +238,7 @@ class App:
             self.box.note("error", text)
         self.profiled = found.profiled
         self.box.offer(found.families, inference.family)
-        note_zone_events(self.box)
+        self._zone_notices = ZoneNotices(self.box)
         for text in missing_classes(self.box, tracking_defaults(self.config)):
             self.box.note("warning", text)
         driver = self._driver = self._make_driver(found)
@@ -388,6 +389,8 @@ class App:
 
     def _every_minute(self) -> None:
         self.box.end_minute()
+        if self._zone_notices is not None:
+            self._zone_notices.end_minute()
         if self._learned_times_recorder is not None and self._driver is not None:
             self._learned_times_recorder.keep(self._driver.scheduler, self._driver.clock_ns())
         self._minutes_since_collection += 1

@@ -5,6 +5,7 @@ from edgebox.domain.notifications import Notification, NotificationType
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
+from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, RepeatLimiter
 from edgebox.tracking.settings import TrackingDefaults
 from edgebox.tracking.tracker import TrackerParameters
 
@@ -23,22 +24,32 @@ def tracking_defaults(config: Config) -> TrackingDefaults:
     )
 
 
-def note_zone_events(box: Box) -> None:
-    """Publish what happens in zones as notices: on the page and in the history.
+class ZoneNotices:
+    """Publishes what happens in zones as notices: on the page and in the history.
 
-    A camera's notices have a limit for each minute, so busy lines are not in the history whole.
+    Of each camera the first of a minute are published, so busy lines are not in the history whole.
+    They have a limit of their own: a busy line must not silence what else is said of its camera.
     """
 
-    def ended(record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
+    def __init__(self, box: Box) -> None:
+        """Publish what happens on this box."""
+        self._box = box
+        self._repeats = RepeatLimiter(NOTICES_PER_MINUTE)
+        box.observers.append(self._ended)
+
+    def end_minute(self) -> None:
+        """Publish how many notices of each camera were held back in this minute."""
+        for camera, count in self._repeats.end_period().items():
+            text = f"{camera}: {count} more events of zones and lines within a minute"
+            self._box.note("info", text, camera)
+
+    def _ended(self, record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
         if not isinstance(ending, Answer) or ending.analysis is None:
             return
         for event in ending.analysis.events:
             text = _in_words(event)
-            if text is not None:
-                address = "" if record.session is None else record.session.address
-                box.note_from(address, "info", text, record.camera.id)
-
-    box.observers.append(ended)
+            if text is not None and self._repeats.passes(record.camera.id):
+                self._box.note("info", text, record.camera.id)
 
 
 def missing_classes(box: Box, defaults: TrackingDefaults) -> list[str]:

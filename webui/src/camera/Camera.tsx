@@ -72,7 +72,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
-          {camera && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} drawing={drawing} onChanged={put} /></ErrorBoundary>}
+          {camera && known && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} known={known} drawing={drawing} onChanged={put} /></ErrorBoundary>}
           {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} onChanged={put} /></ErrorBoundary>}
           <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
           {newest && <Events class={styles.events} events={newest.events} />}

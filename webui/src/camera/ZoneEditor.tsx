@@ -13,6 +13,7 @@ import { added, without, type Kind, type Shapes } from './drawing'
 
 interface ZoneEditorProps {
   camera: Camera
+  known: CameraDocument
   drawing: Drawing
   onChanged: (changed: CameraDocument) => void
 }
@@ -24,10 +25,14 @@ export interface Drawing {
   set: (kind: Kind | null, points: readonly Point[]) => void
 }
 
-export function ZoneEditor({ camera, drawing, onChanged }: ZoneEditorProps) {
+export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProps) {
   const [message, setMessage] = useState('')
   const [failed, setFailed] = useState(false)
-  const shapes: Shapes = { zones: camera.tracking?.zones ?? [], lines: camera.tracking?.lines ?? [] }
+  // What was saved a moment ago is here at once; the states of the camera come later.
+  const shapes: Shapes = {
+    zones: known.overrides.zones ?? camera.tracking?.zones ?? [],
+    lines: known.overrides.lines ?? camera.tracking?.lines ?? [],
+  }
 
   async function save(body: object, done: string): Promise<boolean> {
     try {

@@ -1,9 +1,9 @@
 """Tracks the objects of cameras' answered frames, and watches their zones and lines.
 
 Runs on the event loop, once for each answered frame of a camera that is tracked, before anybody
-learns of the answer: results, events and the page all carry the same ids. An update takes a third
-of a millisecond with 50 objects; a thread would cost nearly as much to reach, would hold the
-interpreter's lock all the same, and results could overtake each other.
+learns of the answer: results, events and the page all carry the same ids. An update takes
+0.4 ms with 50 objects on a busy machine. A thread would hold the interpreter's lock for most of
+that time all the same, and results could overtake each other.
 """
 
 from collections.abc import Mapping

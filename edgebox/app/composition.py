@@ -22,6 +22,7 @@ from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.interference_profiles import Progress
 from edgebox.app.model_jobs import ModelJobs
 from edgebox.app.startup import ModelInventory, load_families, measured
+from edgebox.app.tracking_setup import ZoneNotices, missing_classes, tracking_defaults
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import (
     EdgeboxError,
@@ -119,6 +120,7 @@ class App:
         """The last published error of the database."""
         self._history_recorder: HistoryRecorder | None = None
         self._learned_times_recorder: LearnedTimesRecorder | None = None
+        self._zone_notices: ZoneNotices | None = None
         self._model_jobs: ModelJobs | None = None
         self._cpu_fallback: CpuFallback | None = None
 
@@ -177,6 +179,7 @@ class App:
             on_event=self._store_event,
             on_camera=self._store_camera,
             admission=self._admission(),
+            tracking=tracking_defaults(config),
         )
         for known in await storage.cameras():
             try:
@@ -239,10 +242,13 @@ class App:
             self.box.note("error", text)
         self.profiled = found.profiled
         self.box.offer(models)
+        self._zone_notices = ZoneNotices(self.box)
         for camera, overrides in self.box.overrides.items():
             if overrides.pipeline is not None and overrides.pipeline not in models.pipelines:
                 gone = f"{camera} was given the pipeline {overrides.pipeline}, which is not served"
                 self.box.note("warning", f"{gone}; its hello decides", camera)
+        for text in missing_classes(self.box, tracking_defaults(self.config)):
+            self.box.note("warning", text)
         driver = self._driver = self._make_driver(found)
         driver.start()
         variants = {v.name: v for family in found.families for v in family.offered}
@@ -393,6 +399,8 @@ class App:
 
     def _every_minute(self) -> None:
         self.box.end_minute()
+        if self._zone_notices is not None:
+            self._zone_notices.end_minute()
         if self._learned_times_recorder is not None and self._driver is not None:
             self._learned_times_recorder.keep(self._driver.scheduler, self._driver.clock_ns())
         self._minutes_since_collection += 1

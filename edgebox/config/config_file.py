@@ -17,7 +17,7 @@ from edgebox.config.executor_section import MOVED, ExecutorParameters
 from edgebox.config.executor_section import contradictions as executor_contradictions
 from edgebox.config.host_names import wrong_hosts
 from edgebox.config.inference_section import InferenceParameters, data_folder
-from edgebox.config.keys import Secret, as_toml, converted, expected, is_tables, nearest, repeated
+from edgebox.config.keys import KeyInfo, as_toml, converted, expected, is_tables, nearest, repeated
 from edgebox.config.keys import key as _key
 from edgebox.config.notification_sections import (
     PATHS,
@@ -30,6 +30,12 @@ from edgebox.config.notification_sections import (
 from edgebox.config.pipeline_section import PipelineParameters
 from edgebox.config.pipeline_section import contradictions as pipeline_contradictions
 from edgebox.config.scheduling_sections import PlannerSection, SchedulerSection
+from edgebox.config.tracking_sections import (
+    LineParameters,
+    TrackingParameters,
+    ZoneParameters,
+    tracking_contradictions,
+)
 from edgebox.domain.errors import ConfigError
 from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.planning.planner_parameters import PlanningParameters
@@ -152,6 +158,9 @@ class Config:
     planner: PlannerSection = field(default_factory=PlannerSection)
     events: EventParameters = field(default_factory=EventParameters)
     detections: tuple[DetectionParameters, ...] = repeated(DetectionParameters)
+    tracking: TrackingParameters = field(default_factory=TrackingParameters)
+    zones: tuple[ZoneParameters, ...] = repeated(ZoneParameters)
+    lines: tuple[LineParameters, ...] = repeated(LineParameters)
     mqtt: MqttParameters = field(default_factory=MqttParameters)
     webhooks: tuple[WebhookParameters, ...] = repeated(WebhookParameters)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
@@ -186,22 +195,6 @@ class Config:
             rate_min_hz=self.planner.rate_min_hz,
             quality=self.planner.quality,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class KeyInfo:
-    """One key of the configuration, for people."""
-
-    section: str
-    repeated: bool
-    """Whether the section may come any number of times: [[section]]."""
-    name: str
-    default: str
-    """As it is written in TOML."""
-    expected: str
-    doc: str
-    secret: Secret
-    """What of its value is not to be shown to anybody."""
 
 
 def keys() -> Iterator[KeyInfo]:
@@ -273,6 +266,7 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         problems += pipeline_contradictions(config.pipelines, config.inference.pipeline)
         problems += wrong_hosts(config.server.allowed_hosts, config.server.trusted_proxies)
         problems += contradictions(config.mqtt, config.webhooks)
+        problems += tracking_contradictions(config.zones, config.lines)
     source = base.source if path is None else str(path)
     if problems:
         raise ConfigError("\n".join([f"{source}:", *(f"  {problem}" for problem in problems)]))

@@ -5,13 +5,29 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import Field, field
+from dataclasses import Field, dataclass, field
 from typing import Any, Literal
 
 from edgebox.domain.field_reader import is_number
 
 Secret = Literal["", "all", "path"]
 """What of a value nobody may see: nothing, all of it, or what follows the host of a URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """One key of the configuration, for people."""
+
+    section: str
+    repeated: bool
+    """Whether the section may come any number of times: [[section]]."""
+    name: str
+    default: str
+    """As it is written in TOML."""
+    expected: str
+    doc: str
+    secret: Secret
+    """What of its value is not to be shown to anybody."""
 
 
 def key(
@@ -29,8 +45,8 @@ def key(
 ) -> Any:
     """Declare a key: its default (whose type is the key's), its range, what it means.
 
-    `of` is what a list has: `str`, `int` (0 or more) or `float` (from `low` to `high`). A text must
-    match `pattern`, which `wanted` says in words.
+    `of` is what a list has: `str`, `int` (0 or more), `float` (from `low` to `high`) or `tuple`
+    (points of two numbers). A text must match `pattern`, which `wanted` says in words.
     """
     return field(
         default=default,
@@ -60,6 +76,8 @@ def converted(key: Field[Any], value: Any) -> Any:
             low, high = key.metadata["low"], key.metadata["high"]
             fits = isinstance(value, list | tuple) and all(is_number(v, low, high) for v in value)
             return tuple(map(float, value)) if fits else None
+        if of is tuple:
+            return _points(value)
         fits = isinstance(value, list | tuple) and all(
             type(v) is of and (v if of is str else v >= 0) for v in value
         )
@@ -72,6 +90,14 @@ def converted(key: Field[Any], value: Any) -> Any:
         return value if _is_text(key, str(value)) else None
     fits = kind is bool or is_number(value, key.metadata["low"], key.metadata["high"])
     return value if fits else None
+
+
+def _points(value: Any) -> tuple[tuple[float, float], ...] | None:
+    pairs = isinstance(value, list | tuple) and all(
+        isinstance(point, list | tuple) and len(point) == 2 and all(map(is_number, point))
+        for point in value
+    )
+    return tuple((float(x), float(y)) for x, y in value) if pairs else None
 
 
 def _is_text(key: Field[Any], text: str) -> bool:
@@ -90,6 +116,7 @@ def expected(key: Field[Any]) -> str:
         whats = {
             str: "texts",
             int: "whole numbers, 0 or more",
+            tuple: "points, each [x, y]",
             float: f"numbers from {key.metadata['low']:g} to {key.metadata['high']:g}",
         }
         return f"a list of {whats[key.metadata['of']]}"

@@ -14,6 +14,11 @@ class NotificationType(StrEnum):
     """A camera sees a class that it did not see before."""
     DETECTION_ENDED = "detection_ended"
     """A camera has not seen the class for a while."""
+    ZONE_DWELL = "zone_dwell"
+    """An object has been in a zone for the zone's minimum."""
+    ZONE_LEFT = "zone_left"
+    """The stay is over."""
+    LINE_CROSSED = "line_crossed"
     CAMERA_UP = "camera_up"
     CAMERA_DOWN = "camera_down"
     SLO_BREACHED = "slo_breached"
@@ -35,6 +40,6 @@ class Notification:
     at_ns: int
     camera: CameraId | None = None
     label: str | None = None
-    """The class, for detections."""
+    """The class, for detections and objects in zones."""
     details: Mapping[str, object] = field(default_factory=dict)
     """Further fields, ready for JSON."""

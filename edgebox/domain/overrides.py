@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from edgebox.domain.pipelines import Pipeline, PipelineName
 from edgebox.domain.requests import Camera, SiteId
+from edgebox.domain.zones import Line, Zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,10 @@ class Overrides:
     min_accuracy: float | None = None
     site: SiteId | None = None
     pipeline: PipelineName | None = None
+    tracking: bool | None = None
+    """Whether objects are tracked. This and the next are of no hello; None: the file's."""
+    zones: tuple[Zone, ...] | None = None
+    lines: tuple[Line, ...] | None = None
 
     def applied_to(
         self, asked: Camera, pipelines: Mapping[PipelineName, Pipeline] | None = None

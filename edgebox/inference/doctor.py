@@ -39,8 +39,8 @@ from edgebox.storage.probe import probe
 
 _GIB = 1 << 30
 _LIBRARIES = (
-    "aiohttp", "aiosqlite", "click", "numpy", "onnx", "orjson", "pillow", "prometheus-client",
-    "rich", "uvloop",
+    "aiohttp", "aiosqlite", "click", "lapx", "numpy", "onnx", "orjson", "pillow",
+    "prometheus-client", "rich", "uvloop",
 )  # fmt: skip
 _DISPENSABLE = {"uvloop": "the box runs on asyncio's slower event loop", "onnx": "no importing"}
 _RUNTIME_PACKAGES = re.compile(r"onnxruntime([_-].+)?", re.IGNORECASE)

@@ -136,6 +136,14 @@ class WireDetection:
 
 
 @dataclass(frozen=True, slots=True)
+class TrackedDetection(WireDetection):
+    """A detected object of a camera that is tracked."""
+
+    track: int | None = None
+    """The number of the object; None: it has none yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """The parts of a frame's latency, by the box's estimate."""
 
@@ -340,15 +348,16 @@ def _timing(read: FieldReader) -> Timing:
 
 
 def _detections(read: FieldReader) -> tuple[WireDetection, ...]:
-    return tuple(
-        WireDetection(
-            label=one.text("label", length_max=1024),
-            score=one.number("score", 0, 1),
-            box=_box(one),
-            stages=_stages(one),
-        )
-        for one in read.objects("detections", _DETECTIONS_MAX)
-    )
+    return tuple(_detection(one) for one in read.objects("detections", _DETECTIONS_MAX))
+
+
+def _detection(read: FieldReader) -> WireDetection:
+    label, score, box = read.text("label", length_max=1024), read.number("score", 0, 1), _box(read)
+    stages = _stages(read)
+    if "track" not in read:
+        return WireDetection(label, score, box, stages)
+    track = read.integer("track", 0, INTEGER_MAX, 0) or None
+    return TrackedDetection(label, score, box, stages, track)
 
 
 def _stages(read: FieldReader) -> Mapping[str, object]:

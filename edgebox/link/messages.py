@@ -17,6 +17,7 @@ from edgebox.link.from_box import (
     Ping,
     Result,
     Timing,
+    TrackedDetection,
     Welcome,
     WireDetection,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "Report",
     "Result",
     "Timing",
+    "TrackedDetection",
     "Welcome",
     "WireDetection",
     "decode_from_box",

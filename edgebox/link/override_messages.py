@@ -10,8 +10,11 @@ from edgebox.domain.pipelines import PipelineName
 from edgebox.domain.requests import SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.protocol import NAME_PATTERN, NAME_WANTED
+from edgebox.link.zone_messages import read_lines, read_zones, refuse_repeated, written_zones
 
-NAMES = ("slo_ms", "rate_hz", "app", "min_accuracy", "site", "pipeline")
+NAMES = (
+    "slo_ms", "rate_hz", "app", "min_accuracy", "site", "pipeline", "tracking", "zones", "lines",
+)  # fmt: skip
 RATE_MIN_HZ = 0.01
 """The minimum rate; to get fewer frames, disconnect the camera."""
 _FIELDS = {"slo_ms": "slo_ns"} | {name: name for name in NAMES[1:]}
@@ -40,11 +43,19 @@ def changed(before: Overrides, fields: Mapping[str, object]) -> Overrides:
     if "pipeline" in given:
         name = read.text("pipeline", pattern=NAME_PATTERN, expected=NAME_WANTED)
         changes["pipeline"] = PipelineName(name)
+    if "tracking" in given:
+        changes["tracking"] = read.flag("tracking")
+    if "zones" in given:
+        changes["zones"] = read_zones(read)
+    if "lines" in given:
+        changes["lines"] = read_lines(read)
+    after = replace(before, **changes)
+    refuse_repeated(read, after.zones or (), after.lines or ())
     read.finish()
-    return replace(before, **changes)
+    return after
 
 
-def written(overrides: Overrides) -> dict[str, float | str | None]:
+def written(overrides: Overrides) -> dict[str, object]:
     """Return the notation that `changed` reads; null: the hello decides."""
     return {
         "slo_ms": None if overrides.slo_ns is None else overrides.slo_ns / 1e6,
@@ -53,4 +64,7 @@ def written(overrides: Overrides) -> dict[str, float | str | None]:
         "min_accuracy": overrides.min_accuracy,
         "site": overrides.site,
         "pipeline": overrides.pipeline,
+        "tracking": overrides.tracking,
+        "zones": None if overrides.zones is None else written_zones(overrides.zones),
+        "lines": None if overrides.lines is None else written_zones(overrides.lines),
     }

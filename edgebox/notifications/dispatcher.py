@@ -125,7 +125,11 @@ class NotificationDispatcher:
     # -- what happens -------------------------------------------------------------------------
 
     def _frame_ended(self, record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
-        if not isinstance(ending, Answer) or not len(ending.detections):
+        if not isinstance(ending, Answer):
+            return
+        if ending.analysis is not None and ending.analysis.events:
+            self._send(list(ending.analysis.events))
+        if not len(ending.detections):
             return
         box = self._box
         assert box is not None

@@ -36,6 +36,8 @@ class CameraStates:
         self._discovery = discovery
         self._labels: dict[CameraId, tuple[str, ...]] = {}
         """The published classes, by camera."""
+        self._zones: dict[CameraId, frozenset[str]] = {}
+        """The topics of zones and lines, by camera."""
         self._left_over: dict[CameraId, int | None] = {}
         """Cameras of an earlier run, with the instant they were first missed."""
 
@@ -54,7 +56,20 @@ class CameraStates:
             self._broker.retain(self._topics.on_time(camera), on_time)
             for label, count in counts.items():
                 self._broker.retain(self._topics.count(camera, label), str(count))
+            self._update_zones(box, camera)
         self._miss(facts, now_ns)
+
+    def _update_zones(self, box: Box, camera: CameraId) -> None:
+        topics = self._topics
+        now = {
+            topics.zone(camera, name): counts
+            for name, counts in box.tracking.zone_counts(camera).items()
+        } | {topics.line(camera, name): of for name, of in box.tracking.crossings(camera).items()}
+        for topic in self._zones.get(camera, frozenset()) - now.keys():
+            self._broker.release(topic)
+        self._zones[camera] = frozenset(now)
+        for topic, figures in now.items():
+            self._broker.retain(topic, orjson.dumps(figures))
 
     def _introduce(self, box: Box, camera: CameraId) -> None:
         if self._discovery:
@@ -65,6 +80,7 @@ class CameraStates:
 
     def _forget(self, camera: CameraId) -> None:
         self._labels.pop(camera, None)
+        self._zones.pop(camera, None)
         if self._discovery:
             self._broker.release(self._topics.discovery(self._discovery, camera))
         for topic in self._broker.kept():

@@ -51,6 +51,14 @@ class Topics:
         """Return the topic of a camera's count of a class."""
         return f"{self.prefix}/camera/{camera}/count/{_NOT_IN_TOPICS.sub('_', label)}"
 
+    def zone(self, camera: str, zone: str) -> str:
+        """Return the topic of the objects in a zone."""
+        return f"{self.prefix}/camera/{camera}/zone/{zone}"
+
+    def line(self, camera: str, line: str) -> str:
+        """Return the topic of the crossings of a line."""
+        return f"{self.prefix}/camera/{camera}/line/{line}"
+
     def camera_of(self, topic: str) -> str | None:
         """Return the camera of a topic; None: it belongs to none."""
         head = f"{self.prefix}/camera/"

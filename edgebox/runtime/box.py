@@ -28,6 +28,7 @@ from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frame_metrics import Metrics
+from edgebox.runtime.frame_tracking import FrameTracking
 from edgebox.runtime.frames import (
     Answer,
     ArrivedFrame,
@@ -57,6 +58,7 @@ from edgebox.scheduling.events import (
     LinkMeasured,
 )
 from edgebox.storage.rows import Level
+from edgebox.tracking.settings import NOT_TRACKED, TrackingDefaults
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +85,7 @@ class Box:
         on_event: Callable[[BoxEvent], None],
         on_camera: Callable[[CameraRecord], None],
         admission: Admission | None = None,
+        tracking: TrackingDefaults = NOT_TRACKED,
     ) -> None:
         """Start without cameras and without a driver; `attach` makes it ready.
 
@@ -95,6 +98,7 @@ class Box:
             on_camera: called with each camera that connects, to be stored.
             admission: checks whether a new camera would degrade others and is refused; None: no
                 such check.
+            tracking: which cameras are tracked, where nothing else is set on the box.
         """
         self.name = name
         self.version = version
@@ -103,6 +107,7 @@ class Box:
         self.cameras: dict[CameraId, CameraRecord] = {}
         self.overrides: dict[CameraId, Overrides] = {}
         """Settings made on the box, also for cameras that are not connected."""
+        self.tracking = FrameTracking(tracking, self.overrides)
         self.shown: dict[CameraId, ShownFrame] = {}
         self.viewers = 0
         self.observers: list[Observer] = []
@@ -314,6 +319,7 @@ class Box:
         if overrides == self.overrides.get(camera, NOTHING_SET):
             return
         self.overrides[camera] = overrides
+        self.tracking.changed(camera)
         record = self.cameras.get(camera)
         if record is None:
             return
@@ -340,6 +346,7 @@ class Box:
         self.cameras.pop(camera, None)
         self.shown.pop(camera, None)
         self.metrics.forget(camera)
+        self.tracking.forget(camera)
 
     @property
     def connected(self) -> int:
@@ -363,6 +370,7 @@ class Box:
         record.left_ns = self.driver.clock_ns()
         record.left_because = why
         self.sites.leave(record.camera.id)
+        self.tracking.departed(record.camera.id)
         self.driver.feed(CameraDisconnected(record.camera.id))
         self.note_from(address, "info", f"{record.camera.id} left: {why}", record.camera.id)
 
@@ -405,6 +413,7 @@ class Box:
         request = record.request(driver.next_request_id(), arrived, update, now_ns)
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
+            ending = self.tracking.ended(frame, ending, self.families[record.camera.family].labels)
             metrics.ended(ending, driver.clock_ns())
             metrics.crops_ended(frame)
             if isinstance(ending, Answer) and self.viewers:
@@ -415,16 +424,9 @@ class Box:
                 observe(record, frame, ending)
 
         frame = PendingFrame(
-            request,
-            jpeg,
-            header.width_px,
-            header.height_px,
-            transit.return_ns,
-            ended,
-            header.frame,
-            record.camera.family,
-            pipeline=record.camera.pipeline,
-        )
+            request, jpeg, header.width_px, header.height_px, transit.return_ns, ended,
+            header.frame, record.camera.family, pipeline=record.camera.pipeline,
+        )  # fmt: skip
         if arrived.invalid_because:
             frame.ended = True
             ended(frame, Refusal(DropReason.INVALID, arrived.invalid_because))

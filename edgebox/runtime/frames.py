@@ -1,12 +1,13 @@
 """Frames in the runtime, from arrival to result. The core knows them by number only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.notifications import Notification
 from edgebox.domain.pipelines import Pipeline, PipelineStage, StageName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
 from edgebox.inference.executor_thread import BatchResult
@@ -93,6 +94,17 @@ class StageAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameAnalysis:
+    """What tracking found out with a frame, of a camera that is tracked."""
+
+    zones: Mapping[str, Mapping[str, int]]
+    """Objects in each zone, by class."""
+    lines: Mapping[str, Mapping[str, Mapping[str, int]]]
+    """Crossings of each line since the camera connected, by direction and class."""
+    events: tuple[Notification, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A frame that was answered. Detections are in pixels of the camera's own picture."""
 
@@ -108,6 +120,8 @@ class Answer:
     """What the later stages of the pipeline say about the objects."""
     missing: tuple[StageName, ...] = ()
     """The stages that some object was not answered by in time: the answer is partial."""
+    analysis: FrameAnalysis | None = None
+    """None: its camera is not tracked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class SceneObject:
     label: str
     box: tuple[float, float, float, float]  # xyxy, source px, clipped to the picture
     visible_fraction: float  # share of its painted pixels that nothing hides, 0..1
+    identity: tuple[int, int, int]  # the same for one object in all pictures of its passage
     colour: str | None = None  # of a vehicle, one of COLOUR_NAMES; None: of a person
 
 
@@ -69,6 +70,7 @@ class _Placement:
 
     z_m: float
     solid: Solid
+    identity: tuple[int, int, int]  # lane, place in the lane's traffic, round
     sprite: Sprite
     left_px: int
     top_px: int
@@ -194,7 +196,8 @@ class Scene:
                 scale = view.focal_px / z
                 left = view.middle_px + x * scale - sprite.anchor_px[0]
                 top = view.horizon_px + view.height_m * scale - sprite.anchor_px[1]
-                yield _Placement(z, solid, sprite, round(left), round(top))
+                identity = (number, lane.slots.index(slot), turn)
+                yield _Placement(z, solid, identity, sprite, round(left), round(top))
 
     def _sprite(self, key: tuple[int, ...], solid: Solid, pose: Pose, z_m: float) -> Sprite | None:
         """Return a solid seen from the viewpoint that `key` names, at the size for depth z_m."""
@@ -258,7 +261,7 @@ class Scene:
             corners = (float(box[0]), float(box[1]), float(box[2]), float(box[3]))
             paint = item.solid.paint
             colour = None if paint is None else colour_name(paint)
-            yield SceneObject(item.solid.label, corners, visible, colour)
+            yield SceneObject(item.solid.label, corners, visible, item.identity, colour)
 
 
 def _painted_scale(solid: Solid, px_per_m: float) -> float:

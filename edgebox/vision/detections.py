@@ -24,6 +24,7 @@ class Detections:
     labels: NDArray[np.int64]  #: (n,) int64, index into the family's label names
     embeddings: NDArray[np.float32] | None = None
     """(n, d) float32, each row of length 1; None: the model gives none."""
+    tracks: NDArray[np.int64] | None = None  #: (n,) ids from 1, 0: none; None: not tracked
 
     def __post_init__(self) -> None:
         n = len(self.scores)
@@ -46,7 +47,9 @@ class Detections:
     def select(self, which: NDArray[Any]) -> "Detections":
         """Return the rows that a boolean mask or an array of indices names."""
         embeddings = None if self.embeddings is None else self.embeddings[which]
-        return Detections(self.boxes[which], self.scores[which], self.labels[which], embeddings)
+        tracks = None if self.tracks is None else self.tracks[which]
+        boxes, scores, labels = self.boxes[which], self.scores[which], self.labels[which]
+        return Detections(boxes, scores, labels, embeddings, tracks)
 
     def above(self, score_min: float) -> "Detections":
         """Return the rows that score at least `score_min`."""

@@ -17,6 +17,7 @@ from edgebox.domain.errors import (
 from edgebox.domain.field_reader import parse_object
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import Camera, CameraId
+from edgebox.domain.zones import Line, Zone
 from edgebox.link.deadlines import to_later
 from edgebox.link.from_camera import RATE_MAX_HZ, SLO_MAX_MS, SLO_MIN_MS
 from edgebox.link.override_messages import RATE_MIN_HZ, changed, written
@@ -43,6 +44,7 @@ from edgebox.web.schemas import (
 from edgebox.web.state_document import camera_state
 from edgebox.web.state_schemas import CAMERA_STATE, LATER
 from edgebox.web.web_context import WebContext
+from edgebox.web.zone_schemas import LINES, ZONES
 
 _BODY_MAX_BYTES = 65_536
 _CAMERAS_PER_SLICE = 4
@@ -85,11 +87,24 @@ async def _change(context: WebContext, request: web.Request) -> web.Response:
             context.box.models.pipeline(after.pipeline)
         except UnknownPipelineError as error:
             raise UnknownNameError(f"settings.pipeline: {error}") from None
+    _check_classes(context, after)
     if after != before:
         context.box.override(camera, after)
         context.storage.record_overrides(camera, written(after))
         context.box.note("info", f"{camera} was set on the box: {_in_words(after)}", camera)
     return json_response(_shown(context, camera, (await _stored(context)).get(camera)))
+
+
+def _check_classes(context: WebContext, overrides: Overrides) -> None:
+    """Check that some family finds the classes of zones and lines; raises InvalidInputError."""
+    known = {label for family in context.box.families.values() for label in family.labels}
+    wanted: list[Zone | Line] = [*(overrides.zones or ()), *(overrides.lines or ())]
+    for of in wanted:
+        for name in of.classes:
+            if name not in known:
+                raise InvalidInputError(
+                    f"{of.name}: no model family finds {name}; they find {', '.join(sorted(known))}"
+                )
 
 
 async def _forget(context: WebContext, request: web.Request) -> web.Response:
@@ -181,7 +196,12 @@ def _settings(camera: Camera) -> dict[str, Any]:
 
 
 def _in_words(overrides: Overrides) -> str:
-    set_here = {name: value for name, value in written(overrides).items() if value is not None}
+    set_here: dict[str, Any] = {
+        name: value for name, value in written(overrides).items() if value is not None
+    }
+    for name in ("zones", "lines"):
+        if name in set_here:
+            set_here[name] = [one["name"] for one in set_here[name]]
     words = ", ".join(f"{name} {orjson.dumps(value).decode()}" for name, value in set_here.items())
     return words or "nothing any more"
 
@@ -211,6 +231,11 @@ _FIELDS: dict[str, JsonSchema] = {
         nullable({"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$"}),
         "The pipeline that its frames run through; a connected camera connects again",
     ),
+    "tracking": described(
+        nullable(BOOLEAN), "Whether its objects are tracked; null: as the configuration says"
+    ),
+    "zones": described(nullable(ZONES), "All its zones; null: those of the configuration"),
+    "lines": described(nullable(LINES), "All its lines; null: those of the configuration"),
 }
 _OVERRIDES = Schema("Overrides", record(**_FIELDS))
 _CHANGE = Schema("CameraChange", some_of(**_FIELDS))

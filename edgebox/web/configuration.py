@@ -6,8 +6,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from edgebox.config.config_file import Config, KeyInfo, StorageParameters, keys
+from edgebox.config.config_file import Config, StorageParameters, keys
 from edgebox.config.inference_section import InferenceParameters
+from edgebox.config.keys import KeyInfo
 from edgebox.config.notification_sections import WebhookParameters
 from edgebox.web.routes import Answer, Route, json_response
 from edgebox.web.schemas import BOOLEAN, TEXT, Schema, array, described, one_of, record

@@ -5,7 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from edgebox.link.messages import WireDetection
+from edgebox.domain.notifications import Notification
+from edgebox.link.messages import TrackedDetection, WireDetection
 from edgebox.runtime.frames import Timing
 from edgebox.runtime.stage_documents import StagedObjects, best_rows
 from edgebox.vision.detections import Detections
@@ -28,14 +29,33 @@ def wire_detections(
     # Round in float64: a rounded float32 would be written with spurious digits.
     boxes = np.round(found.boxes.astype(np.float64), 1).tolist()
     scores = np.round(found.scores.astype(np.float64), 3).tolist()
-    return tuple(
-        WireDetection(
-            labels[label], score, (box[0], box[1], box[2], box[3]), documents.get(row, {})
+    out = []
+    for at, row in enumerate(rows.tolist()):
+        x1, y1, x2, y2 = boxes[at]
+        plain = WireDetection(
+            labels[found.labels[at]], scores[at], (x1, y1, x2, y2), documents.get(row, {})
         )
-        for row, label, score, box in zip(
-            rows.tolist(), found.labels.tolist(), scores, boxes, strict=True
-        )
-    )
+        if found.tracks is not None:
+            track = int(found.tracks[at]) or None
+            plain = TrackedDetection(plain.label, plain.score, plain.box, plain.stages, track)
+        out.append(plain)
+    return tuple(out)
+
+
+def track_ids(found: Detections) -> list[int | None]:
+    """Return the number of each detection's track; None: it has none."""
+    if found.tracks is None:
+        return [None] * len(found)
+    return [track or None for track in found.tracks.tolist()]
+
+
+def with_tracks(entries: list[dict[str, object]], found: Detections) -> list[dict[str, object]]:
+    """Return the entries of detections with their tracks, if they are tracked."""
+    if found.tracks is None:
+        return entries
+    return [
+        {**entry, "track": track} for entry, track in zip(entries, track_ids(found), strict=True)
+    ]
 
 
 def answer_detections(
@@ -67,7 +87,12 @@ def answer_detections(
             row["attribute"] = attribute_names[int(found.labels[at])]
         if found.embeddings is not None:
             row["embedding"] = np.round(found.embeddings[at].astype(np.float64), 6).tolist()
-    return out
+    return with_tracks(out, found)
+
+
+def zone_event(event: Notification) -> dict[str, object]:
+    """Return an event of a zone or a line, in the result of the frame that made it."""
+    return {"type": event.kind.value, "label": event.label, **event.details}
 
 
 def best_first(found: Detections) -> Detections:

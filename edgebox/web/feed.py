@@ -17,7 +17,7 @@ from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.runtime.stage_documents import best_rows, missing_json, staged_objects
 from edgebox.vision.detections import Detections
-from edgebox.web.detection_documents import timing_ms
+from edgebox.web.detection_documents import timing_ms, zone_event
 from edgebox.web.result_formats import coco_categories, in_format
 from edgebox.web.stage_formats import add_stages
 from edgebox.web.subscription import Filter, Subscription
@@ -127,7 +127,8 @@ class Feed:
         labels = family.labels
         rows = _left(ending.detections, labels, wanted)
         found = ending.detections.select(rows)
-        if not len(found) and not wanted.empty:
+        happened = ending.analysis is not None and ending.analysis.events
+        if not len(found) and not wanted.empty and not happened:
             return None
         document["outcome"] = ending.outcome
         document["variant"] = ending.variant
@@ -144,6 +145,10 @@ class Feed:
         staged = staged_objects(ending, frame.pipeline, self._box.families, wanted.score_min)
         add_stages(document, wanted.format, rows.tolist(), staged)
         document |= missing_json(ending.missing)
+        if ending.analysis is not None:
+            document["zones"] = ending.analysis.zones
+            document["lines"] = ending.analysis.lines
+            document["events"] = [zone_event(event) for event in ending.analysis.events]
         return orjson.dumps(document)
 
 

@@ -27,11 +27,13 @@ from edgebox.domain.plans import Advice
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
-from edgebox.runtime.frame_metrics import Counts, CropCounts
+from edgebox.runtime.frame_metrics import Counts
 from edgebox.runtime.looplag import LoopLag
 from edgebox.scheduling.events import LossCause
 from edgebox.scheduling.supervision import ExecutorState
+from edgebox.web.crop_metrics import CropNumbers, crop_families
 from edgebox.web.routes import Answer, Route
+from edgebox.web.tracking_metrics import TrackingNumbers, tracking_families
 from edgebox.web.web_context import WebContext
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -58,8 +60,8 @@ class _CameraNumbers:
     bandwidth_bps: float | None
     rtt_ns: int | None
     advice: Advice | None
-    crops: Mapping[str, CropCounts]
-    partial: int
+    crops: CropNumbers
+    tracking: TrackingNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,8 @@ def _camera(box: Box, record: CameraRecord) -> _CameraNumbers:
         record.link.bandwidth.bps(box.driver.clock_ns()) if record.connected else None,
         record.link.rtt_ns if record.connected else None,
         record.advice if record.connected else None,
-        {stage: of.copy() for stage, of in metrics.crops.items()},
-        metrics.partial,
+        CropNumbers.of(record.camera.id, metrics),
+        TrackingNumbers.of(box.tracking, record.camera.id),
     )
 
 
@@ -226,8 +228,9 @@ class _Exposition(Collector):
         yield from _event_families(self._box.destinations)
         yield from _memory_families(self._box)
         yield from _frame_families(self._cameras)
-        yield from _crop_families(self._cameras)
+        yield from crop_families([camera.crops for camera in self._cameras])
         yield from _link_families(self._cameras)
+        yield from tracking_families(camera.tracking for camera in self._cameras)
 
 
 def _box_families(box: _BoxNumbers) -> Iterator[Metric]:
@@ -415,26 +418,6 @@ def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
                 [camera.name, stage], _cumulative(durations.counts), durations.sum_ns / 1e9
             )
     yield from (frames, captured, pending, utility, mismatches, latency)
-
-
-def _crop_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
-    crops = CounterMetricFamily(
-        "edgebox_crops",
-        "Crops of frames for later stages of a pipeline: answered, or dropped for a reason.",
-        labels=["camera", "stage", "outcome", "reason"],
-    )
-    partial = CounterMetricFamily(
-        "edgebox_frames_partial",
-        "Answers without some stage of the pipeline for some object.",
-        labels=["camera"],
-    )
-    for camera in cameras:
-        partial.add_metric([camera.name], camera.partial)
-        for stage, counts in camera.crops.items():
-            crops.add_metric([camera.name, stage, "answered", ""], counts.answered)
-            for reason, count in sorted(counts.dropped.items()):
-                crops.add_metric([camera.name, stage, "dropped", reason], count)
-    yield from (crops, partial)
 
 
 def _link_families(cameras: Iterable[_CameraNumbers]) -> Iterator[Metric]:

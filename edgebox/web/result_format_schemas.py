@@ -11,6 +11,7 @@ from edgebox.web.schemas import (
     constant,
     described,
     mapping,
+    nullable,
     one_of,
     record,
     tuple_of,
@@ -61,6 +62,10 @@ _DETECTION = Schema(
     with_optional(
         record(label=TEXT, label_id=COUNT, score=SHARE, box=_BOX),
         stages=_STAGES,
+        track=described(
+            nullable({"type": "integer", "minimum": 1}),
+            "The object's number; only for frames of a camera that is tracked",
+        ),
         attribute=described(TEXT, "Which of a classifier's attributes the label is of"),
         embedding=described(
             array(NUMBER), "The picture's embedding, of length 1, from embedding models"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edgebox.vision.coco import COCO80, COCO80_IDS
 from edgebox.vision.detections import Detections
-from edgebox.web.detection_documents import answer_detections, best_first
+from edgebox.web.detection_documents import answer_detections, best_first, track_ids, with_tracks
 
 ResultFormat = Literal["native", "coco", "supervision"]
 
@@ -75,7 +75,7 @@ def _coco_annotations(
     rows = zip(
         found.labels.tolist(), _rounded(found.scores, 3), _rounded(found.xywh(), 1), strict=True
     )
-    return [
+    entries: list[dict[str, object]] = [
         {
             "id": number,
             "image_id": image_id,
@@ -87,6 +87,7 @@ def _coco_annotations(
         }
         for number, (label, score, box) in enumerate(rows, 1)
     ]
+    return with_tracks(entries, found)
 
 
 def _predictions(found: Detections, labels: tuple[str, ...]) -> list[dict[str, object]]:
@@ -95,7 +96,7 @@ def _predictions(found: Detections, labels: tuple[str, ...]) -> list[dict[str, o
     boxes = found.xywh()
     boxes[:, :2] += boxes[:, 2:] / 2
     rows = zip(found.labels.tolist(), _rounded(found.scores, 3), _rounded(boxes, 2), strict=True)
-    return [
+    entries: list[dict[str, object]] = [
         {
             "x": x,
             "y": y,
@@ -106,6 +107,13 @@ def _predictions(found: Detections, labels: tuple[str, ...]) -> list[dict[str, o
             "class_id": label,
         }
         for label, score, (x, y, width, height) in rows
+    ]
+    if found.tracks is None:
+        return entries
+    # The name that supervision reads.
+    return [
+        {**entry, "tracker_id": track}
+        for entry, track in zip(entries, track_ids(found), strict=True)
     ]
 
 

@@ -13,6 +13,7 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.deadlines import to_later
+from edgebox.link.zone_messages import written_zones
 from edgebox.runtime.batch_latency import SHOWN
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import HISTORY_S, CameraRecord
@@ -342,8 +343,29 @@ def camera_state(box: Box, record: CameraRecord) -> dict[str, Any]:
             "history": _history(record, now_ns),
         },
         "counts": metrics.counts.to_json(),
+        "tracking": tracking_document(box, camera.id),
         "variant_history": [
             [round((at_ns - now_ns) / 1e9, 1), width] for at_ns, width in record.width_history
+        ],
+    }
+
+
+def tracking_document(box: Box, camera: CameraId) -> dict[str, Any] | None:
+    """Return the zones and lines of a camera with their counts; None: it is not tracked."""
+    settings = box.tracking.settings(camera)
+    if settings is None:
+        return None
+    counts, crossings = box.tracking.zone_counts(camera), box.tracking.crossings(camera)
+    zones, lines = written_zones(settings.zones), written_zones(settings.lines)
+    return {
+        "tracks": box.tracking.tracks(camera),
+        "zones": [
+            {**written, "counts": counts.get(zone.name, {})}
+            for zone, written in zip(settings.zones, zones, strict=True)
+        ],
+        "lines": [
+            {**written, **crossings.get(line.name, {"in": {}, "out": {}})}
+            for line, written in zip(settings.lines, lines, strict=True)
         ],
     }
 

@@ -16,6 +16,7 @@ from edgebox.web.schemas import (
     record,
     tuple_of,
 )
+from edgebox.web.zone_schemas import CAMERA_TRACKING
 
 LEVEL = one_of("info", "warning", "error")
 COUNTS = Schema(
@@ -80,6 +81,7 @@ CAMERA_STATE = Schema(
         latency_ms=nullable(record(p50=_PARTS, p99=_PARTS)),
         link=_LINK,
         counts=COUNTS,
+        tracking=nullable(CAMERA_TRACKING),
         variant_history=array(tuple_of(NUMBER, COUNT)),
     ),
 )

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from edgebox.config.config_file import Config, KeyInfo, keys, load
+from edgebox.config.config_file import Config, keys, load
 from edgebox.config.executor_section import ExecutorParameters
+from edgebox.config.keys import KeyInfo
 from edgebox.config.notification_sections import DetectionParameters, WebhookParameters
 from edgebox.config.pipeline_section import StageParameters
+from edgebox.config.tracking_sections import LineParameters, ZoneParameters
 from edgebox.domain.errors import ConfigError
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
@@ -169,6 +171,12 @@ def test_what_became_of_keys_of_earlier_versions_is_said(tmp_path: Path) -> None
     ]
 
 
+_NEEDED = {
+    "webhooks": 'url = "http://localhost"\n',
+    "zones": 'name = "gate"\npoints = [[0, 0], [1, 0], [1, 1]]\n',
+}
+
+
 def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -> None:
     ranged = [
         key for key in keys() if key.expected.startswith(("a number from", "a whole number from"))
@@ -177,7 +185,7 @@ def test_both_ends_of_every_range_are_taken_and_nothing_beyond(tmp_path: Path) -
     for key in ranged:
         table = f"[[{key.section}]]" if key.repeated else f"[{key.section}]"
         where = f"{key.section}[0]" if key.repeated else key.section
-        needed = 'url = "http://localhost"\n' if key.section == "webhooks" else ""
+        needed = _NEEDED.get(key.section, "")
         if key.section == "pipelines.stages":
             table, where = f'[[pipelines]]\nname = "p"\n{table}', "pipelines[0].stages[0]"
             needed = 'name = "s"\nfamily = "street"\n'
@@ -318,7 +326,8 @@ def test_keys_that_contradict_each_other_are_reported(tmp_path: Path) -> None:
         """,
     )
     kinds = (
-        "detection, detection_ended, camera_up, camera_down, slo_breached, slo_recovered, "
+        "detection, detection_ended, zone_dwell, zone_left, line_crossed, camera_up, camera_down, "
+        "slo_breached, slo_recovered, "
         "executor_lost, executor_recovered, box_online, box_offline"
     )
     assert found == [
@@ -364,6 +373,9 @@ def test_what_the_example_shows_of_repeated_sections_is_one_at_its_defaults(
     assert replace(stage, name="", family="") == StageParameters()
     (webhook,) = config.webhooks
     assert replace(webhook, url="") == WebhookParameters()
+    (zone,), (line,) = config.zones, config.lines
+    assert replace(zone, name="", points=()) == ZoneParameters()
+    assert replace(line, name="", points=()) == LineParameters()
 
 
 def test_the_example_file_explains_every_key() -> None:
@@ -371,6 +383,38 @@ def test_the_example_file_explains_every_key() -> None:
     words = " ".join(" ".join(line.removeprefix("# ") for line in lines).split())
     for key in keys():
         assert f"{key.doc} {key.name} = " in words
+
+
+def test_bad_zones_and_lines_are_named_with_their_key(tmp_path: Path) -> None:
+    found = errors(
+        tmp_path,
+        """
+        [[zones]]
+        name = "gate"
+        points = [[0, 0], [1, 1]]
+        [[zones]]
+        name = "gate"
+        points = [[0, 0], [1, 1], [1, 0], [0, 1]]
+        [[zones]]
+        camera = "door"
+        name = "gate"
+        points = [[0, 0], [1, 1.5], [1, 0]]
+        [[lines]]
+        name = "gate"
+        points = [[0, 0]]
+        """,
+    )
+    assert found == [
+        "zones[0].points: a zone needs 3 to 64 points, not 2",
+        "zones[1].points: its sides cross each other; list the points in their order around the "
+        "zone",
+        'zones[1].name: zones[0] of this camera is called "gate", too',
+        "zones[2].points: [1, 1.5] is outside the picture, whose sides go from 0 to 1",
+        "lines[0].points: a line needs 2 points, not 1",
+        'lines[0].name: zones[0] of this camera is called "gate", too',
+    ]
+    (wrong,) = errors(tmp_path, '[[zones]]\nname = "gate"\npoints = [[0, "a"]]\n')
+    assert wrong == 'zones[0].points: must be a list of points, each [x, y], not [[0, "a"]]'
 
 
 def row(key: KeyInfo) -> str:

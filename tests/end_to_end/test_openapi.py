@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from edgebox.app.composition import App
+from edgebox.link.override_messages import NAMES as SETTINGS
 from edgebox.web.result_formats import RESULT_FORMATS
 from tests.conftest import PATIENCE_S
 from tests.end_to_end.program import SOURCE_TREE
@@ -100,7 +101,7 @@ async def test_generated_settings_of_a_camera_harm_no_frame(app: App, tmp_path: 
         await schemathesis(app, tmp_path, camera="gate", within="/v1/cameras/{id}")
         overrides = (await get_json(app, "/v1/cameras/gate"))[1]["overrides"]
     await gone(app, "gate")
-    assert set(overrides) == {"slo_ms", "rate_hz", "app", "min_accuracy", "site", "pipeline"}
+    assert set(overrides) == set(SETTINGS)
     summary, counts = camera.summary(), counts_of(app, "gate")
     assert summary.reconnects == 0
     assert_adds_up(summary.captured, summary.on_time, summary.late, summary.dropped)

@@ -11,10 +11,21 @@ from edgebox.domain.model_family import FamilyName
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.pipelines import Pipeline, PipelineName, PipelineStage, StageName
 from edgebox.domain.requests import SiteId, UtilityStep
+from edgebox.domain.zones import Line, Zone
 from edgebox.link.override_messages import NAMES, changed, written
 from tests.link.strategies import json_values, names
 from tests.scheduling.scene import MS, camera
 
+shares = st.integers(0, 1000).map(lambda n: n / 1000)
+zones = st.builds(
+    lambda name, low, high, dwell_ms: Zone(
+        f"zone-{name}"[:64], ((low, 0.0), (1.0, high), (low, 1.0)), ("car",), dwell_ms * MS
+    ),
+    names,
+    st.integers(0, 900).map(lambda n: n / 1000),
+    shares,
+    st.integers(0, 10_000),
+)
 overrides = st.builds(
     Overrides,
     slo_ns=st.none() | st.integers(1, 60_000).map(lambda ms: ms * MS),
@@ -23,6 +34,11 @@ overrides = st.builds(
     min_accuracy=st.none() | st.floats(0, 1),
     site=st.none() | names.map(SiteId),
     pipeline=st.none() | names.map(PipelineName),
+    tracking=st.none() | st.booleans(),
+    zones=st.none() | st.lists(zones, max_size=3, unique_by=lambda zone: zone.name).map(tuple),
+    lines=st.none()
+    | st.just(())
+    | st.just((Line("the-line", ((0.0, 0.5), (1.0, 0.25)), ("person",)),)),
 )
 
 
@@ -84,7 +100,7 @@ def test_every_mistake_is_named() -> None:
         "settings.app must be 1 to 64 letters",
         "settings.min_accuracy must be a number from 0 to 1, not 2",
         "settings.family is not known; there are slo_ms, rate_hz, app, min_accuracy, site, "
-        "pipeline",
+        "pipeline, ",
     ):
         assert part in told
 

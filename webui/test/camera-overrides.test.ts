@@ -5,7 +5,9 @@ import { fileName, KEPT, resultsText, withResult, type Result } from '../src/cam
 import type { FrameHeader } from '../src/api/types'
 import { fieldOf, patchOf, textOf, typedSince, type Overrides } from '../src/camera/cameraOverrides'
 
-const SET: Overrides = { slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3, site: null, pipeline: null }
+const SET: Overrides = {
+  slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3, site: null, pipeline: null, tracking: null, zones: null, lines: null,
+}
 
 test('only what differs from what is set is sent', () => {
   expect(patchOf({}, SET)).toEqual({})

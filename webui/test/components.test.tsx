@@ -37,7 +37,9 @@ test('arrows go round the tabs, Home and End to the ends, and the panel follows'
   }
 })
 
-const NONE = { slo_ms: null, rate_hz: null, app: null, min_accuracy: null, site: null, pipeline: null }
+const NONE = {
+  slo_ms: null, rate_hz: null, app: null, min_accuracy: null, site: null, pipeline: null, tracking: null, zones: null, lines: null,
+}
 const ASKED = { ...NONE, family: null, slo_ms: 300, rate_hz: 10, min_rate_hz: null, width_px: 1280, height_px: 720, later: [] }
 const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, requested: ASKED, overrides: NONE, in_force: null, state: null }
 

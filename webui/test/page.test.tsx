@@ -73,7 +73,7 @@ test('a camera of which nothing is known yet has its place', () => {
     fps: 0,
     latency_ms: null,
     link: { bandwidth_bps: null, throughput_stability: null, rtt_ms: null, clock_error_ms: null, history: [] },
-    variant_history: [],
+    tracking: null, variant_history: [],
     dropped_in_window: {},
     counts: { captured: 0, accepted: 0, on_time: 0, late: 0, pending: 0, dropped: {}, utility: 0, mismatches: 0 },
   }

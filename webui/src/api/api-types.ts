@@ -204,7 +204,14 @@ export type CameraState = {
   } | null
   link: Link
   counts: Counts
+  tracking: CameraTracking | null
   variant_history: ReadonlyArray<readonly [number, number]>
+}
+
+export type CameraTracking = {
+  tracks: number
+  zones: ReadonlyArray<ZoneState>
+  lines: ReadonlyArray<LineState>
 }
 
 export type ConfigKey = {
@@ -251,6 +258,8 @@ export type Detection = {
   box: readonly [number, number, number, number]
   /** What the later stages of a pipeline say about it, by the stage's name */
   stages?: Readonly<Record<string, StageFindings>>
+  /** The object's number; only for frames of a camera that is tracked */
+  track?: number | null
   /** Which of a classifier's attributes the label is of */
   attribute?: string
   /** The picture's embedding, of length 1, from embedding models */
@@ -434,6 +443,24 @@ export type Limit = {
   lifted_by: string
 }
 
+export type Line = {
+  name: string
+  /** Its ends; in is from the left to the right of who looks from the first to the second */
+  points: ReadonlyArray<readonly [number, number]>
+  /** Classes that count; none: all */
+  classes?: ReadonlyArray<string>
+}
+
+export type LineState = {
+  name: string
+  /** Its ends; in is from the left to the right of who looks from the first to the second */
+  points: ReadonlyArray<readonly [number, number]>
+  /** Classes that count; none: all */
+  classes: ReadonlyArray<string>
+  in: Readonly<Record<string, number>>
+  out: Readonly<Record<string, number>>
+}
+
 export type Link = {
   bandwidth_bps: number | null
   throughput_stability: number | null
@@ -476,6 +503,12 @@ export type Overrides = {
   site: string | null
   /** The pipeline that its frames run through; a connected camera connects again */
   pipeline: string | null
+  /** Whether its objects are tracked; null: as the configuration says */
+  tracking: boolean | null
+  /** All its zones; null: those of the configuration */
+  zones: ReadonlyArray<Zone> | null
+  /** All its lines; null: those of the configuration */
+  lines: ReadonlyArray<Line> | null
 }
 
 export type Package = {
@@ -638,6 +671,27 @@ export type Variant = {
   cameras: number
   /** Milliseconds by executor and batch size, one for each of `quantiles` */
   profiles: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<number>>>>>
+}
+
+export type Zone = {
+  name: string
+  /** Corners in their order, in shares of the picture; sides must not cross */
+  points: ReadonlyArray<readonly [number, number]>
+  /** Classes that count; none: all */
+  classes?: ReadonlyArray<string>
+  /** Seconds after which a stay makes an event */
+  min_dwell_s?: number
+}
+
+export type ZoneState = {
+  name: string
+  /** Corners in their order, in shares of the picture; sides must not cross */
+  points: ReadonlyArray<readonly [number, number]>
+  /** Classes that count; none: all */
+  classes: ReadonlyArray<string>
+  /** Seconds after which a stay makes an event */
+  min_dwell_s: number
+  counts: Readonly<Record<string, number>>
 }
 
 /** What each operation that the page uses answers. */

@@ -11,6 +11,8 @@ import { Live } from './Live'
 import { Results } from './Results'
 import { Settings } from './Settings'
 import { Timelines } from './Timelines'
+import { ZoneEditor, type Drawing } from './ZoneEditor'
+import { DrawingOverlay } from './DrawingOverlay'
 import { origin } from '../overview/CameraTile'
 import { Decision } from '../figures/Decision'
 import { Events } from '../overview/Events'
@@ -54,6 +56,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
   const { answer: offered } = usePolled('GET /v1/pipelines', {}, PIPELINES_PERIOD_MS)
   const pipelines = offered?.pipelines.map(({ name }) => name) ?? []
   const { frame, results } = useFrames(dispatcher, id)
+  const drawing = useDrawing()
   const camera = state.cameras.find((one) => one.id === id)
   if (!camera && error?.status === 404) return <Unknown id={id} />
   const connected = camera?.connected ?? false
@@ -64,7 +67,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       <Title id={id} camera={camera} known={known} />
       {camera && (
         <div class={styles.top}>
-          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} /></ErrorBoundary>
+          <ErrorBoundary what="The live picture"><Live camera={camera} window_s={state.box.window_s} dispatcher={dispatcher} frame={frame} drawing={drawing.kind && <DrawingOverlay camera={camera} drawing={drawing} />} /></ErrorBoundary>
           <ErrorBoundary what="The figures"><Figures camera={camera} window_s={state.box.window_s} /></ErrorBoundary>
         </div>
       )}
@@ -74,6 +77,7 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
           <ErrorBoundary what="What the planner considers"><Explanation camera={id} connected={connected} /></ErrorBoundary>
         </div>
         <div class={styles.column}>
+          {camera && known && <ErrorBoundary what="The zones"><ZoneEditor camera={camera} known={known} drawing={drawing} onChanged={put} /></ErrorBoundary>}
           {known && <ErrorBoundary what="The settings"><Settings known={known} connected={connected} pipelines={pipelines} onChanged={put} /></ErrorBoundary>}
           <ErrorBoundary what="The results"><Results camera={id} results={results} /></ErrorBoundary>
           {newest && <Events class={styles.events} events={newest.events} />}
@@ -81,6 +85,10 @@ function OneCamera({ state, dispatcher, camera: id, range }: CameraProps) {
       </div>
     </main>
   )
+}
+function useDrawing(): Drawing {
+  const [{ kind, points }, setDrawn] = useState<Pick<Drawing, 'kind' | 'points'>>({ kind: null, points: [] })
+  return { kind, points, set: (kind, points) => setDrawn({ kind, points }) }
 }
 
 function Title({ id, camera, known }: { id: string; camera: CameraState | undefined; known: CameraDocument | null }) {

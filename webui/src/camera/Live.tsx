@@ -3,6 +3,7 @@
 import page from './Camera.module.css'
 import styles from './Live.module.css'
 
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 
 import { messageOf } from '../api/api'
@@ -21,9 +22,10 @@ interface LiveProps {
   dispatcher: FrameDispatcher
   /** The frame on screen; null: none has come. */
   frame: ShownFrame | null
+  drawing: ComponentChildren
 }
 
-export function Live({ camera, window_s, dispatcher, frame }: LiveProps) {
+export function Live({ camera, window_s, dispatcher, frame, drawing }: LiveProps) {
   const [refusal, setRefusal] = useState('')
   const still = async (boxes: boolean) => {
     if (!frame) return
@@ -37,7 +39,7 @@ export function Live({ camera, window_s, dispatcher, frame }: LiveProps) {
   }
   return (
     <section class={`${styles.live} card`} aria-label="Live picture">
-      <Picture class={styles.picture} camera={camera} window_s={window_s} dispatcher={dispatcher} />
+      <Picture class={styles.picture} camera={camera} window_s={window_s} dispatcher={dispatcher} drawing={drawing} />
       <div class={`${page.tools} ${styles.tools}`}>
         <button type="button" disabled={!frame} onClick={() => void still(false)}><DownloadIcon /> Snapshot</button>
         <button type="button" disabled={!frame} onClick={() => void still(true)}><DownloadIcon /> Snapshot with boxes</button>

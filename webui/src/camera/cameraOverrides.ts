@@ -3,7 +3,8 @@
 import type { Camera as CameraAnswer, Overrides } from '../api/api-types'
 
 export type { Overrides }
-export type Field = keyof Overrides
+/** What the form sets; zones and lines are drawn. */
+export type Field = Exclude<keyof Overrides, 'tracking' | 'zones' | 'lines'>
 
 /** What GET /v1/cameras/{id} answers. */
 export type CameraDocument = CameraAnswer

@@ -2,12 +2,15 @@
 
 import styles from './Picture.module.css'
 
+import type { ComponentChildren } from 'preact'
+
 import { clockTime } from '../ui/format'
 import type { FrameDispatcher } from './frameDispatcher'
 import { cameraHealth } from '../figures/health'
 import type { Camera } from '../api/types'
 import { classes } from '../ui/classes'
 import { useLivePicture } from './useLivePicture'
+import { Zones } from './Zones'
 
 interface PictureProps {
   camera: Camera
@@ -16,10 +19,12 @@ interface PictureProps {
   onToggle?: () => void
   /** Added to its own class. */
   class?: string | undefined
+  /** What lies over it while something is drawn. */
+  drawing?: ComponentChildren
 }
 
 /** The picture; a click enlarges, as the button in the header does for the keyboard. */
-export function Picture({ camera, window_s, dispatcher, onToggle, class: added }: PictureProps) {
+export function Picture({ camera, window_s, dispatcher, onToggle, class: added, drawing }: PictureProps) {
   const { canvas, caption } = useLivePicture(dispatcher, camera.id)
   return (
     <div class={classes(styles.picture, added)} data-connected={camera.connected} onClick={onToggle}>
@@ -30,6 +35,8 @@ export function Picture({ camera, window_s, dispatcher, onToggle, class: added }
         data-frames="0"
         data-boxes="0"
       />
+      <Zones camera={camera} />
+      {drawing}
       <p ref={caption} class={styles.caption} aria-hidden="true" hidden />
       {!camera.connected && (
         <p class={styles.note} data-testid="picture-note">Disconnected{camera.left ? ` at ${clockTime(camera.left.at_ms)}: ${camera.left.why}` : ''}</p>

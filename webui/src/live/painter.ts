@@ -123,8 +123,9 @@ export function drawDetections(
 ): void {
   const source = { width: header.width_px, height: header.height_px }
   for (const found of header.detections) {
-    const { label, score, box } = found
-    drawBox(context, scaleBox(box, source, picture), labelled(found), score, colourOf(label, labels), ratio)
+    const { label, score, box, track } = found
+    const name = track == null ? labelled(found) : `${labelled(found)} #${track}`
+    drawBox(context, scaleBox(box, source, picture), name, score, colourOf(label, labels), ratio)
   }
 }
 

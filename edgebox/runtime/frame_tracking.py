@@ -1,0 +1,172 @@
+"""Tracks the objects of cameras' answered frames, and watches their zones and lines.
+
+Runs on the event loop, once for each answered frame of a camera that is tracked, before anybody
+learns of the answer: results, events and the page all carry the same ids. An update takes
+0.4 ms with 50 objects on a busy machine. A thread would hold the interpreter's lock for most of
+that time all the same, and results could overtake each other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from edgebox.domain.model_family import FamilyName
+from edgebox.domain.notifications import Notification, NotificationType
+from edgebox.domain.overrides import NOTHING_SET, Overrides
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.frames import Answer, FrameAnalysis, FrameResult, PendingFrame
+from edgebox.tracking.settings import CameraTracking, TrackingDefaults
+from edgebox.tracking.tracker import Tracker
+from edgebox.tracking.watch import Crossing, Sighting, StayBegun, ZoneEvent, ZoneWatch
+from edgebox.vision.detections import Detections
+
+
+@dataclass(slots=True)
+class _TrackedCamera:
+    settings: CameraTracking
+    family: FamilyName | None
+    tracker: Tracker
+    watch: ZoneWatch
+    newest_ns: int = 0
+    """When the newest picture that was tracked was captured."""
+
+
+class FrameTracking:
+    """The trackers of all cameras that are tracked."""
+
+    def __init__(self, defaults: TrackingDefaults, overrides: Mapping[CameraId, Overrides]) -> None:
+        """Track by the configuration, and what is set on the box, as it changes."""
+        self._defaults = defaults
+        self._overrides = overrides
+        self._settings: dict[CameraId, CameraTracking | None] = {}
+        self._cameras: dict[CameraId, _TrackedCamera] = {}
+
+    def settings(self, camera: CameraId) -> CameraTracking | None:
+        """Return what is tracked on a camera; None: nothing."""
+        if camera not in self._settings:
+            overrides = self._overrides.get(camera, NOTHING_SET)
+            self._settings[camera] = self._defaults.of(camera, overrides)
+        return self._settings[camera]
+
+    def changed(self, camera: CameraId) -> None:
+        """Take up new settings of a camera with its next frame. Ids go on where they were."""
+        self._settings.pop(camera, None)
+
+    def departed(self, camera: CameraId) -> None:
+        """Empty the zones of a camera that has disconnected; crossings start anew."""
+        tracked = self._cameras.get(camera)
+        if tracked is not None:
+            tracked.watch = self._watch(tracked.settings)
+
+    def forget(self, camera: CameraId) -> None:
+        """Forget a camera."""
+        self._settings.pop(camera, None)
+        self._cameras.pop(camera, None)
+
+    def zone_counts(self, camera: CameraId) -> dict[str, dict[str, int]]:
+        """Return the objects in each zone, by class."""
+        tracked = self._tracked(camera)
+        return {} if tracked is None else tracked.watch.counts()
+
+    def crossings(self, camera: CameraId) -> dict[str, dict[str, dict[str, int]]]:
+        """Return the crossings of each line since the camera connected, by direction and class."""
+        tracked = self._tracked(camera)
+        return {} if tracked is None else tracked.watch.crossings()
+
+    def tracks(self, camera: CameraId) -> int:
+        """Return how many tracks a camera has, lost ones included."""
+        tracked = self._tracked(camera)
+        return 0 if tracked is None else len(tracked.tracker.alive)
+
+    def ended(
+        self, frame: PendingFrame, ending: FrameResult, labels: tuple[str, ...]
+    ) -> FrameResult:
+        """Return an answer with the ids of its objects and what happened in zones.
+
+        Anything else is returned as it is, and so are answers of cameras that are not tracked.
+        """
+        camera = frame.request.camera
+        settings = self.settings(camera)
+        if settings is None or not isinstance(ending, Answer):
+            return ending
+        return self._answered(camera, settings, frame, ending, labels)
+
+    def _answered(
+        self,
+        camera: CameraId,
+        settings: CameraTracking,
+        frame: PendingFrame,
+        answer: Answer,
+        labels: tuple[str, ...],
+    ) -> Answer:
+        tracked = self._of(camera, settings, frame.family)
+        captured_ns = frame.request.captured_ns
+        found = answer.detections
+        # In heights of the picture: a camera may change its resolution.
+        ids = tracked.tracker.update(
+            found.boxes.astype(np.float64) / frame.source_height_px,
+            found.scores.astype(np.float64),
+            found.labels,
+            captured_ns,
+        )
+        found = replace(found, tracks=ids)
+        events: list[ZoneEvent] = []
+        if captured_ns > tracked.newest_ns:
+            tracked.newest_ns = captured_ns
+            if settings.zones or settings.lines:
+                events = tracked.watch.update(
+                    _sightings(found, labels, frame), tracked.tracker.alive, captured_ns
+                )
+        analysis = FrameAnalysis(
+            tracked.watch.counts(),
+            tracked.watch.crossings(),
+            tuple(_notification(event, camera, captured_ns) for event in events),
+        )
+        return replace(answer, detections=found, analysis=analysis)
+
+    def _tracked(self, camera: CameraId) -> _TrackedCamera | None:
+        """Return a camera that is tracked now and has sent a frame."""
+        return None if self.settings(camera) is None else self._cameras.get(camera)
+
+    def _of(
+        self, camera: CameraId, settings: CameraTracking, family: FamilyName | None
+    ) -> _TrackedCamera:
+        tracked = self._cameras.get(camera)
+        if tracked is None:
+            tracker = Tracker(self._defaults.tracker)
+            tracked = _TrackedCamera(settings, family, tracker, self._watch(settings))
+            self._cameras[camera] = tracked
+        if tracked.settings != settings:
+            tracked.settings, tracked.watch = settings, self._watch(settings)
+        if tracked.family != family:  # its classes have other numbers
+            tracked.family = family
+            tracked.tracker = Tracker(self._defaults.tracker, tracked.tracker.last_id)
+        return tracked
+
+    def _watch(self, settings: CameraTracking) -> ZoneWatch:
+        return ZoneWatch(settings.zones, settings.lines, self._defaults.hold_ns)
+
+
+def _sightings(found: Detections, labels: tuple[str, ...], frame: PendingFrame) -> list[Sighting]:
+    assert found.tracks is not None
+    known = found.select(found.tracks > 0)
+    assert known.tracks is not None
+    size = (frame.source_width_px, frame.source_height_px)
+    boxes = (known.boxes.astype(np.float64) / (*size, *size)).tolist()
+    rows = zip(known.tracks.tolist(), known.labels.tolist(), boxes, strict=True)
+    return [
+        Sighting(track, labels[label], ((box[0] + box[2]) / 2, box[3]), box[3] - box[1])
+        for track, label, box in rows
+    ]
+
+
+def _notification(event: ZoneEvent, camera: CameraId, at_ns: int) -> Notification:
+    if isinstance(event, Crossing):
+        kind = NotificationType.LINE_CROSSED
+        details: dict[str, object] = {"line": event.line, "direction": event.direction}
+    else:
+        stays = isinstance(event, StayBegun)
+        kind = NotificationType.ZONE_DWELL if stays else NotificationType.ZONE_LEFT
+        details = {"zone": event.zone, "dwell_s": round(event.dwell_ns / 1e9, 2)}
+    return Notification(kind, at_ns, camera, event.label, {**details, "track": event.track})

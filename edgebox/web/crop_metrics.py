@@ -1,0 +1,47 @@
+"""Metrics of the crops that later stages of pipelines take, for Prometheus."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from prometheus_client.core import CounterMetricFamily, Metric
+
+from edgebox.domain.requests import CameraId
+from edgebox.runtime.frame_metrics import CameraMetrics, CropCounts
+
+
+@dataclass(frozen=True, slots=True)
+class CropNumbers:
+    """A copy of one camera's figures."""
+
+    camera: str
+    stages: Mapping[str, CropCounts]
+    partial: int
+    """Answers without some stage for some object."""
+
+    @classmethod
+    def of(cls, camera: CameraId, metrics: CameraMetrics) -> Self:
+        """Copy the figures of a camera."""
+        stages = {str(stage): counts.copy() for stage, counts in metrics.crops.items()}
+        return cls(camera, stages, metrics.partial)
+
+
+def crop_families(cameras: Sequence[CropNumbers]) -> Iterator[Metric]:
+    """Yield the metrics of cameras; those without a pipeline have no crops."""
+    crops = CounterMetricFamily(
+        "edgebox_crops",
+        "Crops of frames for later stages of a pipeline: answered, or dropped for a reason.",
+        labels=["camera", "stage", "outcome", "reason"],
+    )
+    partial = CounterMetricFamily(
+        "edgebox_frames_partial",
+        "Answers without some stage of the pipeline for some object.",
+        labels=["camera"],
+    )
+    for of in cameras:
+        partial.add_metric([of.camera], of.partial)
+        for stage, counts in of.stages.items():
+            crops.add_metric([of.camera, stage, "answered", ""], counts.answered)
+            for reason, count in sorted(counts.dropped.items()):
+                crops.add_metric([of.camera, stage, "dropped", reason], count)
+    yield from (crops, partial)

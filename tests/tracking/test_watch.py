@@ -1,0 +1,121 @@
+"""Zones and lines: geometry against brute force, stays, crossings, and trembling boxes."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.zones import Line, Point, Zone, line_problem, polygon_problem
+from edgebox.tracking.watch import (
+    Crossing,
+    Sighting,
+    StayBegun,
+    StayEnded,
+    ZoneEvent,
+    ZoneWatch,
+    contains,
+)
+
+_SECOND_NS = 1_000_000_000
+_SQUARE = ((0.25, 0.25), (0.75, 0.25), (0.75, 0.75), (0.25, 0.75))
+_share = st.integers(0, 16).map(lambda n: n / 16)
+_point = st.tuples(_share, _share)
+
+
+def _angle_sum(polygon: tuple[Point, ...], p: Point) -> float:
+    """Return by how much somebody at a point turns who follows the polygon with his eyes."""
+    total = 0.0
+    for a, b in zip(polygon, (*polygon[1:], polygon[0]), strict=True):
+        one = (a[0] - p[0], a[1] - p[1])
+        other = (b[0] - p[0], b[1] - p[1])
+        total += math.atan2(
+            one[0] * other[1] - one[1] * other[0], one[0] * other[0] + one[1] * other[1]
+        )
+    return total
+
+
+@given(st.lists(_point, min_size=3, max_size=7, unique=True), st.lists(_point, max_size=10))
+def test_a_polygon_contains_what_it_winds_around(points: list[Point], probes: list[Point]) -> None:
+    polygon = tuple(points)
+    if polygon_problem(polygon) is not None:
+        return
+    shifted = [(x + 0.013, y + 0.0071) for x, y in probes]  # on no side
+    found = contains(polygon, np.array(shifted).reshape(-1, 2)).tolist()
+    assert found == [abs(_angle_sum(polygon, p)) > math.pi for p in shifted]
+
+
+def test_the_border_of_a_polygon_belongs_to_it() -> None:
+    border = [(0.25, 0.5), (0.5, 0.25), (0.75, 0.75), (0.5, 0.75)]
+    assert contains(_SQUARE, np.array(border)).all()
+
+
+def test_bad_polygons_and_lines_are_told_apart() -> None:
+    assert polygon_problem(_SQUARE) is None
+    assert "3 to 64 points" in str(polygon_problem(_SQUARE[:2]))
+    assert "outside the picture" in str(polygon_problem((*_SQUARE[:2], (1.2, 0.5))))
+    crossed = (_SQUARE[0], _SQUARE[2], _SQUARE[1], _SQUARE[3])
+    assert "cross each other" in str(polygon_problem(crossed))
+    assert "the same" in str(polygon_problem((*_SQUARE, _SQUARE[1])))
+    assert polygon_problem(((0.0, 0.0), (0.5, 0.5), (1.0, 1.0))) is not None
+    assert line_problem(((0.1, 0.1), (0.9, 0.1))) is None
+    assert "2 points" in str(line_problem(_SQUARE))
+    assert "the same" in str(line_problem((_SQUARE[0], _SQUARE[0])))
+
+
+def _play(
+    watch: ZoneWatch, feet: Sequence[Point | None], label: str = "truck", step_s: float = 0.25
+) -> list[ZoneEvent]:
+    """Show one object standing at each of these points; None: it is not seen."""
+    happened = []
+    for number, foot in enumerate(feet):
+        seen = [] if foot is None else [Sighting(1, label, foot, 0.1)]
+        happened += watch.update(seen, frozenset((1,)), round(number * step_s * _SECOND_NS))
+    return happened
+
+
+def test_a_stay_is_reported_once_after_its_minimum_although_the_box_trembles() -> None:
+    watch = ZoneWatch([Zone("gate", _SQUARE, ("truck",), 5 * _SECOND_NS)], [])
+    inside, outside = (0.5, 0.74), (0.5, 0.76)
+    found = _play(watch, [inside, outside] * 15)
+    assert len(found) == 1
+    assert isinstance(found[0], StayBegun)
+    assert found[0].dwell_ns == 5 * _SECOND_NS
+    assert watch.counts() == {"gate": {"truck": 1}}
+
+
+def test_a_stay_ends_after_a_while_outside_or_with_its_track() -> None:
+    watch = ZoneWatch([Zone("gate", _SQUARE)], [])
+    found = _play(watch, [(0.5, 0.5)] * 5 + [(0.9, 0.9)] * 3)
+    assert [type(event) for event in found] == [StayBegun, StayEnded]
+    assert isinstance(found[1], StayEnded)
+    assert found[1].dwell_ns == _SECOND_NS
+    assert watch.counts() == {"gate": {}}
+    watch = ZoneWatch([Zone("gate", _SQUARE)], [])
+    _play(watch, [*[(0.5, 0.5)] * 5, *[None] * 3])
+    assert watch.counts() == {"gate": {}}
+    gone = watch.update([], frozenset(), 10 * _SECOND_NS)
+    assert [type(event) for event in gone] == [StayEnded]
+
+
+def test_other_classes_are_ignored() -> None:
+    line = Line("door", ((0.2, 0.5), (0.8, 0.5)), ("person",))
+    watch = ZoneWatch([Zone("gate", _SQUARE, ("person",))], [line])
+    assert _play(watch, [(0.5, 0.3), (0.5, 0.5), (0.5, 0.7)]) == []
+    assert watch.counts() == {"gate": {}}
+
+
+def test_a_line_is_crossed_once_in_the_direction_of_its_right_side() -> None:
+    line = Line("door", ((0.2, 0.5), (0.8, 0.5)))
+    watch = ZoneWatch([], [line])
+    downwards: list[Point | None] = [(0.5, y) for y in (0.3, 0.49, 0.505, 0.495, 0.507, 0.6, 0.7)]
+    assert _play(watch, downwards) == [Crossing("door", 1, "truck", "in")]
+    assert watch.crossings() == {"door": {"in": {"truck": 1}, "out": {}}}
+    upwards = list(reversed(downwards))
+    assert _play(ZoneWatch([], [line]), upwards) == [Crossing("door", 1, "truck", "out")]
+
+
+def test_a_way_beside_a_line_does_not_cross_it() -> None:
+    watch = ZoneWatch([], [Line("door", ((0.2, 0.5), (0.8, 0.5)))])
+    assert _play(watch, [(0.1, 0.3), (0.1, 0.7)]) == []

@@ -1,0 +1,113 @@
+// Zones and lines of a camera: listed with what is counted, drawn over the picture by mouse or keyboard, saved and removed.
+
+import page from './Camera.module.css'
+import styles from './ZoneEditor.module.css'
+
+import { useState } from 'preact/hooks'
+
+import { messageOf, request } from '../api/api'
+import type { Camera } from '../api/types'
+import { crossingsInWords, inWords, type Point } from '../live/zones'
+import type { CameraDocument } from './cameraOverrides'
+import { added, without, type Kind, type Shapes } from './drawing'
+
+interface ZoneEditorProps {
+  camera: Camera
+  known: CameraDocument
+  drawing: Drawing
+  onChanged: (changed: CameraDocument) => void
+}
+
+/** What is being drawn, held by the page: the picture and the form both change it. */
+export interface Drawing {
+  kind: Kind | null
+  points: readonly Point[]
+  set: (kind: Kind | null, points: readonly Point[]) => void
+}
+
+export function ZoneEditor({ camera, known, drawing, onChanged }: ZoneEditorProps) {
+  const [message, setMessage] = useState('')
+  const [failed, setFailed] = useState(false)
+  // What was saved a moment ago is here at once; the states of the camera come later.
+  const shapes: Shapes = {
+    zones: known.overrides.zones ?? camera.tracking?.zones ?? [],
+    lines: known.overrides.lines ?? camera.tracking?.lines ?? [],
+  }
+
+  async function save(body: object, done: string): Promise<boolean> {
+    try {
+      onChanged(await request('PATCH /v1/cameras/{id}', { path: { id: camera.id }, body }))
+      setMessage(done)
+      setFailed(false)
+      return true
+    } catch (error) {
+      setMessage(messageOf(error))
+      setFailed(true)
+      return false
+    }
+  }
+
+  return (
+    <section class={`${styles.card} card`} aria-labelledby="zones-title">
+      <h2 id="zones-title">Zones and lines {camera.tracking && <span class="muted">{camera.tracking.tracks} tracked</span>}</h2>
+      <ul>
+        {camera.tracking?.zones.map((zone) => (
+          <li key={`zone-${zone.name}`}>
+            <strong>{zone.name}</strong> <span data-testid="zone-counts">{inWords(zone.counts)}</span>
+            <button type="button" onClick={() => void save(without(shapes, zone.name), `${zone.name} is removed.`)} aria-label={`Remove zone ${zone.name}`}>Remove</button>
+          </li>
+        ))}
+        {camera.tracking?.lines.map((line) => (
+          <li key={`line-${line.name}`}>
+            <strong>{line.name}</strong> <span data-testid="line-counts">{crossingsInWords(line)}</span>
+            <button type="button" onClick={() => void save(without(shapes, line.name), `${line.name} is removed.`)} aria-label={`Remove line ${line.name}`}>Remove</button>
+          </li>
+        ))}
+      </ul>
+      {drawing.kind === null ? (
+        <div class={page.tools}>
+          <button type="button" onClick={() => drawing.set('zone', [])}>Draw a zone</button>
+          <button type="button" onClick={() => drawing.set('line', [])}>Draw a line</button>
+        </div>
+      ) : (
+        <Form kind={drawing.kind} points={drawing.points} onCancel={() => drawing.set(null, [])} onSave={async (words) => {
+          const saved = await save(added(shapes, drawing.kind ?? 'zone', words, drawing.points), `${words.name} is saved.`)
+          if (saved) drawing.set(null, [])
+        }} />
+      )}
+      <p role="status" class={failed ? page.refused : 'muted'} data-testid="zones-saved">{message}</p>
+    </section>
+  )
+}
+
+interface FormProps {
+  kind: Kind
+  points: readonly Point[]
+  onSave: (words: { name: string; classes: string; dwell: string }) => Promise<void>
+  onCancel: () => void
+}
+
+function Form({ kind, points, onSave, onCancel }: FormProps) {
+  const [words, setWords] = useState({ name: '', classes: '', dwell: '' })
+  const wanted = kind === 'zone' ? 3 : 2
+  const field = (name: keyof typeof words, label: string) => (
+    <label>{label} <input type="text" value={words[name]} autocomplete="off" onInput={(event) => setWords({ ...words, [name]: event.currentTarget.value })} /></label>
+  )
+  return (
+    <form class={styles.form} onSubmit={(event) => {
+      event.preventDefault()
+      void onSave(words)
+    }}>
+      <p class="muted">
+        Click the picture, or focus it and move with the arrows: Enter sets a point, Backspace takes the last away, Escape ends. {points.length} of {wanted === 3 ? '3 or more' : '2'} points.
+      </p>
+      {field('name', 'Name')}
+      {field('classes', 'Classes, by commas; empty: all')}
+      {kind === 'zone' && field('dwell', 'Event after s')}
+      <div class={page.tools}>
+        <button type="submit" class={page.primary} disabled={points.length < wanted || words.name === ''}>Save</button>
+        <button type="button" onClick={onCancel}>Cancel</button>
+      </div>
+    </form>
+  )
+}

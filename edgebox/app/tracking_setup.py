@@ -1,10 +1,11 @@
 """Builds the defaults of tracking from the configuration; keeps events of zones in the history."""
 
+from collections.abc import Sequence
+
 from edgebox.config.config_file import Config
 from edgebox.domain.notifications import Notification, NotificationType
+from edgebox.domain.requests import CameraId
 from edgebox.runtime.box import Box
-from edgebox.runtime.camera_record import CameraRecord
-from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.runtime.repeat_limiter import NOTICES_PER_MINUTE, RepeatLimiter
 from edgebox.tracking.settings import TrackingDefaults
 from edgebox.tracking.tracker import TrackerParameters
@@ -35,7 +36,7 @@ class ZoneNotices:
         """Publish what happens on this box."""
         self._box = box
         self._repeats = RepeatLimiter(NOTICES_PER_MINUTE)
-        box.observers.append(self._ended)
+        box.tracking.on_events = self._happened
 
     def end_minute(self) -> None:
         """Publish how many notices of each camera were held back in this minute."""
@@ -43,13 +44,11 @@ class ZoneNotices:
             text = f"{camera}: {count} more events of zones and lines within a minute"
             self._box.note("info", text, camera)
 
-    def _ended(self, record: CameraRecord, frame: PendingFrame, ending: FrameResult) -> None:
-        if not isinstance(ending, Answer) or ending.analysis is None:
-            return
-        for event in ending.analysis.events:
+    def _happened(self, camera: CameraId, events: Sequence[Notification]) -> None:
+        for event in events:
             text = _in_words(event)
-            if text is not None and self._repeats.passes(record.camera.id):
-                self._box.note("info", text, record.camera.id)
+            if text is not None and self._repeats.passes(camera):
+                self._box.note("info", text, camera)
 
 
 def missing_classes(box: Box, defaults: TrackingDefaults) -> list[str]:

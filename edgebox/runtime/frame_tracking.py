@@ -6,7 +6,7 @@ learns of the answer: results, events and the page all carry the same ids. An up
 that time all the same, and results could overtake each other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +32,9 @@ class _TrackedCamera:
     """When the newest picture that was tracked was captured."""
 
 
+OnEvents = Callable[[CameraId, tuple[Notification, ...]], None]
+
+
 class FrameTracking:
     """The trackers of all cameras that are tracked."""
 
@@ -41,6 +44,8 @@ class FrameTracking:
         self._overrides = overrides
         self._settings: dict[CameraId, CameraTracking | None] = {}
         self._cameras: dict[CameraId, _TrackedCamera] = {}
+        self.on_events: OnEvents = lambda camera, events: None
+        """Called with what happened in a camera's zones and at its lines."""
 
     def settings(self, camera: CameraId) -> CameraTracking | None:
         """Return what is tracked on a camera; None: nothing."""
@@ -118,11 +123,11 @@ class FrameTracking:
                 events = tracked.watch.update(
                     _sightings(found, labels, frame), tracked.tracker.alive, captured_ns
                 )
-        analysis = FrameAnalysis(
-            tracked.watch.counts(),
-            tracked.watch.crossings(),
-            tuple(_notification(event, camera, captured_ns) for event in events),
-        )
+        notifications = tuple(_notification(event, camera, captured_ns) for event in events)
+        if notifications:
+            self.on_events(camera, notifications)
+        counts, crossings = tracked.watch.counts(), tracked.watch.crossings()
+        analysis = FrameAnalysis(counts, crossings, notifications)
         return replace(answer, detections=found, analysis=analysis)
 
     def _tracked(self, camera: CameraId) -> _TrackedCamera | None:

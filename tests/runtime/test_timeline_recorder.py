@@ -15,6 +15,7 @@ from edgebox.scheduling.events import (
     BatchCompleted,
     CameraConnected,
     CameraDisconnected,
+    Collect,
     Drop,
     Event,
     ExecutorStarted,
@@ -113,10 +114,23 @@ def test_every_ending_is_shown_once_and_counts_agree(drawn: Drawn, policy: str) 
     timeline = Timeline(nothing)
     shown: Counter[tuple[RequestId, str]] = Counter()
     numbers = [0, 0]
+    deadlines_ns: dict[RequestId, int] = {}
+    collected: set[RequestId] = set()
     for now_ns, event, actions in world.journal:
         timeline.see(now_ns, event, actions)
-        ended.update((a.request, a.outcome.value) for a in actions if isinstance(a, Finish))
-        ended.update((a.request, a.reason.value) for a in actions if isinstance(a, Drop))
+        if isinstance(event, RequestArrived):
+            deadlines_ns.setdefault(event.request.id, event.request.deadline_ns)
+        if isinstance(event, BatchCompleted):
+            deadlines_ns.update((crop.id, crop.deadline_ns) for crop in event.spawned)
+        for action in actions:
+            # The batch of a joined frame is over before its frame is: that is what is shown.
+            if isinstance(action, Collect):
+                late = now_ns > deadlines_ns[action.request]
+                ended[action.request, "late" if late else "on_time"] += 1
+                collected.add(action.request)
+            elif isinstance(action, Finish | Drop) and action.request not in collected:
+                ending = action.outcome if isinstance(action, Finish) else action.reason
+                ended[action.request, ending.value] += 1
         numbers[0], batches = timeline.batches.after(numbers[0])
         numbers[1], drops = timeline.drops.after(numbers[1])
         shown.update(item for batch in batches for item in batch.endings.items())

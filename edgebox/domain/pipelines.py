@@ -76,6 +76,11 @@ class Pipeline:
         """The stage that takes whole pictures."""
         return self.stages[0]
 
+    @property
+    def last_stages(self) -> tuple[StageName, ...]:
+        """The stages that no other comes after."""
+        return tuple(stage.name for stage in self.stages if not self.next_stages(stage.name))
+
     def stage(self, name: StageName | None) -> PipelineStage | None:
         """Return a stage; None: there is none of this name."""
         return next((stage for stage in self.stages if stage.name == name), None)

@@ -1,13 +1,15 @@
 """Decides which idle executor is given which batch. Pure.
 
-The fastest executor comes first. The policy is asked for a batch of the executor's own group; where
-it has none, for one of another group that it may steal (`affinity`). A trial runs where there is
-nothing else to run. An idle box may sample instead.
+The fastest executor comes first. All wait a moment for crops that are being cut (`crop_wait`). The
+policy is asked for a batch of the executor's own group; where it has none, for one of another group
+that it may steal (`affinity`). A trial runs where there is nothing else to run. An idle box may
+sample instead.
 """
 
 from edgebox.domain.model_family import ExecutorId
 from edgebox.domain.requests import BatchId
 from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
+from edgebox.scheduling.crop_wait import CropWait
 from edgebox.scheduling.events import Infer, Sample
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.ledger import Ledger
@@ -37,6 +39,7 @@ class Dispatch:
         self._trials = trials
         self._sampling = sampling
         self._next_batch = 1
+        self._crop_wait = CropWait()
 
     def idle(self) -> list[ExecutorId]:
         """Return the executors that run nothing, the fastest first."""
@@ -46,10 +49,22 @@ class Dispatch:
             if executor not in self._ledger.running and executor != self._sampling.executor
         ]
 
+    def spawned(self, took_ns: int, now_ns: int) -> None:
+        """Note that a batch which took this long has spawned crops."""
+        self._crop_wait.spawned(took_ns, now_ns)
+
+    def crops_prepared(self, now_ns: int) -> None:
+        """Note that the crops of a frame are cut."""
+        self._crop_wait.prepared(now_ns)
+
+    def crops_awaited_ns(self, now_ns: int) -> int | None:
+        """Return until when idle executors wait for crops that are being cut; None: for none."""
+        return self._crop_wait.until_ns(self._ledger.crops_preparing, now_ns)
+
     def batches(self, now_ns: int) -> list[Infer]:
         """Start the batches that may run now."""
         out: list[Infer] = []
-        if not self._ledger.waiting:
+        if not self._ledger.waiting or self.crops_awaited_ns(now_ns) is not None:
             return out
         for executor in self.idle():
             out += self._ask(executor, self._affinity.non_affine(executor), now_ns)

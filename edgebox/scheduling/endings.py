@@ -12,6 +12,7 @@ from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.dispatch import Dispatch
 from edgebox.scheduling.events import Collect, Drop, Finish
 from edgebox.scheduling.fan_out import FanOut
+from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.joins import JoinedFrame
 from edgebox.scheduling.ledger import Ledger, LiveRequest
 from edgebox.scheduling.policy import BatchingPolicy
@@ -34,6 +35,7 @@ class Endings:
         trials: Trials,
         adaptation: Adaptation,
         fan_out: FanOut,
+        frames: FrameAdmission,
         partial_early_ns: int,
     ) -> None:
         self._ledger = ledger
@@ -42,6 +44,7 @@ class Endings:
         self._trials = trials
         self._adaptation = adaptation
         self._fan_out = fan_out
+        self._frames = frames
         self._partial_early_ns = partial_early_ns
 
     def drop(self, request: RequestId, cause: Cause) -> Drop:
@@ -85,6 +88,8 @@ class Endings:
                 continue
             if is_frame:
                 self._adaptation.expired(live.request.camera)
+            if live.pipeline is not None or not is_frame:
+                self._frames.incomplete(now_ns)
             out.append(self._ledger.end_waiting(request, Cause.EXPIRED))
         if self._trials.request is not None and self._trials.late(now_ns):
             out.append(self.drop(self._trials.request.id, Cause.TRIAL_EXPIRED))
@@ -113,6 +118,7 @@ class Endings:
         out: list[Ending] = []
         joins = self._ledger.joins
         for frame in joins.due(now_ns + self._partial_early_ns):
+            self._frames.incomplete(now_ns)
             waiting = (crop for crop in frame.pending if self._ledger.live[crop].waits)
             out += self.drop_all(sorted(waiting), Cause.EXPIRED)
             out.append(self._end_frame(frame, now_ns))
@@ -139,4 +145,5 @@ class Endings:
         out = [Drop(frame.request.id, DropReason.DEPARTED) for frame in frames]
         out += self.drop_all(self._ledger.waiting_of(camera), Cause.DEPARTED)
         self._fan_out.forget(camera)
+        self._frames.forget(camera)
         return out, self._ledger.depart(camera) or bool(out)

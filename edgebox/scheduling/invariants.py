@@ -47,6 +47,14 @@ def _check_waiting(scheduler: Scheduler) -> None:
         if live.stage is Stage.READY:
             ready.setdefault(live.variant, Counter())[live.request.app] += 1
     _require(ledger.ready == ready, "the number of ready requests is wrong")
+    by_variant = Counter(live.variant for live in waiting.values())
+    _require(ledger.waiting_by_variant == by_variant, "the number of waiting requests is wrong")
+    preparing = sum(live.stage is Stage.PREPARING for live in crops.values())
+    _require(ledger.crops_preparing == preparing, "the number of crops that are cut is wrong")
+    to_spawn = Counter(
+        live.request.camera for live in ledger.live.values() if live.pipeline is not None
+    )
+    _require(ledger.to_spawn == to_spawn, "the number of frames that may spawn crops is wrong")
     in_policy = Counter(scheduler._policy.pending())
     trial = scheduler._trials.request
     _require(trial is None or trial.id in waiting, "the trial is not a waiting request")

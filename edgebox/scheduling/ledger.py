@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.pipelines import Pipeline, StageName
@@ -18,6 +19,8 @@ from edgebox.domain.requests import (
 from edgebox.scheduling.events import Collect, Drop, Finish, Infer
 from edgebox.scheduling.joins import JoinedFrame, Joins
 from edgebox.scheduling.request_stages import WAITING, Cause, Stage, transition
+
+_Key = TypeVar("_Key")
 
 
 @dataclass(slots=True)
@@ -81,6 +84,12 @@ class Ledger:
         self.waiting = 0
         """The number of waiting requests: frames and crops."""
         self.frames_waiting = 0
+        self.waiting_by_variant: Counter[VariantName] = Counter()
+        """The number of waiting requests, frames and crops, by variant."""
+        self.crops_preparing = 0
+        """The number of crops that are being cut."""
+        self.to_spawn: Counter[CameraId] = Counter()
+        """The number of frames by camera, waiting or running, whose first stage may spawn crops."""
         self.joins = Joins()
         """The frames whose crops are on their way."""
         self.ready: dict[VariantName, Counter[str]] = {}
@@ -100,11 +109,16 @@ class Ledger:
         self._lists(request).setdefault(request.camera, {})[request.id] = None
         self.waiting += 1
         self.frames_waiting += request.frame is None
+        self.waiting_by_variant[variant] += 1
+        self.crops_preparing += request.frame is not None
+        if pipeline is not None:
+            self.to_spawn[request.camera] += 1
 
     def prepared(self, live: LiveRequest, now_ns: int) -> None:
         """Note that a request may now be put into a batch."""
         live.move(Cause.PREPARED)
         live.ready_ns = now_ns
+        self.crops_preparing -= live.request.frame is not None
         self.ready.setdefault(live.variant, Counter())[live.request.app] += 1
 
     def start(self, infer: Infer, now_ns: int) -> None:
@@ -126,7 +140,7 @@ class Ledger:
             spawned: the crops of the members. Their frames wait for them from now on.
         """
         infer = self.running.pop(executor).infer
-        members = [self.live.pop(member) for member in infer.requests]
+        members = [self._remove(member) for member in infer.requests]
         with_crops = {crop.frame for crop in spawned}
         for live in members:
             live.move(cause)
@@ -157,7 +171,7 @@ class Ledger:
 
     def end_waiting(self, request: RequestId, cause: Cause) -> Drop:
         """End a waiting request and return its drop."""
-        live = self.live.pop(request)
+        live = self._remove(request)
         self._no_longer_waits(live)
         live.move(cause)
         assert live.reason is not None
@@ -187,6 +201,12 @@ class Ledger:
             live.move(Cause.DEPARTED)
         return bool(running)
 
+    def _remove(self, request: RequestId) -> LiveRequest:
+        live = self.live.pop(request)
+        if live.pipeline is not None:
+            _decrement(self.to_spawn, live.request.camera)
+        return live
+
     def _lists(self, request: Request) -> dict[CameraId, dict[RequestId, None]]:
         return self.frames_by_camera if request.frame is None else self.crops_by_camera
 
@@ -198,10 +218,17 @@ class Ledger:
             del lists[request.camera]
         self.waiting -= 1
         self.frames_waiting -= request.frame is None
+        _decrement(self.waiting_by_variant, live.variant)
+        if live.stage is Stage.PREPARING:
+            self.crops_preparing -= request.frame is not None
         if live.stage is Stage.READY:
             ready = self.ready[live.variant]
-            ready[request.app] -= 1
-            if not ready[request.app]:
-                del ready[request.app]
+            _decrement(ready, request.app)
             if not ready:
                 del self.ready[live.variant]
+
+
+def _decrement(counter: Counter[_Key], key: _Key) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

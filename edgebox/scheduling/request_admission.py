@@ -1,7 +1,8 @@
 """Decides which variant a request runs on, and whether it can be on time at all. Pure.
 
-A frame of a pipeline is admitted if its first stage can be on time. It runs on the variant that
-leaves the time for the later stages too, if there is one.
+A frame of a pipeline is admitted if its first stage can be on time, and the executors can work off
+its crops too (`frame_admission`). It runs on the variant that leaves the time for the later stages
+too, if there is one.
 """
 
 from collections.abc import Sequence
@@ -10,10 +11,11 @@ from edgebox.domain.model_family import FamilyName, Variant, VariantName
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
-from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.adaptation import Adaptation, ConnectedCamera
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.fan_out import FanOut, with_reserve
+from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.joins import Joins
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.supervision import Supervision
@@ -33,8 +35,10 @@ class Admission:
         supervision: Supervision,
         fan_out: FanOut,
         joins: Joins,
+        frames: FrameAdmission,
     ) -> None:
         self._joins = joins
+        self._frames = frames
         self._times = times
         self._fan_out = fan_out
         self._ladders = ladders
@@ -61,6 +65,11 @@ class Admission:
             return DropReason.FAILED if lost else DropReason.INFEASIBLE
         if connected is None:
             return DropReason.DEPARTED
+        return self._choose_for_frame(request, connected, now_ns)
+
+    def _choose_for_frame(
+        self, request: Request, connected: ConnectedCamera, now_ns: int
+    ) -> VariantName | DropReason:
         if self._is_lost(connected.camera.family):
             return DropReason.FAILED
         variant = choose_for_deadlines(
@@ -69,10 +78,13 @@ class Admission:
             connected.assignment,
             self._ladders.of(connected.camera.family),
             expectations=self._times.expectations,
-            ready_ns=ready_ns,
+            ready_ns=now_ns + self._times.calibration.prepare_ns,
             reserve_ns=self._fan_out.after_first_ns(connected.camera),
         )
-        return DropReason.INFEASIBLE if variant is None else variant
+        if variant is None:
+            return DropReason.INFEASIBLE
+        refused = self._frames.refuses(request, connected.camera, variant, now_ns)
+        return DropReason.OVERLOAD if refused else variant
 
     def _choose_for_stage(self, request: Request, ready_ns: int) -> VariantName | DropReason:
         """Return the largest variant of a crop's stage whose usual time fits.

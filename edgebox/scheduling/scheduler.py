@@ -31,6 +31,7 @@ from edgebox.scheduling.endings import Endings
 from edgebox.scheduling.events import Action, Drop, Event, Infer, Prepare
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.fan_out import FanOut
+from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.ladders import Ladders
 from edgebox.scheduling.learning import Learning
 from edgebox.scheduling.ledger import Ledger, LiveRequest
@@ -57,12 +58,13 @@ class Scheduler:
         self._ladders = Ladders(times.latencies)
         self._affinity = ExecutorAffinity(times.latencies, times.expectations)
         fan_out = FanOut(self._ladders, times)
+        self._ledger = Ledger()
+        frames = FrameAdmission(parameters.frame_admission, self._ledger, times, fan_out)
         self._adaptation = Adaptation(parameters, self._ladders, self._affinity, times, fan_out)
         self._sampling = Sampling(
             parameters, times.latencies, times.learning, wanted=policy.wants_samples
         )
         self._residency = Residency(times.latencies, self._sampling)
-        self._ledger = Ledger()
         self._supervision = supervision = Supervision(
             times.latencies, times.expectations, self._ledger, self._sampling
         )
@@ -74,6 +76,7 @@ class Scheduler:
             supervision=supervision,
             fan_out=fan_out,
             joins=self._ledger.joins,
+            frames=frames,
         )
         self._dispatch = Dispatch(
             policy,
@@ -90,6 +93,7 @@ class Scheduler:
             trials=self._trials,
             adaptation=self._adaptation,
             fan_out=fan_out,
+            frames=frames,
             partial_early_ns=parameters.partial_early_ns,
         )
         self._executors: dict[ExecutorId, None] = {}
@@ -137,6 +141,7 @@ class Scheduler:
                 due.append(self._sampling.due_ns())
         if self._ledger.waiting:
             due.append(self._times.relax_at_ns(self._without_batch()))
+            due.append(self._dispatch.crops_awaited_ns(self._now_ns))
         return min((at for at in due if at is not None), default=None)
 
     @property
@@ -276,6 +281,7 @@ class Scheduler:
         self._ready(live)
 
     def _crops_prepared(self, event: events.CropsPrepared) -> None:
+        self._dispatch.crops_prepared(self._now_ns)
         for crop in event.requests:
             if (live := self._preparing(event, crop)) is not None:
                 self._ready(live)
@@ -319,6 +325,8 @@ class Scheduler:
         self._adaptation.finished(batch, members, self._now_ns)
         for crop in event.spawned:
             self._crop_arrived(crop)
+        if event.spawned:
+            self._dispatch.spawned(event.took_ns, self._now_ns)
 
     def _batch_failed(self, event: events.BatchFailed) -> None:
         if self._runs(event):

@@ -1,6 +1,18 @@
 """Owns the tunables of the scheduling core, with their defaults and the reasons for these."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FrameAdmissionRule(StrEnum):
+    """Which frames of pipelines are refused on arrival (`frame_admission`)."""
+
+    DENSITY = "density"
+    """Those that cannot be answered in full; under overload first those with the fewest objects."""
+    WORK = "work"
+    """Those that cannot be answered in full."""
+    NONE = "none"
+    """Only those whose first stage cannot be in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +46,8 @@ class SchedulerParameters:
     `utilisation_max`."""
     quality: int = 85
     """JPEG quality of the first advice; after the first plan the planner decides."""
+    frame_admission: FrameAdmissionRule = FrameAdmissionRule.DENSITY
+    """Which frames of pipelines are refused on arrival; the others are for comparisons."""
     partial_early_ns: int = 2_000_000
     """How long before its deadline a frame ends whose crops still run: a wake-up of the event loop
     comes late by up to this much, and a partial answer must not be late because of that."""

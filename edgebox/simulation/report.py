@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, SiteId
 from edgebox.scheduling.events import Action, Event
+from edgebox.simulation.simulated_pipelines import ExecutorTime, FrameWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Ended:
     """When its batch started; None if it never ran."""
     captured_ns: int | None = None
     """When it was captured; None: when the box estimated."""
+    work: FrameWork | None = None
+    """Its crops; None: they were not recorded."""
 
     @property
     def truly_captured_ns(self) -> int:
@@ -72,6 +75,8 @@ class Report:
     """How often a camera was refused at its hello."""
     busy_ns: Counter[ExecutorId] = field(default_factory=Counter)
     plans: int = 0
+    spent: ExecutorTime = field(default_factory=ExecutorTime)
+    """What the executors' time was spent on."""
     sites: list[tuple[int, CameraId, SiteId | None]] = field(default_factory=list)
     """(instant, camera, site): each time the inferred site of a camera changed."""
 

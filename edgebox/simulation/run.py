@@ -9,18 +9,21 @@ from dataclasses import replace
 from functools import partial
 
 from edgebox.domain.errors import InvalidInputError
+from edgebox.domain.plans import Assignment, Plan, PlanningSnapshot
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.planning.camera_admission import refusal
 from edgebox.planning.planner import Planner, plan
 from edgebox.scheduling.events import Infer, MemoryLimited
 from edgebox.scheduling.policies import make_policy
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.simulation.report import Report
 from edgebox.simulation.scenario import PERFECT, Hardware, Scenario
 from edgebox.simulation.senders import SenderFactory, make_sender
 from edgebox.simulation.simulated_cameras import EstimateFactory, TransitFactory, estimated, known
 from edgebox.simulation.simulator import SimulationParameters, Simulator
 
+_QUALITY = SchedulerParameters().quality
 DRAIN_NS = 2_000_000_000
 """Time after the last picture, in addition to the longest SLO, in which frames may still end."""
 
@@ -61,7 +64,7 @@ def run_scenario(
     scheduler = Scheduler(scenario.scheduling, make_policy(policy.batching))
     simulator = Simulator(
         scheduler,
-        planner or partial(plan, parameters=scenario.planning),
+        planner or (partial(plan, parameters=scenario.planning) if policy.plans else largest),
         variants=hardware.variants,
         profiles=hardware.profiles,
         taken=hardware.taken,
@@ -106,3 +109,19 @@ def _parameters(scenario: Scenario, hardware: Hardware) -> SimulationParameters:
 
 def _estimate(name: str) -> EstimateFactory:
     return known if name == PERFECT else estimated(EstimatorKind(name))
+
+
+def largest(snapshot: PlanningSnapshot, iterations_max: int) -> Plan:
+    """Return the plan that gives every camera the largest variant of its family, at its own rate.
+
+    Takes what a planner takes.
+    """
+    assignments = {}
+    for camera in (each.camera for each in snapshot.cameras):
+        of_family = [v for v in snapshot.variants if v.family == camera.family]
+        if of_family:
+            top = max(of_family, key=lambda variant: variant.pixels).name
+            assignments[camera.id] = Assignment(
+                camera.id, top, camera.rate_hz, _QUALITY, True, "nothing is planned"
+            )
+    return Plan(snapshot.taken_ns, assignments)

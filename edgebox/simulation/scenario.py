@@ -17,12 +17,14 @@ from edgebox.domain.model_family import (
     Variant,
     VariantName,
 )
+from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import Camera, CameraId, SiteId
 from edgebox.link.bandwidth import SIZE_EXPONENT, EstimatorKind
 from edgebox.link.shaping import MADE_UP, TRACE_FORMATS, BandwidthTrace, parse_trace
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.simulation.scenario_pipelines import read_objects, read_pipeline_of, read_pipelines
 from edgebox.simulation.senders import SenderKind
 from edgebox.simulation.shared_links import Queueing, SimulatedSite
 from edgebox.simulation.simulated_cameras import CameraClock, PictureBytes, SimulatedCamera
@@ -46,6 +48,8 @@ class Policy:
     batching: str = "adaptive"
     bandwidth: str = str(EstimatorKind.CAUTIOUS)
     sender: SenderKind = SenderKind.WINDOW
+    plans: bool = True
+    """Whether the box plans; otherwise every camera gets its largest variant at its own rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +124,12 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
     entries = top.objects("cameras", default=[])
     if not entries:
         raise top.wrong("cameras", "there must be at least one [[cameras]]")
+    pipelines = read_pipelines(
+        top, families, None if hardware is None else [each.name for each in hardware.variants]
+    )
     rng = random.Random(seed)
-    sites = _sites(top, rng, read)
-    cameras = [
-        camera for entry in entries for camera in _cameras(entry, families, sites, rng, read)
-    ]
+    context = _Context(families, pipelines, _sites(top, rng, read), read)
+    cameras = [camera for entry in entries for camera in _cameras(entry, context, rng)]
     seen: set[CameraId] = set()
     for camera in cameras:
         if camera.camera.id in seen:
@@ -152,6 +157,7 @@ def _policy(table: FieldReader) -> Policy:
         table.choice("batching", tuple(POLICIES), plain.batching),
         table.choice("bandwidth", ESTIMATES, plain.bandwidth),
         SenderKind(table.choice("sender", tuple(SenderKind), plain.sender)),
+        table.choice("planning", ("adaptive", "none"), "adaptive") == "adaptive",
     )
     table.refuse_unknown()
     return policy
@@ -288,6 +294,7 @@ def _profiles(
         if spread != sorted(spread):
             raise entry.wrong("spread", "must rise")
     factor = entry.number("times", 0.001, 1000, 1.0)
+    interference = entry.number("interference", 0, 100, 0.0)
     names = entry.texts("variants") or list(times)
     out = []
     for name in names:
@@ -300,7 +307,7 @@ def _profiles(
             )
             for size, given in times[VariantName(name)].items()
         }
-        out.append(LatencyProfile(VariantName(name), executor, rows))
+        out.append(LatencyProfile(VariantName(name), executor, rows, interference))
     return tuple(out)
 
 
@@ -335,14 +342,19 @@ def _site(entry: FieldReader, sites: Mapping[str, _Site]) -> _Site | None:
     return sites[name]
 
 
-def _cameras(
-    entry: FieldReader,
-    families: Sequence[FamilyName] | None,
-    sites: Mapping[str, _Site],
-    rng: random.Random,
-    read: ReadFile,
-) -> list[SimulatedCamera]:
-    template = _camera(entry, families, _site(entry, sites), read)
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What a camera may name."""
+
+    families: Sequence[FamilyName] | None
+    """None: not known."""
+    pipelines: Mapping[str, Pipeline]
+    sites: Mapping[str, _Site]
+    read: ReadFile
+
+
+def _cameras(entry: FieldReader, context: _Context, rng: random.Random) -> list[SimulatedCamera]:
+    template = _camera(entry, context)
     name, count = template.camera.id, entry.integer("count", 1, 10_000, 1)
     apart_ns = round(entry.number("joins_apart_s", 0, 86_400, 0.0) * S)
     phase_ms = entry.number("phase_ms", -1, 60_000, -1.0)
@@ -367,13 +379,18 @@ def _cameras(
     return made
 
 
-def _camera(
-    entry: FieldReader, families: Sequence[FamilyName] | None, of: _Site | None, read: ReadFile
-) -> SimulatedCamera:
-    """Return the camera that all cameras of an entry copy."""
+def _family(entry: FieldReader, families: Sequence[FamilyName] | None) -> FamilyName:
     family = entry.nonempty("family", families[0] if families and len(families) == 1 else None)
     if families is not None and family not in families:
         raise entry.wrong("family", f"there is no variant of a family named {family!r}")
+    return FamilyName(family)
+
+
+def _camera(entry: FieldReader, context: _Context) -> SimulatedCamera:
+    """Return the camera that all cameras of an entry copy."""
+    of = _site(entry, context.sites)
+    pipeline = read_pipeline_of(entry, context.pipelines)
+    family = _family(entry, context.families) if pipeline is None else pipeline.first.family
     width_px = entry.integer("width_px", 16, 65_536, 1280)
     rate_hz = entry.number("rate_hz", 0, 1000, above=True)
     clock = CameraClock(entry.choice("clock", tuple(CameraClock), CameraClock.EXCHANGED))
@@ -383,7 +400,7 @@ def _camera(
         Camera(
             CameraId(entry.nonempty("name")),
             entry.nonempty("app", "default"),
-            FamilyName(family),
+            family,
             round(entry.number("slo_ms", 0, 600_000, above=True) * MS),
             rate_hz,
             width_px,
@@ -391,8 +408,9 @@ def _camera(
             entry.number("min_accuracy", 0, 1, 0.0),
             entry.number("min_rate_hz", 0, rate_hz, 0.0),
             site=of.site.name if of and of.declared else None,
+            pipeline=pipeline,
         ),
-        _trace(entry, read) if of is None else of.site.trace,
+        _trace(entry, context.read) if of is None else of.site.trace,
         rtt_ns=_ns(entry, "rtt_ms", 2 * MS),
         jitter_ns=_ns(entry, "jitter_ms", 0),
         weight=PictureBytes(
@@ -406,6 +424,7 @@ def _camera(
         work=_work(entry),
         site=of.site if of else None,
         address=entry.nonempty("address", "") if "address" in entry else "",
+        objects=read_objects(entry, context.read),
     )
     if "leaves_s" in entry:
         leaves_ns = round(entry.number("leaves_s", 0, 86_400, above=True) * S)

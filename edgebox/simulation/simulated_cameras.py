@@ -27,6 +27,7 @@ from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import SEGMENT_BYTES, FrameArrival, TransitEstimator
+from edgebox.simulation.objects import ObjectCounts
 from edgebox.simulation.senders import KnownLink, SenderFactory, SenderKind, make_sender
 from edgebox.simulation.shared_links import FairLink, Queueing, SimulatedSite
 
@@ -94,6 +95,8 @@ class SimulatedCamera:
 
     address: str = ""
     """Its network address; empty: that of its site, or its own."""
+    objects: ObjectCounts | None = None
+    """What its pictures show, for the later stages of its pipeline; None: nothing."""
 
     @property
     def from_address(self) -> str:

@@ -18,7 +18,15 @@ from itertools import count
 from edgebox.domain.errors import InvariantViolation
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
 from edgebox.domain.plans import PlanningSnapshot
-from edgebox.domain.requests import Camera, CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.domain.requests import (
+    Camera,
+    CameraId,
+    DropReason,
+    FrameId,
+    Outcome,
+    Request,
+    RequestId,
+)
 from edgebox.link.bandwidth import BandwidthEstimate
 from edgebox.link.sender import Decision, Send
 from edgebox.link.shaping import ShapedLink
@@ -33,7 +41,9 @@ from edgebox.scheduling.events import (
     CameraChanged,
     CameraConnected,
     CameraDisconnected,
+    Collect,
     ComputePlan,
+    CropsPrepared,
     Drop,
     Event,
     ExecutorStarted,
@@ -64,6 +74,7 @@ from edgebox.simulation.simulated_cameras import (
     TransitFactory,
     Uplink,
 )
+from edgebox.simulation.simulated_pipelines import SimulatedPipelines
 
 PLANNING_NS = 2_000_000, 400_000
 """The time of a plan, and per camera: `python -m benchmarks.planning`, rounded up."""
@@ -77,6 +88,8 @@ class SimulationParameters:
 
     prepare_ns: tuple[int, int] = (1_000_000, 4_000_000)
     """Minimum and maximum of the decoding time."""
+    crops_ns: tuple[int, int] = (500_000, 1_500_000)
+    """Minimum and maximum time of cutting and scaling the crops of a frame."""
     overhead_ns: int = 300_000
     """From the end of a batch until the core is notified."""
     timer_early_ns: int = 500_000
@@ -168,6 +181,8 @@ class Simulator:
         self._due_ns: int | None = None
         self._wakeup_ns: int | None = None
         self._ends: dict[CameraId, CameraEnd] = {}
+        self._pipelines = SimulatedPipelines(cameras, lambda: RequestId(next(self._request_ids)))
+        self.report.spent = self._pipelines.spent
         self._alive: dict[RequestId, tuple[Request, int]] = {}
         """With their true capture times."""
         self._work: dict[RequestId, float] = {}
@@ -214,8 +229,16 @@ class Simulator:
             self.report.journal.append(SchedulerCall(self._now_ns, event, tuple(actions)))
         if self._check is not None:
             self._check(self._scheduler)
+        crops: dict[FrameId, list[RequestId]] = {}
         for action in actions:
-            self._carry_out(action)
+            crop = self._pipelines.crop(action.request) if isinstance(action, Prepare) else None
+            if crop is None or crop.frame is None:
+                self._carry_out(action)
+            else:
+                crops.setdefault(crop.frame, []).append(crop.id)
+        for of_frame in crops.values():
+            prepared_ns = self._now_ns + self._rng.randint(*self._parameters.crops_ns)
+            self._handle_at(prepared_ns, CropsPrepared(tuple(of_frame)))
         self._arm_timer()
 
     def _handle_at(self, at_ns: int, event: Event) -> None:
@@ -264,10 +287,8 @@ class Simulator:
             case Load(executor, weights):
                 loaded = WeightsLoaded(executor, weights)
                 self._handle_at(self._now_ns + self._parameters.load_ns, loaded)
-            case Finish():
-                self._end(action.request, action.outcome, None)
-            case Drop():
-                self._end(action.request, Outcome.DROPPED, action.reason)
+            case Collect() | Finish() | Drop():
+                self._ended(action)
             case Advise():
                 self._advise(action)
             case ComputePlan():
@@ -296,9 +317,15 @@ class Simulator:
             return
         busy_ns = took_ns + self._parameters.overhead_ns
         self.report.busy_ns[infer.executor] += busy_ns
-        self._handle_at(
-            self._now_ns + busy_ns, BatchCompleted(infer.executor, infer.batch, took_ns)
-        )
+        self._at(self._now_ns + busy_ns, lambda: self._completed(infer, took_ns))
+
+    def _completed(self, infer: Infer, took_ns: int) -> None:
+        spawned: list[Request] = []
+        for member in infer.requests:
+            request = self._pipelines.crop(member) or self._alive[member][0]
+            share_ns = took_ns / len(infer.requests)
+            spawned += self._pipelines.ran(request, share_ns, self._now_ns)
+        self._handle(BatchCompleted(infer.executor, infer.batch, took_ns, tuple(spawned)))
 
     def _advise(self, advise: Advise) -> None:
         camera, advice = advise.camera, advise.advice
@@ -328,6 +355,14 @@ class Simulator:
             self._fixed[key] = BatchTimes(profile).profile_fixed_ns
         return self._fixed[key]
 
+    def _ended(self, action: Collect | Finish | Drop) -> None:
+        if self._pipelines.crop(action.request) is not None:
+            self._pipelines.crop_ended(action.request, answered=isinstance(action, Collect))
+        elif isinstance(action, Finish):
+            self._end(action.request, action.outcome, None)
+        elif isinstance(action, Drop):
+            self._end(action.request, Outcome.DROPPED, action.reason)
+
     def _end(self, request: RequestId, outcome: Outcome, reason: DropReason | None) -> None:
         alive = self._alive.pop(request, None)
         if alive is None:
@@ -339,8 +374,9 @@ class Simulator:
             took_ns = self._now_ns + end.spec.rtt_ns // 2 - captured_ns
             outcome = Outcome.ON_TIME if took_ns <= end.spec.camera.slo_ns else Outcome.LATE
         variant, started_ns = self._ran.pop(request, (None, None))
+        work = self._pipelines.frame_ended(request, on_time=outcome is Outcome.ON_TIME)
         self.report.ended.append(
-            Ended(known, variant, outcome, reason, self._now_ns, started_ns, captured_ns)
+            Ended(known, variant, outcome, reason, self._now_ns, started_ns, captured_ns, work)
         )
         if end is not None and reason is None:
             took_ns = self._now_ns - known.arrival_ns
@@ -453,6 +489,7 @@ class Simulator:
             self.report.sites.append((self._now_ns, camera, site))
             self._handle(CameraChanged(replace(other.spec.camera, site=site)))
         self._alive[request.id] = request, sending.captured_ns
+        self._pipelines.arrived(request, sending.captured_ns)
         if end.spec.work:
             self._work[request.id] = end.draw_work()
         self._at(

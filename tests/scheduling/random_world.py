@@ -454,7 +454,9 @@ class World:
         if drop.reason is DropReason.OVERLOAD:
             assert of.frame is None, "a crop took a frame's room"
             of_camera = self.frames_waiting(of.camera) >= PARAMETERS.camera_pending_max
-            assert of_camera or self.frames_waiting() >= PARAMETERS.box_pending_max
+            full = of_camera or self.frames_waiting() >= PARAMETERS.box_pending_max
+            camera = self.cameras.get(of.camera)
+            assert full or (camera is not None and camera.pipeline is not None)
         frame = None if of.frame is None else self.joined.get(RequestId(of.frame))
         waited_for = frame is not None and drop.request in frame.pending
         if drop.reason is DropReason.QUEUE and (of.frame is None or waited_for):

@@ -17,8 +17,9 @@ from edgebox.scheduling.events import (
     VariantsAvailable,
 )
 from edgebox.scheduling.fan_out import FAN_OUT_WINDOW, FanOut, with_reserve
+from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
 from tests.scheduling.pipelines import CHAIN, CHECK, FIND, READ, camera_with, pipeline, stage
-from tests.scheduling.scene import FAMILY, MEDIAN_MS, MS, Bench, name, profile, request
+from tests.scheduling.scene import FAMILY, LARGE, MEDIAN_MS, MS, Bench, name, profile, request
 
 NAMES = ("find", "b", "c", "d")
 
@@ -129,7 +130,10 @@ def test_the_policy_sees_the_deadline_less_what_is_left_of_the_reserve(
 
 def test_a_frame_that_waited_until_its_crops_would_be_late_does_not_run() -> None:
     def outcome(crops: int) -> list[object]:
-        bench, camera = Bench([profile(320)]), camera_with(CHAIN)
+        parameters = SchedulerParameters(
+            first_pixels_max=LARGE, frame_admission=FrameAdmissionRule.NONE
+        )
+        bench, camera = Bench([profile(320)], parameters), camera_with(CHAIN)
         bench(CameraConnected(camera), 0)
         learned(bench, camera, {READ: crops})
         for frame in (request(1, 500), request(2, 100)):  # the first one keeps the executor busy

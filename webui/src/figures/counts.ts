@@ -22,7 +22,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   queue: 'waiting behind other work, they could no longer be answered in time',
   infeasible: 'on arrival there was already too little time left',
   invalid: 'not a usable JPEG',
-  overload: 'too many frames at the box at once',
+  overload: 'more frames at the box than it can answer in time',
   failed: 'the model failed on the batch',
   departed: 'the camera left before the answer',
   shutdown: 'the box was stopping',

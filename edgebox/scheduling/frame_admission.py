@@ -1,0 +1,169 @@
+"""Decides whether a frame of a pipeline is taken, by the work that it and others bring. Pure.
+
+Every frame that is taken brings crops later. A box that takes each frame answers the first stages
+of all, and under overload the crops of few. So a frame is refused on arrival if the executors
+cannot work off what is at the box, its own part included, in the time that it has left.
+
+Once a frame was not answered in full for want of time, the box is overloaded, and more is refused:
+a frame may use only a part of its time, the smaller the fewer answers it gives per executor time,
+in proportion to the camera that gives most. So the frames with the fewest objects are refused
+first, and executors answer most. This fades by half every `PRICE_HALF_LIFE_NS`.
+
+Source: the greedy rule of the fractional knapsack (value per size), with the backlog as the price
+of executor time. PARD (Park et al. 2026) drops by the remaining path too, but by time alone.
+"""
+
+from collections.abc import Mapping
+
+from edgebox.domain.model_family import VariantName
+from edgebox.domain.pipelines import Pipeline
+from edgebox.domain.requests import Camera, CameraId, Request
+from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.fan_out import FanOut
+from edgebox.scheduling.ledger import Ledger
+from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule
+
+PRICE_HALF_LIFE_NS = 10_000_000_000
+"""Overload comes back within seconds as a rule, because cameras go on sending."""
+UNSEEN_NS = 1_000_000_000
+"""A camera none of whose frames was taken for this long may use all of its time: what an empty
+scene shows would never be known otherwise."""
+
+Work = dict[VariantName, float]
+"""A number of pictures and crops by variant."""
+
+
+class FrameAdmission:
+    """The work at the box, and what each frame adds."""
+
+    def __init__(
+        self, rule: FrameAdmissionRule, ledger: Ledger, times: ExecutionTimes, fan_out: FanOut
+    ) -> None:
+        self._rule = rule
+        self._ledger = ledger
+        self._times = times
+        self._fan_out = fan_out
+        self._taken_ns: dict[CameraId, int] = {}
+        self._density: dict[CameraId, float] = {}
+        """Answers per ns of executor time of each camera's last frame."""
+        self._crops: dict[CameraId, Work] = {}
+        """The crops that each camera's last frame was expected to bring."""
+        self._overloaded_ns: int | None = None
+        self._box_ns: dict[VariantName, dict[int, float]] = {}
+        self._version = -1
+
+    def incomplete(self, now_ns: int) -> None:
+        """Note that a frame of a pipeline was not answered in full for want of time."""
+        self._overloaded_ns = now_ns
+
+    def forget(self, camera: CameraId) -> None:
+        """Forget a camera."""
+        self._taken_ns.pop(camera, None)
+        self._density.pop(camera, None)
+        self._crops.pop(camera, None)
+
+    def refuses(self, request: Request, camera: Camera, variant: VariantName, now_ns: int) -> bool:
+        """Say whether a frame's work, and all before it, takes too long.
+
+        Args:
+            request: the frame.
+            camera: it has sent it.
+            variant: that its first stage would run on.
+            now_ns: when.
+        """
+        pipeline = camera.pipeline
+        if pipeline is None or len(pipeline.stages) == 1 or self._rule is FrameAdmissionRule.NONE:
+            return False
+        own = dict(self._crops_of_frame(camera.id, pipeline))
+        own[variant] = own.get(variant, 0.0) + 1
+        took_ns = self._takes_ns(own)
+        if took_ns <= 0:
+            return False
+        self._density[camera.id] = sum(own.values()) / took_ns
+        needs_ns = self._takes_ns(_sum(self._at_box(), own)) + self._running_ns(now_ns)
+        left_ns = request.last_deadline_ns - now_ns - self._times.calibration.prepare_ns
+        if needs_ns > left_ns:
+            self.incomplete(now_ns)
+        if needs_ns > self._share(camera.id, now_ns) * left_ns:
+            return True
+        self._taken_ns[camera.id] = now_ns
+        return False
+
+    def _share(self, camera: CameraId, now_ns: int) -> float:
+        """Return the part of its time that a camera's frame may use."""
+        taken_ns = self._taken_ns.get(camera)
+        unseen = taken_ns is None or now_ns - taken_ns >= UNSEEN_NS
+        by_density = self._rule is FrameAdmissionRule.DENSITY
+        if self._overloaded_ns is None or unseen or not by_density:
+            return 1.0
+        price: float = 0.5 ** ((now_ns - self._overloaded_ns) / PRICE_HALF_LIFE_NS)
+        return 1 - price * (1 - self._density[camera] / max(self._density.values()))
+
+    def _crops_of_frame(self, camera: CameraId, pipeline: Pipeline) -> Work:
+        """Return the crops that a frame is expected to bring."""
+        out: Work = {}
+        for stage in pipeline.stages[1:]:
+            variant = self._fan_out.top_variant(stage)
+            if variant is not None:
+                crops = self._fan_out.mean_crops(camera, stage.name)
+                out[variant] = out.get(variant, 0.0) + crops
+        self._crops[camera] = out
+        return out
+
+    def _at_box(self) -> Work:
+        """Return what waits, and the crops that frames are expected to bring."""
+        out: Work = dict(self._ledger.waiting_by_variant)
+        for camera, frames in self._ledger.to_spawn.items():
+            crops = self._crops.get(camera, {})
+            out = _sum(out, {variant: frames * number for variant, number in crops.items()})
+        return out
+
+    def _running_ns(self, now_ns: int) -> float:
+        """Return the usual time until running batches have ended, averaged over the executors."""
+        latencies = self._times.latencies
+        left_ns = 0
+        for executor, batch in self._ledger.running.items():
+            row = latencies.row(executor, batch.infer.variant)
+            if row is not None and batch.infer.batch_size in row.sizes:
+                took_ns = row.median_ns[row.sizes.index(batch.infer.batch_size)]
+                left_ns += max(0, batch.started_ns + took_ns - now_ns)
+        return left_ns / max(1, len(latencies.slowdowns))
+
+    def _takes_ns(self, work: Mapping[VariantName, float]) -> float:
+        """Return the time of all executors together for work in the fewest batches.
+
+        Less than one picture counts as a part of the time of one.
+        """
+        total_ns = 0.0
+        for variant, number in work.items():
+            by_size = self._times_by_size(variant)
+            if not by_size:
+                continue
+            most = max(by_size)
+            full, rest = divmod(number, most)
+            total_ns += full * by_size[most]
+            if rest > 0:
+                size = next(size for size in by_size if size >= rest)
+                total_ns += by_size[size] * min(1.0, rest)
+        return total_ns
+
+    def _times_by_size(self, variant: VariantName) -> dict[int, float]:
+        """Return the time per batch by size, rising, while all executors run such batches."""
+        latencies = self._times.latencies
+        if self._version != latencies.version:
+            self._version = latencies.version
+            self._box_ns.clear()
+        if variant not in self._box_ns:
+            executors = latencies.executors(variant)
+            rates: dict[int, float] = {}
+            for executor in executors:
+                row = latencies.row(executor, variant, len(executors) - 1)
+                assert row is not None
+                for size, took_ns in zip(row.sizes, row.median_ns, strict=True):
+                    rates[size] = rates.get(size, 0.0) + 1 / max(1, took_ns)
+            self._box_ns[variant] = {size: 1 / rate for size, rate in sorted(rates.items())}
+        return self._box_ns[variant]
+
+
+def _sum(one: Mapping[VariantName, float], other: Mapping[VariantName, float]) -> Work:
+    return {each: one.get(each, 0.0) + other.get(each, 0.0) for each in {**one, **other}}

@@ -1,0 +1,163 @@
+"""Models what a box's runtime does for pipelines: which crops a frame has, and what became of them.
+
+Pure. The objects that a picture shows are found by its first stage, and each stage takes those of
+its labels, as many as it may. A crop of a later detector shows one object. Pixels do not exist:
+minimum sizes, scores and regions are not modelled.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from edgebox.domain.pipelines import Pipeline, StageName
+from edgebox.domain.requests import CameraId, FrameId, Request, RequestId
+from edgebox.simulation.objects import ObjectCounts
+from edgebox.simulation.simulated_cameras import SimulatedCamera
+
+CROP_PX = 64
+"""The sides of all crops."""
+
+
+@dataclass(slots=True)
+class FrameWork:
+    """The objects of one frame at the box, and the executor time spent on them."""
+
+    of_picture: Counter[StageName]
+    """How many crops of the picture each stage takes."""
+    crops: Counter[StageName]
+    """How many crops each later stage takes: of the picture, and of crops."""
+    answered: Counter[StageName] = field(default_factory=Counter)
+    used_ns: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every crop was answered."""
+        return self.answered == +self.crops
+
+
+@dataclass(slots=True)
+class ExecutorTime:
+    """Executor time by what became of the frames that it was spent on."""
+
+    complete_ns: float = 0.0
+    """Frames answered in time, all their crops included."""
+    partial_ns: float = 0.0
+    """Frames answered in time, but without some of their crops."""
+    wasted_ns: float = 0.0
+    """Frames without an answer in time, and crops that ended after their frame."""
+
+
+class SimulatedPipelines:
+    """The frames of all cameras that are at the box, and their crops."""
+
+    def __init__(
+        self, cameras: Sequence[SimulatedCamera], next_id: Callable[[], RequestId]
+    ) -> None:
+        """Begin without frames.
+
+        Args:
+            cameras: with their pipelines and objects.
+            next_id: returns a number that no other request has.
+        """
+        self._pipelines: Mapping[CameraId, Pipeline | None] = {
+            spec.camera.id: spec.camera.pipeline for spec in cameras
+        }
+        self._objects: Mapping[CameraId, ObjectCounts | None] = {
+            spec.camera.id: spec.objects for spec in cameras
+        }
+        self._next_id = next_id
+        self._frames: dict[FrameId, FrameWork] = {}
+        self._crops: dict[RequestId, Request] = {}
+        self.spent = ExecutorTime()
+
+    def arrived(self, frame: Request, captured_ns: int) -> None:
+        """Note a frame at the box."""
+        pipeline, objects = self._pipelines[frame.camera], self._objects[frame.camera]
+        of_picture = crops_of_picture(pipeline, objects, captured_ns)
+        self._frames[FrameId(frame.id)] = FrameWork(of_picture, all_crops(pipeline, of_picture))
+
+    def crop(self, request: RequestId) -> Request | None:
+        """Return a crop; None: the request is a frame, or has ended."""
+        return self._crops.get(request)
+
+    def ran(self, request: Request, share_ns: float, now_ns: int) -> list[Request]:
+        """Note the executor time of a batch's member; return the crops that it spawns."""
+        frame = self._frames.get(request.frame or FrameId(request.id))
+        if frame is None:
+            self.spent.wasted_ns += share_ns
+            return []
+        frame.used_ns += share_ns
+        pipeline = self._pipelines[request.camera]
+        if pipeline is None:
+            return []
+        of = request.stage or pipeline.first.name
+        numbers = {
+            stage.name: frame.of_picture[stage.name] if request.stage is None else 1
+            for stage in pipeline.next_stages(of)
+        }
+        return [
+            self._spawn(request, stage, now_ns)
+            for stage, number in numbers.items()
+            for _ in range(number)
+        ]
+
+    def _spawn(self, parent: Request, stage: StageName, now_ns: int) -> Request:
+        crop = Request(
+            id=self._next_id(),
+            camera=parent.camera,
+            app=parent.app,
+            captured_ns=parent.captured_ns,
+            arrival_ns=now_ns,
+            deadline_ns=parent.deadline_ns,
+            width_px=CROP_PX,
+            height_px=CROP_PX,
+            size_bytes=0,
+            steps=parent.steps,
+            frame=parent.frame or FrameId(parent.id),
+            stage=stage,
+        )
+        self._crops[crop.id] = crop
+        return crop
+
+    def crop_ended(self, request: RequestId, *, answered: bool) -> None:
+        """Note the end of a crop."""
+        crop = self._crops.pop(request)
+        assert crop.frame is not None
+        assert crop.stage is not None
+        frame = self._frames.get(crop.frame)
+        if answered and frame is not None:
+            frame.answered[crop.stage] += 1
+
+    def frame_ended(self, request: RequestId, *, on_time: bool) -> FrameWork:
+        """Return what became of a frame's crops."""
+        frame = self._frames.pop(FrameId(request))
+        if not on_time:
+            self.spent.wasted_ns += frame.used_ns
+        elif frame.complete:
+            self.spent.complete_ns += frame.used_ns
+        else:
+            self.spent.partial_ns += frame.used_ns
+        return frame
+
+
+def crops_of_picture(
+    pipeline: Pipeline | None, objects: ObjectCounts | None, captured_ns: int
+) -> Counter[StageName]:
+    """Return how many crops each stage takes of a picture captured at this instant."""
+    if pipeline is None or objects is None:
+        return Counter()
+    return Counter(
+        {
+            stage.name: min(stage.crops_max, objects.number(stage.labels, captured_ns))
+            for stage in pipeline.next_stages(pipeline.first.name)
+        }
+    )
+
+
+def all_crops(pipeline: Pipeline | None, of_picture: Counter[StageName]) -> Counter[StageName]:
+    """Return how many crops each stage takes in all: a crop shows one object."""
+    out = Counter(of_picture)
+    if pipeline is not None:
+        for stage in pipeline.stages[1:]:
+            out[stage.name] += sum(out[each] for each in stage.after)
+    return out

@@ -1,0 +1,77 @@
+"""Idle executors wait a moment for crops that are being cut."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebox.domain.requests import BatchId
+from edgebox.scheduling.crop_wait import CUT_WINDOW, WAIT_SHARE_MAX, CropWait
+from edgebox.scheduling.events import (
+    BatchCompleted,
+    CameraConnected,
+    CropsPrepared,
+    Infer,
+    RequestArrived,
+    RequestPrepared,
+)
+from tests.scheduling.pipelines import CHAIN, READ, camera_with, crops
+from tests.scheduling.scene import CPU, MS, Bench, profile, request
+
+
+@given(st.integers(1, 50 * MS), st.integers(0, 10 * MS), st.integers(0, 60 * MS))
+def test_the_wait_is_a_small_part_of_the_batch_before(
+    took_ns: int, cutting_ns: int, later_ns: int
+) -> None:
+    wait = CropWait()
+    for at in range(CUT_WINDOW):
+        wait.spawned(took_ns, at)
+        wait.prepared(at + cutting_ns)
+    wait.spawned(took_ns, 10**9)
+    until_ns = wait.until_ns(1, 10**9 + later_ns)
+    assert wait.until_ns(0, 10**9) is None
+    waits = cutting_ns <= WAIT_SHARE_MAX * took_ns and later_ns < cutting_ns
+    assert until_ns == (10**9 + cutting_ns if waits else None)
+
+
+def busy_box(cutting_ms: float) -> Bench:
+    """Return a box whose crops took this long to cut, with a batch that has just found some."""
+    bench = Bench([profile(320)])
+    bench(CameraConnected(camera_with(CHAIN)), 0)
+    first, second = request(1, 300), request(2, 600)
+    for number in range(CUT_WINDOW):
+        bench.scheduler._dispatch.spawned(0, number)
+        bench.scheduler._dispatch.crops_prepared(number + round(cutting_ms * MS))
+    bench(RequestArrived(first), 1)
+    (infer,) = [a for a in bench(RequestPrepared(first.id, MS), 2) if isinstance(a, Infer)]
+    bench(RequestArrived(second), 3)
+    bench(RequestPrepared(second.id, MS), 4)
+    assert infer.batch == BatchId(1)
+    return bench
+
+
+def found(bench: Bench) -> list[Infer]:
+    spawned = crops(request(1, 300), READ, [10, 11], 30)
+    out = bench(BatchCompleted(CPU, BatchId(1), 26 * MS, spawned), 30)
+    return [a for a in out if isinstance(a, Infer)]
+
+
+def test_crops_that_are_soon_cut_go_before_the_next_frame() -> None:
+    bench = busy_box(1)
+    assert found(bench) == []
+    assert bench.scheduler.next_wakeup_ns() == 31 * MS
+    out = bench(
+        CropsPrepared(tuple(crop.id for crop in crops(request(1, 300), READ, [10, 11], 0))), 30.8
+    )
+    (infer,) = [a for a in out if isinstance(a, Infer)]
+    assert {10, 11} <= set(infer.requests)
+
+
+def test_it_ends_if_cutting_takes_longer_than_usual() -> None:
+    bench = busy_box(1)
+    assert found(bench) == []
+    (infer,) = [a for a in bench(None, 31) if isinstance(a, Infer)]
+    assert infer.requests == (request(2, 600).id,)
+
+
+def test_nobody_waits_for_crops_that_take_long() -> None:
+    (infer,) = found(busy_box(10))
+    assert infer.requests == (request(2, 600).id,)

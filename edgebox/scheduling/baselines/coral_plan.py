@@ -12,6 +12,8 @@ reserved for batches of one model. Differences from the paper:
   times the mean. The paper uses the burstiness only as an order.
 - A batch is no larger than what a duty cycle must serve, and padding that answers no more requests
   is not planned.
+- A model whose smallest batch takes more than half of the SLO gets a cycle as long as that batch:
+  only those of its requests are in time that come soon before a slot. The paper gives it none.
 - Models are placed by rising duty cycle, because a stream takes the cycle of the first. The paper
   places them in the order of their pipelines, and may then leave a stream with too long a cycle.
 - On a stream with a shorter cycle, a slot of a model serves more often, so fewer are planned.
@@ -46,8 +48,12 @@ class ModelDemand:
 
     @property
     def duty_ns(self) -> int:
-        """The longest time between two slots: half of the SLO, as in the paper."""
-        return max(1, self.slo_ns // 2)
+        """The longest time between two slots: half of the SLO, as in the paper.
+
+        It is longer where even the smallest batch takes longer, and still less than the SLO.
+        """
+        least_ns = min((ns for of in self.batches.values() for _, ns in of), default=0)
+        return max(1, self.slo_ns // 2, least_ns if least_ns <= self.slo_ns else 0)
 
     def requests(self, duration_ns: int) -> float:
         """Return the number of requests to be prepared for in a time: at least 1."""

@@ -3,9 +3,10 @@
 Pure. With n batches at once, each takes `LatencyProfile.slowed(n - 1)` times its time, so a device
 answers g(n) = n / slowed(n - 1) times as much as with one batch at a time. With interference
 that grows by k for each other batch, g(n) = n / (1 + k (n - 1)): it stays at 1 for k = 1, and
-reaches at most 1 / k. More batches at once than the gain pays for only make each of them longer,
-and its time less certain. So the limit is the smallest n whose gain is at least `GAIN_SHARE` of
-the best attainable with the device's executors.
+reaches at most 1 / k. More batches at once make each of them longer, so deadlines pay for the gain.
+The limit is the largest n up to which every further batch at once adds at least `GAIN_MIN`. In the
+batching simulator that is the best number, or nearly, for every k from 0.15 to 1
+(docs/explanation/scheduling.md has the figures).
 
 Source: OctopInf (arXiv 2502.01277), which limits a GPU by the sum of its models' utilisation; ours
 is limited by the measured throughput, because utilisation does not say what two models cost each
@@ -14,13 +15,13 @@ other. Executors of different devices are never limited.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName, device_of
 
-GAIN_SHARE = 0.9
-"""Share of the best attainable throughput that a limit must reach."""
-_TOLERANCE = 1e-9
+GAIN_MIN = 0.2
+"""What one more batch at once must add, in units of the throughput of one batch at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,13 @@ def throughput_gains(profiles: Iterable[LatencyProfile], executors: int) -> tupl
 
 
 def concurrent_batches(gains: Sequence[float]) -> int:
-    """Return the smallest number of batches at once that reaches most of the best gain.
+    """Return the number of batches at once up to which each further one is worthwhile.
 
     Args:
         gains: the throughput with 1, 2, ... batches at once; at least one entry.
     """
-    wanted = GAIN_SHARE * max(gains) - _TOLERANCE
-    return next(n for n, gain in enumerate(gains, 1) if gain >= wanted)
+    steps = enumerate(pairwise(gains), 1)
+    return next((n for n, (gain, more) in steps if more - gain < GAIN_MIN), len(gains))
 
 
 def device_concurrency(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from edgebox.domain.interference import MeasuredInterference, with_interference
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.scheduling.concurrency import (
-    GAIN_SHARE,
+    GAIN_MIN,
     concurrent_batches,
     device_concurrency,
     throughput_gains,
@@ -40,8 +41,8 @@ def profiles(k: float, of: Iterable[ExecutorId], *pixels: int) -> list[LatencyPr
 
 @pytest.mark.parametrize(
     ("k", "streams", "limit"),
-    [(0.0, 8, 8), (0.05, 2, 2), (0.6, 2, 2), (0.6, 3, 2), (0.6, 4, 3), (0.9, 2, 1), (1.0, 4, 1),
-     (1.5, 4, 1)],
+    [(0.0, 8, 8), (0.05, 12, 12), (0.15, 4, 4), (0.3, 4, 4), (0.45, 4, 2), (0.6, 2, 2), (0.6, 4, 2),
+     (0.7, 2, 1), (1.0, 4, 1), (1.5, 4, 1)],
 )  # fmt: skip
 def test_the_number_at_once_follows_from_interference(k: float, streams: int, limit: int) -> None:
     gains = throughput_gains(profiles(k, executors(1)), streams)
@@ -50,10 +51,16 @@ def test_the_number_at_once_follows_from_interference(k: float, streams: int, li
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=12))
-def test_it_is_the_smallest_that_reaches_most_of_the_best(gains: list[float]) -> None:
+def test_every_batch_at_once_is_worthwhile(gains: list[float]) -> None:
     limit = concurrent_batches(gains)
-    assert gains[limit - 1] >= GAIN_SHARE * max(gains) * (1 - 1e-6) - 1e-8
-    assert all(gain < GAIN_SHARE * max(gains) for gain in gains[: limit - 1])
+    steps = [after - before for before, after in pairwise(gains)]
+    assert all(step >= GAIN_MIN for step in steps[: limit - 1])
+    assert limit == len(gains) or steps[limit - 1] < GAIN_MIN
+
+
+@given(st.floats(0, 0.1), st.integers(1, 8))
+def test_executors_that_hardly_interfere_are_not_limited(k: float, streams: int) -> None:
+    assert concurrent_batches(throughput_gains(profiles(k, executors(1)), streams)) == streams
 
 
 @given(K, K, st.integers(1, 6), st.integers(1, 6))

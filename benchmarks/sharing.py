@@ -44,7 +44,8 @@ from edgebox.simulation.shared_device import SharedDevice
 
 STREAMS = 4
 POLICIES = ("edf", "adaptive", "coral")
-SEEDS = (1, 2)
+SEEDS = (11, 12)
+"""The rule was chosen on seeds 1 and 2; these are others."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebox.domain.model_family import ExecutorId, VariantName
-from edgebox.domain.plans import Group, Plan
 from edgebox.domain.requests import DropReason, RequestId
 from edgebox.scheduling.baselines.coral import IDLE_NS, SCALE_INTERVAL_NS, Coral
 from edgebox.scheduling.baselines.coral_plan import (
@@ -25,7 +24,6 @@ from edgebox.scheduling.events import (
     Drop,
     Finish,
     Infer,
-    PlanComputed,
     RequestArrived,
     RequestPrepared,
 )
@@ -186,20 +184,6 @@ def test_a_request_waits_for_its_slot_and_is_refused_if_none_is_in_time() -> Non
     assert drops == [Drop(RequestId(4), DropReason.QUEUE)]
     (infer,) = infers(bench(None, next_ms))
     assert infer.requests == (RequestId(3),)
-
-
-def test_a_lone_request_runs_at_once_where_the_plan_has_its_model() -> None:
-    executors = [ExecutorId("gpu/0"), ExecutorId("gpu/1")]
-    bench = Bench([profile(px, on) for on in executors for px in (128, 256)], policy=Coral())
-    groups = tuple(
-        Group((on,), (name(px),), 0) for on, px in zip(executors, (128, 256), strict=True)
-    )
-    bench(PlanComputed(Plan(0, groups=groups)), 0)
-    for at, px in enumerate((256, 128)):
-        wanted = replace(request(at, 5000 + at, arrival_ms=at, of="http"), variant=name(px))
-        bench(RequestArrived(wanted), at)
-        (infer,) = infers(bench(RequestPrepared(RequestId(at), 0), at))
-        assert infer.executor == executors[px == 256]
 
 
 def come_later(bench: Bench) -> list[Infer]:

@@ -187,8 +187,6 @@ class Coral(QueueingPolicy):
         ):
             self._excluded[executor] = excluded
             self._changed = True
-            # A request that has the slots of its model elsewhere must not wait for the next one.
-            self._plan_if_due(now_ns)
         self._asked_ns[executor] = now_ns
         stream = self.streams.get(executor)
         slot = None if stream is None else self._slot_at(stream, now_ns)

@@ -1,15 +1,23 @@
-"""Provides the interference between executors, from the database or measured while all run.
+"""Provides the interference between executors, from the database or measured while others run.
 
 A box with one executor has none. Otherwise measuring takes a tenth of the time of profiles, once
-for each executor and family, and again when the executors change.
+for each executor and family, and again when the executors change. Executors of the same device join
+first: how many batches may run at once is decided for each device.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from edgebox.domain.errors import ModelError
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant, VariantName
+from edgebox.domain.interference import MeasuredInterference, with_interference
+from edgebox.domain.model_family import (
+    ExecutorId,
+    FamilyName,
+    LatencyProfile,
+    Variant,
+    VariantName,
+    device_of,
+)
 from edgebox.inference.executor import HungError, OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint, neighbours
@@ -17,6 +25,8 @@ from edgebox.inference.interference import Load, interference, load_of
 from edgebox.storage.database import Storage
 
 _BUDGET_SHARE = 0.1
+_OTHER_FAMILIES_MAX = 2
+"""How many other families a family is measured beside, so that the time stays bounded."""
 
 Profiles = Mapping[ExecutorId, Sequence[LatencyProfile]]
 Progress = Callable[[str, float], None]
@@ -50,21 +60,20 @@ async def measure_interference(
     out = {executor: list(of) for executor, of in profiles.items()}
     problems = []
     for executor in executors:
-        loads = [
-            load
-            for other in executors
-            if other is not executor
-            if (load := _load(other, families, profiles)) is not None
-        ]
-        for done, family in enumerate(families if loads else ()):
+        near = sorted(
+            (other for other in executors if other is not executor),
+            key=lambda other: device_of(other.id) != device_of(executor.id),
+        )
+        for done, family in enumerate(families):
             held = _in_memory(executor, family, profiles)
-            if not held:
+            loads = _beside(near, family, families, profiles)
+            if not held or not loads:
                 continue
             key, beside = fingerprint(executor, family), neighbours(executor, executors)
-            found = {} if again else await storage.load_interference(key, executor.id, beside)
+            found = [] if again else await storage.load_interference(key, executor.id, beside)
             if not found:
                 if on_progress is not None:
-                    text = f"measuring {family.name} on {executor.id} while the others run"
+                    text = f"measuring {family.name} on {executor.id} while others run"
                     on_progress(text, done / len(families))
                 try:
                     found = await asyncio.to_thread(
@@ -83,13 +92,23 @@ async def measure_interference(
 
 
 def _take_in(
-    profiles: list[LatencyProfile], family: Family, found: Mapping[VariantName, float]
+    profiles: list[LatencyProfile], family: Family, found: Sequence[MeasuredInterference]
 ) -> None:
     """Add interference to the profiles of a family; variants outside memory get the greatest."""
-    greatest = max(found.values())
+    measured = {each.variant for each in found}
+    greatest: dict[tuple[FamilyName, int], float] = {}
+    for each in found:
+        setting = each.beside, each.others
+        greatest[setting] = max(each.factor, greatest.get(setting, 1.0))
     for at, known in enumerate(profiles):
-        if known.variant in family.files:
-            profiles[at] = replace(known, interference=found.get(known.variant, greatest))
+        if known.variant in measured:
+            profiles[at] = with_interference(known, found)
+        elif known.variant in family.files:
+            of = [
+                MeasuredInterference(known.variant, *setting, factor)
+                for setting, factor in greatest.items()
+            ]
+            profiles[at] = with_interference(known, of)
 
 
 def _in_memory(
@@ -104,8 +123,28 @@ def _in_memory(
     }
 
 
+def _beside(
+    others: Sequence[OnnxExecutor],
+    family: Family,
+    families: Sequence[Family],
+    profiles: Profiles,
+) -> list[list[Load]]:
+    """Return the loads to measure a family beside: first its own, then some other families."""
+    rest = [each for each in families if each is not family]
+    own = [load for other in others if (load := _load(other, [family, *rest], profiles))]
+    if not own:
+        return []
+    found = [own]
+    for beside in rest:
+        first = next((load for other in others if (load := _load(other, [beside], profiles))), None)
+        if first is not None and first.variant.family != own[0].variant.family:
+            found.append([first])
+    return found[: 1 + _OTHER_FAMILIES_MAX]
+
+
 def _load(executor: OnnxExecutor, families: Sequence[Family], profiles: Profiles) -> Load | None:
-    """Return the load that keeps an executor busy: a medium variant of its first family."""
+    """Return the load that keeps an executor busy: a medium variant of the first family that
+    it has in memory."""
     for family in families:
         held = sorted(
             _in_memory(executor, family, profiles).values(), key=lambda each: each[0].pixels

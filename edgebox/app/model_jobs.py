@@ -135,7 +135,11 @@ class ModelJobs:
         for profile in found:
             # Measured alone; the interference is unchanged.
             before = known.get(profile.variant, profile)
-            known[profile.variant] = replace(profile, interference=before.interference)
+            known[profile.variant] = replace(
+                profile,
+                interference=before.interference,
+                interference_factors=before.interference_factors,
+            )
         # Restarting the executor would count a running batch as lost.
         while executor in driver.scheduler.running:  # noqa: ASYNC110 - nobody tells of its end
             await asyncio.sleep(_POLL_S)

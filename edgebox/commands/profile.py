@@ -193,6 +193,7 @@ def _print(found: "AccuracyMeasurement", kept: bool) -> None:
 
 def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
     from edgebox.app.startup import measure_and_store
+    from edgebox.scheduling.concurrency import device_concurrency
 
     family = _family(config, name)
     with progress_bar(as_json) as progress:
@@ -206,6 +207,7 @@ def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
             "variant": found.variant,
             "batch_size": size,
             "interference": round(found.interference, 3),
+            "interference_factors": [round(each, 3) for each in found.interference_factors],
             "p50_ms": round(found.quantile_ns(size, 0.5) / 1e6, 2),
             "p90_ms": round(found.quantile_ns(size, 0.9) / 1e6, 2),
             "p99_ms": round(found.quantile_ns(size, 0.99) / 1e6, 2),
@@ -214,8 +216,19 @@ def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
         for found in profiles
         for size in found.batch_sizes
     ]
+    known = {
+        executor.id: {
+            of.variant: of for _, on, profiles in measured if on is executor for of in profiles
+        }
+        for _, executor, _ in measured
+    }
+    devices = device_concurrency(known, config.scheduler.concurrent_batches).values()
     if as_json:
-        print_json({"profiles": rows})
+        at_once = [
+            {"device": of.device, "concurrent_batches": of.limit, "reason": of.reason}
+            for of in devices
+        ]
+        print_json({"profiles": rows, "devices": at_once})
         return
     several = len({row["executor"] for row in rows}) > 1
     headings: tuple[str, ...] = (
@@ -238,3 +251,6 @@ def _measure_times(config: "Config", name: str | None, as_json: bool) -> None:
     out.print(table("Execution times, kept in the database", headings, cells))
     if several:
         out.print("per other: what each other executor that runs adds to a batch")
+        for of in devices:
+            batches = "batch" if of.limit == 1 else "batches"
+            out.print(f"{of.device}: {of.limit} {batches} at once: {of.reason}", highlight=False)

@@ -9,6 +9,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,18 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
     help="Share of the workers' time for repeating finished requests, to learn their times.",
 )
 @click.option(
+    "--interference",
+    type=click.FloatRange(0, 100),
+    help="By how much each other worker that runs slows a batch, instead of the model line's.",
+)
+@click.option(
+    "--concurrent-batches",
+    type=click.IntRange(0, 64),
+    default=0,
+    show_default=True,
+    help="How many workers may run at once; 0: by the interference.",
+)
+@click.option(
     "--charge-decisions",
     is_flag=True,
     help="Delay each batch by the measured time of its decision.",
@@ -78,19 +91,28 @@ def batching(
     seed: int,
     timer_early_ms: float,
     sample_share: float,
+    interference: float | None,
+    concurrent_batches: int,
     charge_decisions: bool,
     outcomes: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
     """Run batching policies over WORKLOAD (.jsonl or .jsonl.gz) and print their results."""
-    from edgebox.simulation.batching_simulator import MS, BatchingSimulation, Environment
+    from edgebox.simulation.batching_simulator import (
+        MS,
+        PARAMETERS,
+        BatchingSimulation,
+        Environment,
+    )
 
     with clear_errors("simulate batching"):
         draw = None if plot is None else _curves(plot)
         work = read_workload(workload)
         if slo_multiple is not None:
             work = work.with_slo_multiple(slo_multiple)
+        if interference is not None:
+            work = replace(work, model=replace(work.model, interference=interference))
         environment = Environment(
             timer_early_ns=round(timer_early_ms * MS),
             clock_ns=time.perf_counter_ns,
@@ -103,6 +125,7 @@ def batching(
                 rng=random.Random(seed),
                 environment=environment,
                 sample_share=sample_share,
+                parameters=replace(PARAMETERS, concurrent_batches=concurrent_batches),
             ).run()
             for name in _names(policies)
         }

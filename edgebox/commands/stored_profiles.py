@@ -1,12 +1,12 @@
 """Reads the families and profiles of a box on this machine from its database."""
 
 import asyncio
-from dataclasses import replace
 
 from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.startup import load_families
 from edgebox.config.config_file import Config
 from edgebox.domain.errors import EdgeboxError
+from edgebox.domain.interference import with_interference
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant
 from edgebox.inference.fingerprint import fingerprint, neighbours
 from edgebox.storage.database import Storage
@@ -38,7 +38,7 @@ async def stored_profiles(
                 )
                 stored = await storage.load_profiles(key)
                 known = [
-                    replace(p, interference=beside.get(p.variant, 0.0))
+                    with_interference(p, beside)
                     for p in stored
                     if p.executor == executor.id and p.variant in names
                 ]

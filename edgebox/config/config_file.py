@@ -175,6 +175,7 @@ class Config:
             planning_interval_ns=self.planner.interval_ms * 1_000_000,
             camera_pending_max=self.limits.pending_per_camera_max,
             box_pending_max=self.limits.pending_max,
+            concurrent_batches=self.scheduler.concurrent_batches,
             low_quantile=self.scheduler.low_quantile,
             high_quantile=self.scheduler.high_quantile,
             sample_share=self.scheduler.sample_share,

@@ -16,6 +16,13 @@ class SchedulerSection:
         "The policy that forms batches; docs/explanation/scheduling.md compares them",
         choices=tuple(POLICIES),
     )
+    concurrent_batches: int = key(
+        0,
+        "Maximum number of batches that run at once on one device; 0: as many as its measured "
+        "interference makes worthwhile",
+        low=0,
+        high=64,
+    )
     low_quantile: float = key(
         0.05,
         "A frame is dropped when it would be late even if its batch took only this "

@@ -95,6 +95,11 @@ _MEAN_WEIGHTS = tuple(
 """What each of these counts in the mean, by the line through them."""
 
 
+def device_of(executor: ExecutorId) -> str:
+    """Return the device of an executor: its id without the number, `cuda:0` of `cuda:0/1`."""
+    return executor.rpartition("/")[0] or executor
+
+
 @dataclass(frozen=True, slots=True)
 class LatencyProfile:
     """The execution-time distribution of one variant on one executor, by batch size.
@@ -109,10 +114,23 @@ class LatencyProfile:
     """Measured while the box's other executors are idle."""
     interference: float = 0.0
     """k: while n others run, a batch takes (1 + n k) times its time. 0: not measured."""
+    interference_factors: tuple[float, ...] = ()
+    """As measured: by what factor a batch takes longer while 1, 2, ... others run, each at least 1.
+    Empty: by `interference`, which also holds beyond the last of them."""
 
     def slowed(self, others: float) -> float:
-        """Return the interference factor of this many other running executors."""
-        return 1.0 + self.interference * others
+        """Return the interference factor of this many other running executors.
+
+        Between two measured numbers of others it is interpolated.
+        """
+        factors = self.interference_factors
+        if not factors:
+            return 1.0 + self.interference * others
+        known = (1.0, *factors)
+        left = min(int(others), len(factors))
+        if left == len(factors):
+            return known[-1] + self.interference * (others - left)
+        return known[left] + (known[left + 1] - known[left]) * (others - left)
 
     @property
     def batch_sizes(self) -> tuple[int, ...]:

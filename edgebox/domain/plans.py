@@ -170,6 +170,9 @@ class PlanningSnapshot:
     others: float = 0.0
     """Mean number of other executors that run beside each of these; they slow it by its profiles'
     interference."""
+    executor_shares: Mapping[ExecutorId, float] = field(default_factory=dict)
+    """The share of the time in which an executor may run a batch, where fewer batches run at once
+    on its device than it has executors; 1 if not listed."""
     applications: Mapping[str, Mapping[ExecutorId, Mapping[VariantName, LatencyProfile]]] = field(
         default_factory=dict
     )

@@ -1,9 +1,8 @@
 """Measures how much longer batches take on an executor while the box's others run.
 
 Blocks; run it off the event loop. Executors share cores, caches, memory and buses, in ways that
-a machine's description does not contain. The model is the usual one: execution times grow by the
-same share for each other executor that runs. It is measured where it matters most, while all
-others run.
+a machine's description does not contain. So the times are measured beside one other executor,
+beside two, and beside all, which run the same family; and beside one that runs another family.
 """
 
 import threading
@@ -17,6 +16,7 @@ from statistics import median
 import numpy as np
 
 from edgebox.domain.errors import ModelError
+from edgebox.domain.interference import MeasuredInterference
 from edgebox.domain.model_family import Variant, VariantName
 from edgebox.inference.executor import THREADS, Executor, come_back
 from edgebox.inference.executor_thread import BatchResult
@@ -27,6 +27,8 @@ _BURST_NS = 30_000_000
 """Batches are run in bursts that last this long at least, as under load: the system prefers a
 thread that has slept, so that a short batch by itself would seem to cost nothing."""
 _BURST_MAX = 32
+_NUMBERS = (1, 2)
+"""The numbers of others that are measured, besides all of them."""
 _POINTS_MAX = 3
 """The smallest variant, the largest, and one between: the others lie between these."""
 
@@ -62,49 +64,63 @@ def load_of(executor: Executor, variant: Variant, batch_size: int) -> Load:
 def interference(
     executor: Executor,
     variants: Mapping[VariantName, tuple[Variant, int]],
-    others: Sequence[Load],
+    beside: Sequence[Sequence[Load]],
     budget_s: float,
-) -> dict[VariantName, float]:
-    """Measure what each other executor that runs adds to an executor's batches.
+) -> list[MeasuredInterference]:
+    """Measure by what factor an executor's batches take longer while others run.
 
-    Rounds alternate between the others at rest and all of them busy, so that a machine that becomes
-    slower meanwhile does not look like interference.
+    Rounds alternate between the others at rest and some of them busy, so that a machine that
+    becomes slower meanwhile does not look like interference.
 
     Args:
         executor: idle, as are the others; what is measured must be in memory and warm.
         variants: what to measure, with the batch size for it.
-        others: what keeps each of the other executors busy; at least one.
+        beside: what keeps other executors busy, one load for each. Of the first sequence one load,
+            then two, then all run at once; of each further one, which has another family, the first
+            load only.
         budget_s: when to stop, after three rounds at least.
 
     Returns:
-        `LatencyProfile.interference` of each variant; those between the measured ones have that of
-        the nearest in pixels.
+        The factors of each variant for each set of loads; those of variants between the measured
+        ones are of the nearest in pixels.
 
     Raises:
         ModelError: a batch failed, or an executor was closed meanwhile.
     """
     ordered = sorted(variants.values(), key=lambda each: each[0].pixels)
     points = _spread([load_of(executor, variant, size) for variant, size in ordered])
+    settings = _settings(beside)
     alone: list[list[int]] = [[] for _ in points]
-    beside: list[list[int]] = [[] for _ in points]
+    slowed: list[list[list[int]]] = [[[] for _ in points] for _ in settings]
     started_s = time.monotonic()
     counts = [_count(point.result_of_run(point.run()).took_ns) for point in points]
     rounds = 0
     while rounds < _ROUNDS_MIN or time.monotonic() - started_s < budget_s:
         for point, count, times_ns in zip(points, counts, alone, strict=True):
             times_ns.append(_burst_ns(point, count))
-        with kept_busy(others):
-            for point, count, times_ns in zip(points, counts, beside, strict=True):
-                times_ns.append(_burst_ns(point, count))
+        for loads, of in zip(settings, slowed, strict=True):
+            with kept_busy(loads):
+                for point, count, times_ns in zip(points, counts, of, strict=True):
+                    times_ns.append(_burst_ns(point, count))
         rounds += 1
-    found = [
-        (point.variant.pixels, max(0.0, median(slow) / median(fast) - 1.0) / len(others))
-        for point, fast, slow in zip(points, alone, beside, strict=True)
-    ]
-    return {
-        variant.name: min(found, key=lambda each: abs(each[0] - variant.pixels))[1]
-        for variant, _ in ordered
-    }
+    found = []
+    for loads, of in zip(settings, slowed, strict=True):
+        factors = [
+            (point.variant.pixels, max(1.0, median(slow) / median(fast)))
+            for point, fast, slow in zip(points, alone, of, strict=True)
+        ]
+        for variant, _ in ordered:
+            nearest = min(factors, key=lambda each: abs(each[0] - variant.pixels))
+            family = loads[0].variant.family
+            found.append(MeasuredInterference(variant.name, family, len(loads), factor=nearest[1]))
+    return found
+
+
+def _settings(beside: Sequence[Sequence[Load]]) -> list[Sequence[Load]]:
+    """Return the sets of loads that run at once."""
+    first, *others = beside
+    numbers = sorted({n for n in _NUMBERS if n < len(first)} | {len(first)})
+    return [first[:n] for n in numbers] + [loads[:1] for loads in others]
 
 
 def _count(single_ns: int) -> int:

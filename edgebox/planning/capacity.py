@@ -7,6 +7,9 @@ part of the time is free.
 Requests of one variant share batches, so what one costs depends on how many gather while a
 batch runs. An executor is credited only with batches that fit half of the tightest compute budget,
 gathered in that same time: then a request waits for one batch at most and rides in the next.
+
+Where fewer batches run at once on a device than it has executors, an executor counts with the share
+of the time in which it may run.
 """
 
 import math
@@ -64,6 +67,8 @@ class _Time(NamedTuple):
 
     high_ns: float
     mean_ns: float
+    share: float = 1.0
+    """The share of the time in which the executor may run a batch."""
 
 
 _Times = Mapping[VariantName, Mapping[int, _Time]]
@@ -86,6 +91,7 @@ def _times_on(snapshot: PlanningSnapshot, executor: ExecutorId, quantile: float)
             size: _Time(
                 max(1.0, profile.quantile_ns(size, quantile) * factor),
                 max(1.0, profile.mean_ns(size) * factor),
+                snapshot.executor_shares.get(executor, 1.0),
             )
             for size in sizes
         }
@@ -110,9 +116,9 @@ def _timing(on: Sequence[Mapping[int, _Time]]) -> BatchTimes:
     batches, means_ns = [], []
     for size in sizes:
         times = [_time_of(of, size) for of in on]
-        high_ns = [time.high_ns for time in times]
-        batches.append((size, round(max(high_ns)), 1 / sum(1 / time_ns for time_ns in high_ns)))
-        means_ns.append(1 / sum(1 / time.mean_ns for time in times))
+        slowest_ns = round(max(time.high_ns for time in times))
+        batches.append((size, slowest_ns, 1 / sum(time.share / time.high_ns for time in times)))
+        means_ns.append(1 / sum(time.share / time.mean_ns for time in times))
     return BatchTimes(batches[0][1], tuple(batches), tuple(means_ns))
 
 
@@ -144,8 +150,10 @@ class ExecutorPool:
         """Executors of one number take the same times."""
         self._timings: dict[tuple[int, ...], dict[VariantName, BatchTimes]] = {}
         everywhere = {frozenset(times) for times in self._times.values()}
-        self.executors = tuple(snapshot.profiles) if divisible and len(everywhere) == 1 else ()
-        """None, where they differ in what they have: then they cannot work apart."""
+        divisible = divisible and len(everywhere) == 1 and not snapshot.executor_shares
+        self.executors = tuple(snapshot.profiles) if divisible else ()
+        """None, where they differ in what they have, or where they take turns on their device: then
+        they cannot work apart."""
         self.all_executors = tuple(snapshot.profiles)
         self.groups = snapshot.groups
         """Those that work apart now."""

@@ -175,7 +175,7 @@ class Adaptation:
     @property
     def _others(self) -> float:
         """The mean number of other running executors if the planner uses all its time."""
-        return self._parameters.busy_share * max(0, len(self._latencies.all_known) - 1)
+        return self._parameters.busy_share * (self._latencies.batches_at_once - 1)
 
     def expired(self, camera: CameraId) -> None:
         """Note that a frame of this camera could not be answered in time."""
@@ -287,6 +287,12 @@ class Adaptation:
             fixed_ns=self._calibration.fixed_ns,
             groups=self._affinity.groups,
             others=self._others,
+            executor_shares={
+                executor: device.share
+                for device in self._latencies.concurrency.values()
+                if device.share < 1
+                for executor in device.executors
+            },
             applications=self._expectations.learned(
                 (c.camera.app for c in self.cameras.values()), self._latencies.all_known
             ),

@@ -84,7 +84,7 @@ class DistributionAware(QueueingPolicy):
                 break
         if not batches:
             return None
-        best = _least_costly(batches, len(self._latencies.slowdowns))
+        best = _least_costly(batches, self._latencies.batches_at_once)
         members = self._waiting.take(best.variant, best.indices)
         ids = tuple(member.id for member in members)
         return Batch(best.variant, ids, best.batch_size)
@@ -104,7 +104,7 @@ class DistributionAware(QueueingPolicy):
         """
         if best.answered_after is None or 0 not in best.indices:
             return False
-        over_ns = now_ns + best.expected_ns / len(self._latencies.slowdowns)
+        over_ns = now_ns + best.expected_ns / self._latencies.batches_at_once
         for variant, queue, _ in others:
             times = self._learning.times_now(executor, variant, now_ns)
             if times is None:

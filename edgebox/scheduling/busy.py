@@ -24,11 +24,13 @@ class BusyExecutors:
         self._area_ns = 0
         """The integral of the number of running executors over time."""
         self._seen_ns = 0
+        self._last_started_ns: dict[ExecutorId, int] = {}
 
     def started(self, executor: ExecutorId, now_ns: int) -> None:
         """Note that an executor has started a batch or a sample."""
         self._advance(now_ns)
         self._running[executor] = _Running(now_ns, self._area_ns)
+        self._last_started_ns[executor] = now_ns
 
     def ended(self, executor: ExecutorId, now_ns: int) -> float:
         """Note that an executor has ended; return the mean number of others that ran meanwhile."""
@@ -42,6 +44,10 @@ class BusyExecutors:
     def executors(self) -> frozenset[ExecutorId]:
         """The executors that run a batch or a sample now."""
         return frozenset(self._running)
+
+    def started_ns(self, executor: ExecutorId) -> int:
+        """Return when an executor last started a batch or a sample; -1: never."""
+        return self._last_started_ns.get(executor, -1)
 
     def others(self, executor: ExecutorId) -> int:
         """Return how many other executors are running now."""

@@ -3,7 +3,8 @@
 The fastest executor comes first. All wait a moment for crops that are being cut (`crop_wait`). The
 policy is asked for a batch of the executor's own group; where it has none, for one of another group
 that it may steal (`affinity`). A trial runs where there is nothing else to run. An idle box may
-sample instead.
+sample instead. No more batches run at once on a device than its measured interference makes
+worthwhile (`concurrency`).
 """
 
 from edgebox.domain.model_family import ExecutorId
@@ -42,12 +43,38 @@ class Dispatch:
         self._crop_wait = CropWait()
 
     def idle(self) -> list[ExecutorId]:
-        """Return the executors that run nothing, the fastest first."""
-        return [
+        """Return the executors that run nothing, the fastest first.
+
+        Where fewer batches may run on a device than it has executors, these take turns: each may
+        hold variants that no other has, and the fastest must not always be the one that runs.
+        """
+        idle = [
             executor
             for executor in self._times.latencies.fastest_first()
             if executor not in self._ledger.running and executor != self._sampling.executor
         ]
+        limited = {executor for executor in idle if self._is_limited(executor)}
+        if limited:
+            rank = {executor: at for at, executor in enumerate(idle)}
+            started_ns = self._times.latencies.busy.started_ns
+            turns = iter(sorted(limited, key=lambda each: (started_ns(each), rank[each])))
+            idle = [next(turns) if executor in limited else executor for executor in idle]
+        return idle
+
+    def _is_limited(self, executor: ExecutorId) -> bool:
+        """Return whether fewer batches may run on the device than it has executors."""
+        device = self._times.latencies.concurrency_of(executor)
+        return device.limit < len(device.executors)
+
+    def _has_room(self, executor: ExecutorId) -> bool:
+        """Return whether one more batch may run on an executor's device now.
+
+        Samples do not count: they run only while no request is at the box, and a request must not
+        wait for them.
+        """
+        device = self._times.latencies.concurrency_of(executor)
+        running = self._ledger.running
+        return sum(other in running for other in device.executors) < device.limit
 
     def spawned(self, took_ns: int, now_ns: int) -> None:
         """Note that a batch which took this long has spawned crops."""
@@ -91,13 +118,16 @@ class Dispatch:
             return []
         for executor in self.idle():
             row = self._times.latencies.row(executor, live.variant)
-            if row is not None and live.variant not in self._affinity.non_affine(executor):
+            allowed = live.variant not in self._affinity.non_affine(executor)
+            if row is not None and allowed and self._has_room(executor):
                 self._trials.started(BatchId(self._next_batch), now_ns)
                 batch = Batch(live.variant, (live.request.id,), row.sizes[0])
                 return [self._start(executor, batch, now_ns)]
         return []
 
     def _ask(self, executor: ExecutorId, excluded: Excluded, now_ns: int) -> list[Infer]:
+        if not self._has_room(executor):
+            return []
         batch = self._policy.next_batch(executor, now_ns, excluded)
         return [] if batch is None else [self._start(executor, batch, now_ns)]
 

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName
+from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName, device_of
 from edgebox.scheduling.busy import BusyExecutors
+from edgebox.scheduling.concurrency import DeviceConcurrency, device_concurrency
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 
@@ -51,6 +52,7 @@ class Latencies:
         self._best: dict[VariantName, Row | None] = {}
         self._ranking: tuple[ExecutorId, ...] | None = None
         self._all_known: dict[ExecutorId, Mapping[VariantName, LatencyProfile]] | None = None
+        self._concurrency: dict[str, DeviceConcurrency] | None = None
         self.busy = BusyExecutors()
         """Which executors run a batch now."""
         self.version = 0
@@ -62,6 +64,7 @@ class Latencies:
         """Add an executor; a profile without any batch size is ignored."""
         known = {profile.variant: profile for profile in profiles if profile.quantiles_ns}
         self._executors[executor] = _OnExecutor(known, known, 1.0, {})
+        self._concurrency = None
         self.loaded_version += 1
         self._changed()
 
@@ -86,6 +89,7 @@ class Latencies:
     def executor_stopped(self, executor: ExecutorId) -> None:
         """Remove an executor."""
         del self._executors[executor]
+        self._concurrency = None
         self.loaded_version += 1
         self._changed()
 
@@ -142,6 +146,23 @@ class Latencies:
         if self._all_known is None:
             self._all_known = {executor: at.known for executor, at in self._executors.items()}
         return self._all_known
+
+    @property
+    def concurrency(self) -> Mapping[str, DeviceConcurrency]:
+        """How many batches run at once on each device; O(executors x variants) after a change."""
+        if self._concurrency is None:
+            limit = self.parameters.concurrent_batches
+            self._concurrency = device_concurrency(self.all_known, limit)
+        return self._concurrency
+
+    def concurrency_of(self, executor: ExecutorId) -> DeviceConcurrency:
+        """Return how many batches run at once on an executor's device."""
+        return self.concurrency[device_of(executor)]
+
+    @property
+    def batches_at_once(self) -> int:
+        """The number of batches that may run at once on all devices together, at least 1."""
+        return max(1, sum(device.limit for device in self.concurrency.values()))
 
     def any_profile(self, variant: VariantName) -> LatencyProfile | None:
         """Return any profile of a variant, in memory or not; None if there is none."""

@@ -98,7 +98,7 @@ class FanOut:
         """
         if camera.pipeline is None:
             return 0.0
-        executors = max(1, len(self._times.latencies.slowdowns))
+        executors = self._times.latencies.batches_at_once
         used_ns = 0.0
         for stage in camera.pipeline.stages[1:]:
             crops = self.mean_crops(camera.id, stage.name)

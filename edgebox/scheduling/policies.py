@@ -6,6 +6,7 @@ from edgebox.scheduling.adaptive import DistributionAware
 from edgebox.scheduling.baselines.bentoml import BentoMl
 from edgebox.scheduling.baselines.clipper import Clipper
 from edgebox.scheduling.baselines.clockwork import Clockwork
+from edgebox.scheduling.baselines.coral import Coral
 from edgebox.scheduling.baselines.fifo import FirstInFirstOut
 from edgebox.scheduling.baselines.nexus import Nexus
 from edgebox.scheduling.baselines.orloj import Orloj
@@ -19,6 +20,7 @@ POLICIES: dict[str, Callable[[], BatchingPolicy]] = {
     "fifo": FirstInFirstOut,
     "clockwork": Clockwork,
     "nexus": Nexus,
+    "coral": Coral,
     "clipper": Clipper,
     "bentoml": BentoMl,
 }

@@ -32,6 +32,8 @@ class SchedulerParameters:
     """Frames of one camera that may wait; beyond it the newest replaces the oldest."""
     box_pending_max: int = 256
     """Frames of all cameras that may wait. It bounds memory; deadlines bound the queue earlier."""
+    concurrent_batches: int = 0
+    """Maximum number of batches at once on each device; 0: by the measured interference."""
     low_quantile: float = 0.05
     """A request is dropped once it would miss even if its batch ran this fast."""
     high_quantile: float = 0.99

@@ -1,7 +1,8 @@
 """Runs the Scheduler of the box over a workload of requests with known execution times.
 
 A discrete-event loop. At one instant completions come first, then arrivals, then decisions. A batch
-is padded to the smallest supported size; finishing exactly at the deadline counts as on time. Also
+is padded to the smallest supported size; finishing exactly at the deadline counts as on time.
+Workers of one device may slow each other (`shared_device`), which their profiles say. Also
 modelled: timers that fire early and, on request, the time of decisions. Cameras, links, decoding
 and planning are not modelled (`simulator` has them).
 
@@ -43,6 +44,7 @@ from edgebox.scheduling.events import (
 from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.scheduler import Scheduler
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.simulation.shared_device import SharedDevice
 from edgebox.simulation.workload import Job, Workload
 
 MODEL = VariantName("model")
@@ -156,6 +158,8 @@ class BatchingSimulation:
         self._jobs = {RequestId(job.id): job for job in workload.jobs}
         self._requests = {RequestId(job.id): _request(job) for job in workload.jobs}
         self._completions: list[tuple[int, int, BatchCompleted | SampleCompleted]] = []
+        self._device = SharedDevice[tuple[Infer | Sample, int]](self._model.interference)
+        """What runs, where workers slow each other; else completions are known at the start."""
         self._ran_in: dict[RequestId, tuple[int, int]] = {}
         self._now_ns = 0
         self._begin(workload)
@@ -181,6 +185,7 @@ class BatchingSimulation:
                 return self._report
             self._now_ns = max(self._now_ns, at_ns)
             facts: list[Event] = []
+            facts += map(_completed, self._device.ended(self._now_ns))
             while self._completions and self._completions[0][0] <= self._now_ns:
                 facts.append(heappop(self._completions)[2])
             while request is not None and request.arrival_ns <= self._now_ns:
@@ -192,6 +197,9 @@ class BatchingSimulation:
         due = [] if request is None else [request.arrival_ns]
         if self._completions:
             due.append(self._completions[0][0])
+        ended_ns = self._device.next_end_ns()
+        if ended_ns is not None:
+            due.append(ended_ns)
         wakeup_ns = self.scheduler.next_wakeup_ns()
         if wakeup_ns is not None:
             early_ns = self._surroundings.timer_early_ns
@@ -233,6 +241,9 @@ class BatchingSimulation:
         self._report.batch_members.append(len(infer.requests))
         for request in infer.requests:
             self._ran_in[request] = infer.batch, size
+        if self._model.interference:
+            self._device.start((infer, delay_ns), took_ns + delay_ns, self._now_ns)
+            return
         completed = BatchCompleted(infer.executor, infer.batch, took_ns)
         heappush(self._completions, (self._now_ns + delay_ns + took_ns, infer.batch, completed))
 
@@ -244,6 +255,9 @@ class BatchingSimulation:
         exec_ms = self._jobs[order.request].exec_ms
         took_ns = self._takes_ns(order.batch_size, exec_ms)
         self._report.samples_ns.append(took_ns)
+        if self._model.interference:
+            self._device.start((order, delay_ns), took_ns + delay_ns, self._now_ns)
+            return
         completed = SampleCompleted(order.executor, order.batch, took_ns)
         heappush(self._completions, (self._now_ns + delay_ns + took_ns, order.batch, completed))
 
@@ -254,6 +268,12 @@ class BatchingSimulation:
         self._report.ends.append(
             JobEnd(self._jobs[request], outcome, utility, self._now_ns, batch, size)
         )
+
+
+def _completed(ran: tuple[tuple[Infer | Sample, int], int]) -> BatchCompleted | SampleCompleted:
+    (order, delay_ns), took_ns = ran
+    kind = BatchCompleted if isinstance(order, Infer) else SampleCompleted
+    return kind(order.executor, order.batch, max(1, took_ns - delay_ns))
 
 
 def _request(job: Job) -> Request:
@@ -284,4 +304,4 @@ def _profile(executor: ExecutorId, workload: Workload) -> LatencyProfile:
         size: tuple(round(model.batch_ms(size, float(ms)) * MS) for ms in times_ms)
         for size in model.batch_sizes
     }
-    return LatencyProfile(MODEL, executor, rows)
+    return LatencyProfile(MODEL, executor, rows, model.interference)

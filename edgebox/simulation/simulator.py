@@ -277,7 +277,7 @@ class Simulator:
             case Infer():
                 self._infer(action)
             case Sample():
-                took_ns = self._draw_ns(action, (action.request,))
+                took_ns = self._times.draw_ns(action, (action.request,), self._now_ns)
                 # It starts only if nothing else runs, but batches may start while it runs.
                 self._sampled_ns = done_ns = self._now_ns + took_ns + self._parameters.overhead_ns
                 self._handle_at(done_ns, SampleCompleted(action.executor, action.batch, took_ns))
@@ -307,7 +307,7 @@ class Simulator:
         self._handle_at(self._now_ns + max(1, took_ns), PlanComputed(plan))
 
     def _infer(self, infer: Infer) -> None:
-        took_ns = self._draw_ns(infer, infer.requests)
+        took_ns = self._times.draw_ns(infer, infer.requests, self._now_ns)
         # The executors that run at its start approximate those that run meanwhile.
         others = len(self._scheduler.running) - 1 + (self._now_ns < self._sampled_ns)
         took_ns = round(took_ns * self._profiles[infer.executor][infer.variant].slowed(others))
@@ -334,26 +334,6 @@ class Simulator:
             self.report.changes[camera] += 1
         end = self._ends[camera]
         self._at(self._now_ns + end.spec.rtt_ns // 2, lambda: end.advised(advice))
-
-    def _draw_ns(self, runs: Infer | Sample, requests: Sequence[RequestId]) -> int:
-        """Draw the time of a batch: the profile's, scaled by the work of its longest picture."""
-        slowdown = self._parameters.slowdown.get(runs.executor, 1.0)
-        if self._parameters.throttling is not None:
-            slowdown *= self._parameters.throttling(self._now_ns)
-        profile = self._profiles[runs.executor][runs.variant]
-        took_ns: float = profile.quantile_ns(runs.batch_size, self._rng.random())
-        work = max(self._work.get(request, 1.0) for request in requests)
-        if work != 1:
-            fixed_ns = min(took_ns, self._fixed_ns(profile))
-            took_ns = fixed_ns + (took_ns - fixed_ns) * work
-        return round(took_ns * slowdown)
-
-    def _fixed_ns(self, profile: LatencyProfile) -> float:
-        """Return the part of a batch's time that does not depend on its pictures."""
-        key = profile.executor, profile.variant
-        if key not in self._fixed:
-            self._fixed[key] = BatchTimes(profile).profile_fixed_ns
-        return self._fixed[key]
 
     def _ended(self, action: Collect | Finish | Drop) -> None:
         if self._pipelines.crop(action.request) is not None:

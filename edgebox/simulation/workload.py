@@ -34,6 +34,8 @@ class Model:
     workers: int = 1
     slo_mult: float | None = None
     """The deadlines in multiples of the P99 of the execution times."""
+    interference: float = 0.0
+    """k: while n workers run, each takes 1 + k (n - 1) times as long."""
 
     def batch_ms(self, size: int, longest_ms: float) -> float:
         """Return how long a batch takes at a supported size."""
@@ -141,6 +143,8 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
     }  # fmt: skip
     if model.slo_mult is not None:
         line["slo_mult"] = model.slo_mult
+    if model.interference:
+        line["interference"] = model.interference
     yield orjson.dumps(line) + b"\n"
     for app, times in workload.history.items():
         if not times:
@@ -253,7 +257,8 @@ def _read_model(read: FieldReader) -> Model:
     workers = read.count("workers", 1)
     if workers < 1:
         raise read.wrong("workers", "must be at least 1")
-    return Model(c0_ms, c1, tuple(sizes), workers, multiple)
+    interference = _number(read, "interference") if "interference" in read else 0.0
+    return Model(c0_ms, c1, tuple(sizes), workers, multiple, interference)
 
 
 def _number(read: FieldReader, key: str) -> float:

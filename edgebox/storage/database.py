@@ -15,6 +15,7 @@ from typing import Any, Self
 import orjson
 
 from edgebox.domain.errors import StorageError
+from edgebox.domain.interference import MeasuredInterference
 from edgebox.domain.model_family import (
     QUANTILES,
     AccuracyReport,
@@ -178,15 +179,24 @@ class Storage:
         fingerprint: str,
         executor: ExecutorId,
         neighbours: str,
-        found: Mapping[VariantName, float],
+        found: Sequence[MeasuredInterference],
     ) -> None:
-        """Replace an executor's interference; `neighbours` names the other executors."""
+        """Replace the interference of these variants on an executor.
+
+        `neighbours` names the other executors.
+        """
         now_ms = self._now_ms()
-        for variant, interference in found.items():
+        for variant in {each.variant for each in found}:
             self._writer.record(
-                "INSERT OR REPLACE INTO interference (fingerprint, executor, variant, neighbours,"
-                " interference, measured_at_ms) VALUES (?, ?, ?, ?, ?, ?)",
-                fingerprint, executor, variant, neighbours, interference, now_ms,
+                "DELETE FROM interference WHERE fingerprint = ? AND executor = ? AND variant = ?",
+                fingerprint, executor, variant,
+            )  # fmt: skip
+        for each in found:
+            self._writer.record(
+                "INSERT OR REPLACE INTO interference (fingerprint, executor, variant, beside,"
+                " others, neighbours, factor, measured_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                fingerprint, executor, each.variant, each.beside, each.others, neighbours,
+                each.factor, now_ms,
             )  # fmt: skip
 
     def save_accuracy_reports(
@@ -266,14 +276,14 @@ class Storage:
 
     async def load_interference(
         self, fingerprint: str, executor: ExecutorId, neighbours: str
-    ) -> dict[VariantName, float]:
-        """Return `LatencyProfile.interference` by variant, measured with the same neighbours."""
+    ) -> list[MeasuredInterference]:
+        """Return the interference that was measured with the same neighbours."""
         rows = await self._rows(
-            "SELECT variant, interference FROM interference"
+            "SELECT variant, beside, others, factor FROM interference"
             " WHERE fingerprint = ? AND executor = ? AND neighbours = ?",
             fingerprint, executor, neighbours,
         )  # fmt: skip
-        return dict(sound(rows, _interference, "interference", 0))
+        return sound(rows, _interference, "interference", 0)
 
     async def load_newest_profiles(self, ending: str) -> list[LatencyProfile]:
         """Return the latest profiles of fingerprints with this suffix."""
@@ -382,11 +392,13 @@ def _profiled(row: Sequence[Any]) -> tuple[tuple[str, str], int, tuple[int, ...]
     return (executor, variant), batch_size, tuple(quantiles)
 
 
-def _interference(row: Sequence[Any]) -> tuple[VariantName, float]:
-    variant, interference = row
-    if not 0 <= interference <= _INTERFERENCE_MAX:
-        raise ValueError(f"the interference {interference!r}")
-    return VariantName(variant), float(interference)
+def _interference(row: Sequence[Any]) -> MeasuredInterference:
+    variant, beside, others, factor = row
+    if type(others) is not int or others < 1 or not 1 <= factor <= _INTERFERENCE_MAX:
+        raise ValueError(f"the factor {factor!r} beside {others!r} others")
+    return MeasuredInterference(
+        VariantName(variant), FamilyName(beside), others, factor=float(factor)
+    )
 
 
 def _camera(row: Sequence[Any]) -> CameraRecord:

@@ -174,6 +174,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE judgements RENAME TO accuracy_reports",
         "ALTER TABLE accuracy_reports RENAME COLUMN set_aside TO dominated",
     ),
+    (
+        # What was measured while all others ran says nothing of fewer: it is measured again.
+        "DROP TABLE interference",
+        """CREATE TABLE interference (
+            fingerprint TEXT NOT NULL,
+            executor TEXT NOT NULL,
+            variant TEXT NOT NULL,
+            beside TEXT NOT NULL,
+            others INTEGER NOT NULL,
+            neighbours TEXT NOT NULL,
+            factor REAL NOT NULL,
+            measured_at_ms INTEGER NOT NULL,
+            PRIMARY KEY (fingerprint, executor, variant, beside, others)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

@@ -85,6 +85,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         "family": box.models.default_family,
         "labels": [] if family is None else family.labels,
         "executors": [],
+        "devices": [],
         "applications": [],
         "latencies": [],
         "memory": [],
@@ -105,6 +106,7 @@ def _box(box: Box, lag: LoopLag) -> dict[str, Any]:
         driver = box.driver
         now_ns = driver.clock_ns()
         document["executors"] = _executors(box, now_ns)
+        document["devices"] = _devices(box)
         document["applications"] = _applications(box)
         document["latencies"] = _latencies(box)
         document["memory"] = [_memory(*each) for each in driver.scheduler.memories.items()]
@@ -187,6 +189,20 @@ def _interference(box: Box, executor: ExecutorId) -> float | None:
     """Return how much another executor slows a batch (median variant); None: it is the only one."""
     known = [profile.interference for profile in box.profiles[executor].values()]
     return round(median(known), 3) if known and len(box.profiles) > 1 else None
+
+
+def _devices(box: Box) -> list[dict[str, Any]]:
+    """Return how many batches run at once on each device, and why."""
+    return [
+        {
+            "device": device.device,
+            "executors": device.executors,
+            "concurrent_batches": device.limit,
+            "throughput_gains": [round(gain, 3) for gain in device.gains],
+            "reason": device.reason,
+        }
+        for device in box.driver.scheduler.times.latencies.concurrency.values()
+    ]
 
 
 def _applications(box: Box) -> list[dict[str, Any]]:

@@ -86,6 +86,16 @@ CAMERA_STATE = Schema(
     ),
 )
 _QUANTILES_MS = record(p50=NUMBER, p99=NUMBER)
+_DEVICE = Schema(
+    "Device",
+    record(
+        device=TEXT,
+        executors=array(TEXT),
+        concurrent_batches=COUNT,
+        throughput_gains=array(NUMBER),
+        reason=TEXT,
+    ),
+)
 _EXECUTOR = Schema(
     "Executor",
     record(
@@ -171,6 +181,7 @@ _BOX = Schema(
         family=TEXT,
         labels=array(TEXT),
         executors=array(_EXECUTOR),
+        devices=array(_DEVICE),
         applications=array(_APPLICATION),
         latencies=array(_BATCH_TIMES),
         memory=array(_MEMORY),

@@ -55,10 +55,10 @@ async def test_an_executor_that_hangs_beside_others_is_not_taken_for_a_model_tha
     def hangs(*_: object) -> Any:
         raise HungError("a batch did not come back")
 
-    async def nothing(*_: object) -> dict[str, float]:
-        return {}
+    async def nothing(*_: object) -> list[object]:
+        return []
 
-    for name in ("fingerprint", "neighbours", "_in_memory", "_load"):
+    for name in ("fingerprint", "neighbours", "_in_memory", "_beside"):
         monkeypatch.setattr(interference_profiles, name, lambda *_: "any")
     monkeypatch.setattr(interference_profiles, "interference", hangs)
     executors = [cast(OnnxExecutor, SimpleNamespace(id=ExecutorId(of))) for of in ("a", "b")]

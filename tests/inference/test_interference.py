@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -27,46 +28,53 @@ def variant(px: int) -> Variant:
 class Told(NullExecutor):
     """An executor whose batches take what the test says, by the variant's size."""
 
-    def __init__(self, factors: dict[int, float]) -> None:
+    def __init__(self, k: dict[int, float]) -> None:
         super().__init__(ExecutorId("cpu/0"))
-        self.factors = factors
-        self.busy = False
+        self.k = k
+        self.others = 0
         self.ran: list[str] = []
 
     def submit(
         self, name: VariantName, canvases: Sequence[Canvas], batch_size: int
     ) -> Future[BatchResult]:
         px = int(name.removeprefix("v-"))
-        took_ns = 1000 * px * (self.factors[px] if self.busy else 1.0)
+        took_ns = 1000 * px * (1.0 + self.others * self.k[px])
         self.ran.append(name)
         done: Future[BatchResult] = Future()
         done.set_result(BatchResult([], 0, round(took_ns)))
         return done
 
 
-def test_what_each_other_executor_adds(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Told({1000: 1.2, 2000: 1.6, 4000: 0.9})
+def test_the_factor_for_each_number_of_others_and_each_family_beside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Told({1000: 0.2, 2000: 0.6, 4000: -0.1})
 
     @contextmanager
     def all_busy(loads: Sequence[Load]) -> Iterator[None]:
-        told.busy = True
+        told.others = sum(2 if load.variant.family == "w" else 1 for load in loads)
         yield
-        told.busy = False
+        told.others = 0
 
     monkeypatch.setattr(measuring, "kept_busy", all_busy)
     variants = {v.name: (v, 1) for v in (variant(4000), variant(1000), variant(2000))}
-    others = [load_of(told, variant(10), 1)] * 2
-    found = interference(told, variants, others, 0.0)
-    assert found == {
-        "v-1000": pytest.approx(0.1), "v-2000": pytest.approx(0.3), "v-4000": 0.0,
+    own = [load_of(told, variant(10), 1)] * 4
+    other_family = [load_of(told, replace(variant(10), family=FamilyName("w")), 1)]
+    found = interference(told, variants, [own, other_family], 0.0)
+    assert {(each.variant, each.beside, each.others): each.factor for each in found} == {
+        (f"v-{px}", family, others): pytest.approx(factor)
+        for px, k in ((1000, 0.2), (2000, 0.6), (4000, 0.0))
+        for family, others, factor in (
+            ("v", 1, 1 + k), ("v", 2, 1 + 2 * k), ("v", 4, 1 + 4 * k), ("w", 1, 1 + 2 * k)
+        )
     }  # fmt: skip
     # Of many variants three are measured, and the others are like the nearest.
     many = {v.name: (v, 1) for v in (variant(px) for px in (1000, 1100, 2000, 3900, 4000))}
     told.ran.clear()
-    found = interference(told, many, others, 0.0)
+    by_variant = {e.variant: e.factor for e in interference(told, many, [own[:1]], 0.0)}
     assert set(told.ran) == {"v-1000", "v-2000", "v-4000"}
-    assert found[VariantName("v-1100")] == found[VariantName("v-1000")]
-    assert found[VariantName("v-3900")] == 0.0
+    assert by_variant[VariantName("v-1100")] == by_variant[VariantName("v-1000")]
+    assert by_variant[VariantName("v-3900")] == 1.0
     told.close()
 
 
@@ -91,13 +99,14 @@ def test_two_that_share_a_core_take_its_time_from_each_other() -> None:
             # Half of a core's time each makes 1. Where other programs have most of the core, one
             # more of them takes little from each.
             free = free_share(CORE)
-            found = interference(one, {small.name: (small, 1)}, [load_of(other, medium, 1)], 0.5)
-            if found[small.name] > 0.2 * free:
+            beside = [[load_of(other, medium, 1)]]
+            (found,) = interference(one, {small.name: (small, 1)}, beside, 0.5)
+            if found.factor - 1 > 0.2 * free:
                 return
     finally:
         one.close()
         other.close()
-    raise AssertionError(f"{found[small.name]:.3f} of {free:.3f}")
+    raise AssertionError(f"{found.factor:.3f} of {free:.3f}")
 
 
 def free_share(core: int, during_s: float = 0.5) -> float:

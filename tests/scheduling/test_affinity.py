@@ -26,6 +26,8 @@ from edgebox.scheduling.policies import POLICIES, make_policy
 from tests.scheduling.scene import MS, STREET, Bench, camera, name, profile, request
 
 PX = {name(px): px for px in (128, 256, 320)}
+WORK_CONSERVING = [each for each in POLICIES if each not in ("bentoml", "coral")]
+"""The policies under which no executor idles while a batch waits that it may run."""
 ONE, TWO = ExecutorId("gpu/0"), ExecutorId("gpu/1")
 
 
@@ -61,7 +63,7 @@ def on(batches: list[Infer]) -> list[tuple[ExecutorId, int]]:
     return [(batch.executor, len(batch.requests)) for batch in batches]
 
 
-@pytest.mark.parametrize("policy", [each for each in POLICIES if each != "bentoml"])
+@pytest.mark.parametrize("policy", WORK_CONSERVING)
 def test_a_free_executor_leaves_what_is_at_home_elsewhere(policy: str) -> None:
     box = Box(policy)
     box.apart()
@@ -72,7 +74,7 @@ def test_a_free_executor_leaves_what_is_at_home_elsewhere(policy: str) -> None:
     assert (batch.executor, batch.variant) == (TWO, name(256))
 
 
-@pytest.mark.parametrize("policy", [each for each in POLICIES if each != "bentoml"])
+@pytest.mark.parametrize("policy", WORK_CONSERVING)
 def test_it_helps_out_where_the_plan_lends_it(policy: str) -> None:
     box = Box(policy)
     box.apart(steal_budget_ms=12)  # 256 px: 8 ms, 12 ms at the P99

@@ -62,7 +62,7 @@ def test_crops_that_are_soon_cut_go_before_the_next_frame() -> None:
         CropsPrepared(tuple(crop.id for crop in crops(request(1, 300), READ, [10, 11], 0))), 30.8
     )
     (infer,) = [a for a in out if isinstance(a, Infer)]
-    assert {10, 11} <= set(infer.requests)
+    assert infer.requests[0] in {10, 11}
 
 
 def test_it_ends_if_cutting_takes_longer_than_usual() -> None:

@@ -229,7 +229,8 @@ class Bench:
         return self.tell(at_ms, RequestArrived(made), RequestPrepared(made.id, 0))
 
 
-@pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"clipper"}))
+# coral refuses on arrival what no slot answers in time, and runs nothing between slots: test_coral.
+@pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"clipper", "coral"}))
 def test_a_request_is_dropped_by_its_last_deadline_only(policy: str) -> None:
     bench = Bench(policy)
     bench.arrive(request(1, 900))
@@ -245,7 +246,7 @@ def test_a_request_is_dropped_by_its_last_deadline_only(policy: str) -> None:
     assert 100 < dropped[2] <= 121
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"coral"}))
 def test_what_is_late_but_worth_something_is_answered_and_counts_as_late(policy: str) -> None:
     bench = Bench(policy)
     (infer,) = infers(bench.arrive(request(1, 900)) + bench.tell(15))  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import StorageError
+from edgebox.domain.interference import MeasuredInterference
 from edgebox.domain.model_family import AccuracyReport, ExecutorId, FamilyName, VariantName
 from edgebox.storage.database import Storage
 from tests.scheduling.scene import profile
@@ -52,16 +53,20 @@ async def test_a_profile_with_a_damaged_batch_size_is_measured_again(
     assert await storage.load_profiles("m") == [profile(256)]
 
 
-@pytest.mark.parametrize("interference", [-0.1, 1e4, float("inf"), "much"])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("factor", 0.9), ("factor", 1e4), ("factor", float("inf")), ("factor", "much"),
+     ("others", 0), ("others", "two")],
+)  # fmt: skip
 async def test_damaged_interference_is_measured_again(
-    storage: Storage, tmp_path: Path, interference: object
+    storage: Storage, tmp_path: Path, column: str, value: object
 ) -> None:
-    storage.save_interference("m", CPU, "cpu/1", {SMALL: 0.25, LARGE: 0.5})
+    street = FamilyName("street")
+    small, large = (MeasuredInterference(of, street, 1, 1.5) for of in (SMALL, LARGE))
+    storage.save_interference("m", CPU, "cpu/1", [small, large])
     await storage.flush()
-    damage(
-        tmp_path, "UPDATE interference SET interference = ? WHERE variant = ?", interference, SMALL
-    )
-    assert await storage.load_interference("m", CPU, "cpu/1") == {LARGE: 0.5}
+    damage(tmp_path, f"UPDATE interference SET {column} = ? WHERE variant = ?", value, SMALL)
+    assert await storage.load_interference("m", CPU, "cpu/1") == [large]
 
 
 @pytest.mark.parametrize(

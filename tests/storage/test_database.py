@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgebox.domain.errors import StorageError
+from edgebox.domain.interference import MeasuredInterference
 from edgebox.domain.model_family import (
     QUANTILES,
     AccuracyReport,
@@ -420,16 +421,28 @@ async def test_interference_is_known_only_beside_the_same_others() -> None:
     storage = await Storage.open(":memory:")
     small, large = VariantName("street-128"), VariantName("street-416")
     on = ExecutorId("cpu/0")
-    storage.save_interference("m", on, "cpu/1", {small: 0.25, large: 0.5})
-    storage.save_interference("m", ExecutorId("cpu/1"), "cpu/0", {small: 0.75})
+    street, vehicles = FamilyName("street"), FamilyName("vehicles")
+    found = [
+        MeasuredInterference(small, street, 1, 1.25),
+        MeasuredInterference(small, vehicles, 1, 1.1),
+        MeasuredInterference(large, street, 1, 1.5),
+    ]
+    storage.save_interference("m", on, "cpu/1", found)
+    storage.save_interference(
+        "m", ExecutorId("cpu/1"), "cpu/0", [MeasuredInterference(small, street, 1, 1.75)]
+    )
     await storage.flush()
-    assert await storage.load_interference("m", on, "cpu/1") == {small: 0.25, large: 0.5}
-    assert await storage.load_interference("m", on, "cpu/1 | cpu/2") == {}
-    assert await storage.load_interference("another", on, "cpu/1") == {}
-    storage.save_interference("m", on, "cpu/1 | cpu/2", {small: 0.1, large: 0.2})
+    loaded = await storage.load_interference("m", on, "cpu/1")
+    assert set(loaded) == set(found) and len(loaded) == 3
+    assert await storage.load_interference("m", on, "cpu/1 | cpu/2") == []
+    assert await storage.load_interference("another", on, "cpu/1") == []
+    found = [
+        MeasuredInterference(of, street, n, 1 + n / 10) for of in (small, large) for n in (1, 2)
+    ]
+    storage.save_interference("m", on, "cpu/1 | cpu/2", found)
     await storage.flush()
-    assert await storage.load_interference("m", on, "cpu/1") == {}
-    assert await storage.load_interference("m", on, "cpu/1 | cpu/2") == {small: 0.1, large: 0.2}
+    assert await storage.load_interference("m", on, "cpu/1") == []
+    assert set(await storage.load_interference("m", on, "cpu/1 | cpu/2")) == set(found)
     await storage.close()
 
 

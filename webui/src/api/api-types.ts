@@ -120,6 +120,7 @@ export type BoxState = {
   family: string
   labels: ReadonlyArray<string>
   executors: ReadonlyArray<Executor>
+  devices: ReadonlyArray<Device>
   applications: ReadonlyArray<AppLatency>
   latencies: ReadonlyArray<BatchTimes>
   memory: ReadonlyArray<ModelMemory>
@@ -264,6 +265,14 @@ export type Detection = {
   attribute?: string
   /** The picture's embedding, of length 1, from embedding models */
   embedding?: ReadonlyArray<number>
+}
+
+export type Device = {
+  device: string
+  executors: ReadonlyArray<string>
+  concurrent_batches: number
+  throughput_gains: ReadonlyArray<number>
+  reason: string
 }
 
 export type DroppedRequest = {

@@ -33,7 +33,6 @@ from edgebox.link.shaping import ShapedLink
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import FrameArrival
 from edgebox.planning.planner import Planner
-from edgebox.scheduling.batch_times import BatchTimes
 from edgebox.scheduling.events import (
     Action,
     Advise,
@@ -63,6 +62,7 @@ from edgebox.scheduling.events import (
     WeightsLoaded,
 )
 from edgebox.scheduling.scheduler import Scheduler
+from edgebox.simulation.actual_times import ActualTimes
 from edgebox.simulation.report import DEPARTED, UNDELIVERED, Ended, Report, SchedulerCall, Unsent
 from edgebox.simulation.senders import SenderFactory, knowing
 from edgebox.simulation.shared_links import FairLink, Queueing, SimulatedSite
@@ -168,7 +168,8 @@ class Simulator:
         self._planner = knowing(planner, self._links, ahead_ns) if ahead_ns else planner
         runs_by = {**profiles, **(taken or {})}
         self._believed = {executor: tuple(on) for executor, on in profiles.items()}
-        self._profiles = {e: {p.variant: p for p in on} for e, on in runs_by.items()}
+        actual = {e: {p.variant: p for p in on} for e, on in runs_by.items()}
+        self._times = ActualTimes(actual, rng, parameters.slowdown, parameters.throttling)
         self._rng = rng
         self._parameters = parameters
         self._check = check
@@ -185,9 +186,6 @@ class Simulator:
         self.report.spent = self._pipelines.spent
         self._alive: dict[RequestId, tuple[Request, int]] = {}
         """With their true capture times."""
-        self._work: dict[RequestId, float] = {}
-        """The work of requests that differ from the profile's. Kept, as they may be sampled."""
-        self._fixed: dict[tuple[ExecutorId, VariantName], float] = {}
         self._ran: dict[RequestId, tuple[VariantName, int]] = {}
         self._advised: dict[CameraId, VariantName] = {}
         self._start(variants, memory, cameras)
@@ -307,10 +305,9 @@ class Simulator:
         self._handle_at(self._now_ns + max(1, took_ns), PlanComputed(plan))
 
     def _infer(self, infer: Infer) -> None:
-        took_ns = self._times.draw_ns(infer, infer.requests, self._now_ns)
         # The executors that run at its start approximate those that run meanwhile.
         others = len(self._scheduler.running) - 1 + (self._now_ns < self._sampled_ns)
-        took_ns = round(took_ns * self._profiles[infer.executor][infer.variant].slowed(others))
+        took_ns = self._times.draw_ns(infer, infer.requests, self._now_ns, others)
         for request in infer.requests:
             self._ran[request] = infer.variant, self._now_ns
         if self._parameters.hangs is not None and self._parameters.hangs(infer, self._now_ns):
@@ -471,7 +468,7 @@ class Simulator:
         self._alive[request.id] = request, sending.captured_ns
         self._pipelines.arrived(request, sending.captured_ns)
         if end.spec.work:
-            self._work[request.id] = end.draw_work()
+            self._times.work[request.id] = end.draw_work()
         self._at(
             self._now_ns + rtt_ns // 2,
             lambda: self._acknowledged(end, sending.frame, rtt_ns),

@@ -4,6 +4,7 @@ import click
 
 from edgebox.commands.simulate_batching import batching, make_workload_command
 from edgebox.commands.simulate_cameras import cameras
+from edgebox.commands.simulate_pipelines import pipelines
 
 
 @click.group()
@@ -13,4 +14,5 @@ def simulate() -> None:
 
 simulate.add_command(batching)
 simulate.add_command(cameras)
+simulate.add_command(pipelines)
 simulate.add_command(make_workload_command)

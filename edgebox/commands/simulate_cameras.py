@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from edgebox.simulation.scenario import Hardware, Scenario
 
 
+CONFIG_OPTION = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="EDGEBOX_CONFIG",
+    help='Configuration of the box whose database has the profiles, for profiles = "database".',
+)
+
+
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--seed", type=click.IntRange(0), help="Seed, instead of the scenario's.")
@@ -29,13 +38,7 @@ if TYPE_CHECKING:
     type=click.Choice(["cautious", "harmonic", "last", "least", "perfect"]),
     help="Bandwidth estimator, instead of the scenario's.",
 )
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    envvar="EDGEBOX_CONFIG",
-    help='Configuration of the box whose database has the profiles, for profiles = "database".',
-)
+@CONFIG_OPTION
 @click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -63,9 +66,7 @@ def cameras(
         read = read_scenario(scenario, seed)
         if bandwidth is not None:
             read = replace(read, policy=replace(read.policy, bandwidth=bandwidth))
-        if read.hardware is None:
-            read = replace(read, hardware=asyncio.run(_stored(config_file)))
-            _check_families(scenario, read)
+        read = with_hardware(scenario, read, config_file)
         report = run_scenario(read, planning_clock_ns=time.thread_time_ns)
         if draw is not None:
             draw(report)
@@ -104,6 +105,24 @@ def _text(path: Path) -> str:
         raise InvalidInputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
+def with_hardware(path: Path, scenario: "Scenario", config_file: Path | None) -> "Scenario":
+    """Return a scenario with variants and executors: its own, or those of the box's database.
+
+    Args:
+        path: of the scenario, for messages.
+        scenario: any.
+        config_file: of the box; None: the default.
+
+    Raises:
+        InvalidInputError: the database has none, or a family is missing there.
+    """
+    if scenario.hardware is not None:
+        return scenario
+    scenario = replace(scenario, hardware=asyncio.run(_stored(config_file)))
+    _check_families(path, scenario)
+    return scenario
+
+
 async def _stored(config_file: Path | None) -> "Hardware":
     from edgebox.commands.stored_profiles import stored_profiles
     from edgebox.config.config_file import load
@@ -117,11 +136,14 @@ def _check_families(path: Path, scenario: "Scenario") -> None:
     assert scenario.hardware is not None
     known = {variant.family for variant in scenario.hardware.variants}
     for spec in scenario.cameras:
-        if spec.camera.family not in known:
-            raise InvalidInputError(
-                f"{path}: the box has no profiles of the family {spec.camera.family!r} of camera "
-                f"{spec.camera.id} (it has: {', '.join(sorted(known))})"
-            )
+        pipeline = spec.camera.pipeline
+        later = () if pipeline is None else (stage.family for stage in pipeline.stages)
+        for family in (spec.camera.family, *later):
+            if family not in known:
+                raise InvalidInputError(
+                    f"{path}: the box has no profiles of the family {family!r} of camera "
+                    f"{spec.camera.id} (it has: {', '.join(sorted(known))})"
+                )
 
 
 def _print(path: Path, found: dict[str, Any]) -> None:

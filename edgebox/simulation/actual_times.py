@@ -1,4 +1,4 @@
-"""The actual times of simulated batches: drawn from profiles, scaled by work and slowdowns. Pure."""
+"""Draws the actual times of simulated batches from profiles, work and slowdowns. Pure."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence

@@ -23,7 +23,7 @@ from edgebox.link.bandwidth import SIZE_EXPONENT, EstimatorKind
 from edgebox.link.shaping import MADE_UP, TRACE_FORMATS, BandwidthTrace, parse_trace
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.policies import POLICIES
-from edgebox.scheduling.scheduler_parameters import SchedulerParameters
+from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
 from edgebox.simulation.scenario_pipelines import read_objects, read_pipeline_of, read_pipelines
 from edgebox.simulation.senders import SenderKind
 from edgebox.simulation.shared_links import Queueing, SimulatedSite
@@ -116,6 +116,8 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
     duration_s = top.number("duration_s", 0, 86_400, above=True)
     warmup_s = top.number("warmup_s", 0, duration_s, 0.0)
     planning, scheduling, refuses = _planner(top.inner("planner", optional=True))
+    policy, rule = _policy(top.inner("policy", optional=True), scheduling.frame_admission)
+    scheduling = replace(scheduling, frame_admission=rule)
     if top.choice("profiles", ("inline", DATABASE), "inline") == DATABASE:
         hardware, families = None, None
     else:
@@ -141,7 +143,7 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
         round(duration_s * S),
         round(warmup_s * S),
         seed,
-        _policy(top.inner("policy", optional=True)),
+        policy,
         planning,
         scheduling,
         _costs(top.inner("box", optional=True)),
@@ -151,7 +153,7 @@ def parse_scenario(text: str, name: str, read: ReadFile, seed: int | None = None
     return scenario
 
 
-def _policy(table: FieldReader) -> Policy:
+def _policy(table: FieldReader, rule: FrameAdmissionRule) -> tuple[Policy, FrameAdmissionRule]:
     plain = Policy()
     policy = Policy(
         table.choice("batching", tuple(POLICIES), plain.batching),
@@ -159,8 +161,9 @@ def _policy(table: FieldReader) -> Policy:
         SenderKind(table.choice("sender", tuple(SenderKind), plain.sender)),
         table.choice("planning", ("adaptive", "none"), "adaptive") == "adaptive",
     )
+    rule = FrameAdmissionRule(table.choice("frame_admission", tuple(FrameAdmissionRule), rule))
     table.refuse_unknown()
-    return policy
+    return policy, rule
 
 
 def _planner(table: FieldReader) -> tuple[PlanningParameters, SchedulerParameters, bool]:

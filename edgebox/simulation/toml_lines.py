@@ -6,7 +6,6 @@ Python's parser keeps none: O(lines), once.
 
 import re
 import tomllib
-from collections import Counter
 
 from edgebox.domain.errors import InvalidInputError
 from edgebox.domain.field_reader import FieldPath, FieldReader, Notation, dotted
@@ -50,24 +49,34 @@ def _line(path: FieldPath, lines: dict[FieldPath, int]) -> int:
 def _lines(text: str) -> dict[FieldPath, int]:
     """Return where each header and each key at the start of a line is."""
     found: dict[FieldPath, int] = {}
-    seen: Counter[str] = Counter()
+    seen: dict[FieldPath, int] = {}
     at: FieldPath = ()
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
         if header:
-            names = _parts(header[2])
-            if header[1] == "[[":
-                dotted = ".".join(names)
-                at = (*names, seen[dotted])
-                seen[dotted] += 1
-            else:
-                first = names[0]
-                inside = (seen[first] - 1,) if seen[first] else ()
-                at = (first, *inside, *names[1:])
+            at = _place(_parts(header[2]), seen, is_entry=header[1] == "[[")
             found.setdefault(at, number)
         elif key := _KEY.match(line):
             found.setdefault((*at, *_parts(key[1])), number)
     return found
+
+
+def _place(names: tuple[str, ...], seen: dict[FieldPath, int], *, is_entry: bool) -> FieldPath:
+    """Return the path of a header's table; count it if it is an entry of an array of tables.
+
+    Args:
+        names: of the header.
+        seen: the number of entries of each array so far.
+        is_entry: whether the header has double brackets.
+    """
+    at: FieldPath = ()
+    for depth, name in enumerate(names, 1):
+        at = (*at, name)
+        if is_entry and depth == len(names):
+            seen[at] = seen.get(at, 0) + 1
+        if at in seen:
+            at = (*at, seen[at] - 1)
+    return at
 
 
 def _parts(dotted: str) -> tuple[str, ...]:

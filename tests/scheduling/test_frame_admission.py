@@ -30,7 +30,7 @@ FRAMES_MAX = 80
 
 
 def box(rule: FrameAdmissionRule = FrameAdmissionRule.DENSITY) -> Bench:
-    """return a box on which crops cost less than pictures; a dense and a sparse camera are connected."""
+    """Return a box with a dense and a sparse camera; crops cost less than pictures."""
     parameters = SchedulerParameters(
         first_pixels_max=LARGE, frame_admission=rule, camera_pending_max=FRAMES_MAX
     )

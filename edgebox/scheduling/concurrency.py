@@ -4,9 +4,10 @@ Pure. With n batches at once, each takes `LatencyProfile.slowed(n - 1)` times it
 answers g(n) = n / slowed(n - 1) times as much as with one batch at a time. With interference
 that grows by k for each other batch, g(n) = n / (1 + k (n - 1)): it stays at 1 for k = 1, and
 reaches at most 1 / k. More batches at once make each of them longer, so deadlines pay for the gain.
-The limit is the largest n up to which every further batch at once adds at least `GAIN_MIN`. In the
-batching simulator that is the best number, or nearly, for every k from 0.15 to 1
-(docs/explanation/scheduling.md has the figures).
+The limit is the largest n up to which every further batch at once adds enough: `GAIN_MIN_ALIKE`
+where all variants take about as long, and `GAIN_MIN` where they do not, because a short batch then
+need not wait for a long one. In simulation that is the best number, or nearly, for every k from
+0.15 to 1 (docs/explanation/scheduling.md has the figures).
 
 Source: OctopInf (arXiv 2502.01277), which limits a GPU by the sum of its models' utilisation; ours
 is limited by the measured throughput, because utilisation does not say what two models cost each
@@ -20,8 +21,12 @@ from statistics import fmean
 
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName, device_of
 
-GAIN_MIN = 0.2
+GAIN_MIN = 0.05
 """What one more batch at once must add, in units of the throughput of one batch at a time."""
+GAIN_MIN_ALIKE = 0.2
+"""The same where all variants take about as long."""
+ALIKE = 2.0
+"""The greatest ratio of the times of two variants, for one picture, that take about as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +72,22 @@ def throughput_gains(profiles: Iterable[LatencyProfile], executors: int) -> tupl
     return tuple(n * fmean(1 / of.slowed(n - 1) for of in known) for n in range(1, executors + 1))
 
 
-def concurrent_batches(gains: Sequence[float]) -> int:
+def gain_min(profiles: Iterable[LatencyProfile]) -> float:
+    """Return what one more batch at once of these variants must add."""
+    times_ns = [profile.quantile_ns(min(profile.batch_sizes), 0.5) for profile in profiles]
+    alike = not times_ns or max(times_ns) < ALIKE * min(times_ns)
+    return GAIN_MIN_ALIKE if alike else GAIN_MIN
+
+
+def concurrent_batches(gains: Sequence[float], least: float = GAIN_MIN_ALIKE) -> int:
     """Return the number of batches at once up to which each further one is worthwhile.
 
     Args:
         gains: the throughput with 1, 2, ... batches at once; at least one entry.
+        least: what each further one must add.
     """
     steps = enumerate(pairwise(gains), 1)
-    return next((n for n, (gain, more) in steps if more - gain < GAIN_MIN), len(gains))
+    return next((n for n, (gain, more) in steps if more - gain < least), len(gains))
 
 
 def device_concurrency(
@@ -91,8 +104,9 @@ def device_concurrency(
         devices.setdefault(device_of(executor), []).append(executor)
     found = {}
     for device, executors in devices.items():
-        profiles = (profile for executor in executors for profile in known[executor].values())
+        profiles = [profile for executor in executors for profile in known[executor].values()]
         gains = throughput_gains(profiles, len(executors))
-        limit = min(configured, len(executors)) or concurrent_batches(gains)
+        by_gain = concurrent_batches(gains, gain_min(profiles))
+        limit = min(configured, len(executors)) or by_gain
         found[device] = DeviceConcurrency(device, tuple(executors), gains, limit, configured > 0)
     return found

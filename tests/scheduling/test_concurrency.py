@@ -13,9 +13,12 @@ from edgebox.domain.interference import MeasuredInterference, with_interference
 from edgebox.domain.model_family import ExecutorId, FamilyName, LatencyProfile, VariantName
 from edgebox.domain.requests import RequestId
 from edgebox.scheduling.concurrency import (
+    ALIKE,
     GAIN_MIN,
+    GAIN_MIN_ALIKE,
     concurrent_batches,
     device_concurrency,
+    gain_min,
     throughput_gains,
 )
 from edgebox.scheduling.events import (
@@ -26,7 +29,7 @@ from edgebox.scheduling.events import (
 )
 from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.scheduler import SchedulerParameters
-from tests.scheduling.scene import MS, Bench, camera, infers, name, profile, request
+from tests.scheduling.scene import MEDIAN_MS, MS, Bench, camera, infers, name, profile, request
 
 K = st.floats(0, 3)
 
@@ -50,12 +53,28 @@ def test_the_number_at_once_follows_from_interference(k: float, streams: int, li
     assert concurrent_batches(gains) == limit
 
 
-@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=12))
-def test_every_batch_at_once_is_worthwhile(gains: list[float]) -> None:
-    limit = concurrent_batches(gains)
+@pytest.mark.parametrize(("k", "limit"), [(0.3, 4), (0.45, 4), (0.6, 4), (0.8, 2), (1.0, 1)])
+def test_more_at_once_let_a_short_batch_pass_a_long_one(k: float, limit: int) -> None:
+    there = executors(4)
+    unlike = profiles(k, there, 128, 608)
+    assert MEDIAN_MS[608] > ALIKE * MEDIAN_MS[128]
+    known = {
+        executor: {of.variant: of for of in unlike if of.executor == executor} for executor in there
+    }
+    assert device_concurrency(known)["cuda:0"].limit == limit
+    assert gain_min(unlike) == GAIN_MIN
+    assert gain_min(profiles(k, there)) == GAIN_MIN_ALIKE
+
+
+@given(
+    st.lists(st.floats(0.01, 100), min_size=1, max_size=12),
+    st.sampled_from([GAIN_MIN, GAIN_MIN_ALIKE]),
+)
+def test_every_batch_at_once_is_worthwhile(gains: list[float], least: float) -> None:
+    limit = concurrent_batches(gains, least)
     steps = [after - before for before, after in pairwise(gains)]
-    assert all(step >= GAIN_MIN for step in steps[: limit - 1])
-    assert limit == len(gains) or steps[limit - 1] < GAIN_MIN
+    assert all(step >= least for step in steps[: limit - 1])
+    assert limit == len(gains) or steps[limit - 1] < least
 
 
 @given(st.floats(0, 0.1), st.integers(1, 8))

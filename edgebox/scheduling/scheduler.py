@@ -237,6 +237,14 @@ class Scheduler:
             return
         self._take(request, variant)
 
+    def _frame_detected(self, event: events.FrameDetected) -> None:
+        refused = self._admission.refuse_detected(event, self._parameters, self._now_ns)
+        refused = DropReason.SHUTDOWN if self._stopping else refused
+        pipeline = self._admission.pipeline_of(event.request)
+        self._out += self._endings.detected(event, pipeline, refused, self._now_ns)
+        for crop in event.spawned if refused is None else ():
+            self._crop_arrived(crop)
+
     def _crop_arrived(self, crop: Request) -> None:
         variant = self._admit(crop)
         if isinstance(variant, DropReason):
@@ -460,6 +468,7 @@ class Scheduler:
 
 _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestArrived: Scheduler._request_arrived,
+    events.FrameDetected: Scheduler._frame_detected,
     events.RequestPrepared: Scheduler._request_prepared,
     events.CropsPrepared: Scheduler._crops_prepared,
     events.RequestRejected: Scheduler._request_rejected,

@@ -73,6 +73,12 @@ class DetectedFrame:
     detections: tuple[SentDetection, ...]
     crops: tuple[SentCrop, ...]
 
+    @property
+    def size_bytes(self) -> int:
+        """Size of the whole message."""
+        tables = len(self.detections) * DETECTION_BYTES + len(self.crops) * CROP_BYTES
+        return DETECTED_HEADER_BYTES + tables + sum(len(crop.jpeg) for crop in self.crops)
+
     def encode(self, header: FrameHeader) -> bytes:
         """Return the whole message."""
         took_us = min(self.took_ns // 1_000, _TOOK_MAX_US)

@@ -200,7 +200,7 @@ def cut_crops(
 ) -> tuple[SentCrop, ...]:
     """Return the crops of a picture's objects that later stages take, as JPEGs.
 
-    They are cut from the whole picture, and not larger than it takes to fill a stage's input.
+    They are cut from the whole picture, and scaled down to a stage's input.
 
     Args:
         rgb: (h, w, 3).
@@ -217,10 +217,7 @@ def cut_crops(
             area = crop_of(found.boxes[row], offered.stage.margin, width_px, height_px)
             left, top, right, bottom = area
             pixels = np.ascontiguousarray(rgb[top:bottom, left:right])
-            scale = max(offered.width_px / (right - left), offered.height_px / (bottom - top))
-            if scale < 1:
-                size = round((right - left) * scale), round((bottom - top) * scale)
-                pixels = jpeg.resize_rgb(pixels, *size)
+            pixels = jpeg.resize_rgb(pixels, *offered.crop_size_px(right - left, bottom - top))
             crops.append(SentCrop(at, row, area, jpeg.encode(pixels, quality)))
     return tuple(crops)
 

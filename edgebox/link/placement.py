@@ -83,8 +83,8 @@ def place(
 class PlacementCosts:
     """What a camera has learned of the costs of its frames.
 
-    Times are medians of the last ones. A box that was not heard of for `FRESH_NS` is taken for
-    free, so that one that was busy is tried again.
+    A quantile of the last ones is what is expected. A box that was not heard of for `FRESH_NS` is
+    taken for free, so that one that was busy is tried again.
     """
 
     def __init__(self, mode: PlacementMode, detect_ns: int) -> None:
@@ -115,24 +115,32 @@ class PlacementCosts:
         kept = self._box_ns if placement is StagePlacement.BOX else self._later_ns
         kept.append((now_ns, took_ns))
 
-    def costs(self, picture_bytes: float, now_ns: int) -> Costs:
-        """Return what is expected of a frame whose picture's message has this size."""
-        box_ns = _fresh(self._box_ns, now_ns)
-        later_ns = _fresh(self._later_ns, now_ns)
+    def costs(self, picture_bytes: float, now_ns: int, quantile: float = 0.5) -> Costs:
+        """Return what is expected of a frame.
+
+        Args:
+            picture_bytes: size of its message if it is sent as a picture.
+            now_ns: the present.
+            quantile: of all that was measured.
+        """
+        box_ns = _fresh(self._box_ns, now_ns, quantile)
+        later_ns = _fresh(self._later_ns, now_ns, quantile)
         return Costs(
             picture_bytes=picture_bytes,
-            encode_ns=_median(self._encode_ns),
+            encode_ns=_quantile(self._encode_ns, quantile),
             box_ns=box_ns,
-            detections_bytes=_median(self._sizes) or FIRST_BYTES,
-            detect_ns=_median(self._detect_ns),
+            detections_bytes=_quantile(self._sizes, quantile) or FIRST_BYTES,
+            detect_ns=_quantile(self._detect_ns, quantile),
             # While nothing is known of the later stages, they take as long as all of them.
             later_ns=later_ns if self._later_ns else box_ns,
         )
 
 
-def _fresh(answers: Sequence[tuple[int, int]], now_ns: int) -> int:
-    return _median([took_ns for at_ns, took_ns in answers if now_ns - at_ns <= FRESH_NS])
+def _fresh(answers: Sequence[tuple[int, int]], now_ns: int, quantile: float) -> int:
+    fresh = [took_ns for at_ns, took_ns in answers if now_ns - at_ns <= FRESH_NS]
+    return _quantile(fresh, quantile)
 
 
-def _median(values: Sequence[int] | deque[int]) -> int:
-    return sorted(values)[len(values) // 2] if values else 0
+def _quantile(values: Sequence[int], quantile: float) -> int:
+    ordered = sorted(values)
+    return ordered[min(int(quantile * len(ordered)), len(ordered) - 1)] if ordered else 0

@@ -6,6 +6,7 @@ become crops for later stages. Pure: no clock, no I/O.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Self
 
 from edgebox.domain.field_reader import FieldReader
@@ -20,6 +21,17 @@ _LABELS_MAX = 100_000
 _SHA256_DIGITS = 64
 
 
+class CropFit(StrEnum):
+    """How a crop is laid on the input of its stage's model."""
+
+    LETTERBOX = "letterbox"
+    """Its aspect is kept, and all of it is inside."""
+    STRETCH = "stretch"
+    """It fills the input, with any aspect."""
+    COVER = "cover"
+    """It fills the input, its aspect is kept, and what is over is cut off."""
+
+
 @dataclass(frozen=True, slots=True)
 class OfferedStage:
     """A later stage: the objects that it takes, and the size of its input."""
@@ -27,7 +39,16 @@ class OfferedStage:
     stage: PipelineStage
     width_px: int
     height_px: int
-    """A crop need not be larger than it takes to fill this."""
+    fit: CropFit = CropFit.COVER
+    """How a crop is laid on its input; it need not be larger than that takes."""
+
+    def crop_size_px(self, width_px: int, height_px: int) -> tuple[int, int]:
+        """Return the size at which a crop of this size is sent: scaled down to its input."""
+        x, y = self.width_px / width_px, self.height_px / height_px
+        if self.fit == CropFit.STRETCH:
+            return min(width_px, self.width_px), min(height_px, self.height_px)
+        scale = min(1.0, max(x, y) if self.fit == CropFit.COVER else min(x, y))
+        return max(1, round(width_px * scale)), max(1, round(height_px * scale))
 
     def to_json(self) -> dict[str, object]:
         """Return the fields in their wire format."""
@@ -43,6 +64,7 @@ class OfferedStage:
             "order": stage.order.value,
             "width_px": self.width_px,
             "height_px": self.height_px,
+            "fit": self.fit.value,
         }
 
     @classmethod
@@ -67,6 +89,7 @@ class OfferedStage:
             ),
             width_px=read.integer("width_px", 1, OWN_SIDE_MAX_PX),
             height_px=read.integer("height_px", 1, OWN_SIDE_MAX_PX),
+            fit=CropFit(read.choice("fit", tuple(CropFit), CropFit.COVER)),
         )
 
 

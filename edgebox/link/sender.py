@@ -309,17 +309,28 @@ class SenderWindow:
         advised = send_sizes(self._own_px, self._advice)[0]
         costs = placement.costs(self._expected_bytes(advised), now_ns)
         placed = place(costs, bps, self._backlog_bits(bps, now_ns))
-        return placed is StagePlacement.CAMERA and self._has_chance_at_camera(waiting, now_ns)
+        # Else a smaller picture may still be in time.
+        safe = self._has_chance_at_camera(waiting, now_ns, ANSWER_QUANTILE, GUARD_NS)
+        return placed is StagePlacement.CAMERA and safe
 
-    def _has_chance_at_camera(self, waiting: _Waiting, now_ns: int) -> bool:
-        """Return whether a frame can be answered by its last deadline if it is detected here."""
+    def _has_chance_at_camera(
+        self, waiting: _Waiting, now_ns: int, quantile: float = 0.0, guard_ns: int = 0
+    ) -> bool:
+        """Return whether a frame is answered by its last deadline if it is detected here.
+
+        Args:
+            waiting: the frame.
+            now_ns: the present.
+            quantile: of the costs; 0: with luck.
+            guard_ns: a reserve.
+        """
         if self.placement is None or self.placement.mode is PlacementMode.NEVER:
             return False
         bps = self.bandwidth_bps(now_ns)
         if bps is None:
             return True
-        costs = self.placement.costs(0.0, now_ns)
-        left_ns = waiting.captured_ns + self._last_slo_ns - now_ns
+        costs = self.placement.costs(0.0, now_ns, quantile)
+        left_ns = waiting.captured_ns + self._last_slo_ns - now_ns - guard_ns
         backlog = self._backlog_bits(bps, now_ns)
         return finish_ns(costs, StagePlacement.CAMERA, bps, backlog) <= left_ns
 

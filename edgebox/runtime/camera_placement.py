@@ -20,12 +20,18 @@ from edgebox.domain.requests import (
 )
 from edgebox.inference.family import Family
 from edgebox.link.detected_frames import DetectedFrame, Limits, SentCrop
-from edgebox.link.placement_offer import OfferedStage, PlacementOffer
+from edgebox.link.placement_offer import CropFit, OfferedStage, PlacementOffer
 from edgebox.media.jpeg import probe
 from edgebox.runtime.driver import Driver
 from edgebox.runtime.frames import Answer, PendingFrame, Timing, note_refusal
 from edgebox.vision.detections import Detections
 
+_FITS = {
+    "top_left": CropFit.LETTERBOX,
+    "centre": CropFit.LETTERBOX,
+    "stretch": CropFit.STRETCH,
+    "cover": CropFit.COVER,
+}
 CROP_SIDE_MAX_PX = 2048
 """Larger crops are refused: no model's input is as large."""
 
@@ -44,7 +50,8 @@ def offer(camera: Camera, families: Mapping[FamilyName, Family]) -> PlacementOff
     for stage in later:
         variants = families[stage.family].offered
         largest = next((v for v in variants if v.name == stage.variant), variants[-1])
-        stages.append(OfferedStage(stage, largest.width_px, largest.height_px))
+        fit = _FITS[families[stage.family].input.fit]
+        stages.append(OfferedStage(stage, largest.width_px, largest.height_px, fit))
     accurate = [v.name for v in family.offered if v.accuracy >= camera.min_accuracy]
     return PlacementOffer(
         family.manifest.sha256,

@@ -252,6 +252,8 @@ class Session:
 
     def _detected(self, frame: int, size_bytes: int | None, took_ns: int) -> bool:
         """Note that the first stage of a frame has run here; return whether to send the frame."""
+        if self.window.detecting != frame:
+            return False  # it was skipped meanwhile: nothing more is to be sent
         decisions = self.window.detected(frame, size_bytes, took_ns, time.monotonic_ns())
         if size_bytes is None:
             self.window.placement = None

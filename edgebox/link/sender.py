@@ -234,6 +234,11 @@ class SenderWindow:
         return [self._skip(frame, SkipReason.OFFLINE) for frame in left]
 
     @property
+    def detecting(self) -> int | None:
+        """The number of the frame whose first stage runs here now."""
+        return None if self._detecting is None else self._detecting.frame
+
+    @property
     def unacknowledged(self) -> int:
         """The number of frames in transit."""
         return len(self._on_the_way)

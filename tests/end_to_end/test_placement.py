@@ -110,6 +110,26 @@ async def test_a_family_alone_needs_no_box_time(app: App, tmp_path: Path) -> Non
         assert answer.timing.inference_ns > 0
 
 
+async def test_on_a_slow_link_boxes_are_quicker_than_pictures(app: App, tmp_path: Path) -> None:
+    seen = watched(app)
+    async with streaming(
+        app,
+        "gate",
+        family="street",
+        rate_hz=2.0,
+        source=street(2.0),
+        answered=False,
+        detect="auto",
+        cache=tmp_path / "cache",
+        link=BandwidthTrace.constant(0.1),
+    ) as camera:
+        await until(lambda: len(placed(seen)) >= 2, "two frames that were detected at the camera")
+    await gone(app, "gate")
+    summary = camera.summary()
+    assert 0 < summary.detected < summary.sent, "the first frames went as pictures"
+    assert_counts_agree(app, summary)
+
+
 async def test_nothing_is_fetched_unless_it_is_ordered(app: App, tmp_path: Path) -> None:
     seen = watched(app)
     remarks: list[str] = []

@@ -123,7 +123,10 @@ def test_nothing_leaves_while_a_frame_is_detected_and_the_newest_waits() -> None
     assert placed(decisions) == [StagePlacement.CAMERA]
     assert sender.unacknowledged == 1
     assert sender.sent_total == 1
+    assert sender.detecting == 3
     assert sender.close() == [Skip(3, SkipReason.OFFLINE)]
+    assert sender.detecting is None
+    assert sender.detected(3, 4_000, 60 * MS, 270 * MS) == [], "it was counted already"
     assert sender.captured_total == sender.sent_total + sender.skipped.total()
 
 

@@ -18,7 +18,7 @@ def test_auto_is_more_accurate_on_a_poor_link_and_leaves_frames_on_the_box_on_a_
     for mbps in (0.8, 1.5):
         never, auto = run(mbps, PlacementMode.NEVER), run(mbps, PlacementMode.AUTO)
         assert auto.accuracy > 1.2 * never.accuracy
-        assert auto.on_time > 0.98
+        assert auto.on_time > never.on_time - 0.02
         assert auto.at_camera > 0.5
     assert run(20.0, PlacementMode.AUTO).at_camera == 0
     assert run(1.5, PlacementMode.ALWAYS).at_camera == 1

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from edgebox.camera.records import FrameRecord, HandedOver
 from edgebox.domain.latency_histogram import PARTS, SUMMARY_BUCKETS, Histogram
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import DropReason, Outcome, UtilityStep, utility_at
+from edgebox.domain.requests import DropReason, Outcome, StagePlacement, UtilityStep, utility_at
 from edgebox.link.deadlines import LaterDeadlines, to_later
 from edgebox.link.messages import DropNotice, Report, Result
 from edgebox.link.sender import SkipReason
@@ -58,6 +58,8 @@ class Summary:
     """Answered frames by part and bucket (`SUMMARY_BUCKETS`); summaries can be added up."""
     width_sent_mean_px: float | None
     bytes_sent: int
+    detected: int
+    """Frames whose first stage ran here, among those sent."""
     variants: Mapping[str, int]
     detections: Mapping[str, int]
     reconnects: int
@@ -105,6 +107,7 @@ class Accounting:
         """
         self.reconnects = 0
         self.accepted = 0
+        self._detected = 0
         self._slo_ns = slo_ns
         self._steps = steps
         self._on_end = on_end
@@ -167,7 +170,10 @@ class Accounting:
         entry.handed_over = frame
         entry.advised = advised
         self._counts.sent += 1
-        self._width_sum_px += frame.width_px
+        if frame.placement is StagePlacement.CAMERA:
+            self._detected += 1
+        else:
+            self._width_sum_px += frame.width_px
         self._bytes_sent += frame.size_bytes
 
     def acked(self, frame: int, accepted: bool, now_ns: int) -> None:
@@ -259,8 +265,9 @@ class Accounting:
             utility=round(counts.on_time + counts.utility_late, 3),
             latency_ms={p: _quantiles(ms) for p, ms in self._latencies_ms.items() if ms},
             latency_histogram={p: h.to_json() for p, h in self._histograms.items()},
-            width_sent_mean_px=_ratio(self._width_sum_px, counts.sent, 1),
+            width_sent_mean_px=_ratio(self._width_sum_px, counts.sent - self._detected, 1),
             bytes_sent=self._bytes_sent,
+            detected=self._detected,
             variants=dict(self._variants),
             detections=dict(self._detections),
             reconnects=self.reconnects,

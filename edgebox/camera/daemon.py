@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from edgebox import __version__
 from edgebox.camera.accounting import Accounting, Summary
 from edgebox.camera.capture import Capture
+from edgebox.camera.first_stage import FirstStage
 from edgebox.camera.records import FrameRecord
 from edgebox.camera.session import (
     BoxRefusedError,
@@ -34,6 +36,7 @@ from edgebox.link.backoff import Backoff
 from edgebox.link.deadlines import to_steps
 from edgebox.link.from_camera import SLO_MS, split_slo
 from edgebox.link.messages import DropNotice, Hello, Result, decode_from_camera
+from edgebox.link.placement import PlacementMode
 from edgebox.link.sender import SkipReason
 from edgebox.link.shaping import BandwidthTrace, ShapedLink
 from edgebox.media.sources import FrameSource
@@ -88,6 +91,9 @@ class Camera:
         app: the application the frames belong to.
         family: the model family; None: the box's default.
         pipeline: the box's pipeline that frames run through; None: the box's default.
+        detect: whether the first stage of frames runs here: never; always; or automatically, where
+            a frame is answered earlier so. The box's model is fetched for it.
+        cache: folder in which fetched models are kept; None: the user's cache folder.
         min_accuracy: run no variant below this accuracy.
         min_rate_hz: lowest useful frame rate.
         site: a name for the uplink that it shares with other cameras; None: it has its own.
@@ -117,6 +123,8 @@ class Camera:
         min_rate_hz: float = 0.0,
         site: str | None = None,
         pipeline: str | None = None,
+        detect: PlacementMode | str = PlacementMode.NEVER,
+        cache: Path | None = None,
         link: BandwidthTrace | None = None,
         size_px: tuple[int, int] | None = None,
         on_result: Callable[[Result], None] | None = None,
@@ -128,6 +136,8 @@ class Camera:
         width_px, height_px = _frame_size(source, size_px)
         self.url = stream_url(server)
         first_ms, later = split_slo(slo_ms)
+        self._detect = _mode(detect)
+        self._first_stage = FirstStage(self.url, self._detect, cache)
         self.hello = Hello(
             camera=name,
             width_px=width_px,
@@ -143,6 +153,7 @@ class Camera:
             min_rate_hz=min_rate_hz,
             site=site,
             pipeline=pipeline,
+            placement=self._detect is not PlacementMode.NEVER,
             agent=f"edgebox-camera/{__version__}",
         )
         decode_from_camera(self.hello.encode())  # raises the errors of the box
@@ -226,6 +237,7 @@ class Camera:
             await asyncio.gather(connecting, return_exceptions=True)
         self._accounting.lost(time.monotonic_ns())
         self._duration_s = time.monotonic() - self._started_s
+        self._first_stage.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
         if not connecting.cancelled() and (error := connecting.exception()) is not None:
             raise error
@@ -345,10 +357,15 @@ class Camera:
                 self._session = session
                 self._say(f"connected to {welcome.box or 'the box'} at {self.url}")
                 self._welcomed.set()
+                preparing = asyncio.create_task(
+                    self._first_stage.prepare(client, session, self.hello, self._say)
+                )
                 try:
                     await session.run()
                 finally:
                     self._session = None
+                    preparing.cancel()
+                    await asyncio.gather(preparing, return_exceptions=True)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ConnectionLostError(f"cannot connect: {error or 'no answer'}") from None
 
@@ -391,6 +408,14 @@ class Camera:
         self._remark = remark
         if self._on_remark is not None:
             self._on_remark(remark)
+
+
+def _mode(detect: PlacementMode | str) -> PlacementMode:
+    try:
+        return PlacementMode(detect)
+    except ValueError:
+        modes = ", ".join(PlacementMode)
+        raise InvalidInputError(f"detect must be one of {modes}, not {detect!r}") from None
 
 
 def stream_url(server: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edgebox.domain.model_family import VariantName
-from edgebox.domain.requests import Outcome
+from edgebox.domain.requests import Outcome, StagePlacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,9 @@ class HandedOver:
     """Size of the whole message."""
     sent_ns: int
     encode_ns: int
-    """Time for scaling and encoding, including the wait for a thread."""
+    """Time for scaling and encoding, including the wait for a thread; or for the first stage."""
+    placement: StagePlacement = StagePlacement.BOX
+    """Where its first stage runs; at the camera: boxes and crops are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class FrameRecord:
             "size_bytes": sent and sent.size_bytes,
             "encode_ms": sent and round(sent.encode_ns / 1e6, 3),
             "sent_ns": sent and sent.sent_ns,
+            "placement": sent and sent.placement.value,
             "advised": self.advised,
             "acked_ns": self.acked_ns,
             "variant": self.variant,

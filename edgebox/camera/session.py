@@ -13,9 +13,10 @@ import aiohttp
 
 from edgebox.camera.accounting import Accounting
 from edgebox.camera.records import HandedOver
-from edgebox.camera.uplink import Captured, Frame, Uplink
+from edgebox.camera.uplink import Captured, Detect, Frame, Uplink
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.plans import Advice
+from edgebox.domain.requests import StagePlacement
 from edgebox.link.deadlines import to_steps
 from edgebox.link.messages import (
     Ack,
@@ -32,6 +33,7 @@ from edgebox.link.messages import (
     Welcome,
     decode_from_box,
 )
+from edgebox.link.placement import PlacementCosts
 from edgebox.link.sender import Decision, SenderWindow, Skip
 from edgebox.link.shaping import ShapedLink
 
@@ -118,7 +120,9 @@ class Session:
         self._socket = socket
         self._accounting = accounting
         self._callbacks = callbacks
-        self._uplink = Uplink(socket, pool, link, self._handed_over)
+        self._uplink = Uplink(socket, pool, link, self._handed_over, self._detected)
+        self.offer = welcome.placement
+        """What the box offers for running the first stage here; None: nothing."""
         self._frames: dict[int, Captured] = {}
         self._rtt_ns = 0
         self._bad_messages = 0
@@ -152,6 +156,11 @@ class Session:
         frame = Captured(number, captured_ns, self.window.captured_total + 1, rgb)
         self._frames[number] = frame
         self._apply(self.window.captured(number, captured_ns, time.monotonic_ns()))
+
+    def run_first_stage(self, detect: Detect, costs: PlacementCosts) -> None:
+        """Run the first stage of frames here from now on, where that is worth it."""
+        self._uplink.detect = detect
+        self.window.placement = costs
 
     async def say_bye(self, reason: str) -> None:
         """Send the last report and a goodbye."""
@@ -193,7 +202,8 @@ class Session:
                 self._obey(message.advice)
                 box_ns = self._accounting.answered(message, now_ns)
                 if box_ns is not None:
-                    self.window.answered(box_ns + self._rtt_ns // 2)
+                    box_ns += self._rtt_ns // 2
+                    self.window.answered(box_ns, now_ns, message.placement)
                     self._callbacks.result(message)
             case DropNotice():
                 self._obey(message.advice)
@@ -226,16 +236,33 @@ class Session:
 
     def _apply(self, decisions: list[Decision]) -> None:
         for decision in decisions:
-            frame = self._frames.pop(decision.frame)
+            frame = self._frames.pop(decision.frame, None)
             if isinstance(decision, Skip):
                 self._accounting.skipped(decision.frame, decision.reason, time.monotonic_ns())
-            else:
+            elif frame is not None:
                 self._uplink.put(decision, frame)
 
     def _handed_over(self, frame: HandedOver) -> None:
-        pixels = frame.width_px * frame.height_px
+        at_camera = frame.placement is StagePlacement.CAMERA
+        pixels = 0 if at_camera else frame.width_px * frame.height_px
+        if self.window.placement is not None and not at_camera:
+            self.window.placement.encoded(frame.encode_ns)
         self.window.encoded(frame.number, frame.size_bytes, pixels, frame.sent_ns)
         self._accounting.sent(frame, self.advice.variant)
+
+    def _detected(self, frame: int, size_bytes: int | None, took_ns: int) -> bool:
+        """Note that the first stage of a frame has run here; return whether to send the frame."""
+        if self.window.detecting != frame:
+            return False  # it was skipped meanwhile: nothing more is to be sent
+        decisions = self.window.detected(frame, size_bytes, took_ns, time.monotonic_ns())
+        if size_bytes is None:
+            self.window.placement = None
+            self._callbacks.remark("the model failed here: pictures are sent from now on")
+        skipped = [each for each in decisions if isinstance(each, Skip) and each.frame == frame]
+        for skip in skipped:
+            self._accounting.skipped(frame, skip.reason, time.monotonic_ns())
+        self._apply([each for each in decisions if each not in skipped])
+        return not skipped
 
     def _measured(self, ping: bytes, now_ns: int) -> None:
         sent_ns = int.from_bytes(ping, "little")

@@ -1,6 +1,7 @@
 """The command line of the camera daemon: `edgebox camera SOURCE`. Thin.
 
-Imports neither the server nor onnxruntime: a camera starts quickly and stays small.
+Imports neither the server nor, without --detect, onnxruntime: a camera starts quickly and stays
+small.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from edgebox.camera.shutdown import on_end_signals
 from edgebox.commands.camera_live import render, show_live, show_plain
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.link.from_camera import SLO_MS
+from edgebox.link.placement import PlacementMode
 from edgebox.link.shaping import BandwidthTrace, lte_trace, parse_trace
 from edgebox.media.sources import SCENE_SIZE_PX, open_source
 
@@ -137,6 +139,14 @@ def _finite(text: str) -> float:
 @click.option(
     "--pipeline", default=None, help="Pipeline of the box to run through.  [default: the box's]"
 )
+@click.option(
+    "--detect",
+    type=click.Choice([mode.value for mode in PlacementMode]),
+    default=PlacementMode.NEVER.value,
+    show_default=True,
+    help="Run the first stage here: for frames that are answered earlier so (auto), for none, for "
+    "all. Fetches the box's model.",
+)
 @click.option("--min-accuracy", default=0.0, show_default=True, help="Least accuracy of a variant.")
 @click.option(
     "--min-rate-hz", default=0.0, show_default=True, help="Least useful frames per second."
@@ -163,6 +173,7 @@ def camera(
     app: str,
     family: str | None,
     pipeline: str | None,
+    detect: str,
     min_accuracy: float,
     min_rate_hz: float,
     site: str | None,
@@ -192,6 +203,7 @@ def camera(
                 app=app,
                 family=family,
                 pipeline=pipeline,
+                detect=detect,
                 min_accuracy=min_accuracy,
                 min_rate_hz=min_rate_hz,
                 site=site,

@@ -46,6 +46,8 @@ def render(summary: Summary) -> str:
         f"+ dropped {dropped}" + (f" + pending {summary.pending}" if summary.pending else ""),
         f"  sent {summary.sent} ({summary.bytes_sent / 1e6:.1f} MB), accepted {summary.accepted}",
     ]
+    if summary.detected:
+        lines.append(f"  first stage here {summary.detected}, as boxes and crops")
     if dropped:
         lines.append(f"  dropped: {_listed(summary.dropped)}")
     if summary.skipped:

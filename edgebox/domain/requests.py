@@ -25,6 +25,13 @@ class Outcome(StrEnum):
     DROPPED = "dropped"
 
 
+class StagePlacement(StrEnum):
+    """Where the first stage of a frame ran."""
+
+    BOX = "box"
+    CAMERA = "camera"
+
+
 class DropReason(StrEnum):
     """The reason why a frame was not answered."""
 

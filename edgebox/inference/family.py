@@ -92,7 +92,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """One ONNX file of a family."""
+    """One file of a family."""
 
     path: Path
     sha256: str
@@ -160,6 +160,8 @@ class Family:
     """Numbers of an embedding; None: it gives none."""
     keep_all: bool = False
     """Offer every variant, whatever was found out about it."""
+    manifest: ModelFile | None = None
+    """The manifest that it was read from; None: it was not read from one."""
     accuracy_reports: Mapping[VariantName, AccuracyReport] = field(default_factory=dict)
     """Accuracy reports of `edgebox profile` on this box; variants carry that accuracy."""
 
@@ -252,7 +254,8 @@ def read_manifest(file: Path) -> Family:
         ModelError: the first mistake, with the file and the key.
     """
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = file.read_bytes()
+        values = tomllib.loads(content.decode())
     except FileNotFoundError:
         raise ModelError(f"{file}: no such file; a family folder needs a {MANIFEST}") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -288,6 +291,7 @@ def read_manifest(file: Path) -> Family:
         attributes=attributes,
         embedding_length=_read_embedding_length(top, task),
         keep_all=top.flag("keep_all", False),
+        manifest=ModelFile(file, sha256(content).hexdigest()),
     )
     _check_task(top, output, family)
     return family

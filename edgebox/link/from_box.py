@@ -14,8 +14,9 @@ import orjson
 from edgebox.domain.field_reader import INTEGER_MAX, FieldReader
 from edgebox.domain.model_family import VariantName
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import DropReason, Outcome
+from edgebox.domain.requests import DropReason, Outcome, StagePlacement
 from edgebox.link.from_camera import SLO_MAX_MS
+from edgebox.link.placement_offer import PlacementOffer, placement_json
 from edgebox.link.protocol import FRAME_NUMBER_MAX, OWN_SIDE_MAX_PX
 
 _DETECTIONS_MAX = 100_000
@@ -40,6 +41,8 @@ class Welcome:
     """The deadline that was set on the box; None: the hello's."""
     pipeline: str | None = None
     """The pipeline that its frames run through; None: they run on the family only."""
+    placement: PlacementOffer | None = None
+    """What it needs to run the first stage itself; None: it did not ask, or cannot."""
 
     def encode(self) -> bytes:
         """Return the message as JSON."""
@@ -57,6 +60,7 @@ class Welcome:
                 "advice": self.advice,
                 **_deadline(self.slo_ms),
                 **({} if self.pipeline is None else {"pipeline": self.pipeline}),
+                **({} if self.placement is None else {"placement": self.placement.to_json()}),
             }
         )
 
@@ -77,6 +81,7 @@ class Welcome:
             advice=_advice(read),
             slo_ms=_read_deadline(read),
             pipeline=read.text("pipeline", "", length_max=128) or None,
+            placement=PlacementOffer.read(read.inner("placement")) if "placement" in read else None,
         )
         read.finish()
         return welcome
@@ -179,6 +184,8 @@ class Result:
     advice: Advice
     missing: tuple[str, ...] = ()
     """The stages of the pipeline that some object was not answered by in time."""
+    placement: StagePlacement = StagePlacement.BOX
+    """Where the first stage ran."""
 
     def encode(self) -> bytes:
         """Return the message as JSON; round scores and boxes before, because they cost most."""
@@ -190,6 +197,7 @@ class Result:
                 "variant": self.variant,
                 "detections": [one.to_json() for one in self.detections],
                 **({"missing": self.missing} if self.missing else {}),
+                **placement_json(self.placement),
                 "timing_ms": self.timing.to_json(),
                 "advice": self.advice,
             }
@@ -207,6 +215,9 @@ class Result:
             timing=_timing(read.inner("timing_ms")),
             advice=_advice(read),
             missing=tuple(read.texts("missing")),
+            placement=StagePlacement(
+                read.choice("placement", tuple(StagePlacement), StagePlacement.BOX)
+            ),
         )
         read.finish()
         return result

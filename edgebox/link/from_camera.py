@@ -44,12 +44,14 @@ class FrameHeader:
     height_px: int
     captured_total: int
 
-    def encode(self) -> bytes:
-        """Return the header's bytes; the JPEG follows."""
+    def encode(
+        self, kind: int = FRAME_MESSAGE_TYPE, header_bytes: int = FRAME_HEADER_BYTES
+    ) -> bytes:
+        """Return these 32 bytes; the rest of a longer header or the JPEG follows."""
         return _FRAME_STRUCT.pack(
-            FRAME_MESSAGE_TYPE,
+            kind,
             VERSION,
-            FRAME_HEADER_BYTES,
+            header_bytes,
             self.frame,
             self.captured_ns,
             self.sent_ns,
@@ -59,25 +61,35 @@ class FrameHeader:
         )
 
     @classmethod
-    def decode(cls, message: bytes | memoryview) -> tuple[Self, memoryview]:
+    def decode(
+        cls,
+        message: bytes | memoryview,
+        kind_wanted: int = FRAME_MESSAGE_TYPE,
+        header_bytes_min: int = FRAME_HEADER_BYTES,
+    ) -> tuple[Self, memoryview]:
         """Split a binary message into its header and its JPEG, which is neither copied nor read.
+
+        Args:
+            message: the whole message.
+            kind_wanted: the kind of message that it must be.
+            header_bytes_min: the least length of that kind's header.
 
         Raises:
             InvalidInputError: too short, another type or version, or impossible field values.
         """
-        if len(message) < FRAME_HEADER_BYTES:
+        if len(message) < header_bytes_min:
             raise InvalidInputError(
-                f"a frame starts with a header of {FRAME_HEADER_BYTES} bytes; "
+                f"a frame starts with a header of {header_bytes_min} bytes; "
                 f"this message has {len(message)} bytes in all"
             )
         kind, version, header_bytes, *numbers = _FRAME_STRUCT.unpack_from(message)
-        if kind != FRAME_MESSAGE_TYPE:
-            raise InvalidInputError(f"a frame's kind must be {FRAME_MESSAGE_TYPE}, not {kind}")
+        if kind != kind_wanted:
+            raise InvalidInputError(f"a frame's kind must be {kind_wanted}, not {kind}")
         if version != VERSION:
             raise InvalidInputError(f"a frame's version must be {VERSION}, not {version}")
-        if not FRAME_HEADER_BYTES <= header_bytes <= len(message):
+        if not header_bytes_min <= header_bytes <= len(message):
             raise InvalidInputError(
-                f"a frame's header_bytes must be from {FRAME_HEADER_BYTES} to the "
+                f"a frame's header_bytes must be from {header_bytes_min} to the "
                 f"{len(message)} bytes of the message, not {header_bytes}"
             )
         header = cls(*numbers)
@@ -121,6 +133,8 @@ class Hello:
     """The later deadlines; on the wire all deadlines are in `slo_ms`."""
     pipeline: str | None = None
     """The pipeline that its frames run through; None: the box's default, if it names no family."""
+    placement: bool = False
+    """Whether it can run the first stage of its frames itself."""
 
     @property
     def last_slo_ms(self) -> float:
@@ -131,6 +145,8 @@ class Hello:
         """Return the message as JSON."""
         fields = orjson.loads(orjson.dumps(self))
         del fields["later"]
+        if not self.placement:
+            del fields["placement"]
         fields["slo_ms"] = written_deadlines(self.slo_ms, self.later)
         kept = {name: value for name, value in fields.items() if value not in (None, "")}
         return orjson.dumps({"type": self.TYPE, **kept})
@@ -163,6 +179,7 @@ class Hello:
             pipeline=_name(read, fields, "pipeline", may_be_empty=True),
             agent=read.text("agent", "", length_max=128),
             later=deadlines[1],
+            placement=read.flag("placement", False),
         )
         read.finish()
         return hello

@@ -20,6 +20,8 @@ BAD_MESSAGES_CLOSE_CODE = 4006
 
 FRAME_MESSAGE_TYPE = 70
 FRAME_HEADER_BYTES = 32
+DETECTED_MESSAGE_TYPE = 68
+DETECTED_HEADER_BYTES = 44
 OWN_SIDE_MAX_PX = 65535
 """The largest side of a camera's own picture: the maximum of the header's fields."""
 FRAME_NUMBER_MAX = 2**32 - 1

@@ -7,7 +7,11 @@ several deadlines, the last) even at the smallest size and by a fast box. At mos
 `unacknowledged_max` frames are in transit; two are needed to keep the link busy while an ack
 returns. The newest frame waits outside the window and replaces the one that waited there.
 
-Every captured frame is counted exactly once: captured = sent + skipped + waiting.
+A camera that can run the first stage of its frames itself (`placement`) has each frame either sent
+as a picture or detected here; then boxes and crops are sent. One frame is detected at a time, and
+no other leaves meanwhile, because frames arrive in the order of their capture.
+
+Every captured frame is counted exactly once: captured = sent + skipped + waiting + being detected.
 
 Pure: the instants, all on the camera's clock, are arguments. O(sizes + window) per frame.
 """
@@ -17,7 +21,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from edgebox.domain.plans import Advice
+from edgebox.domain.requests import StagePlacement
 from edgebox.link.bandwidth import BandwidthEstimate, BytesPerPixel, LinkEstimate, message_bytes
+from edgebox.link.placement import PlacementCosts, PlacementMode, finish_ns, place
 
 SIDE_MIN_PX = 128
 SIDE_STEP_PX = 32
@@ -42,6 +48,8 @@ class SkipReason(StrEnum):
     """More frames were captured than the advice asks for."""
     OFFLINE = "offline"
     """There was no connection."""
+    FAILED = "failed"
+    """The model failed at the camera."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,8 @@ class Send:
     width_px: int
     height_px: int
     quality: int
+    placement: StagePlacement = StagePlacement.BOX
+    """At the camera: run the first stage here, then report `detected`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +134,9 @@ class SenderWindow:
         self._last_ack_ns = 0
         self._last_send_ns: int | None = None
         self._due_ns: int | None = None
+        self._detecting: _Waiting | None = None
+        self.placement: PlacementCosts | None = None
+        """What is known of running the first stage here; None: pictures only."""
 
     def advised(self, advice: Advice) -> None:
         """Obey this advice from the next frame on."""
@@ -134,9 +147,20 @@ class SenderWindow:
         self._slo_ns = slo_ns
         self._last_slo_ns = last_slo_ns
 
-    def answered(self, box_ns: int) -> None:
-        """Learn how long the box took for a frame, from its arrival there to the result here."""
-        self._answers_ns.append(box_ns)
+    def answered(
+        self, box_ns: int, now_ns: int = 0, placement: StagePlacement = StagePlacement.BOX
+    ) -> None:
+        """Learn how long the box took for a frame, from its arrival there to the result here.
+
+        Args:
+            box_ns: the time.
+            now_ns: the present; needed with `placement` only.
+            placement: where the first stage of this frame ran.
+        """
+        if placement is StagePlacement.BOX:
+            self._answers_ns.append(box_ns)
+        if self.placement is not None:
+            self.placement.answered(placement, box_ns, now_ns)
 
     def captured(self, frame: int, captured_ns: int, now_ns: int) -> list[Decision]:
         """Process a new frame; decide about it and about the one that waited."""
@@ -150,8 +174,9 @@ class SenderWindow:
         return decisions + self._release(now_ns)
 
     def encoded(self, frame: int, size_bytes: int, pixels: int, sent_ns: int) -> None:
-        """Note the bytes of a frame that is being sent now."""
-        self._bytes_per_pixel.add(size_bytes, pixels)
+        """Note the bytes of a frame that is being sent now; no pixels: boxes and crops."""
+        if pixels:
+            self._bytes_per_pixel.add(size_bytes, pixels)
         for entry in self._on_the_way:
             if entry.frame == frame:
                 entry.size_bytes = size_bytes
@@ -175,12 +200,43 @@ class SenderWindow:
         self._last_ack_ns = now_ns
         return self._release(now_ns)
 
-    def close(self) -> list[Decision]:
-        """Skip the frame that waits: the connection is closed or nothing more is to be sent."""
-        if self._waiting is None:
+    def detected(
+        self, frame: int, size_bytes: int | None, took_ns: int, now_ns: int
+    ) -> list[Decision]:
+        """Note that the first stage of a frame has run here; release the frame that waited for it.
+
+        Args:
+            frame: the one that was to be detected.
+            size_bytes: of the message with its boxes and crops; None: the model failed.
+            took_ns: what it took.
+            now_ns: the present.
+
+        Returns:
+            Decisions. If this frame is skipped, it must not be sent.
+        """
+        waited, self._detecting = self._detecting, None
+        if waited is None or waited.frame != frame:
             return []
-        waiting, self._waiting = self._waiting, None
-        return [self._skip(waiting.frame, SkipReason.OFFLINE)]
+        if size_bytes is None or self.placement is None:
+            return [self._skip(frame, SkipReason.FAILED), *self._release(now_ns)]
+        self.placement.detected(took_ns, size_bytes)
+        if self._is_hopeless(waited, size_bytes, now_ns):
+            return [self._skip(frame, SkipReason.INFEASIBLE), *self._release(now_ns)]
+        self.sent_total += 1
+        self._last_send_ns = now_ns
+        self._on_the_way.append(_OnTheWay(frame, now_ns, size_bytes))
+        return self._release(now_ns)
+
+    def close(self) -> list[Decision]:
+        """Skip what is not sent: the connection is closed or nothing more is to be sent."""
+        left = [each.frame for each in (self._detecting, self._waiting) if each is not None]
+        self._detecting = self._waiting = None
+        return [self._skip(frame, SkipReason.OFFLINE) for frame in left]
+
+    @property
+    def detecting(self) -> int | None:
+        """The number of the frame whose first stage runs here now."""
+        return None if self._detecting is None else self._detecting.frame
 
     @property
     def unacknowledged(self) -> int:
@@ -221,11 +277,17 @@ class SenderWindow:
 
     def _release(self, now_ns: int) -> list[Decision]:
         waiting = self._waiting
-        if waiting is None or len(self._on_the_way) >= self._unacknowledged_max:
+        blocked = self._detecting is not None or len(self._on_the_way) >= self._unacknowledged_max
+        if waiting is None or blocked:
             return []
         self._waiting = None
-        size = self._size(waiting.captured_ns, now_ns)
+        always = self.placement is not None and self.placement.mode is PlacementMode.ALWAYS
+        if self._wants_camera(waiting, now_ns):
+            return [self._detect(waiting)]
+        size = None if always else self._size(waiting.captured_ns, now_ns)
         if size is None:
+            if self._has_chance_at_camera(waiting, now_ns):
+                return [self._detect(waiting)]
             return [self._skip(waiting.frame, SkipReason.INFEASIBLE)]
         self.sent_total += 1
         self._last_send_ns = now_ns
@@ -233,6 +295,57 @@ class SenderWindow:
         self._on_the_way.append(_OnTheWay(waiting.frame, now_ns, expected))
         quality = self._advice.quality if self._advice else 85
         return [Send(waiting.frame, size[0], size[1], quality)]
+
+    def _detect(self, waiting: _Waiting) -> Send:
+        self._detecting = waiting
+        quality = self._advice.quality if self._advice else 85
+        return Send(waiting.frame, *self._own_px, quality, StagePlacement.CAMERA)
+
+    def _wants_camera(self, waiting: _Waiting, now_ns: int) -> bool:
+        """Return whether the first stage is to run here, and the answer can be in time so."""
+        placement = self.placement
+        if placement is None or placement.mode is PlacementMode.NEVER:
+            return False
+        bps = self.bandwidth_bps(now_ns)
+        if placement.mode is PlacementMode.ALWAYS:
+            return self._has_chance_at_camera(waiting, now_ns) or self._must_probe(now_ns)
+        if bps is None or self._bytes_per_pixel.value() is None:
+            return False
+        advised = send_sizes(self._own_px, self._advice)[0]
+        costs = placement.costs(self._expected_bytes(advised), now_ns)
+        placed = place(costs, bps, self._backlog_bits(bps, now_ns))
+        # Else a smaller picture may still be in time.
+        safe = self._has_chance_at_camera(waiting, now_ns, ANSWER_QUANTILE, GUARD_NS)
+        return placed is StagePlacement.CAMERA and safe
+
+    def _has_chance_at_camera(
+        self, waiting: _Waiting, now_ns: int, quantile: float = 0.0, guard_ns: int = 0
+    ) -> bool:
+        """Return whether a frame is answered by its last deadline if it is detected here.
+
+        Args:
+            waiting: the frame.
+            now_ns: the present.
+            quantile: of the costs; 0: with luck.
+            guard_ns: a reserve.
+        """
+        if self.placement is None or self.placement.mode is PlacementMode.NEVER:
+            return False
+        bps = self.bandwidth_bps(now_ns)
+        if bps is None:
+            return True
+        costs = self.placement.costs(0.0, now_ns, quantile)
+        left_ns = waiting.captured_ns + self._last_slo_ns - now_ns - guard_ns
+        backlog = self._backlog_bits(bps, now_ns)
+        return finish_ns(costs, StagePlacement.CAMERA, bps, backlog) <= left_ns
+
+    def _is_hopeless(self, waiting: _Waiting, size_bytes: int, now_ns: int) -> bool:
+        """Return whether boxes and crops would come too late even by a fast box."""
+        bps = self.bandwidth_bps(now_ns)
+        if bps is None or self._must_probe(now_ns):
+            return False
+        left_ns = waiting.captured_ns + self._last_slo_ns - now_ns
+        return size_bytes * 8 + self._backlog_bits(bps, now_ns) > bps * left_ns / 1e9
 
     def _size(self, captured_ns: int, now_ns: int) -> tuple[int, int] | None:
         """Return the largest size that meets the deadline; None if there is none."""

@@ -24,6 +24,7 @@ from edgebox.link.bandwidth import BandwidthEstimate, EstimatorKind
 from edgebox.link.site_estimates import SiteEstimates
 from edgebox.link.transit import TransitEstimator
 from edgebox.runtime.availability import unserved_because
+from edgebox.runtime.camera_placement import submit
 from edgebox.runtime.camera_record import CameraRecord, Session
 from edgebox.runtime.destinations import Destination
 from edgebox.runtime.driver import Driver
@@ -431,7 +432,7 @@ class Box:
             frame.ended = True
             ended(frame, Refusal(DropReason.INVALID, arrived.invalid_because))
         else:
-            driver.submit(frame)
+            submit(frame, arrived.detected, record.offer, driver)
         if not frame.ended:
             metrics.accepted(now_ns)
         return transit.suspicious

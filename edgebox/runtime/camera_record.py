@@ -15,6 +15,7 @@ from edgebox.domain.plans import Advice
 from edgebox.domain.requests import Camera, Request, RequestId, SiteId
 from edgebox.link.from_camera import RATE_MAX_HZ
 from edgebox.link.messages import FrameHeader
+from edgebox.link.placement_offer import PlacementOffer
 from edgebox.link.transit import FrameArrival, FrameTransit, TransitEstimator
 from edgebox.runtime.frames import ArrivedFrame
 
@@ -71,6 +72,8 @@ class CameraRecord:
     opened_ns: int = 0
     inferred: SiteId | None = None
     """The inferred site; used if the camera declares none."""
+    offer: PlacementOffer | None = None
+    """What it was given to run the first stage of its frames itself; None: nothing."""
     first_frame_ns: int | None = None
     """When its first frame arrived."""
     advice: Advice | None = None

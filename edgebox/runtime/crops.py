@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebox.domain.model_family import FamilyName
-from edgebox.domain.pipelines import CropOrder, PipelineStage
+from edgebox.domain.pipelines import PipelineStage
 from edgebox.domain.requests import FrameId, Request, RequestId
-from edgebox.runtime.frames import FrameResult, PendingFrame, Refusal
+from edgebox.runtime.frames import PendingFrame, note_refusal
+from edgebox.vision.cropping import crop_of, taken
 from edgebox.vision.detections import Detections
 
 Labels = Mapping[FamilyName, Sequence[str]]
@@ -88,7 +89,7 @@ class CropCutter:
             right - left,
             bottom - top,
             root.return_ns,
-            _note_refusal,
+            note_refusal,
             root.number,
             stage.family,
             rgb=pixels,
@@ -99,12 +100,6 @@ class CropCutter:
         )
 
 
-def _note_refusal(crop: PendingFrame, ending: FrameResult) -> None:
-    """Note why a crop was dropped, for the counts; its camera gets its frame's answer only."""
-    if isinstance(ending, Refusal):
-        crop.refused = ending.reason
-
-
 def _as_sent(root: PendingFrame, found: Detections) -> NDArray[np.float32]:
     """Return boxes (n, 4) xyxy in px of the picture as sent."""
     assert root.picture is not None
@@ -112,56 +107,3 @@ def _as_sent(root: PendingFrame, found: Detections) -> NDArray[np.float32]:
     x, y = width_px / root.source_width_px, height_px / root.source_height_px
     boxes: NDArray[np.float32] = found.boxes * np.array((x, y, x, y), np.float32)
     return boxes
-
-
-def taken(
-    stage: PipelineStage,
-    found: Detections,
-    boxes: NDArray[np.float32],
-    labels: Sequence[str],
-    shape: tuple[int, ...],
-) -> NDArray[np.intp]:
-    """Return the rows of the objects that a stage takes, the preferred ones first.
-
-    Args:
-        stage: its filters, its limit and its order.
-        found: the objects.
-        boxes: (n, 4) xyxy, px of the picture as sent.
-        labels: names of the classes.
-        shape: (height, width, ...) of the picture as sent.
-    """
-    sides = boxes[:, 2:] - boxes[:, :2]
-    keep = (found.scores >= stage.score_min) & (sides.min(axis=1) >= stage.side_min_px)
-    if stage.labels:
-        wanted = [at for at, label in enumerate(labels) if label in stage.labels]
-        keep &= np.isin(found.labels, wanted)
-    if stage.region is not None:
-        left, top, right, bottom = stage.region
-        centre = (boxes[:, :2] + boxes[:, 2:]) / 2 / np.array((shape[1], shape[0]), np.float32)
-        keep &= (centre[:, 0] >= left) & (centre[:, 0] <= right)
-        keep &= (centre[:, 1] >= top) & (centre[:, 1] <= bottom)
-    rows = np.flatnonzero(keep)
-    preferred = found.scores if stage.order is CropOrder.SCORE else sides.prod(axis=1)
-    # Equal ones stay in their order, so that the same picture gives the same crops.
-    best_first = np.argsort(-preferred[rows], kind="stable")
-    return rows[best_first[: stage.crops_max]]
-
-
-def crop_of(
-    box: NDArray[np.float32], margin: float, width_px: int, height_px: int
-) -> tuple[int, int, int, int]:
-    """Return (left, top, right, bottom) of a crop in px: the box, its margin, within the picture.
-
-    Args:
-        box: (4,) xyxy within the picture.
-        margin: added at each side, as a share of the box's own side.
-        width_px: of the picture.
-        height_px: of the picture.
-    """
-    left, top, right, bottom = map(float, box)
-    x, y = (right - left) * margin, (bottom - top) * margin
-    x0, y0 = max(0, int(left - x)), max(0, int(top - y))
-    x0, y0 = min(x0, width_px - 1), min(y0, height_px - 1)
-    x1 = min(width_px, max(x0 + 1, int(np.ceil(right + x))))
-    y1 = min(height_px, max(y0 + 1, int(np.ceil(bottom + y))))
-    return x0, y0, x1, y1

@@ -44,6 +44,7 @@ from edgebox.scheduling.events import (
     Event,
     ExitProcess,
     Finish,
+    FrameDetected,
     Infer,
     Load,
     Open,
@@ -192,6 +193,13 @@ class Driver:
         self._frames[frame.request.id] = frame
         self._idle.clear()
         self.feed(RequestArrived(frame.request))
+
+    def submit_detected(self, frame: PendingFrame) -> None:
+        """Hand over a frame whose first stage its camera has run (`camera_placement`)."""
+        self._frames[frame.request.id] = frame
+        self._frames.update((crop.request.id, crop) for crop in frame.crops)
+        self._idle.clear()
+        self.feed(FrameDetected(frame.request, tuple(crop.request for crop in frame.crops)))
 
     def feed(self, event: Event | None) -> None:
         """Inform the core of a fact (None: a wake-up) and carry out its orders.
@@ -367,6 +375,7 @@ class Driver:
     def _finish(self, order: Finish, now_ns: int) -> None:
         frame = self._end(order.request)
         if frame.collected is None:
+            assert order.batch is not None  # a frame that its camera detected has its answer
             batch, result = self._batches.result_of(order.batch)
             answer = frame.answer(batch, result, order.outcome, now_ns)
         else:

@@ -9,8 +9,16 @@ from numpy.typing import NDArray
 from edgebox.domain.model_family import FamilyName, VariantName
 from edgebox.domain.notifications import Notification
 from edgebox.domain.pipelines import Pipeline, PipelineStage, StageName
-from edgebox.domain.requests import CameraId, DropReason, Outcome, Request, RequestId
+from edgebox.domain.requests import (
+    CameraId,
+    DropReason,
+    Outcome,
+    Request,
+    RequestId,
+    StagePlacement,
+)
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.link.detected_frames import DetectedFrame
 from edgebox.link.messages import FrameHeader
 from edgebox.link.receipts import MessageReceipt
 from edgebox.link.transit import FrameArrival
@@ -40,6 +48,8 @@ class ArrivedFrame:
     """Why it is invalid; an invalid frame is dropped at once. Empty: it is valid."""
     receipt: MessageReceipt | None = None
     """When its bytes arrived; None: unknown."""
+    detected: DetectedFrame | None = None
+    """What its camera found on it, in place of a picture; None: it is a picture."""
 
     def arrival(self, now_ns: int) -> FrameArrival:
         """Return its arrival at this instant."""
@@ -122,6 +132,8 @@ class Answer:
     """The stages that some object was not answered by in time: the answer is partial."""
     analysis: FrameAnalysis | None = None
     """None: its camera is not tracked."""
+    placement: StagePlacement = StagePlacement.BOX
+    """Where the first stage ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +184,9 @@ class PendingFrame:
     """The object that a crop shows: its row in its parent's detections."""
     origin_px: tuple[int, int] = (0, 0)
     """Left and top of a crop in the picture as sent."""
+    area_px: tuple[int, int] | None = None
+    """Width and height in the camera's own picture of a crop that its camera cut; None: the box cut
+    it, pixel by pixel."""
     crops: list["PendingFrame"] = field(default_factory=list)
     """What was cut from it."""
     found: Detections | None = None
@@ -215,7 +230,10 @@ class PendingFrame:
         root = self.root
         request, sent = self.request, root.request
         x, y = root.source_width_px / sent.width_px, root.source_height_px / sent.height_px
-        in_crop = self.placement.to_source(found, request.width_px, request.height_px)
+        if self.area_px is None:
+            in_crop = self.placement.to_source(found, request.width_px, request.height_px)
+        else:
+            in_crop = self.placement.to_source(found, *self.area_px)
         return in_crop.moved(*self.origin_px).scaled(
             x, y, root.source_width_px, root.source_height_px
         )
@@ -245,6 +263,8 @@ class PendingFrame:
         """
         request, timing = self.request, own.timing
         began_ns = request.arrival_ns + timing.queue_ns
+        if own.placement is StagePlacement.CAMERA:
+            began_ns -= timing.inference_ns
         return replace(
             own,
             outcome=outcome,
@@ -257,6 +277,12 @@ class PendingFrame:
             stages=_stage_answers(self),
             missing=missing,
         )
+
+
+def note_refusal(crop: PendingFrame, ending: FrameResult) -> None:
+    """Note why a crop was dropped, for the counts; its camera gets its frame's answer only."""
+    if isinstance(ending, Refusal):
+        crop.refused = ending.reason
 
 
 def one_shot_request(

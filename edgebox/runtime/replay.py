@@ -10,7 +10,7 @@ from edgebox.domain.requests import CameraId, RequestId
 from edgebox.runtime.entries import JournalEntry, JournalError
 from edgebox.runtime.recordings import Header, RecordingFile
 from edgebox.runtime.story import CameraStory, RequestStory, Story
-from edgebox.scheduling.events import Drop, Finish, RequestArrived
+from edgebox.scheduling.events import Drop, Finish, FrameDetected, RequestArrived
 from edgebox.scheduling.scheduler import Scheduler
 
 DIFFERENCES_KEPT = 100
@@ -57,7 +57,7 @@ class Replay:
 
     def _count(self, entry: JournalEntry) -> None:
         self.events["wake-up" if entry.event is None else type(entry.event).__name__] += 1
-        if isinstance(entry.event, RequestArrived):
+        if isinstance(entry.event, RequestArrived | FrameDetected):
             self.requests.append(entry.event.request.id)
             self.cameras[entry.event.request.camera] = None
         for action in entry.actions:

@@ -35,6 +35,7 @@ from edgebox.scheduling.events import (
     Drop,
     Event,
     Finish,
+    FrameDetected,
     Infer,
     Prepare,
     Release,
@@ -107,6 +108,8 @@ class RequestStory:
         match event:
             case RequestArrived(request) if request.id == self._id and self._request is None:
                 self._introduce(request)
+            case FrameDetected(request, spawned):
+                self._detected(request, spawned, now_ns)
             case RequestPrepared(request, took_ns) if request == self._id and self._request:
                 self._say(now_ns, f"decoded in {took_ns / 1e6:.1f} ms")
             case RequestRejected(request) if request == self._id and self._request:
@@ -127,6 +130,14 @@ class RequestStory:
                 if self._batch is not None:
                     self._say(now_ns, "its camera left while it ran")
 
+    def _detected(self, request: Request, spawned: tuple[Request, ...], now_ns: int) -> None:
+        for each in (request, *spawned):
+            if each.id == self._id and self._request is None:
+                self._introduce(each)
+        if request.id == self._id:
+            self._say(now_ns, "its first stage ran at its camera")
+            self._tell_crops(spawned, now_ns)
+
     def _batch_completed(
         self, batch: BatchId, took_ns: int, spawned: Iterable[Request], now_ns: int
     ) -> None:
@@ -136,10 +147,13 @@ class RequestStory:
             if crop.id == self._id and self._request is None:
                 self._introduce(crop)
         if self._request is not None:
-            crops = Counter(crop.stage for crop in spawned if crop.frame == FrameId(self._id))
-            for stage, count in crops.items():
-                how_many = "1 crop" if count == 1 else f"{count} crops"
-                self._say(now_ns, f"{how_many} of it for the stage {stage}")
+            self._tell_crops(spawned, now_ns)
+
+    def _tell_crops(self, spawned: Iterable[Request], now_ns: int) -> None:
+        crops = Counter(crop.stage for crop in spawned if crop.frame == FrameId(self._id))
+        for stage, count in crops.items():
+            how_many = "1 crop" if count == 1 else f"{count} crops"
+            self._say(now_ns, f"{how_many} of it for the stage {stage}")
 
     def _order(self, action: Action, now_ns: int) -> None:
         if self._request is None:
@@ -207,7 +221,7 @@ class CameraStory:
         if self._began_ns is None:
             self._began_ns = entry.now_ns
         match entry.event:
-            case RequestArrived(request) if request.camera == self._camera:
+            case RequestArrived(request) | FrameDetected(request) if request.camera == self._camera:
                 self._requests[request.id] = request
             case CameraConnected(camera) if camera.id == self._camera:
                 self._say(entry.now_ns, f"said hello: {_settings(camera)}")

@@ -227,6 +227,10 @@ class Timeline:
     def _arrived(self, event: events.RequestArrived, now_ns: int) -> None:
         self._living.setdefault(event.request.id, event.request)
 
+    def _detected(self, event: events.FrameDetected, now_ns: int) -> None:
+        for each in (event.request, *event.spawned):
+            self._living.setdefault(each.id, each)
+
     def _completed(self, event: events.BatchCompleted, now_ns: int) -> None:
         self._living.update((crop.id, crop) for crop in event.spawned)
 
@@ -243,7 +247,7 @@ class Timeline:
         del self._living[order.request]
         if order.request in self._joined:
             self._joined.remove(order.request)
-        else:
+        elif order.batch is not None:
             self._ended_in_batch(order.request, order.outcome, now_ns)
 
     def _drop(self, order: events.Drop, now_ns: int) -> None:
@@ -350,6 +354,7 @@ def _told(advice: Advice) -> tuple[object, ...]:
 _Note = Callable[[Timeline, Any, int], None]
 _EVENTS: dict[type[object], _Note] = {
     events.RequestArrived: Timeline._arrived,
+    events.FrameDetected: Timeline._detected,
     events.BatchCompleted: Timeline._completed,
     events.PlanComputed: Timeline._planned,
     events.CameraConnected: Timeline._camera_opened,

@@ -28,6 +28,11 @@ OVERRUN_WINDOW = 128
 OVERRUN_QUANTILE = 1 - 1 / (OVERRUN_WINDOW - 1)
 """The second largest of them."""
 
+PLACEMENT_WINDOW = 64
+"""Frames of a camera over which the share is measured whose first stage ran there."""
+
+BOX_SHARE_MIN = 1 / 8
+
 _NEVER_NS = float(1 << 62)
 """Overrun of a frame that was not answered, and the initial value."""
 
@@ -50,6 +55,16 @@ class ConnectedCamera:
     """The bandwidth that the last plan used."""
     overruns: RecentValues = field(default_factory=lambda: RecentValues(OVERRUN_WINDOW, _NEVER_NS))
     """How much longer than planned its last frames took, in ns."""
+
+    at_camera: RecentValues = field(default_factory=lambda: RecentValues(PLACEMENT_WINDOW, 0))
+    """1 for each of its last frames whose first stage ran at the camera, else 0."""
+
+    @property
+    def box_share(self) -> float:
+        """The share of its frames whose first stage runs on the box; never so low that a camera
+        whose frames come back to the box finds no room."""
+        eighths = math.ceil((1 - self.at_camera.mean) * 8)
+        return max(BOX_SHARE_MIN, eighths / 8)
 
     @property
     def overrun_ns(self) -> int | None:
@@ -78,6 +93,8 @@ class Adaptation:
         self._expectations = times.expectations
         self.cameras: dict[CameraId, ConnectedCamera] = {}
         self._in_snapshot: dict[CameraId, Camera] | None = None
+        self._box_shares: dict[CameraId, float] = {}
+        """The share of each camera's frames that the last plan counted for the box."""
         self._wanted = False
         self._urgent = False
         self._site_links: dict[SiteId, LinkState] = {}
@@ -182,6 +199,11 @@ class Adaptation:
         if (connected := self.cameras.get(camera)) is not None:
             connected.overruns.add(_NEVER_NS)
 
+    def placed(self, camera: CameraId, *, at_camera: bool) -> None:
+        """Note where the first stage of a frame runs."""
+        if (connected := self.cameras.get(camera)) is not None:
+            connected.at_camera.add(int(at_camera))
+
     def slowed(self) -> None:
         """Note that executors have become slower; plan again, as after a drop in bandwidth."""
         self._urgent = True
@@ -215,12 +237,20 @@ class Adaptation:
                 continue
             connected.wanted = given.variant
             variant = self._ladders.stand_in(wanted) or wanted
-            assignment = given if variant == wanted else _substitute(given, variant)
+            whole = self._whole(given, connected.camera)
+            assignment = whole if variant == wanted else _substitute(whole, variant)
             if self._is_smaller(variant, connected.assignment):
                 connected.lowered_ns = now_ns
             connected.assignment = assignment
             out.extend(self._advise(connected, assignment, variant, now_ns))
         return out
+
+    def _whole(self, given: Assignment, camera: Camera) -> Assignment:
+        """Return an assignment with the rate of all frames, also of those placed at the camera."""
+        share = self._box_shares.get(given.camera, 1.0)
+        if share >= 1:
+            return given
+        return replace(given, rate_hz=min(camera.rate_hz, round(given.rate_hz / share, 3)))
 
     def _is_smaller(self, variant: Variant, than: Assignment | None) -> bool:
         before = None if than is None else self._ladders.named(than.variant)
@@ -248,6 +278,7 @@ class Adaptation:
         self._planned_ns = now_ns
         self._due_ns = now_ns + self._parameters.planning_interval_ns
         self._in_snapshot = {camera: c.camera for camera, c in self.cameras.items()}
+        self._box_shares = {camera: c.box_share for camera, c in self.cameras.items()}
         sites = {connected.camera.site for connected in self.cameras.values()}
         self._site_links = {site: of for site, of in self._site_links.items() if site in sites}
         for connected in self.cameras.values():
@@ -271,7 +302,7 @@ class Adaptation:
             taken_ns=now_ns,
             cameras=tuple(
                 CameraSnapshot(
-                    c.camera,
+                    _on_box(c.camera, c.box_share),
                     self._link_of(c),
                     c.assignment,
                     c.lowered_ns,
@@ -356,6 +387,13 @@ def two_digits(value: float) -> int:
     if value < 1:
         return 0
     return int(round(value, 1 - math.floor(math.log10(value))))
+
+
+def _on_box(camera: Camera, share: float) -> Camera:
+    """Return a camera with the rates of the frames whose first stage runs on the box."""
+    if share >= 1:
+        return camera
+    return replace(camera, rate_hz=camera.rate_hz * share, min_rate_hz=camera.min_rate_hz * share)
 
 
 def _substitute(given: Assignment, variant: Variant) -> Assignment:

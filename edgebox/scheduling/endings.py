@@ -6,11 +6,11 @@ Every request ends with one action: a frame with `Finish` or `Drop`, a crop of a
 
 from collections.abc import Iterable, Mapping
 
-from edgebox.domain.pipelines import StageName
+from edgebox.domain.pipelines import Pipeline, StageName
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
 from edgebox.scheduling.adaptation import Adaptation
 from edgebox.scheduling.dispatch import Dispatch
-from edgebox.scheduling.events import Collect, Drop, Finish
+from edgebox.scheduling.events import Collect, Drop, Finish, FrameDetected
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.joins import JoinedFrame
@@ -107,6 +107,26 @@ class Endings:
             if isinstance(ending, Finish):
                 self._observe_crops(live.request, {})
         return out
+
+    def detected(
+        self,
+        event: FrameDetected,
+        pipeline: Pipeline | None,
+        refused: DropReason | None,
+        now_ns: int,
+    ) -> list[Ending]:
+        """Take a frame whose first stage ran at its camera.
+
+        It ends at once if it is refused, its crops with it, or if it has no crops.
+        """
+        request, crops = event.request, event.spawned
+        if refused is not None:
+            return [Drop(each.id, refused) for each in (*crops, request)]
+        finish = self._ledger.detected(request, crops, pipeline, now_ns)
+        if finish is None:
+            return []
+        self._observe_crops(request, {})
+        return [finish]
 
     def unwanted(self, crop: Request, reason: DropReason) -> Drop:
         """Drop a crop that is not admitted."""

@@ -142,6 +142,15 @@ class RequestArrived:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameDetected:
+    """A frame has arrived whose first stage its camera has run: with its detections and crops."""
+
+    request: Request
+    spawned: tuple[Request, ...] = ()
+    """The crops for later stages of its camera's pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
 class RequestPrepared:
     """A frame is decoded at the size its `Prepare` asked for.
 
@@ -251,6 +260,7 @@ Event = (
     | CameraDisconnected
     | LinkMeasured
     | RequestArrived
+    | FrameDetected
     | RequestPrepared
     | CropsPrepared
     | RequestRejected
@@ -328,7 +338,8 @@ class Finish:
     """Send a frame's result; it has ended with this outcome."""
 
     request: RequestId
-    batch: BatchId
+    batch: BatchId | None
+    """The batch of its first stage; None: that ran at its camera."""
     outcome: Outcome
     missing: tuple[StageName, ...] = ()
     """The stages of its pipeline that some crop was not answered by."""

@@ -17,8 +17,8 @@ class JoinedFrame:
     """A frame that its first stage has answered, and what it still waits for."""
 
     request: Request
-    batch: BatchId
-    """The batch of its first stage."""
+    batch: BatchId | None
+    """The batch of its first stage; None: that ran at its camera."""
     pipeline: Pipeline
     pending: set[RequestId] = field(default_factory=set)
     """Its crops that have not ended."""
@@ -39,9 +39,14 @@ class Joins:
     def __init__(self) -> None:
         self.frames: dict[FrameId, JoinedFrame] = {}
 
-    def open(self, request: Request, batch: BatchId, pipeline: Pipeline) -> None:
+    def open(self, request: Request, batch: BatchId | None, pipeline: Pipeline) -> None:
         """Note a frame whose first stage has ended with crops."""
         self.frames[FrameId(request.id)] = JoinedFrame(request, batch, pipeline)
+
+    def detected_of(self, camera: CameraId) -> int:
+        """Return how many frames of a camera wait whose first stage ran there."""
+        frames = self.frames.values()
+        return sum(f.batch is None and f.request.camera == camera for f in frames)
 
     def spawned(self, crops: Iterable[Request]) -> None:
         """Note crops; those of a frame that has ended belong to none."""

@@ -53,7 +53,7 @@ class LiveRequest:
 
 
 def _finish(
-    request: Request, batch: BatchId, now_ns: int, missing: Iterable[StageName] = ()
+    request: Request, batch: BatchId | None, now_ns: int, missing: Iterable[StageName] = ()
 ) -> Finish:
     on_time = now_ns <= request.deadline_ns
     outcome = Outcome.ON_TIME if on_time else Outcome.LATE
@@ -160,6 +160,16 @@ class Ledger:
         if request.frame is not None or FrameId(request.id) in self.joins.frames:
             return Collect(request.id, batch)
         return _finish(request, batch, now_ns)
+
+    def detected(
+        self, request: Request, spawned: Iterable[Request], pipeline: Pipeline | None, now_ns: int
+    ) -> Finish | None:
+        """Add a frame whose first stage ran at its camera; return its end if it has no crops."""
+        if pipeline is None or not spawned:
+            return _finish(request, None, now_ns)
+        self.joins.open(request, None, pipeline)
+        self.joins.spawned(spawned)
+        return None
 
     def end_frame(self, frame: JoinedFrame, now_ns: int) -> Finish:
         """End a frame none of whose crops waits any more; those that run are unneeded."""

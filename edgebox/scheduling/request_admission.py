@@ -12,12 +12,14 @@ from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.plans import Assignment
 from edgebox.domain.requests import Camera, DropReason, Request
 from edgebox.scheduling.adaptation import Adaptation, ConnectedCamera
+from edgebox.scheduling.events import FrameDetected
 from edgebox.scheduling.execution_times import ExecutionTimes
 from edgebox.scheduling.expectations import Expectations
 from edgebox.scheduling.fan_out import FanOut, with_reserve
 from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.joins import Joins
 from edgebox.scheduling.ladders import Ladders
+from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.supervision import Supervision
 from edgebox.scheduling.trials import Trials
 
@@ -65,6 +67,7 @@ class Admission:
             return DropReason.FAILED if lost else DropReason.INFEASIBLE
         if connected is None:
             return DropReason.DEPARTED
+        self._adaptation.placed(request.camera, at_camera=False)
         return self._choose_for_frame(request, connected, now_ns)
 
     def _choose_for_frame(
@@ -109,6 +112,22 @@ class Admission:
             if variant.name == top:
                 break
         return DropReason.INFEASIBLE if chosen is None else chosen
+
+    def refuse_detected(
+        self, event: FrameDetected, parameters: SchedulerParameters, now_ns: int
+    ) -> DropReason | None:
+        """Return why a frame whose first stage ran at its camera is dropped; None: it is taken.
+
+        Nothing runs for the frame itself, so it needs no variant and no executor.
+        """
+        request = event.request
+        self._adaptation.placed(request.camera, at_camera=True)
+        if request.camera not in self._adaptation.cameras:
+            return DropReason.DEPARTED
+        if now_ns > request.last_deadline_ns:
+            return DropReason.INFEASIBLE
+        waiting = self._joins.detected_of(request.camera)
+        return DropReason.OVERLOAD if waiting >= parameters.camera_pending_max else None
 
     def pipeline_of(self, request: Request) -> Pipeline | None:
         """Return the pipeline whose first stage a request is; None: it is of none, or a crop."""

@@ -235,12 +235,21 @@ class Scheduler:
             self._ignore(event)
             return
         variant = self._admit(request)
-        if variant is DropReason.INFEASIBLE:
-            variant = self._begin_trial(request) or variant
+        if variant is DropReason.INFEASIBLE and not self._ledger.waiting and self._dispatch.idle():
+            variant = self._admission.choose_for_trial(request, self._now_ns) or variant
         if isinstance(variant, DropReason):
             self._out.append(Drop(request.id, variant))
             return
         self._take(request, variant)
+
+    def _frame_detected(self, event: events.FrameDetected) -> None:
+        refused: DropReason | None = DropReason.SHUTDOWN
+        if not self._stopping:
+            refused = self._admission.refuse_detected(event, self._parameters, self._now_ns)
+        pipeline = self._admission.pipeline_of(event.request)
+        self._out += self._endings.detected(event, pipeline, refused, self._now_ns)
+        for crop in event.spawned if refused is None else ():
+            self._crop_arrived(crop)
 
     def _crop_arrived(self, crop: Request) -> None:
         variant = self._admit(crop)
@@ -267,10 +276,6 @@ class Scheduler:
         displaced = self._endings.make_room(request, self._parameters)
         self._out += displaced or ()
         return DropReason.OVERLOAD if displaced is None else variant
-
-    def _begin_trial(self, request: Request) -> VariantName | None:
-        idle = not self._ledger.waiting and self._dispatch.idle()
-        return self._admission.choose_for_trial(request, self._now_ns) if idle else None
 
     def _request_prepared(self, event: events.RequestPrepared) -> None:
         live = self._preparing(event, event.request)
@@ -317,7 +322,7 @@ class Scheduler:
             self._adaptation.slowed()
         if drifts:
             self._out += drifts
-            self._resources_changed()
+            self._out += self._adaptation.resources_changed(self._now_ns)
         self._policy.batch_completed(batch.infer, isolated_ns, self._now_ns)
         if self._sampling.wanted and not self._stopping:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
@@ -334,7 +339,7 @@ class Scheduler:
 
     def _learning_restored(self, event: events.LearningRestored) -> None:
         self._times.restore(event.learned, self._now_ns)
-        self._resources_changed()
+        self._out += self._adaptation.resources_changed(self._now_ns)
 
     def _sample_ended(self, event: events.SampleCompleted | events.SampleFailed) -> None:
         took_ns = event.took_ns if isinstance(event, events.SampleCompleted) else None
@@ -407,12 +412,12 @@ class Scheduler:
         self._executors[event.executor] = None
         self._times.executor_started(event.executor, event.profiles, self._now_ns)
         self._sampling.executor_started(event.executor, self._now_ns)
-        self._resources_changed()
+        self._out += self._adaptation.resources_changed(self._now_ns)
 
     def _executor_stopped(self, event: events.ExecutorStopped | events.Abandon) -> None:
         if event.executor in self._executors:
             self._forget_executor(event.executor)
-            self._resources_changed()
+            self._out += self._adaptation.resources_changed(self._now_ns)
 
     def _forget_executor(self, executor: ExecutorId) -> None:
         if (running := self._ledger.running.get(executor)) is not None:
@@ -426,22 +431,19 @@ class Scheduler:
         self._ladders.offer(event.variants)
         self._times.expectations.offer(event.variants)
         self._sampling.offered(event.variants)
-        self._resources_changed()
-
-    def _resources_changed(self) -> None:
-        self._out.extend(self._adaptation.resources_changed(self._now_ns))
+        self._out += self._adaptation.resources_changed(self._now_ns)
 
     # Memory
 
     def _memory_limited(self, event: events.MemoryLimited) -> None:
         if event.executor in self._executors:
             self._out += self._residency.limit(event)
-            self._resources_changed()
+            self._out += self._adaptation.resources_changed(self._now_ns)
 
     def _load_ended(self, event: events.WeightsLoaded | events.LoadFailed) -> None:
         in_use = self._ledger.variants | self._sampling.variants
         self._out += self._residency.ended(event, in_use, self._now_ns)
-        self._resources_changed()
+        self._out += self._adaptation.resources_changed(self._now_ns)
 
     def _shutdown_requested(self, event: events.ShutdownRequested) -> None:
         self._stopping = True
@@ -468,6 +470,7 @@ class Scheduler:
 
 _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.RequestArrived: Scheduler._request_arrived,
+    events.FrameDetected: Scheduler._frame_detected,
     events.RequestPrepared: Scheduler._request_prepared,
     events.CropsPrepared: Scheduler._crops_prepared,
     events.RequestRejected: Scheduler._request_rejected,

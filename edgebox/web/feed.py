@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgebox.domain.errors import EdgeboxError, InvalidInputError
 from edgebox.domain.requests import Camera, Outcome
+from edgebox.link.placement_offer import placement_json
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
@@ -145,6 +146,7 @@ class Feed:
         staged = staged_objects(ending, frame.pipeline, self._box.families, wanted.score_min)
         add_stages(document, wanted.format, rows.tolist(), staged)
         document |= missing_json(ending.missing)
+        document |= placement_json(ending.placement)
         if ending.analysis is not None:
             document["zones"] = ending.analysis.zones
             document["lines"] = ending.analysis.lines

@@ -13,6 +13,7 @@ from edgebox.domain.model_family import ExecutorId, VariantName
 from edgebox.domain.plans import Group
 from edgebox.domain.requests import CameraId, SiteId
 from edgebox.link.deadlines import to_later
+from edgebox.link.placement_offer import placement_json
 from edgebox.link.zone_messages import written_zones
 from edgebox.runtime.batch_latency import SHOWN
 from edgebox.runtime.box import Box
@@ -437,4 +438,5 @@ def shown_header(box: Box, camera: CameraId, labels: tuple[str, ...]) -> dict[st
         "total_ms": round(timing.total_ns / 1e6, 1),
         "detections": detections,
         **missing_json(answer.missing),
+        **placement_json(answer.placement),
     }

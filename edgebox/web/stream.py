@@ -32,7 +32,6 @@ from edgebox.link.messages import (
     CameraPing,
     DropNotice,
     ErrorMessage,
-    FrameHeader,
     Hello,
     Ping,
     Pong,
@@ -43,15 +42,16 @@ from edgebox.link.messages import (
     decode_from_camera,
 )
 from edgebox.link.receipts import SMALL_FRAME_BYTES, SMALL_FRAMES_PER_S
-from edgebox.media.jpeg import probe
 from edgebox.runtime.box import Box
+from edgebox.runtime.camera_placement import offer
 from edgebox.runtime.camera_record import CameraRecord
-from edgebox.runtime.frames import Answer, ArrivedFrame, FrameResult, PendingFrame
+from edgebox.runtime.frames import Answer, FrameResult, PendingFrame
 from edgebox.runtime.model_choice import UnknownFamilyError, UnknownPipelineError
 from edgebox.runtime.refusals import REFUSALS
 from edgebox.runtime.stage_documents import staged_objects
 from edgebox.web.camera_socket import CameraSocket
 from edgebox.web.detection_documents import SCORE_MIN, wire_detections
+from edgebox.web.frame_messages import read_frame
 from edgebox.web.outbox import Outbox
 
 _log = logging.getLogger(__name__)
@@ -259,6 +259,8 @@ class CameraSession:
             raise _FatalError(error.code, str(error), noted=True) from None
         in_force = self._record.camera
         self._family = box.families[in_force.family]
+        if hello.placement:
+            self._record.offer = offer(in_force, box.families)
         self._outbox.put(
             Welcome(
                 version=version,
@@ -272,6 +274,7 @@ class CameraSession:
                 advice=self._advice(),
                 slo_ms=self._record.slo_ms,
                 pipeline=None if in_force.pipeline is None else in_force.pipeline.name,
+                placement=self._record.offer,
             ).encode()
         )
 
@@ -340,22 +343,13 @@ class CameraSession:
         record = self._record
         assert record is not None
         try:
-            header, jpeg = FrameHeader.decode(data)
+            arrived = read_frame(
+                data, record, self._family, self._limits.frame_bytes_max, self._socket.receipt
+            )
         except InvalidInputError as error:
             self._bad_message(str(error))
             return
-        picture_px: tuple[int, int] | None = None
-        invalid_because = ""
-        try:
-            if len(jpeg) > self._limits.frame_bytes_max:
-                raise InvalidInputError(
-                    f"the picture has {len(jpeg)} bytes; at most "
-                    f"{self._limits.frame_bytes_max} are taken (limits.frame_bytes_max)"
-                )
-            picture_px = probe(jpeg)
-        except InvalidInputError as error:
-            invalid_because = str(error)
-        number = header.frame
+        number = arrived.header.frame
         acked = False
         early: list[bytes] = []
 
@@ -364,13 +358,7 @@ class CameraSession:
             # The ack goes first, also when the frame ended on arrival.
             (self._outbox.put if acked else early.append)(message)
 
-        suspicious = self._box.submit_frame(
-            record,
-            ArrivedFrame(
-                header, jpeg, len(data), picture_px, invalid_because, self._socket.receipt
-            ),
-            ended,
-        )
+        suspicious = self._box.submit_frame(record, arrived, ended)
         received_ns = self._box.driver.clock_ns()
         self._outbox.put(Ack(number, received_ns, not early, self._advice()).encode())
         acked = True
@@ -392,6 +380,7 @@ class CameraSession:
             variant=ending.variant,
             detections=wire_detections(ending.detections, self._family.labels, staged),
             missing=tuple(map(str, ending.missing)),
+            placement=ending.placement,
             timing=Timing(
                 network_ms=_ms(timing.network_ns),
                 queue_ms=_ms(timing.queue_ns),

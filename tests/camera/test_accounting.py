@@ -105,6 +105,7 @@ def test_a_record_says_how_a_frame_was_sent_and_how_it_ended() -> None:
         "size_bytes": 9000,
         "encode_ms": 5.0,
         "sent_ns": 20 * MS,
+        "placement": "box",
         "advised": "street-320",
         "acked_ns": 40 * MS,
         "variant": "street-256",

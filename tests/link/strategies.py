@@ -3,9 +3,10 @@
 from hypothesis import strategies as st
 
 from edgebox.domain.field_reader import INSTANT_MAX_NS, INTEGER_MAX
-from edgebox.domain.model_family import VariantName
+from edgebox.domain.model_family import FamilyName, VariantName
+from edgebox.domain.pipelines import CROPS_MAX, CropOrder, PipelineStage, StageName
 from edgebox.domain.plans import Advice
-from edgebox.domain.requests import DropReason, Outcome
+from edgebox.domain.requests import DropReason, Outcome, StagePlacement
 from edgebox.link.deadlines import LaterDeadlines
 from edgebox.link.messages import (
     FRAME_NUMBER_MAX,
@@ -28,6 +29,7 @@ from edgebox.link.messages import (
     Welcome,
     WireDetection,
 )
+from edgebox.link.placement_offer import CropFit, OfferedStage, PlacementOffer
 
 printable = st.text(max_size=64).filter(str.isprintable)
 filled = printable.filter(bool)
@@ -59,6 +61,33 @@ results = st.builds(
     ).map(tuple),
     timing=st.builds(Timing, times, times, times, times, times, st.integers(1, 64)),
     advice=advices,
+    placement=st.sampled_from(StagePlacement),
+)
+offers = st.builds(
+    PlacementOffer,
+    sha256=st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
+    variants=st.lists(filled.map(VariantName), min_size=1, max_size=3).map(tuple),
+    stages=st.lists(
+        st.builds(
+            OfferedStage,
+            stage=st.builds(
+                PipelineStage,
+                name=filled.map(StageName),
+                family=st.just(FamilyName("")),
+                labels=st.lists(filled, max_size=3).map(tuple),
+                score_min=st.floats(0, 1),
+                side_min_px=sides,
+                region=st.none() | st.tuples(*[st.floats(0, 1)] * 4),
+                margin=st.floats(0, 10),
+                crops_max=st.integers(1, CROPS_MAX),
+                order=st.sampled_from(CropOrder),
+            ),
+            width_px=sides,
+            height_px=sides,
+            fit=st.sampled_from(CropFit),
+        ),
+        max_size=2,
+    ).map(tuple),
 )
 box_messages: st.SearchStrategy[BoxMessage] = st.one_of(
     st.builds(
@@ -74,6 +103,7 @@ box_messages: st.SearchStrategy[BoxMessage] = st.one_of(
         advice=advices,
         slo_ms=st.none() | st.floats(1, 60_000),
         pipeline=st.none() | names,
+        placement=st.none() | offers,
     ),
     st.builds(Ack, frames, instants, st.booleans(), advices),
     results,
@@ -112,6 +142,7 @@ hellos = st.builds(
     min_rate_hz=st.just(0.0) | st.floats(0, 0.001),
     site=st.none() | names,
     pipeline=st.none() | names,
+    placement=st.booleans(),
     agent=printable,
 ) | st.floats(1, 50_000).flatmap(
     lambda ms: st.builds(Hello, names, sides, sides, slo_ms=st.just(ms), later=later_than(ms))

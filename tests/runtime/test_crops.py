@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebox.domain.model_family import FamilyName
 from edgebox.domain.pipelines import CropOrder, PipelineStage, StageName
-from edgebox.runtime.crops import crop_of, taken
+from edgebox.vision.cropping import crop_of, taken
 from edgebox.vision.detections import Detections
 
 LABELS = ("person", "car", "dog")

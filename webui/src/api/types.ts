@@ -46,4 +46,6 @@ export interface FrameHeader {
   detections: readonly Detection[]
   /** Stages of the pipeline that some object was not answered by in time. */
   missing?: readonly string[]
+  /** Where the first stage ran, if that was not the box: then there is no picture. */
+  placement?: string
 }

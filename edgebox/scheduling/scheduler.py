@@ -239,13 +239,12 @@ class Scheduler:
             variant = self._admission.choose_for_trial(request, self._now_ns) or variant
         if isinstance(variant, DropReason):
             self._out.append(Drop(request.id, variant))
-            return
-        self._take(request, variant)
+        else:
+            self._take(request, variant)
 
     def _frame_detected(self, event: events.FrameDetected) -> None:
-        refused: DropReason | None = DropReason.SHUTDOWN
-        if not self._stopping:
-            refused = self._admission.refuse_detected(event, self._parameters, self._now_ns)
+        refused = self._admission.refuse_detected(event, self._parameters, self._now_ns)
+        refused = DropReason.SHUTDOWN if self._stopping else refused
         pipeline = self._admission.pipeline_of(event.request)
         self._out += self._endings.detected(event, pipeline, refused, self._now_ns)
         for crop in event.spawned if refused is None else ():
@@ -270,12 +269,11 @@ class Scheduler:
             return DropReason.SHUTDOWN
         if not self._executors and self._supervision.executors:
             return DropReason.FAILED
-        variant = self._admission.choose(request, self._now_ns)
-        if isinstance(variant, DropReason):
-            return variant
-        displaced = self._endings.make_room(request, self._parameters)
-        self._out += displaced or ()
-        return DropReason.OVERLOAD if displaced is None else variant
+        if not isinstance(variant := self._admission.choose(request, self._now_ns), DropReason):
+            displaced = self._endings.make_room(request, self._parameters)
+            self._out += displaced or ()
+            return DropReason.OVERLOAD if displaced is None else variant
+        return variant
 
     def _request_prepared(self, event: events.RequestPrepared) -> None:
         live = self._preparing(event, event.request)
@@ -491,9 +489,9 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.ExecutorStarted: Scheduler._executor_started,
     events.ExecutorStopped: Scheduler._executor_stopped,
     # Only supervision uses these; it observes every event.
-    events.ExecutorHung: lambda scheduler, event: None,
-    events.OpenFailed: lambda scheduler, event: None,
-    events.LoadReturned: lambda scheduler, event: None,
+    **dict.fromkeys(
+        (events.ExecutorHung, events.OpenFailed, events.LoadReturned), lambda scheduler, event: None
+    ),
     events.VariantsAvailable: Scheduler._variants_available,
     events.MemoryLimited: Scheduler._memory_limited,
     events.WeightsLoaded: Scheduler._load_ended,

@@ -48,6 +48,7 @@ from edgebox.scheduling.events import (
     Infer,
     Load,
     Open,
+    PartialAnswered,
     PlanComputed,
     PlanFailed,
     Prepare,
@@ -373,6 +374,10 @@ class Driver:
             self._end(frame.request.id)
 
     def _finish(self, order: Finish, now_ns: int) -> None:
+        if order.missing:
+            due_ns = now_ns - self._loop.overdue_ns(now_ns)
+            # The connection's writer is among what the loop does before.
+            self._loop.soon(lambda: self.feed(PartialAnswered(self.clock_ns() - due_ns)))
         frame = self._end(order.request)
         if frame.collected is None:
             assert order.batch is not None  # a frame that its camera detected has its answer

@@ -17,6 +17,8 @@ class LoopCalls:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._wakeup_ns: int | None = None
+        self._due_ns: int | None = None
+        """The last instant that the core waited for."""
 
     def bind(self) -> None:
         """Use the running loop from now on."""
@@ -39,6 +41,7 @@ class LoopCalls:
 
     def wake_at(self, wakeup_ns: int | None) -> None:
         """Move the timer to an instant of the box's clock; None: no wake-up is needed."""
+        self._due_ns = wakeup_ns
         if wakeup_ns == self._wakeup_ns or self._loop is None:
             return
         self.cancel_wakeup()
@@ -46,6 +49,15 @@ class LoopCalls:
             self._wakeup_ns = wakeup_ns
             delay_s = max(0, wakeup_ns - self._clock_ns()) / 1e9
             self._timer = self._loop.call_later(delay_s, self._wake)
+
+    def overdue_ns(self, now_ns: int) -> int:
+        """Return for how long the instant that the core waits for has passed; 0: it has not."""
+        return 0 if self._due_ns is None else max(0, now_ns - self._due_ns)
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call a function when all that the loop has to do already is done."""
+        if self._loop is not None:
+            self._loop.call_soon(call)
 
     def cancel_wakeup(self) -> None:
         """Stop the timer."""

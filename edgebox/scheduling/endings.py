@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from edgebox.domain.pipelines import Pipeline, StageName
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Request, RequestId
 from edgebox.scheduling.adaptation import Adaptation
+from edgebox.scheduling.calibration import RecentValues
 from edgebox.scheduling.dispatch import Dispatch
-from edgebox.scheduling.events import Collect, Drop, Finish, FrameDetected
+from edgebox.scheduling.events import Collect, Drop, Finish, FrameDetected, PartialAnswered
 from edgebox.scheduling.fan_out import FanOut
 from edgebox.scheduling.frame_admission import FrameAdmission
 from edgebox.scheduling.joins import JoinedFrame
@@ -19,6 +20,12 @@ from edgebox.scheduling.policy import BatchingPolicy
 from edgebox.scheduling.request_stages import Cause, Stage
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 from edgebox.scheduling.trials import Trials
+
+PARTIAL_WINDOW = 64
+"""Partial answers over which the time of sending one is measured."""
+PARTIAL_QUANTILE = 0.95
+PARTIAL_EARLY_MAX_NS = 50_000_000
+"""However slow the event loop is, crops are waited for until this long before the deadline."""
 
 Ending = Collect | Finish | Drop
 
@@ -46,6 +53,7 @@ class Endings:
         self._fan_out = fan_out
         self._frames = frames
         self._partial_early_ns = partial_early_ns
+        self._partial_ns = RecentValues(PARTIAL_WINDOW, partial_early_ns)
 
     def drop(self, request: RequestId, cause: Cause) -> Drop:
         """Drop a waiting request."""
@@ -133,11 +141,21 @@ class Endings:
         self._ledger.joins.ended(crop, answered=False)
         return Drop(crop.id, reason)
 
+    def partial_answered(self, event: PartialAnswered) -> None:
+        """Learn how long it takes to send a partial answer."""
+        self._partial_ns.add(event.took_ns)
+
+    @property
+    def partial_early_ns(self) -> int:
+        """How long before its last deadline a frame ends whose crops still run."""
+        usual_ns = round(self._partial_ns.quantile(PARTIAL_QUANTILE))
+        return max(self._partial_early_ns, min(usual_ns, PARTIAL_EARLY_MAX_NS))
+
     def frames(self, now_ns: int) -> list[Ending]:
         """End the frames whose crops have all ended, and those whose deadline is here."""
         out: list[Ending] = []
         joins = self._ledger.joins
-        for frame in joins.due(now_ns + self._partial_early_ns):
+        for frame in joins.due(now_ns + self.partial_early_ns):
             self._frames.incomplete(now_ns)
             waiting = (crop for crop in frame.pending if self._ledger.live[crop].waits)
             out += self.drop_all(sorted(waiting), Cause.EXPIRED)
@@ -148,7 +166,7 @@ class Endings:
     def next_frame_ns(self) -> int | None:
         """Return when a frame is due to end without all of its crops; None: never."""
         due_ns = self._ledger.joins.due_ns()
-        return None if due_ns is None else due_ns - self._partial_early_ns
+        return None if due_ns is None else due_ns - self.partial_early_ns
 
     def _end_frame(self, frame: JoinedFrame, now_ns: int) -> Finish:
         self._observe_crops(frame.request, frame.crops)

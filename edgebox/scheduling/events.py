@@ -169,6 +169,14 @@ class CropsPrepared:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialAnswered:
+    """An answer without some of its stages was written to its connection."""
+
+    took_ns: int
+    """Since it was due, or since the call that ended it if nothing was due."""
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRejected:
     """A frame could not be decoded."""
 
@@ -263,6 +271,7 @@ Event = (
     | FrameDetected
     | RequestPrepared
     | CropsPrepared
+    | PartialAnswered
     | RequestRejected
     | BatchCompleted
     | BatchFailed

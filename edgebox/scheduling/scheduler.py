@@ -115,8 +115,7 @@ class Scheduler:
     def handle_together(self, facts: Iterable[Event], now_ns: int) -> list[Action]:
         """Process all events of one instant in order, then decide."""
         self._now_ns = now_ns
-        out: list[Action] = []
-        self._out = out
+        self._out = out = list[Action]()
         self._times.relax(self._without_batch(), now_ns)
         for event in facts:
             _HANDLERS[type(event)](self, event)
@@ -471,6 +470,7 @@ _HANDLERS: dict[type[object], Callable[[Scheduler, Any], None]] = {
     events.FrameDetected: Scheduler._frame_detected,
     events.RequestPrepared: Scheduler._request_prepared,
     events.CropsPrepared: Scheduler._crops_prepared,
+    events.PartialAnswered: lambda scheduler, event: scheduler._endings.partial_answered(event),
     events.RequestRejected: Scheduler._request_rejected,
     events.BatchCompleted: Scheduler._batch_completed,
     events.BatchFailed: Scheduler._batch_failed,

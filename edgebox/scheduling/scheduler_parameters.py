@@ -51,8 +51,8 @@ class SchedulerParameters:
     frame_admission: FrameAdmissionRule = FrameAdmissionRule.DENSITY
     """Which frames of pipelines are refused on arrival; the others are for comparisons."""
     partial_early_ns: int = 2_000_000
-    """How long before its deadline a frame ends whose crops still run: a wake-up of the event loop
-    comes late by up to this much, and a partial answer must not be late because of that."""
+    """How long before its deadline a frame ends at least whose crops still run. It is longer where
+    sending partial answers takes longer, late wake-ups of the event loop included (`endings`)."""
     advice_refresh_ns: int = 2_000_000_000
     """A change of only the reason or the bandwidth is sent at most this often."""
     bandwidth_step: float = 0.25

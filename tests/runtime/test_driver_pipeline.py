@@ -251,3 +251,18 @@ async def test_stories_and_the_timeline_tell_of_a_frame_and_its_crop() -> None:
     assert timeline._living == {}
     assert timeline._joined == set()
     await street.end(frame)
+
+
+async def test_what_sending_a_partial_answer_takes_is_learned() -> None:
+    street = Street()
+    frame = await street.submit()
+    await street.answer(0, found((20, 20, 100, 100)))
+    await street.batch(1)
+    # The wake-up comes 1 ms late, and the loop has 6 ms to do before the answer is written.
+    street.clock.now_ns = frame.request.deadline_ns - MS
+    street.driver.feed(None)
+    street.clock.now_ns += 6 * MS
+    await settle()
+    assert street.driver.scheduler._endings._partial_ns._recent[-1] == 7 * MS
+    await street.answer(1, found((20, 20, 100, 100)))
+    await street.end(frame)

@@ -35,6 +35,7 @@ from edgebox.scheduling.events import (
     LoadReturned,
     Open,
     OpenFailed,
+    PartialAnswered,
     PlanComputed,
     PlanFailed,
     Release,
@@ -204,6 +205,7 @@ MAKERS: dict[str, Callable[[World, int, int], Event | None]] = {
     "planned": plan,
     "plan_failed": plan_failed,
     "shutdown": lambda w, a, b: ShutdownRequested() if b % 16 == 0 else None,
+    "partial": lambda w, a, b: PartialAnswered(a * MS),
     "wake": lambda w, a, b: None,
 }
 KINDS = (

@@ -193,7 +193,7 @@ class World:
         for frame in self.joined.values():
             assert frame.collected
             assert frame.pending, "a frame whose crops have all ended goes on"
-            due_ns = frame.request.last_deadline_ns - PARAMETERS.partial_early_ns
+            due_ns = frame.request.last_deadline_ns - self.scheduler._endings.partial_early_ns
             assert self.now_ns < due_ns, "a frame goes on after its deadline"
         assert self.frames_waiting() <= PARAMETERS.box_pending_max
         if self.policy == "edf":
@@ -431,7 +431,7 @@ class World:
         """A frame ends with its last crop, or at its deadline without those that still run."""
         frame = self.joined.pop(finish.request)
         assert frame.collected
-        due_ns = frame.request.last_deadline_ns - PARAMETERS.partial_early_ns
+        due_ns = frame.request.last_deadline_ns - self.scheduler._endings.partial_early_ns
         assert not frame.pending or self.now_ns >= due_ns
         running = {member for infer in self.busy.values() for member in infer.requests}
         assert running.issuperset(frame.pending), "a crop waits for a frame that has ended"
@@ -459,8 +459,10 @@ class World:
             assert full or (camera is not None and camera.pipeline is not None)
         frame = None if of.frame is None else self.joined.get(RequestId(of.frame))
         waited_for = frame is not None and drop.request in frame.pending
-        if drop.reason is DropReason.QUEUE and (of.frame is None or waited_for):
-            due_ns = of.last_deadline_ns - PARAMETERS.partial_early_ns
+        pipeline = None if of.frame is None else self.pipelines.get(RequestId(of.frame))
+        has_stage = pipeline is not None and pipeline.stage(of.stage) is not None
+        if drop.reason is DropReason.QUEUE and (of.frame is None or (waited_for and has_stage)):
+            due_ns = of.last_deadline_ns - self.scheduler._endings.partial_early_ns
             if of.frame is None or self.now_ns < due_ns:
                 self._judge_lost(drop.request)
         if frame is not None and waited_for:

@@ -1,6 +1,7 @@
 """A frame with crops ends once: with its last crop, or just before its deadline without some."""
 
 from edgebox.domain.requests import BatchId, CameraId, DropReason, Outcome, RequestId
+from edgebox.scheduling.endings import PARTIAL_EARLY_MAX_NS, PARTIAL_WINDOW
 from edgebox.scheduling.events import (
     Action,
     BatchCompleted,
@@ -13,6 +14,7 @@ from edgebox.scheduling.events import (
     Drop,
     Finish,
     Infer,
+    PartialAnswered,
     Prepare,
     RequestArrived,
     RequestPrepared,
@@ -102,6 +104,24 @@ def test_a_frame_ends_before_its_deadline_without_what_still_runs() -> None:
         Drop(RequestId(2), DropReason.QUEUE),
         Drop(RequestId(7), DropReason.QUEUE),
     ]
+
+
+def test_it_ends_earlier_where_sending_partial_answers_takes_longer() -> None:
+    bench, _ = cut(1)
+    for _ in range(PARTIAL_WINDOW // 8):
+        bench(PartialAnswered(9 * MS), 60)
+    assert endings(bench(None, 300 - 9 - 0.001)) == []
+    assert endings(bench(None, 300 - 9)) == [Finish(FRAME.id, BatchId(1), Outcome.ON_TIME, (READ,))]
+
+
+def test_one_slow_answer_changes_nothing_and_no_delay_takes_all_the_time() -> None:
+    bench, _ = cut(1)
+    bench(PartialAnswered(1000 * MS), 60)
+    due_ms = 300 - PARTIAL_EARLY_MS
+    assert bench.scheduler.next_wakeup_ns() == due_ms * MS
+    for _ in range(PARTIAL_WINDOW):
+        bench(PartialAnswered(1000 * MS), 61)
+    assert bench.scheduler.next_wakeup_ns() == 300 * MS - PARTIAL_EARLY_MAX_NS
 
 
 def test_a_frame_leaves_with_its_camera() -> None:

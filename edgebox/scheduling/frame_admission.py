@@ -25,7 +25,7 @@ from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule
 
 PRICE_HALF_LIFE_NS = 10_000_000_000
 """Overload comes back within seconds as a rule, because cameras go on sending."""
-UNSEEN_NS = 1_000_000_000
+UNSEEN_NS = 3_000_000_000
 """A camera none of whose frames was taken for this long may use all of its time: what an empty
 scene shows would never be known otherwise."""
 

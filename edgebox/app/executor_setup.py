@@ -11,7 +11,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgebox.config.config_file import Config
-from edgebox.config.executor_section import ExecutorParameters, unknown_families, wrong_families
+from edgebox.config.executor_section import (
+    AUTO,
+    ExecutorParameters,
+    unknown_families,
+    wrong_families,
+)
 from edgebox.domain.errors import ConfigError, ModelError
 from edgebox.domain.model_family import ExecutorId
 from edgebox.inference.executor import (
@@ -24,7 +29,7 @@ from edgebox.inference.executor import (
 from edgebox.inference.executor_spec import ExecutorSpec, open_executor
 from edgebox.inference.family import Family
 from edgebox.inference.gpus import gpu_names
-from edgebox.inference.machine import allowed_cores
+from edgebox.inference.machine import allowed_cores, offered_threads, usable_cores
 from edgebox.inference.sessions import Provider, cuda_obstacle
 from edgebox.runtime.threads import within
 
@@ -169,6 +174,11 @@ def _not_here(tables: Sequence[ExecutorParameters], gpus: _Gpus) -> Iterator[str
                 count = gpus.count
                 there = f"GPUs 0 to {count - 1}" if count > 1 else f"{count or 'no'} GPU"
                 yield f"{path}.device: there is no GPU {index or 0} ({there})"
+        if isinstance(table.threads, int) and table.threads > (here := usable_cores()):
+            yield (
+                f"{path}.threads: {table.threads} is more than the {here} cores that this process "
+                'may use; name fewer, or write "all"'
+            )
         if table.cores and allowed is None:
             yield f"{path}.cores: threads cannot be pinned on this system; leave it out"
         elif missing := sorted(set(table.cores) - (allowed or frozenset())):
@@ -232,11 +242,15 @@ class _Plan:
         provider: Provider = "cpu"
         if on_gpu:
             provider = "tensorrt" if table.device.startswith("tensorrt") else "cuda"
+        threads = table.threads
+        if isinstance(threads, str):
+            threads = min(len(table.cores) or usable_cores(), usable_cores())
         return ExecutorSpec(
             id=ExecutorId(f"{device}/{number}"),
             provider=provider,
             device_index=int(device.partition(":")[2]) if on_gpu else 0,
-            threads=table.threads,
+            threads=threads,
+            thread_counts=offered_threads(threads) if table.threads == AUTO and not on_gpu else (),
             cores=table.cores,
             families=table.families,
             memory_limit_bytes=self._inference.memory_limit_bytes // self._sharing[device],

@@ -232,18 +232,19 @@ class _LentExecutor:
         self._taken_back = False
         self._running: Future[BatchResult] | None = None
         self.cpu_threads = executor.cpu_threads
+        self.thread_counts = executor.thread_counts
         self.cores = executor.cores
         self.families = executor.families
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         """Run a batch, unless the executor was taken back."""
         lent: Future[BatchResult] = Future()
         with self._lock:
             self._running = lent
             if not self._taken_back:
-                real = self._executor.submit(variant, canvases, batch_size)
+                real = self._executor.submit(variant, canvases, batch_size, threads)
                 real.add_done_callback(lambda done: self._done(done, lent))
                 return lent
         lent.set_exception(_taken())

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 
 from edgebox.config.keys import key
 
+AUTO = "auto"
+"""Threads are chosen for each batch."""
+ALL = "all"
+"""As many threads as cores."""
+
 MOVED = {
     "inference.providers": "it is device in [[executors]] now",
     "inference.cpu_threads": "it is threads in [[executors]] now",
@@ -33,12 +38,14 @@ class ExecutorParameters:
     streams: int = key(
         1, "Batches that each device runs at the same time, with one executor each", low=1, high=8
     )
-    threads: int = key(
+    threads: int | str = key(
         0,
         "Threads that each executor computes with on a CPU; 0: one for each of cores, or all cores "
-        "but one",
+        "but one; all: one for each of cores, or all cores; auto: chosen for each batch, as few of "
+        "them as its deadline permits",
         low=0,
         high=512,
+        words=(AUTO, ALL),
     )
     cores: tuple[int, ...] = key(
         (),
@@ -55,9 +62,16 @@ def contradictions(executors: Sequence[ExecutorParameters]) -> Iterator[str]:
         twice = sorted({core for core in cores if cores.count(core) > 1})
         if twice:
             yield f"{path}.cores: {', '.join(map(str, twice))} is there twice"
-        if cores and table.threads > len(cores):
+        threads = table.threads
+        if isinstance(threads, str):
+            if table.device.startswith("cuda"):
+                yield (
+                    f'{path}.threads: "{threads}" is for CPUs, but device is "{table.device}"; '
+                    "leave threads out"
+                )
+        elif cores and threads > len(cores):
             yield (
-                f"{path}.threads: {table.threads} is more than the {len(cores)} of "
+                f"{path}.threads: {threads} is more than the {len(cores)} of "
                 f"{path}.cores; name more cores, or leave threads out: one for each core"
             )
 

@@ -42,17 +42,19 @@ def key(
     of: type = str,
     pattern: str = "",
     wanted: str = "",
+    words: tuple[str, ...] = (),
 ) -> Any:
     """Declare a key: its default (whose type is the key's), its range, what it means.
 
     `of` is what a list has: `str`, `int` (0 or more), `float` (from `low` to `high`) or `tuple`
-    (points of two numbers). A text must match `pattern`, which `wanted` says in words.
+    (points of two numbers). A text must match `pattern`, which `wanted` says in words. `words` may
+    stand in place of a number.
     """
     return field(
         default=default,
         metadata={
             "doc": doc, "low": low, "high": high, "choices": choices, "may_be_empty": may_be_empty,
-            "secret": secret, "of": of, "pattern": pattern, "wanted": wanted,
+            "secret": secret, "of": of, "pattern": pattern, "wanted": wanted, "words": words,
         },
     )  # fmt: skip
 
@@ -70,6 +72,8 @@ def is_tables(declared: Field[Any]) -> bool:
 def converted(key: Field[Any], value: Any) -> Any:
     """Return a value as its key's type; None: it is of another type or out of range."""
     kind = type(key.default)
+    if type(value) is str and value in key.metadata["words"]:
+        return value
     if kind is tuple:
         of = key.metadata["of"]
         if of is float:
@@ -129,7 +133,9 @@ def expected(key: Field[Any]) -> str:
             return "one of " + ", ".join(as_toml(choice) for choice in key.metadata["choices"])
         return "a text" if key.metadata["may_be_empty"] else "a text that is not empty"
     noun = "a whole number" if kind is int else "a number"
-    return f"{noun} from {key.metadata['low']:g} to {key.metadata['high']:.10g}"
+    words = "".join(f"{as_toml(word)}, " for word in key.metadata["words"])
+    words = f"{words[:-2]} or " if words else ""
+    return f"{words}{noun} from {key.metadata['low']:g} to {key.metadata['high']:.10g}"
 
 
 def as_toml(value: Any) -> str:

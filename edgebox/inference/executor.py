@@ -96,7 +96,12 @@ class Executor(Protocol):
     note: str
     """Why it is not on the wanted device; empty: it is."""
     cpu_threads: int
-    """Threads it computes with on a CPU."""
+    """Most threads it computes with on a CPU."""
+
+    @property
+    def thread_counts(self) -> tuple[int, ...]:
+        """Thread counts that a batch may have, rising to `cpu_threads`; empty: only that one."""
+        ...
 
     @property
     def cores(self) -> tuple[int, ...]:
@@ -109,9 +114,12 @@ class Executor(Protocol):
         ...
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
-        """Run a batch; never raises, never blocks: what goes wrong is in the future."""
+        """Run a batch; never raises, never blocks: what goes wrong is in the future.
+
+        `threads`: one of `thread_counts`; 0: all.
+        """
         ...
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
@@ -161,6 +169,7 @@ class OnnxExecutor:
         providers: Provider = "cpu",
         device_index: int = 0,
         cpu_threads: int = 0,
+        thread_counts: tuple[int, ...] = (),
         cores: tuple[int, ...] = (),
         memory_limit_bytes: int = 0,
         engine_folder: Path | None = None,
@@ -177,6 +186,8 @@ class OnnxExecutor:
             device_index: which GPU.
             cpu_threads: threads a CPU session computes with; 0: one for each of `cores`, else all
                 cores but one.
+            thread_counts: threads that a batch may have, rising to `cpu_threads`, with sessions of
+                their own; empty: only `cpu_threads`.
             cores: cores that its threads are pinned to; empty: any core.
             memory_limit_bytes: above 0, nothing is in memory but what `load` brings there.
             engine_folder: folder for TensorRT's engines; None: they are not stored.
@@ -196,8 +207,15 @@ class OnnxExecutor:
         """Above 0, nothing is in memory but what `load` brings there."""
         self._clock_ns = clock_ns
         self._score_floor = score_floor
+        fewer = tuple(n for n in thread_counts if n < self.cpu_threads)
         settings = StoreSettings(
-            providers, self.cpu_threads, device_index, memory_limit_bytes, engine_folder, cores
+            providers,
+            self.cpu_threads,
+            device_index,
+            memory_limit_bytes,
+            engine_folder,
+            cores,
+            fewer,
         )
         self._store = _open_sessions(families, settings)
         self.failed = self._store.failed
@@ -208,6 +226,8 @@ class OnnxExecutor:
         self._families = {v.name: family for family in held for v in family.variants}
         self.note = self._store.note
         self.provider = self._store.provider
+        self.thread_counts = (*fewer, self.cpu_threads) if fewer and self.provider == CPU else ()
+        """Thread counts that a batch may have; empty: only `cpu_threads`."""
         self.device = device_name(self.provider, self.cpu_threads, device_index)
         self.id = _full_id(executor_id, self.provider, device_index)
         self._tensors = self._make_tensors()
@@ -221,10 +241,10 @@ class OnnxExecutor:
         return InputTensors(cuda)
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         """Run a batch; never raises, never blocks: what goes wrong is in the future."""
-        return self._worker.submit(BatchJob(variant, canvases, batch_size, Future()))
+        return self._worker.submit(BatchJob(variant, canvases, batch_size, Future(), threads))
 
     def warm(self, variants: Sequence[VariantName], batch_sizes: Sequence[int]) -> None:
         """Run every combination once, so that none is slow when it matters. Blocks.
@@ -241,8 +261,10 @@ class OnnxExecutor:
             ModelError: one failed.
         """
         for name, size in runs:
-            blank = blank_canvas(self._family(name).variant(name))
-            come_back(self.submit(name, [blank] * size, size), self, f"a first batch of {name}")
+            blank = [blank_canvas(self._family(name).variant(name))] * size
+            for threads in self.thread_counts or (0,):
+                first = self.submit(name, blank, size, threads)
+                come_back(first, self, f"a first batch of {name}")
 
     def load(self, path: Path, runs: Sequence[tuple[VariantName, int]] = ()) -> None:
         """Load a file while others run, and run it once in each of these batch sizes.
@@ -263,8 +285,9 @@ class OnnxExecutor:
             variant = family.variant(name)
             shape = family.input.shape(size, variant.width_px, variant.height_px)
             try:
-                session = self._store.session(family.files[name])
-                run_bound(session, np.zeros(shape, family.input.dtype), self._stop)
+                for threads in self.thread_counts or (0,):
+                    session = self._store.session(family.files[name], threads)
+                    run_bound(session, np.zeros(shape, family.input.dtype), self._stop)
             except Exception as error:  # ONNX Runtime's exception classes share no base
                 self._store.drop(path)
                 raise model_error(name, error) from error
@@ -337,7 +360,8 @@ class OnnxExecutor:
                 f"not {job.batch_size}"
             )
         tensor = self._tensors.fill(family.input, variant, job.canvases, job.batch_size)
-        outputs = run_bound(self._store.session(family.files[variant.name]), tensor, self._stop)
+        session = self._store.session(family.files[variant.name], job.threads)
+        outputs = run_bound(session, tensor, self._stop)
         for output in outputs:
             # A graph whose batch axis was only relaxed on paper merges pictures silently.
             if output.ndim == 0 or output.shape[0] != job.batch_size:
@@ -361,6 +385,7 @@ class NullExecutor:
     provider = "NullExecutor"
     note = "finds nothing: for measuring everything but inference"
     cpu_threads = 1
+    thread_counts: tuple[int, ...] = ()
     cores: tuple[int, ...] = ()
     families: tuple[FamilyName, ...] = ()
 
@@ -379,7 +404,7 @@ class NullExecutor:
         self._worker = ExecutorThread(f"{THREADS}{executor_id}", self._run)
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         """Answer a batch with nothing found."""
         return self._worker.submit(BatchJob(variant, canvases, batch_size, Future()))

@@ -26,6 +26,8 @@ class ExecutorSpec:
     """Which GPU, as CUDA counts them; 0 for the CPU."""
     threads: int = 0
     """CPU threads that it computes with; 0: one for each of `cores`, else all cores but one."""
+    thread_counts: tuple[int, ...] = ()
+    """Thread counts that a batch may have on a CPU, rising to `threads`; empty: `threads` only."""
     cores: tuple[int, ...] = ()
     """CPU cores that its threads are pinned to; empty: they run on any."""
     families: tuple[str, ...] = ()
@@ -74,6 +76,7 @@ def open_executor(
         providers=spec.provider,
         device_index=spec.device_index,
         cpu_threads=spec.threads,
+        thread_counts=spec.thread_counts,
         cores=spec.cores,
         memory_limit_bytes=spec.memory_limit_bytes,
         engine_folder=spec.engine_folder,

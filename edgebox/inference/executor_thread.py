@@ -37,6 +37,8 @@ class BatchJob:
     canvases: Sequence[Canvas]
     batch_size: int
     future: Future[BatchResult]
+    threads: int = 0
+    """Threads that it computes with on a CPU; 0: all of the executor's."""
 
 
 class ExecutorThread:

@@ -49,6 +49,11 @@ def usable_cores(root: Path = _CGROUP) -> int:
     return max(1, cores if limit is None else min(cores, int(limit)))
 
 
+def offered_threads(most: int) -> tuple[int, ...]:
+    """Return the thread counts that a batch may choose from: 1, 2, 4, ... and the most."""
+    return (*(1 << n for n in range(most.bit_length()) if 1 << n < most), most)
+
+
 def allowed_cores() -> frozenset[int] | None:
     """Return the cores that this process may be pinned to; None: threads cannot be pinned here."""
     try:

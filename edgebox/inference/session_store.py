@@ -1,5 +1,8 @@
 """An executor's sessions by file: opens them on one device, adds and removes them later.
 
+A session computes with as many threads as it was opened with, so a CPU executor whose batches may
+have several thread counts has a session of each file for each of them.
+
 The caller adds and removes from one thread at a time. A session that is removed while it runs lives
 until its run ends. Limits: others decide what should be in memory.
 """
@@ -50,6 +53,8 @@ class StoreSettings:
     """Folder for TensorRT's engines."""
     cores: tuple[int, ...] = ()
     """Cores that sessions' threads are pinned to; empty: any core."""
+    thread_counts: tuple[int, ...] = ()
+    """Thread counts below `cpu_threads` that a batch may have too, on a CPU."""
 
 
 class SessionStore:
@@ -63,7 +68,8 @@ class SessionStore:
         """
         self._settings = settings
         self._files = {file.path: (file, of) for of in families for file in of.model_files}
-        self._sessions: dict[Path, Session] = {}
+        self._sessions: dict[Path, dict[int, Session]] = {}
+        """By file and number of threads."""
         self.failed: dict[FamilyName, ModelError] = {}
         """Families that cannot be opened here, and why."""
         self.note = ""
@@ -78,7 +84,7 @@ class SessionStore:
             if provider == tried[-1]:
                 raise error
             self.note = f"{self.note}; {error}" if self.note else str(error)
-        self.provider = next(iter(self._sessions.values())).provider
+        self.provider = next(iter(next(iter(self._sessions.values())).values())).provider
         self._cuda: ctypes.CDLL | None = cuda_runtime() if self.provider != CPU else None
         if settings.memory_limit_bytes:
             for path in list(self._sessions):
@@ -105,14 +111,14 @@ class SessionStore:
                 break
         return failed
 
-    def session(self, file: ModelFile) -> Session:
-        """Return a file's session.
+    def session(self, file: ModelFile, threads: int = 0) -> Session:
+        """Return a file's session with this many threads; 0: with all.
 
         Raises:
             ModelError: it is not in memory.
         """
         try:
-            return self._sessions[file.path]
+            return self._sessions[file.path][threads or self._settings.cpu_threads]
         except KeyError:
             raise ModelError(f"{file.path.name} is not in memory") from None
 
@@ -144,7 +150,7 @@ class SessionStore:
             return resident_bytes()
         return device_used_bytes(self._cuda, self._settings.device_index)
 
-    def _open(self, file: ModelFile, provider: Provider) -> Session:
+    def _open(self, file: ModelFile, provider: Provider) -> dict[int, Session]:
         settings, family = self._settings, self._files[file.path][1]
         # It may have been changed since the box started, and its profiles are of the old one.
         file.check()
@@ -153,18 +159,22 @@ class SessionStore:
             # Engines fit one release of the library and one model only, and nothing checks that.
             engines = engines / runtime_version() / file.sha256[:16]
         # A session's threads are started with it, and inherit where its maker may run.
+        fewer = settings.thread_counts if provider == "cpu" else ()
         with pinned(settings.cores):
-            session = open_session(
-                file.path,
-                provider,
-                settings.cpu_threads,
-                settings.device_index,
-                arena_bytes_max=settings.memory_limit_bytes,
-                engines=engines,
-            )
+            sessions = {
+                threads: open_session(
+                    file.path,
+                    provider,
+                    threads,
+                    settings.device_index,
+                    arena_bytes_max=settings.memory_limit_bytes,
+                    engines=engines,
+                )
+                for threads in (settings.cpu_threads, *fewer)
+            }
         if provider != "cpu":
-            _try(session, family, file, provider)
-        return session
+            _try(sessions[settings.cpu_threads], family, file, provider)
+        return sessions
 
 
 def _try(session: Session, family: Family, file: ModelFile, provider: Provider) -> None:

@@ -35,7 +35,7 @@ class Told(NullExecutor):
         self.ran: list[str] = []
 
     def submit(
-        self, name: VariantName, canvases: Sequence[Canvas], batch_size: int
+        self, name: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         px = int(name.removeprefix("v-"))
         took_ns = 1000 * px * (1.0 + self.others * self.k[px])

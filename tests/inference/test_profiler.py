@@ -37,6 +37,7 @@ class KnownSpeed:
     id = ExecutorId("known/0")
     device = note = ""
     cpu_threads = 1
+    thread_counts: tuple[int, ...] = ()
     cores = families = ()
 
     def __init__(self, provider: str, took_ns: Callable[[VariantName, int], int]) -> None:
@@ -46,7 +47,7 @@ class KnownSpeed:
         self._took_ns = took_ns
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Any], batch_size: int
+        self, variant: VariantName, canvases: Sequence[Any], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         assert len(canvases) == batch_size
         self.runs.append((variant, batch_size))
@@ -139,7 +140,7 @@ def test_times_are_those_of_different_pictures() -> None:
 
     class BySight(KnownSpeed):
         def submit(
-            self, variant: VariantName, canvases: Sequence[Any], batch_size: int
+            self, variant: VariantName, canvases: Sequence[Any], batch_size: int, threads: int = 0
         ) -> Future[BatchResult]:
             super().submit(variant, canvases, batch_size)
             future: Future[BatchResult] = Future()

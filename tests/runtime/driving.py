@@ -53,6 +53,7 @@ class ManualExecutor:
     device = "the test"
     note = ""
     cpu_threads = 1
+    thread_counts: tuple[int, ...] = ()
     cores = ()
     families = ()
 
@@ -61,7 +62,7 @@ class ManualExecutor:
         self.abandoned = False
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
     ) -> "Future[BatchResult]":
         batch = Batch(variant, list(canvases), batch_size, Future())
         self.batches.append(batch)

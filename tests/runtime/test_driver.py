@@ -265,7 +265,7 @@ class CanvasWatch(ManualExecutor):
         self._fails = list(fails)
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
     ) -> "Future[BatchResult]":
         self.seen += [id(canvas) for canvas in canvases]
         before = [int(canvas.sum()) for canvas in canvases]

@@ -52,7 +52,7 @@ class RaisingExecutor(NullExecutor):
     """One on which nothing works."""
 
     def submit(
-        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int
+        self, variant: VariantName, canvases: Sequence[Canvas], batch_size: int, threads: int = 0
     ) -> Future[BatchResult]:
         failed: Future[BatchResult] = Future()
         failed.set_exception(ModelError("CUDA error 719: unspecified launch failure"))

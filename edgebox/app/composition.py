@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from edgebox import __version__
@@ -37,6 +38,7 @@ from edgebox.domain.requests import CameraId
 from edgebox.inference.executor import OnnxExecutor
 from edgebox.inference.family import Family
 from edgebox.inference.fingerprint import fingerprint, model_print
+from edgebox.inference.machine import usable_cores
 from edgebox.link.bandwidth import EstimatorKind
 from edgebox.link.deadlines import written_steps
 from edgebox.link.override_messages import changed
@@ -285,7 +287,7 @@ class App:
         )
         return Driver(
             Scheduler(
-                self.config.scheduler_parameters(),
+                replace(self.config.scheduler_parameters(), cores=usable_cores()),
                 make_policy(self.config.scheduler.batching),
             ),
             executors=self._opened.executors,

@@ -133,12 +133,13 @@ class ModelJobs:
         driver = self._box.driver
         known: dict[VariantName, LatencyProfile] = {**self._box.profiles[executor]}
         for profile in found:
-            # Measured alone; the interference is unchanged.
+            # Measured alone with all threads; interference and core factors are unchanged.
             before = known.get(profile.variant, profile)
             known[profile.variant] = replace(
                 profile,
                 interference=before.interference,
                 interference_factors=before.interference_factors,
+                core_factors=before.core_factors,
             )
         # Restarting the executor would count a running batch as lost.
         while executor in driver.scheduler.running:  # noqa: ASYNC110 - nobody tells of its end

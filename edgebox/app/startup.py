@@ -10,9 +10,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from edgebox.app.core_profiles import measure_shared_cores
 from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.family_folders import served_folders
-from edgebox.app.interference_profiles import Progress, measure_interference
+from edgebox.app.interference_profiles import Progress
 from edgebox.app.weights_loading import WeightsLoader, load_in_time
 from edgebox.config.config_file import Config
 from edgebox.config.inference_section import InferenceParameters
@@ -129,7 +130,7 @@ async def measured(
     executors = [executor for executor in executors if executor.id not in out.hung]
     if any(executor.memory_limit_bytes for executor in executors):
         await asyncio.to_thread(_limit, inference, executors, sizes, out)
-    out.profiles, unknown = await measure_interference(
+    out.profiles, unknown = await measure_shared_cores(
         storage,
         executors,
         out.families,
@@ -467,7 +468,7 @@ async def measure_and_store(
                 found, _ = await asyncio.to_thread(work.do)
                 storage.save_profiles(fingerprint(executor, family), found)
                 profiles[executor.id] += found
-        profiles, _ = await measure_interference(
+        profiles, _ = await measure_shared_cores(
             storage,
             opened.executors,
             families,

@@ -5,6 +5,7 @@ import asyncio
 from edgebox.app.executor_setup import Opened, open_executors
 from edgebox.app.startup import load_families
 from edgebox.config.config_file import Config
+from edgebox.domain.core_factors import with_core_factors
 from edgebox.domain.errors import EdgeboxError
 from edgebox.domain.interference import with_interference
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, Variant
@@ -37,8 +38,10 @@ async def stored_profiles(
                     key, executor.id, neighbours(executor, opened.executors)
                 )
                 stored = await storage.load_profiles(key)
+                cores = await storage.load_core_factors(key, executor.id)
+                counts = executor.thread_counts
                 known = [
-                    with_interference(p, beside)
+                    with_interference(with_core_factors(p, cores, counts) if counts else p, beside)
                     for p in stored
                     if p.executor == executor.id and p.variant in names
                 ]

@@ -72,8 +72,6 @@ def is_tables(declared: Field[Any]) -> bool:
 def converted(key: Field[Any], value: Any) -> Any:
     """Return a value as its key's type; None: it is of another type or out of range."""
     kind = type(key.default)
-    if type(value) is str and value in key.metadata["words"]:
-        return value
     if kind is tuple:
         of = key.metadata["of"]
         if of is float:
@@ -89,7 +87,7 @@ def converted(key: Field[Any], value: Any) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:  # exactly: True is no number
-        return None
+        return value if value in key.metadata["words"] else None
     if kind is str:
         return value if _is_text(key, str(value)) else None
     fits = kind is bool or is_number(value, key.metadata["low"], key.metadata["high"])

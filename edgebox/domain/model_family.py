@@ -117,6 +117,25 @@ class LatencyProfile:
     interference_factors: tuple[float, ...] = ()
     """As measured: by what factor a batch takes longer while 1, 2, ... others run, each at least 1.
     Empty: by `interference`, which also holds beyond the last of them."""
+    core_factors: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """By number of CPU threads and batch size: by what factor a batch takes longer with so many
+    threads than with all, with which `quantiles_ns` was measured. Each at least 1; 1 if not listed.
+    The greatest number of threads is all of them. Empty: batches have no choice of threads."""
+
+    @property
+    def thread_counts(self) -> tuple[int, ...]:
+        """Numbers of threads that a batch may have, rising; empty: there is no choice."""
+        return tuple(sorted(self.core_factors))
+
+    def core_factor(self, batch_size: int, threads: int) -> float:
+        """Return the factor of a batch with this many threads; `threads` 0: all.
+
+        Batches that were not measured run padded to the next larger measured size.
+        """
+        by_size = self.core_factors.get(threads)
+        if not by_size:
+            return 1.0
+        return by_size[min((n for n in by_size if n >= batch_size), default=max(by_size))]
 
     def slowed(self, others: float) -> float:
         """Return the interference factor of this many other running executors.

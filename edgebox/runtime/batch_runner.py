@@ -50,7 +50,7 @@ class BatchRunner:
         """Begin a batch."""
         self._running[order.executor] = order
         executor = self._executors[order.executor]
-        future = executor.submit(order.variant, canvases, order.batch_size)
+        future = executor.submit(order.variant, canvases, order.batch_size, order.threads)
         future.add_done_callback(lambda done: self._from_thread(lambda: self._done(order, done)))
 
     def abandon(self, executor: ExecutorId) -> None:

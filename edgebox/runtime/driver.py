@@ -335,7 +335,12 @@ class Driver:
         """Note a batch's result; return the crops that later stages take."""
         found = map(self._frames.get, order.requests)
         frames = [frame for frame in found if frame is not None]
-        self.measurements.add_batch(order, result, (frame.request.app for frame in frames))
+        self.measurements.add_batch(
+            order,
+            result,
+            (frame.request.app for frame in frames),
+            core_factor=self.scheduler.times.latencies.core_factor(order),
+        )
         now_ns = self.clock_ns()
         crops = [
             crop

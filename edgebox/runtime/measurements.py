@@ -1,9 +1,11 @@
 """Records what executors did, for people: load, batch times and the times of applications."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from edgebox.domain.model_family import ExecutorId
+from edgebox.inference.executor import Executor
 from edgebox.inference.executor_thread import BatchResult
+from edgebox.inference.sessions import CPU
 from edgebox.runtime.app_latency import AppLatencies
 from edgebox.runtime.batch_latency import BatchLatencies
 from edgebox.runtime.meters import ExecutorMeter
@@ -16,12 +18,13 @@ class Measurements:
 
     def __init__(
         self,
-        executors: Iterable[ExecutorId],
+        executors: Mapping[ExecutorId, Executor],
         timeline: Timeline,
         clock_ns: Callable[[], int],
     ) -> None:
         """Start with nothing measured."""
         self._clock_ns = clock_ns
+        self._executors = executors
         self._timeline = timeline
         self.meters = {executor: ExecutorMeter(clock_ns()) for executor in executors}
         self.batches = BatchLatencies()
@@ -31,17 +34,39 @@ class Measurements:
         """Measure one more executor, or one again."""
         self.meters[executor] = ExecutorMeter(self._clock_ns())
 
-    def add_batch(self, order: Infer, result: BatchResult, apps: Iterable[str]) -> None:
-        """Record a batch; `apps` has the application of each request that has not ended."""
-        self.meters[order.executor].ran(result.started_ns, result.ended_ns, len(order.requests))
+    def add_batch(
+        self, order: Infer, result: BatchResult, apps: Iterable[str], *, core_factor: float = 1.0
+    ) -> None:
+        """Record a batch.
+
+        Args:
+            order: the batch.
+            result: what came of it.
+            apps: the application of each request that has not ended.
+            core_factor: by which it takes longer than with all threads. Its time is shown without
+                it, so that it can be compared with its profile.
+        """
+        self.meters[order.executor].ran(
+            result.started_ns,
+            result.ended_ns,
+            len(order.requests),
+            order.threads or self._threads(order.executor),
+        )
         self._timeline.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
-        ran = order.variant, order.executor, order.batch_size, result.took_ns
+        took_ns = round(result.took_ns / core_factor)
+        ran = order.variant, order.executor, order.batch_size, took_ns
         self.batches.ran(*ran)
         for app in apps:
             self.applications.ran(app, *ran)
 
     def add_sample(self, order: Sample, result: BatchResult, app: str) -> None:
         """Record a sample of an application."""
-        self.meters[order.executor].sampled(result.started_ns, result.ended_ns)
+        threads = self._threads(order.executor)
+        self.meters[order.executor].sampled(result.started_ns, result.ended_ns, threads)
         self._timeline.ran(order.executor, order.batch, result.started_ns, result.ended_ns)
         self.applications.ran(app, order.variant, order.executor, order.batch_size, result.took_ns)
+
+    def _threads(self, executor: ExecutorId) -> int:
+        """Return all threads that an executor computes with on a CPU; 0: it is elsewhere."""
+        of = self._executors[executor]
+        return of.cpu_threads if of.provider == CPU else 0

@@ -23,11 +23,14 @@ class ExecutorMeter:
         self._ran: deque[_Ran] = deque()
         self.busy_ns = 0
         """Busy time since the box started, including samples."""
+        self.core_ns = 0
+        """CPU threads that batches and samples computed with, over time, since the box started."""
         self.batches: Counter[int] = Counter()
         """Batches by number of requests, since the box started."""
 
-    def ran(self, started_ns: int, ended_ns: int, requests: int) -> None:
-        """Add a completed batch."""
+    def ran(self, started_ns: int, ended_ns: int, requests: int, threads: int = 0) -> None:
+        """Add a completed batch; `threads` of a CPU, 0: it ran elsewhere."""
+        self.core_ns += threads * (ended_ns - started_ns)
         self.batches[requests] += 1
         self._took(started_ns, ended_ns, requests)
 
@@ -37,8 +40,9 @@ class ExecutorMeter:
         while self._ran[0].ended_ns <= ended_ns - WINDOW_NS:
             self._ran.popleft()
 
-    def sampled(self, started_ns: int, ended_ns: int) -> None:
+    def sampled(self, started_ns: int, ended_ns: int, threads: int = 0) -> None:
         """Add a sample: it counts as busy time but not as a batch."""
+        self.core_ns += threads * (ended_ns - started_ns)
         self._took(started_ns, ended_ns, 0)
 
     def utilisation(self, now_ns: int) -> float:

@@ -75,6 +75,8 @@ class RanBatch:
     """Median execution time that the core expected; None: it had no profile."""
     sample: bool = False
     """Whether it is a sample: a finished request that runs again, alone."""
+    threads: int = 0
+    """CPU threads that the core chose for it; 0: it had no choice."""
     started_ns: int = 0
     """When the executor began; 0: not known, or never."""
     ended_ns: int = 0
@@ -125,8 +127,9 @@ class QueueSlot:
     longest: Mapping[VariantName, int]
 
 
-Expected = Callable[[ExecutorId, VariantName, Sequence[str], int], int | None]
-"""Returns expected times by executor, variant, applications of the members and padded size."""
+Expected = Callable[[ExecutorId, VariantName, Sequence[str], int, int], int | None]
+"""Returns expected times by executor, variant, applications of the members, padded size and
+threads."""
 
 
 class Timeline:
@@ -274,9 +277,13 @@ class Timeline:
         self, order: events.Infer | events.Sample, members: tuple[Request, ...], now_ns: int
     ) -> RanBatch:
         executor, variant, size = order.executor, order.variant, order.batch_size
-        expected_ns = self._expected_ns(executor, variant, [of.app for of in members], size)
         sample = isinstance(order, events.Sample)
-        return RanBatch(order.batch, executor, variant, size, members, now_ns, expected_ns, sample)
+        threads = 0 if isinstance(order, events.Sample) else order.threads
+        apps = [of.app for of in members]
+        expected_ns = self._expected_ns(executor, variant, apps, size, threads)
+        return RanBatch(
+            order.batch, executor, variant, size, members, now_ns, expected_ns, sample, threads
+        )
 
     def _ended_in_batch(self, request: RequestId, ending: str, now_ns: int) -> None:
         batch = self._batch_of.pop(request)

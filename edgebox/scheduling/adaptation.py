@@ -176,7 +176,9 @@ class Adaptation:
         row = self._latencies.row(infer.executor, infer.variant)
         if row is None or infer.batch_size not in row.sizes:
             return
-        elapsed_ns = now_ns - batch.started_ns - self._calibration.fixed_ns
+        # A batch that was given few threads takes longer on purpose.
+        took_ns = (now_ns - batch.started_ns) / self._latencies.core_factor(infer)
+        elapsed_ns = round(took_ns) - self._calibration.fixed_ns
         for live in members:
             request = live.request
             counts = live.reason is None and request.frame is None

@@ -4,12 +4,14 @@ The fastest executor comes first. All wait a moment for crops that are being cut
 policy is asked for a batch of the executor's own group; where it has none, for one of another group
 that it may steal (`affinity`). A trial runs where there is nothing else to run. An idle box may
 sample instead. No more batches run at once on a device than its measured interference makes
-worthwhile (`concurrency`).
+worthwhile (`concurrency`). A batch on a CPU gets as many threads as its deadline needs
+(`thread_choice`).
 """
 
-from edgebox.domain.model_family import ExecutorId
-from edgebox.domain.requests import BatchId
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.requests import BatchId, Request
 from edgebox.scheduling.affinity import Excluded, ExecutorAffinity
+from edgebox.scheduling.cores.thread_choice import ThreadChoice
 from edgebox.scheduling.crop_wait import CropWait
 from edgebox.scheduling.events import Infer, Sample
 from edgebox.scheduling.execution_times import ExecutionTimes
@@ -41,6 +43,7 @@ class Dispatch:
         self._sampling = sampling
         self._next_batch = 1
         self._crop_wait = CropWait()
+        self._threads = ThreadChoice(ledger, times)
 
     def idle(self) -> list[ExecutorId]:
         """Return the executors that run nothing, the fastest first.
@@ -75,6 +78,16 @@ class Dispatch:
         device = self._times.latencies.concurrency_of(executor)
         running = self._ledger.running
         return sum(other in running for other in device.executors) < device.limit
+
+    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
+        """Note a request that the policy is to put into a batch, with its stage's deadline."""
+        self._threads.admitted(request, variant, now_ns)
+        self._policy.admitted(request, variant, now_ns)
+
+    def completed(self, infer: Infer, isolated_ns: int, now_ns: int) -> None:
+        """Note a batch; `isolated_ns`: its time with all threads, without interference."""
+        self._threads.completed(infer, isolated_ns, now_ns)
+        self._policy.batch_completed(infer, isolated_ns, now_ns)
 
     def spawned(self, took_ns: int, now_ns: int) -> None:
         """Note that a batch which took this long has spawned crops."""
@@ -129,10 +142,21 @@ class Dispatch:
         if not self._has_room(executor):
             return []
         batch = self._policy.next_batch(executor, now_ns, excluded)
-        return [] if batch is None else [self._start(executor, batch, now_ns)]
+        if batch is None:
+            return []
+        return [
+            self._start(executor, batch, now_ns, self._threads.threads(executor, batch, now_ns))
+        ]
 
-    def _start(self, executor: ExecutorId, batch: Batch, now_ns: int) -> Infer:
-        infer = Infer(executor, self._new_batch(), batch.variant, batch.requests, batch.batch_size)
+    def _start(self, executor: ExecutorId, batch: Batch, now_ns: int, threads: int = 0) -> Infer:
+        infer = Infer(
+            executor,
+            self._new_batch(),
+            batch.variant,
+            batch.requests,
+            batch.batch_size,
+            threads,
+        )
         self._ledger.start(infer, now_ns)
         self._times.started(executor, now_ns)
         return infer

@@ -302,6 +302,8 @@ class Infer:
     variant: VariantName
     requests: tuple[RequestId, ...]
     batch_size: int
+    threads: int = 0
+    """CPU threads that it computes with; 0: all of the executor's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,13 +66,14 @@ class ExecutionTimes:
             now_ns: when it ended.
 
         Returns:
-            Its execution time with the interference of other executors removed, in ns, and the
-            profiles that were corrected because of it.
+            Its execution time with all threads and the interference of other executors removed, in
+            ns, and the profiles that were corrected because of it.
         """
         executor, variant = batch.infer.executor, batch.infer.variant
         self.calibration.handed_over(executor, now_ns - batch.started_ns - took_ns)
         others = self.latencies.busy.ended(executor, now_ns)
-        isolated_ns = round(took_ns / self.latencies.slowed(executor, variant, others))
+        slower = self.latencies.slowed(executor, variant, others)
+        isolated_ns = round(took_ns / (slower * self.latencies.core_factor(batch.infer)))
         drifts = self.corrections.batch_completed(batch, apps, isolated_ns, now_ns)
         self.learning.completed(batch.infer, apps, isolated_ns, now_ns)
         return isolated_ns, drifts

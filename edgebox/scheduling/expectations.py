@@ -138,6 +138,8 @@ class Expectations:
         apps: Sequence[str],
         batch_size: int,
         q: float,
+        *,
+        threads: int = 0,
     ) -> int | None:
         """Return the `q` quantile of the time of a batch, in the executors' present state.
 
@@ -151,6 +153,7 @@ class Expectations:
             apps: the application of each member, at least one.
             batch_size: a profiled size.
             q: the quantile; 0.5: the median.
+            threads: CPU threads that it computes with; 0: all.
 
         Returns:
             ns; None if the executor does not exist or has not loaded the variant.
@@ -164,13 +167,19 @@ class Expectations:
             each = (self.profile(executor, variant, app) for app in frozenset(apps))
             own = max(profile.quantile_ns(batch_size, q) for profile in each)
         slower = self._latencies.slowdown(executor) * self._latencies.slowed(executor, variant)
+        slower *= self._latencies.profiles(executor)[variant].core_factor(batch_size, threads)
         return round(own * slower)
 
     def usual_batch_ns(
-        self, executor: ExecutorId, variant: VariantName, apps: Sequence[str], batch_size: int
+        self,
+        executor: ExecutorId,
+        variant: VariantName,
+        apps: Sequence[str],
+        batch_size: int,
+        threads: int = 0,
     ) -> int | None:
         """Return the median time of a batch; see `batch_ns`."""
-        return self.batch_ns(executor, variant, apps, batch_size, 0.5)
+        return self.batch_ns(executor, variant, apps, batch_size, 0.5, threads=threads)
 
     def single_request_percentiles(
         self, executor: ExecutorId, variant: VariantName, app: str

@@ -11,6 +11,7 @@ from itertools import accumulate
 from edgebox.domain.model_family import ExecutorId, LatencyProfile, VariantName, device_of
 from edgebox.scheduling.busy import BusyExecutors
 from edgebox.scheduling.concurrency import DeviceConcurrency, device_concurrency
+from edgebox.scheduling.events import Infer
 from edgebox.scheduling.scheduler_parameters import SchedulerParameters
 
 
@@ -117,6 +118,11 @@ class Latencies:
             others = self.busy.others(executor)
         profile = self._executors[executor].known.get(variant)
         return 1.0 if profile is None else profile.slowed(others)
+
+    def core_factor(self, infer: Infer) -> float:
+        """Return the factor by which a batch takes longer than with all threads."""
+        profile = self._executors[infer.executor].known.get(infer.variant)
+        return 1.0 if profile is None else profile.core_factor(infer.batch_size, infer.threads)
 
     def _changed(self) -> None:
         self._best.clear()

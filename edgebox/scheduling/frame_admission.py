@@ -126,6 +126,7 @@ class FrameAdmission:
             row = latencies.row(executor, batch.infer.variant)
             if row is not None and batch.infer.batch_size in row.sizes:
                 took_ns = row.median_ns[row.sizes.index(batch.infer.batch_size)]
+                took_ns = round(took_ns * latencies.core_factor(batch.infer))
                 left_ns += max(0, batch.started_ns + took_ns - now_ns)
         return left_ns / max(1, len(latencies.slowdowns))
 

@@ -36,6 +36,8 @@ class LiveRequest:
     """Why it was dropped; None: it lives, or was answered."""
     ready_ns: int = 0
     """When it was prepared."""
+    due_ns: int = 0
+    """Its deadline; of the first stage of a pipeline, the one that leaves time for the others."""
 
     @property
     def waits(self) -> bool:
@@ -104,7 +106,8 @@ class Ledger:
         self, request: Request, variant: VariantName, pipeline: Pipeline | None = None
     ) -> None:
         """Add a new request, and the pipeline whose first stage it is."""
-        live = self.live[request.id] = LiveRequest(request, variant, pipeline)
+        live = LiveRequest(request, variant, pipeline, due_ns=request.deadline_ns)
+        self.live[request.id] = live
         live.move(Cause.ADMITTED)
         self._lists(request).setdefault(request.camera, {})[request.id] = None
         self.waiting += 1

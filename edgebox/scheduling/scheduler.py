@@ -260,7 +260,7 @@ class Scheduler:
         self._ledger.admit(request, variant, self._admission.pipeline_of(request))
         if not self._trials.is_of(request.id):
             of_stage = self._admission.for_policy(request, variant, self._now_ns)
-            self._policy.admitted(of_stage, variant, self._now_ns)
+            self._dispatch.admitted(of_stage, variant, self._now_ns)
         self._out.append(Prepare(request.id, variant))
 
     def _admit(self, request: Request) -> VariantName | DropReason:
@@ -320,7 +320,7 @@ class Scheduler:
         if drifts:
             self._out += drifts
             self._out += self._adaptation.resources_changed(self._now_ns)
-        self._policy.batch_completed(batch.infer, isolated_ns, self._now_ns)
+        self._dispatch.completed(batch.infer, isolated_ns, self._now_ns)
         if self._sampling.wanted and not self._stopping:
             self._out += self._sampling.ran(batch.infer, members, event.took_ns, self._now_ns)
         self._out += self._endings.members(members, event.batch, self._now_ns)

@@ -201,7 +201,12 @@ class Supervision:
         return (bool(has) or had) and all(of.state is not ExecutorState.UP for of in has)
 
     def limit_ns(
-        self, executor: ExecutorId, variant: VariantName, apps: Sequence[str], batch_size: int
+        self,
+        executor: ExecutorId,
+        variant: VariantName,
+        apps: Sequence[str],
+        batch_size: int,
+        threads: int = 0,
     ) -> int:
         """Return the time limit of a batch.
 
@@ -214,12 +219,16 @@ class Supervision:
             variant: what it runs.
             apps: the application of each member.
             batch_size: a profiled size.
+            threads: CPU threads that it computes with; 0: all.
         """
         row = self._latencies.row(executor, variant)
         high_ns = 0 if row is None else row.high_ns[row.sizes.index(batch_size)]
         q = self._latencies.parameters.high_quantile
         learned_ns = self._expectations.batch_ns(executor, variant, apps, batch_size, q)
         high_ns = max(high_ns, learned_ns or 0)
+        known = self._latencies.known(executor).get(variant)
+        if known is not None:
+            high_ns = round(high_ns * known.core_factor(batch_size, threads))
         doublings = self.executors[executor].doublings.get(variant, 0)
         return max(self._limit_min_ns, LIMIT_FACTOR * high_ns) << doublings
 
@@ -266,7 +275,11 @@ class Supervision:
             match order:
                 case Infer() | Sample():
                     limit_ns = self.limit_ns(
-                        order.executor, order.variant, self._apps(order), order.batch_size
+                        order.executor,
+                        order.variant,
+                        self._apps(order),
+                        order.batch_size,
+                        order.threads if isinstance(order, Infer) else 0,
                     )
                     self.executors[order.executor].limit = _Limit(
                         now_ns,

@@ -61,6 +61,8 @@ class ActualTimes:
         if work != 1:
             fixed_ns = min(took_ns, self._profile_fixed_ns(profile))
             took_ns = fixed_ns + (took_ns - fixed_ns) * work
+        threads = runs.threads if isinstance(runs, Infer) else 0
+        slowdown *= profile.core_factor(runs.batch_size, threads)
         return round(round(took_ns * slowdown) * profile.slowed(others))
 
     def _profile_fixed_ns(self, profile: LatencyProfile) -> float:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import orjson
 
+from edgebox.domain.core_factors import MeasuredCoreFactor
 from edgebox.domain.errors import StorageError
 from edgebox.domain.interference import MeasuredInterference
 from edgebox.domain.model_family import (
@@ -52,6 +53,7 @@ _BATCH_SIZE_MAX = 1 << 20
 _BATCH_NS_MAX = 3_600_000_000_000
 """Longest plausible time of a batch: an hour. A longer one marks a damaged row."""
 _INTERFERENCE_MAX = 1e3
+_CORE_FACTOR_MAX = 1e3
 
 _TIDY_PERIOD_S = 60.0
 _FORGET_EVERY_TIDIES = 60
@@ -199,6 +201,24 @@ class Storage:
                 each.factor, now_ms,
             )  # fmt: skip
 
+    def save_core_factors(
+        self, fingerprint: str, executor: ExecutorId, found: Sequence[MeasuredCoreFactor]
+    ) -> None:
+        """Replace the factors of thread counts of these variants on an executor."""
+        now_ms = self._now_ms()
+        for variant in {each.variant for each in found}:
+            self._writer.record(
+                "DELETE FROM core_factors WHERE fingerprint = ? AND executor = ? AND variant = ?",
+                fingerprint, executor, variant,
+            )  # fmt: skip
+        for each in found:
+            self._writer.record(
+                "INSERT OR REPLACE INTO core_factors (fingerprint, executor, variant, batch_size,"
+                " threads, factor, measured_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                fingerprint, executor, each.variant, each.batch_size, each.threads, each.factor,
+                now_ms,
+            )  # fmt: skip
+
     def save_accuracy_reports(
         self,
         family: FamilyName,
@@ -284,6 +304,17 @@ class Storage:
             fingerprint, executor, neighbours,
         )  # fmt: skip
         return sound(rows, _interference, "interference", 0)
+
+    async def load_core_factors(
+        self, fingerprint: str, executor: ExecutorId
+    ) -> list[MeasuredCoreFactor]:
+        """Return the factors of thread counts that were measured on an executor."""
+        rows = await self._rows(
+            "SELECT variant, batch_size, threads, factor FROM core_factors"
+            " WHERE fingerprint = ? AND executor = ?",
+            fingerprint, executor,
+        )  # fmt: skip
+        return sound(rows, _core_factor, "factors of thread counts", 0)
 
     async def load_newest_profiles(self, ending: str) -> list[LatencyProfile]:
         """Return the latest profiles of fingerprints with this suffix."""
@@ -399,6 +430,14 @@ def _interference(row: Sequence[Any]) -> MeasuredInterference:
     return MeasuredInterference(
         VariantName(variant), FamilyName(beside), others, factor=float(factor)
     )
+
+
+def _core_factor(row: Sequence[Any]) -> MeasuredCoreFactor:
+    variant, batch_size, threads, factor = row
+    sound_counts = all(type(count) is int and count >= 1 for count in (batch_size, threads))
+    if not sound_counts or not 1 <= factor <= _CORE_FACTOR_MAX:
+        raise ValueError(f"the factor {factor!r} of {batch_size!r} on {threads!r} threads")
+    return MeasuredCoreFactor(VariantName(variant), batch_size, threads, float(factor))
 
 
 def _camera(row: Sequence[Any]) -> CameraRecord:

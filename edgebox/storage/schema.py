@@ -189,6 +189,18 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (fingerprint, executor, variant, beside, others)
         ) WITHOUT ROWID""",
     ),
+    (
+        """CREATE TABLE core_factors (
+            fingerprint TEXT NOT NULL,
+            executor TEXT NOT NULL,
+            variant TEXT NOT NULL,
+            batch_size INTEGER NOT NULL,
+            threads INTEGER NOT NULL,
+            factor REAL NOT NULL,
+            measured_at_ms INTEGER NOT NULL,
+            PRIMARY KEY (fingerprint, executor, variant, batch_size, threads)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

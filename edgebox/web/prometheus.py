@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 
 from edgebox.domain.latency_histogram import METRIC_BUCKETS
 from edgebox.domain.plans import Advice
+from edgebox.inference.sessions import CPU
 from edgebox.runtime.box import Box
 from edgebox.runtime.camera_record import CameraRecord
 from edgebox.runtime.destinations import Destination
@@ -70,6 +71,8 @@ class _ExecutorNumbers:
 
     name: str
     busy_ns: int
+    core_ns: int | None
+    """None: it is not on a CPU."""
     batches: Mapping[int, int]
     up: bool
     restarts: int
@@ -179,6 +182,7 @@ def _box(box: Box, lag: LoopLag) -> _BoxNumbers:
                 _ExecutorNumbers(
                     executor.id,
                     meter.busy_ns,
+                    meter.core_ns if executor.provider == CPU else None,
                     dict(meter.batches),
                     up=of.state is ExecutorState.UP,
                     restarts=of.restarts,
@@ -280,9 +284,16 @@ def _executor_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Metric
     busy = CounterMetricFamily(
         "edgebox_executor_busy_seconds", "Time spent running models.", labels=["executor"]
     )
+    cores = CounterMetricFamily(
+        "edgebox_executor_core_seconds",
+        "CPU threads that batches computed with, over time.",
+        labels=["executor"],
+    )
     sizes = HistogramMetricFamily("edgebox_batch_size", "Frames per batch.", labels=["executor"])
     for executor in executors:
         busy.add_metric([executor.name], executor.busy_ns / 1e9)
+        if executor.core_ns is not None:
+            cores.add_metric([executor.name], executor.core_ns / 1e9)
         buckets, so_far = [], 0
         for bound in (1, 2, 4, 8, 16, 32, 64):
             so_far = sum(n for size, n in executor.batches.items() if size <= bound)
@@ -291,6 +302,7 @@ def _executor_families(executors: Iterable[_ExecutorNumbers]) -> Iterator[Metric
         frames = sum(size * n for size, n in executor.batches.items())
         sizes.add_metric([executor.name], buckets, frames)
     yield busy
+    yield cores
     yield sizes
 
 

@@ -43,6 +43,7 @@ def batch_document(batch: RanBatch) -> dict[str, Any]:
         "variant": batch.variant,
         "size": len(batch.requests),
         "padded_size": batch.batch_size,
+        "threads": batch.threads or None,
         "ordered_ms": instant_ms(batch.ordered_ns),
         "started_ms": instant_ms(batch.started_ns) if ran else None,
         "ended_ms": instant_ms(batch.ended_ns) if ran else None,

@@ -10,9 +10,9 @@ worst request of that second, and so pays for the worst all the time. Ours decid
 from the deadlines of the requests that are there.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +76,11 @@ def choose(
     keeps_up = times_ns <= (sizes * gap_ns)[:, None]
     at_once = (sizes <= len(left_ns))[:, None]
     costs = np.arange(times_ns.shape[1]) * times_ns / sizes[:, None]
-    rest = _Rest(
-        left_ns, [(u.arrival_ns - now_ns, u.deadline_ns - now_ns) for u in upcoming], times_ns
+    fastest = [[float(each) for each in times_ns[:, -1]]]
+    rest = WaitingWork(
+        [Awaited(0.0, float(each)) for each in left_ns],
+        [Awaited(float(u.arrival_ns - now_ns), float(u.deadline_ns - now_ns)) for u in upcoming],
+        fastest,
     )
     for row, column in _by_cost(in_time & keeps_up, costs, times_ns, waits_ns):
         took_ns = float(times_ns[row, column])
@@ -109,20 +112,41 @@ def _by_cost(
         yield int(rows[at]), int(columns[at])
 
 
-class _Rest:
-    """What follows a batch, and whether all cores can answer it in time.
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A request behind a batch. Instants are in ns from now on."""
 
-    Instants are in ns from now on.
-    """
+    arrival_ns: float
+    """When it can be run; 0: it waits."""
+    deadline_ns: float
+    variant: int = 0
+    """What it runs on: an index."""
+
+
+class WaitingWork:
+    """What follows a batch, and whether all cores can answer it in time."""
 
     def __init__(
-        self, left_ns: Floats, upcoming: Sequence[tuple[int, int]], times_ns: Floats
+        self,
+        here: Sequence[Awaited],
+        coming: Iterable[Awaited],
+        fastest_ns: Sequence[Sequence[float]],
     ) -> None:
-        self._fastest_ns = [float(each) for each in times_ns[:, -1]]
-        self._here = [(0.0, float(each)) for each in left_ns]
-        coming = ((max(0.0, arrival), float(deadline)) for arrival, deadline in upcoming)
+        """Prepare.
+
+        Args:
+            here: the requests that wait, in the order of their deadlines.
+            coming: those that come soon, in the order of their deadlines.
+            fastest_ns: the times of batches of 1, 2, ... requests on all cores, by variant.
+        """
+        self._fastest_ns = fastest_ns
+        self._here = here
         # What comes too late whatever is done is no reason to hurry.
-        self._coming = [each for each in coming if each[0] + self._fastest_ns[0] <= each[1]]
+        self._coming = [
+            replace(each, arrival_ns=max(0.0, each.arrival_ns))
+            for each in coming
+            if max(0.0, each.arrival_ns) + fastest_ns[each.variant][0] <= each.deadline_ns
+        ]
         self._known: dict[int, tuple[float, float]] = {}
         """By number of requests in the first batch: the latest end that is known to be early
         enough, and the earliest that is known to be too late."""
@@ -141,19 +165,23 @@ class _Rest:
     def _walk(self, first: int, now_ns: float) -> bool:
         """Serve all in the order of deadlines, each batch as large as its first one permits."""
         joining = max(0, first - len(self._here))
-        if any(deadline_ns < now_ns for _, deadline_ns in self._coming[:joining]):
+        if any(each.deadline_ns < now_ns for each in self._coming[:joining]):
             return False
-        requests = sorted((*self._here[first:], *self._coming[joining:]), key=itemgetter(1))
-        fastest, at = self._fastest_ns, 0
+        requests = sorted(
+            (*self._here[first:], *self._coming[joining:]), key=attrgetter("deadline_ns")
+        )
+        at = 0
         while at < len(requests):
-            arrival_ns, deadline_ns = requests[at]
-            now_ns = max(now_ns, arrival_ns)
+            head = requests[at]
+            now_ns = max(now_ns, head.arrival_ns)
+            fastest = self._fastest_ns[head.variant]
             size = 0
             while (
                 at + size < len(requests)
                 and size < len(fastest)
-                and requests[at + size][0] <= now_ns
-                and now_ns + fastest[size] <= deadline_ns
+                and (each := requests[at + size]).arrival_ns <= now_ns
+                and each.variant == head.variant
+                and now_ns + fastest[size] <= head.deadline_ns
             ):
                 size += 1
             if not size:
@@ -161,3 +189,29 @@ class _Rest:
             now_ns += fastest[size - 1]
             at += size
         return True
+
+
+def choose_cores(
+    left_ns: float, times_ns: Sequence[float], cores: Sequence[int], load: float, rest: WaitingWork
+) -> int:
+    """Choose the cores of a batch whose size is known.
+
+    The rule is that of `choose`, for one size: the cheapest cores with which the batch meets its
+    earliest deadline, the executor keeps up with the arrivals, and all cores can still answer what
+    waits and comes. If there are none, as under overload: the most.
+
+    Args:
+        left_ns: time until the batch's earliest deadline.
+        times_ns: its time on each number of cores, falling. Seldom exceeded, not usual ones.
+        cores: those numbers, rising; at least one.
+        load: share of the time for which the executor computes if all batches have all cores.
+        rest: what follows it.
+
+    Returns:
+        The index of the chosen number.
+    """
+    for at in sorted(range(len(cores)), key=lambda at: (cores[at] * times_ns[at], times_ns[at])):
+        keeps_up = load * times_ns[at] <= times_ns[-1]
+        if times_ns[at] <= left_ns and keeps_up and rest.clears(0, times_ns[at]):
+            return at
+    return len(cores) - 1

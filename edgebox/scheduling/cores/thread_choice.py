@@ -1,0 +1,168 @@
+"""Decides how many threads each batch of a CPU executor computes with. Pure.
+
+The policy has chosen the batch. It gets the fewest threads with which its members meet their
+deadlines, the executor keeps up, and all threads can still answer what waits and comes
+(`core_choice`, which the simulator also runs). All CPU executors share the machine's cores: a batch
+never takes cores that other batches compute on, except that it always has one. Decoding and the
+event loop have no cores of their own; they get what batches leave, and what their work costs a
+batch is part of the measured slowdown.
+"""
+
+import math
+from collections.abc import Mapping
+from heapq import nsmallest
+
+from edgebox.domain.model_family import ExecutorId, VariantName
+from edgebox.domain.requests import Request
+from edgebox.scheduling.cores.arrival_forecast import ArrivalForecast
+from edgebox.scheduling.cores.core_choice import Awaited, WaitingWork, choose_cores
+from edgebox.scheduling.events import Infer
+from edgebox.scheduling.execution_times import ExecutionTimes
+from edgebox.scheduling.ledger import Ledger, LiveRequest
+from edgebox.scheduling.policy import Batch
+from edgebox.scheduling.request_stages import Stage
+
+LOAD_MEMORY_NS = 2_000_000_000
+"""Time constant of an executor's load."""
+FOLLOWING_MAX = 64
+"""How many waiting requests, and how many that come, are looked at. It bounds the time of a choice;
+an executor behind which more wait is overloaded or has batches so short that they do not matter."""
+
+
+class _Load:
+    """The share of the time for which an executor computes if all batches have all threads."""
+
+    def __init__(self) -> None:
+        self._share = 0.0
+        self._at_ns = 0
+
+    def add(self, took_ns: float, now_ns: int) -> None:
+        """Note a batch that would have taken so long with all threads."""
+        self._share = self.at(now_ns) + took_ns / LOAD_MEMORY_NS
+        self._at_ns = now_ns
+
+    def at(self, now_ns: int) -> float:
+        """Return the share at an instant."""
+        return self._share * math.exp((self._at_ns - now_ns) / LOAD_MEMORY_NS)
+
+
+class ThreadChoice:
+    """The threads of each batch, on executors that have a choice."""
+
+    def __init__(self, ledger: Ledger, times: ExecutionTimes) -> None:
+        self._ledger = ledger
+        self._times = times
+        self._cores = times.latencies.parameters.cores
+        self._forecast = ArrivalForecast()
+        self._loads: dict[ExecutorId, _Load] = {}
+        self._choosing: tuple[int, bool] = (-1, False)
+
+    def admitted(self, request: Request, variant: VariantName, now_ns: int) -> None:
+        """Note an admitted request, with the deadline of its stage."""
+        self._ledger.live[request.id].due_ns = request.deadline_ns
+        if request.frame is None and self._any_choice():
+            self._forecast.arrived(request, variant, now_ns)
+
+    def completed(self, infer: Infer, isolated_ns: int, now_ns: int) -> None:
+        """Note a batch; `isolated_ns`: its time with all threads, without interference."""
+        if infer.threads:
+            self._loads.setdefault(infer.executor, _Load()).add(isolated_ns, now_ns)
+
+    def threads(self, executor: ExecutorId, batch: Batch, now_ns: int) -> int:
+        """Return the threads of a batch that the policy has chosen; 0: there is no choice."""
+        latencies = self._times.latencies
+        profile = latencies.profiles(executor)[batch.variant]
+        if len(profile.thread_counts) < 2:
+            return 0
+        free = self._free(executor)
+        counts = [n for n in profile.thread_counts if n <= free] or [profile.thread_counts[0]]
+        members = [self._ledger.live[member] for member in batch.requests]
+        high_ns = self._times.expectations.batch_ns(
+            executor,
+            batch.variant,
+            [live.request.app for live in members],
+            batch.batch_size,
+            latencies.parameters.high_quantile,
+        )
+        assert high_ns is not None
+        overhead_ns = latencies.overhead_ns(executor)
+        times_ns = [
+            high_ns * profile.core_factor(batch.batch_size, n) + overhead_ns for n in counts
+        ]
+        load = self._loads.setdefault(executor, _Load()).at(now_ns)
+        # With fewer than all threads free, the executor keeps up less.
+        load *= profile.core_factor(batch.batch_size, counts[-1])
+        left_ns = min(live.due_ns for live in members) - now_ns
+        rest = self._rest(executor, members, round(max(times_ns)), now_ns)
+        return counts[choose_cores(left_ns, times_ns, counts, load, rest)]
+
+    def _free(self, executor: ExecutorId) -> int:
+        """Return the cores that no other executor's batch computes on, at least 1."""
+        taken = sum(
+            self._threads_of(batch.infer)
+            for other, batch in self._ledger.running.items()
+            if other != executor
+        )
+        return max(1, self._cores - taken) if self._cores else 1 << 30
+
+    def _threads_of(self, infer: Infer) -> int:
+        if infer.threads:
+            return infer.threads
+        known = self._times.latencies.known(infer.executor).get(infer.variant)
+        return known.thread_counts[-1] if known is not None and known.thread_counts else 0
+
+    def _any_choice(self) -> bool:
+        """Return whether any executor has a choice."""
+        version = self._times.latencies.version
+        if self._choosing[0] != version:
+            known = self._times.latencies.all_known.values()
+            any_choice = any(len(p.thread_counts) > 1 for of in known for p in of.values())
+            self._choosing = version, any_choice
+        return self._choosing[1]
+
+    def _rest(
+        self, executor: ExecutorId, members: list[LiveRequest], slowest_ns: int, now_ns: int
+    ) -> WaitingWork:
+        """Return what this executor may have to run after a batch."""
+        fastest_ns: list[list[float]] = []
+        index: dict[VariantName, int] = {}
+        for variant in self._times.latencies.profiles(executor):
+            index[variant] = len(fastest_ns)
+            fastest_ns.append(self._fastest_ns(executor, variant))
+        prepare_ns = self._times.calibration.prepare_ns
+        here = self._waiting(index, {live.request.id for live in members}, prepare_ns)
+        foreseen = self._forecast.until(now_ns, now_ns + slowest_ns, FOLLOWING_MAX)
+        coming = [
+            Awaited(each.arrival_ns - now_ns + prepare_ns, each.deadline_ns - now_ns, at)
+            for each in foreseen
+            if (at := index.get(each.variant)) is not None
+        ]
+        return WaitingWork(
+            [Awaited(ready_ns, due_ns - now_ns, at) for due_ns, _, ready_ns, at in here],
+            sorted(coming, key=lambda each: each.deadline_ns),
+            fastest_ns,
+        )
+
+    def _waiting(
+        self, index: Mapping[VariantName, int], members: set[int], prepare_ns: int
+    ) -> list[tuple[int, int, int, int]]:
+        """Return the waiting requests: deadline, id, time until it can run, and variant."""
+        return nsmallest(
+            FOLLOWING_MAX,
+            (
+                (live.due_ns, request, 0 if live.stage is Stage.READY else prepare_ns, at)
+                for request, live in self._ledger.live.items()
+                if live.waits
+                and request not in members
+                and (at := index.get(live.variant)) is not None
+            ),
+        )
+
+    def _fastest_ns(self, executor: ExecutorId, variant: VariantName) -> list[float]:
+        """Return the times of batches of 1, 2, ... requests with all threads, seldom exceeded."""
+        row = self._times.latencies.row(executor, variant)
+        assert row is not None
+        times: list[float] = []
+        for size, high_ns in zip(row.sizes, row.high_ns, strict=True):
+            times += [float(high_ns)] * (size - len(times))
+        return times

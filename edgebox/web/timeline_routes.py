@@ -57,6 +57,7 @@ _BATCH = Schema(
         variant=TEXT,
         size=COUNT,
         padded_size=COUNT,
+        threads=nullable(COUNT),
         ordered_ms=NUMBER,
         started_ms=nullable(NUMBER),
         ended_ms=nullable(NUMBER),

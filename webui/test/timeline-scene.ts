@@ -20,6 +20,7 @@ export function batch(number: number, start_ms: number, end_ms: number | null, o
     variant,
     size: outcomes.length,
     padded_size: outcomes.length,
+    threads: null,
     ordered_ms: start_ms,
     started_ms: end_ms === null ? null : start_ms,
     ended_ms: end_ms,

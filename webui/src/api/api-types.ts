@@ -74,6 +74,7 @@ export type Batch = {
   variant: string
   size: number
   padded_size: number
+  threads: number | null
   ordered_ms: number
   started_ms: number | null
   ended_ms: number | null

@@ -61,6 +61,7 @@ function OneBatch({ batch, offset_ms }: { batch: Batch; offset_ms: number }) {
           {end_ms === null ? 'running' : <>ran <strong>{milliseconds(end_ms - startOf(batch))}</strong></>}, expected{' '}
           {milliseconds(batch.expected_ms)}
         </span>
+        {batch.threads !== null && <span>on {plural(batch.threads, 'CPU thread')}</span>}
         {batch.started_ms !== null && <span>started {milliseconds(batch.started_ms - batch.ordered_ms)} after it was ordered</span>}
         {verdict === 'failed' && <strong class={countsStyles.off}>not all were answered</strong>}
         {verdict === 'late' && <strong class={countsStyles.off}>late</strong>}

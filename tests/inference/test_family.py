@@ -124,10 +124,10 @@ def test_a_wrong_manifest_names_the_key(tmp_path: Path, old: str, new: str, expe
 
 def test_accuracy_by_the_side_of_objects(tmp_path: Path) -> None:
     table = "accuracy_by_side = [[12, 0.5], [20, 0.9]]\nmap50 = "
-    small, large = read_manifest(written(tmp_path, MANIFEST.replace("map50 = ", table, 1))).variants
-    at = [small.accuracy_at(side_px) for side_px in (0, 12, 14, 20, 500)]
+    other, known = read_manifest(written(tmp_path, MANIFEST.replace("map50 = ", table, 1))).variants
+    at = [known.accuracy_at(side_px) for side_px in (0, 12, 14, 20, 500)]
     assert at == pytest.approx([0.5, 0.5, 0.6, 0.9, 0.9])
-    assert large.accuracy_at(12) == large.accuracy
+    assert other.accuracy_at(12) == other.accuracy
 
 
 def test_variants_may_have_files_of_their_own(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from edgebox.domain.accuracy_by_side import read_accuracy_by_side
 from edgebox.domain.errors import ModelError
-from edgebox.domain.field_reader import FieldReader, Notation, dotted, is_number
+from edgebox.domain.field_reader import FieldReader, Notation, dotted
 from edgebox.domain.model_family import AccuracyReport, FamilyName, Variant, VariantName
 from edgebox.vision.coco import COCO80
 from edgebox.vision.decoding import (
@@ -430,7 +431,7 @@ def _read_variants(
             width_px=table.integer("width_px", 1, _SIDE_MAX_PX),
             height_px=table.integer("height_px", 1, _SIDE_MAX_PX),
             accuracy=table.number("accuracy", 0.0, 1.0),
-            accuracy_by_side=_read_accuracy_by_side(table),
+            accuracy_by_side=read_accuracy_by_side(table),
         )
         for key, side_px in (("width_px", variant.width_px), ("height_px", variant.height_px)):
             if side_px % multiple_px:
@@ -442,22 +443,3 @@ def _read_variants(
         variants.append(variant)
         tables[variant.name] = table
     return tuple(sorted(variants, key=lambda v: (v.pixels, v.width_px, v.name))), tables
-
-
-def _read_accuracy_by_side(table: FieldReader) -> tuple[tuple[float, float], ...]:
-    """Return a variant's accuracy by the side of the object; empty: it is not given."""
-    key = "accuracy_by_side"
-    if key not in table:
-        return ()
-    rows, found = table.raw(key), list[tuple[float, float]]()
-    if not isinstance(rows, list) or not rows:
-        raise table.wrong(key, "must be a list of [side in px, accuracy] pairs", rows)
-    for row in rows:
-        pair = isinstance(row, list) and len(row) == 2
-        if not pair or not is_number(row[0], 0, _SIDE_MAX_PX) or not is_number(row[1], 0, 1):
-            what = f"must have pairs of a side from 0 to {_SIDE_MAX_PX} px and an accuracy"
-            raise table.wrong(key, f"{what} from 0 to 1", row)
-        if found and row[0] <= found[-1][0]:
-            raise table.wrong(key, "must have rising sides", row)
-        found.append((float(row[0]), float(row[1])))
-    return tuple(found)

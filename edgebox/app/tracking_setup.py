@@ -46,7 +46,7 @@ class ZoneNotices:
 
     def _happened(self, camera: CameraId, events: Sequence[Notification]) -> None:
         for event in events:
-            text = _in_words(event)
+            text = in_words(event)
             if text is not None and self._repeats.passes(camera):
                 self._box.note("info", text, camera)
 
@@ -66,12 +66,15 @@ def missing_classes(box: Box, defaults: TrackingDefaults) -> list[str]:
     ]
 
 
-def _in_words(event: Notification) -> str | None:
+def in_words(event: Notification) -> str | None:
     """Return a zone's event for people; None: it is not worth a line of its own."""
     who = f"{event.label} {event.details['track']}"
     if event.kind is NotificationType.LINE_CROSSED:
         line, direction = event.details["line"], event.details["direction"]
         return f"{event.camera}: {who} crossed {line} ({direction})"
     if event.kind is NotificationType.ZONE_DWELL:
-        return f"{event.camera}: {who} in {event.details['zone']} for {event.details['dwell_s']} s"
+        zone, dwell_s = event.details["zone"], event.details["dwell_s"]
+        if not dwell_s:  # the zone asks for no stay, so its event is the entry
+            return f"{event.camera}: {who} entered {zone}"
+        return f"{event.camera}: {who} in {zone} for {dwell_s} s"
     return None

@@ -5,6 +5,7 @@ import click
 from edgebox.commands.simulate_batching import batching, make_workload_command
 from edgebox.commands.simulate_cameras import cameras
 from edgebox.commands.simulate_pipelines import pipelines
+from edgebox.commands.simulate_vertical import vertical
 
 
 @click.group()
@@ -15,4 +16,5 @@ def simulate() -> None:
 simulate.add_command(batching)
 simulate.add_command(cameras)
 simulate.add_command(pipelines)
+simulate.add_command(vertical)
 simulate.add_command(make_workload_command)

@@ -89,12 +89,24 @@ def read_scenario(path: Path, seed: int | None = None) -> "Scenario":
     """
     from edgebox.simulation.scenario import parse_scenario
 
-    return parse_scenario(
-        _text(path), str(path), lambda name: _text(path.parent / Path(name).expanduser()), seed
-    )
+    return parse_scenario(read_text(path), str(path), lambda name: read_beside(path, name), seed)
 
 
-def _text(path: Path) -> str:
+def read_beside(path: Path, name: str) -> str:
+    """Return the text of a file that a scenario names, relative to its folder.
+
+    Raises:
+        InvalidInputError: it cannot be read, in one line.
+    """
+    return read_text(path.parent / Path(name).expanduser())
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InvalidInputError: it cannot be read, in one line.
+    """
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:

@@ -135,6 +135,8 @@ class Hello:
     """The pipeline that its frames run through; None: the box's default, if it names no family."""
     placement: bool = False
     """Whether it can run the first stage of its frames itself."""
+    named: frozenset[str] = field(default=frozenset(), compare=False)
+    """The fields that a received message has; the others are at their defaults."""
 
     @property
     def last_slo_ms(self) -> float:
@@ -143,8 +145,8 @@ class Hello:
 
     def encode(self) -> bytes:
         """Return the message as JSON."""
-        fields = orjson.loads(orjson.dumps(self))
-        del fields["later"]
+        fields = orjson.loads(orjson.dumps(self, default=list))
+        del fields["later"], fields["named"]
         if not self.placement:
             del fields["placement"]
         fields["slo_ms"] = written_deadlines(self.slo_ms, self.later)
@@ -180,6 +182,7 @@ class Hello:
             agent=read.text("agent", "", length_max=128),
             later=deadlines[1],
             placement=read.flag("placement", False),
+            named=frozenset(name for name, value in fields.items() if value not in (None, "")),
         )
         read.finish()
         return hello

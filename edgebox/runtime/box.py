@@ -414,7 +414,7 @@ class Box:
         request = record.request(driver.next_request_id(), arrived, update, now_ns)
 
         def ended(frame: PendingFrame, ending: FrameResult) -> None:
-            ending = self.tracking.ended(frame, ending, self.families[record.camera.family].labels)
+            ending = self.tracking.ended(frame, ending, self.families, record.camera.family)
             metrics.ended(ending, driver.clock_ns())
             metrics.crops_ended(frame)
             if isinstance(ending, Answer) and self.viewers:

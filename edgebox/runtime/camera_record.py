@@ -74,6 +74,8 @@ class CameraRecord:
     """The inferred site; used if the camera declares none."""
     offer: PlacementOffer | None = None
     """What it was given to run the first stage of its frames itself; None: nothing."""
+    named: frozenset[str] = frozenset()
+    """The fields of its hello; the box chose the settings that are not among them."""
     first_frame_ns: int | None = None
     """When its first frame arrived."""
     advice: Advice | None = None

@@ -7,7 +7,7 @@ that time all the same, and results could overtake each other.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,11 +15,16 @@ from edgebox.domain.model_family import FamilyName
 from edgebox.domain.notifications import Notification, NotificationType
 from edgebox.domain.overrides import NOTHING_SET, Overrides
 from edgebox.domain.requests import CameraId
+from edgebox.inference.family import Family
 from edgebox.runtime.frames import Answer, FrameAnalysis, FrameResult, PendingFrame
+from edgebox.runtime.stage_documents import staged_objects
 from edgebox.tracking.settings import CameraTracking, TrackingDefaults
 from edgebox.tracking.tracker import Tracker
 from edgebox.tracking.watch import Crossing, Sighting, StayBegun, ZoneEvent, ZoneWatch
 from edgebox.vision.detections import Detections
+
+Attributes = Mapping[str, Mapping[str, object]]
+"""By the attribute's name, its label and score."""
 
 
 @dataclass(slots=True)
@@ -30,6 +35,16 @@ class _TrackedCamera:
     watch: ZoneWatch
     newest_ns: int = 0
     """When the newest picture that was tracked was captured."""
+    attributes: dict[int, Attributes] = field(default_factory=dict)
+    """Of each track, what classifiers of its pipeline said of it last."""
+
+    def note_attributes(self, ids: list[int], found: Mapping[int, Attributes]) -> None:
+        """Note what classifiers say of objects by row; forget tracks that have ended."""
+        alive = self.tracker.alive
+        self.attributes = {track: of for track, of in self.attributes.items() if track in alive}
+        for row, of in found.items():
+            if ids[row]:
+                self.attributes[ids[row]] = {**self.attributes.get(ids[row], {}), **of}
 
 
 OnEvents = Callable[[CameraId, tuple[Notification, ...]], None]
@@ -85,26 +100,37 @@ class FrameTracking:
         return 0 if tracked is None else len(tracked.tracker.alive)
 
     def ended(
-        self, frame: PendingFrame, ending: FrameResult, labels: tuple[str, ...]
+        self,
+        frame: PendingFrame,
+        ending: FrameResult,
+        families: Mapping[FamilyName, Family],
+        family: FamilyName,
     ) -> FrameResult:
         """Return an answer with the ids of its objects and what happened in zones.
 
         Anything else is returned as it is, and so are answers of cameras that are not tracked.
+
+        Args:
+            frame: that has ended.
+            ending: its result.
+            families: those of the stages of its pipeline, at least.
+            family: that its detections are of.
         """
         camera = frame.request.camera
         settings = self.settings(camera)
         if settings is None or not isinstance(ending, Answer):
             return ending
-        return self._answered(camera, settings, frame, ending, labels)
+        return self._answered(settings, frame, ending, families, families[family].labels)
 
     def _answered(
         self,
-        camera: CameraId,
         settings: CameraTracking,
         frame: PendingFrame,
         answer: Answer,
+        families: Mapping[FamilyName, Family],
         labels: tuple[str, ...],
     ) -> Answer:
+        camera = frame.request.camera
         tracked = self._of(camera, settings, frame.family)
         captured_ns = frame.request.captured_ns
         found = answer.detections
@@ -116,6 +142,9 @@ class FrameTracking:
             captured_ns,
         )
         found = replace(found, tracks=ids)
+        staged = staged_objects(answer, frame.pipeline, families, 0.0, embeddings=False)
+        before = tracked.attributes
+        tracked.note_attributes(ids.tolist(), staged.attributes)
         events: list[ZoneEvent] = []
         if captured_ns > tracked.newest_ns:
             tracked.newest_ns = captured_ns
@@ -123,7 +152,11 @@ class FrameTracking:
                 events = tracked.watch.update(
                     _sightings(found, labels, frame), tracked.tracker.alive, captured_ns
                 )
-        notifications = tuple(_notification(event, camera, captured_ns) for event in events)
+        known = {**before, **tracked.attributes}
+        notifications = tuple(
+            _notification(event, camera, captured_ns, known.get(event.track, {}))
+            for event in events
+        )
         if notifications:
             self.on_events(camera, notifications)
         counts, crossings = tracked.watch.counts(), tracked.watch.crossings()
@@ -147,6 +180,7 @@ class FrameTracking:
         if tracked.family != family:  # its classes have other numbers
             tracked.family = family
             tracked.tracker = Tracker(self._defaults.tracker, tracked.tracker.last_id)
+            tracked.attributes = {}
         return tracked
 
     def _watch(self, settings: CameraTracking) -> ZoneWatch:
@@ -166,7 +200,9 @@ def _sightings(found: Detections, labels: tuple[str, ...], frame: PendingFrame) 
     ]
 
 
-def _notification(event: ZoneEvent, camera: CameraId, at_ns: int) -> Notification:
+def _notification(
+    event: ZoneEvent, camera: CameraId, at_ns: int, attributes: Attributes
+) -> Notification:
     if isinstance(event, Crossing):
         kind = NotificationType.LINE_CROSSED
         details: dict[str, object] = {"line": event.line, "direction": event.direction}
@@ -174,4 +210,7 @@ def _notification(event: ZoneEvent, camera: CameraId, at_ns: int) -> Notificatio
         stays = isinstance(event, StayBegun)
         kind = NotificationType.ZONE_DWELL if stays else NotificationType.ZONE_LEFT
         details = {"zone": event.zone, "dwell_s": round(event.dwell_ns / 1e9, 2)}
-    return Notification(kind, at_ns, camera, event.label, {**details, "track": event.track})
+    details["track"] = event.track
+    if attributes:
+        details["attributes"] = attributes
+    return Notification(kind, at_ns, camera, event.label, details)

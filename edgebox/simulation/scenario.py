@@ -5,7 +5,7 @@ one line that names file, line and key. docs/explanation/simulation.md describes
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgebox.domain.accuracy_by_side import read_accuracy_by_side
@@ -21,7 +21,6 @@ from edgebox.domain.model_family import (
 from edgebox.domain.pipelines import Pipeline
 from edgebox.domain.requests import Camera, CameraId, SiteId
 from edgebox.link.bandwidth import SIZE_EXPONENT, EstimatorKind
-from edgebox.link.shaping import MADE_UP, TRACE_FORMATS, BandwidthTrace, parse_trace
 from edgebox.planning.planner_parameters import PlanningParameters
 from edgebox.scheduling.policies import POLICIES
 from edgebox.scheduling.scheduler_parameters import FrameAdmissionRule, SchedulerParameters
@@ -31,6 +30,7 @@ from edgebox.simulation.scenario_pipelines import (
     read_pipeline_of,
     read_pipelines,
 )
+from edgebox.simulation.scenario_traces import ReadFile, read_trace, read_trace_start_s
 from edgebox.simulation.senders import SenderKind
 from edgebox.simulation.shared_links import Queueing, SimulatedSite
 from edgebox.simulation.simulated_cameras import CameraClock, PictureBytes, SimulatedCamera
@@ -42,9 +42,6 @@ PERFECT = "perfect"
 ESTIMATES = (*(str(rule) for rule in EstimatorKind), PERFECT)
 FAMILY = FamilyName("default")
 DATABASE = "database"
-
-ReadFile = Callable[[str], str]
-"""A function that returns the text of a file named by the scenario, relative to its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +329,11 @@ class _Site:
 def _sites(top: FieldReader, rng: random.Random, read: ReadFile) -> dict[str, _Site]:
     sites: dict[str, _Site] = {}
     for entry in top.objects("sites", default=[]):
-        name, trace, start_s = entry.nonempty("name"), _trace(entry, read), _trace_start_s(entry)
+        name, trace, start_s = (
+            entry.nonempty("name"),
+            read_trace(entry, read),
+            read_trace_start_s(entry),
+        )
         if name in sites:
             raise entry.wrong("name", f"there are two sites named {name!r}")
         start_ns = rng.random() * trace.period_ns if start_s is None else start_s * S
@@ -368,7 +369,7 @@ def _cameras(entry: FieldReader, context: _Context, rng: random.Random) -> list[
     name, count = template.camera.id, entry.integer("count", 1, 10_000, 1)
     apart_ns = round(entry.number("joins_apart_s", 0, 86_400, 0.0) * S)
     phase_ms = entry.number("phase_ms", -1, 60_000, -1.0)
-    start_s = _trace_start_s(entry) if template.site is None else 0.0
+    start_s = read_trace_start_s(entry) if template.site is None else 0.0
     entry.refuse_unknown()
     made = []
     for at in range(count):
@@ -420,7 +421,7 @@ def _camera(entry: FieldReader, context: _Context) -> SimulatedCamera:
             site=of.site.name if of and of.declared else None,
             pipeline=pipeline,
         ),
-        _trace(entry, context.read) if of is None else of.site.trace,
+        read_trace(entry, context.read) if of is None else of.site.trace,
         rtt_ns=_ns(entry, "rtt_ms", 2 * MS),
         jitter_ns=_ns(entry, "jitter_ms", 0),
         weight=PictureBytes(
@@ -455,32 +456,3 @@ def _work(entry: FieldReader) -> tuple[float, ...]:
     if work != sorted(work):
         raise entry.wrong("work", "must rise")
     return tuple(work)
-
-
-def _trace_start_s(entry: FieldReader) -> float | None:
-    """Return where in the trace a camera starts; None: anywhere."""
-    if isinstance(entry.raw("trace_start_s"), str):
-        entry.choice("trace_start_s", ("random",))
-        return None
-    return entry.number("trace_start_s", 0, 1e6, 0.0)
-
-
-def _trace(entry: FieldReader, read: ReadFile) -> BandwidthTrace:
-    given = [key for key in ("mbps", "trace", "made_up") if key in entry]
-    if len(given) != 1:
-        raise entry.wrong("mbps", "give exactly one of mbps, trace (a file) and made_up")
-    step_s = entry.number("step_s", 0.001, 86_400, 1.0)
-    if given == ["made_up"]:
-        kind = entry.choice("made_up", tuple(MADE_UP))
-        seed = entry.count("made_up_seed", 1)
-        return MADE_UP[kind](random.Random(seed))
-    if given == ["mbps"]:
-        rates = entry.numbers("mbps", 0, 1e6) if isinstance(entry.raw("mbps"), list) else None
-        if rates is None:
-            rates = [entry.number("mbps", 0, 1e6, above=True)]
-        if not any(rates):
-            raise entry.wrong("mbps", "a link that is 0 throughout carries nothing")
-        return BandwidthTrace.stepwise(rates, step_s)
-    file = entry.nonempty("trace")
-    known = entry.choice("trace_format", ("auto", *TRACE_FORMATS), "auto")
-    return parse_trace(read(file), file, step_s=step_s, form=None if known == "auto" else known)

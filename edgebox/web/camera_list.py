@@ -38,6 +38,7 @@ from edgebox.web.schemas import (
     array,
     described,
     nullable,
+    one_of,
     record,
     some_of,
 )
@@ -152,6 +153,7 @@ def _shown(context: WebContext, camera: CameraId, stored: StoredCamera | None) -
         "first_seen_ms": stored and stored.first_seen_ms,
         "last_seen_ms": stored and stored.last_seen_ms,
         "requested": _requested_settings(live, stored),
+        "origins": _origins(context, live),
         "overrides": written(overrides),
         "in_force": None if live is None else _settings(live.camera),
         "state": None if live is None else camera_state(context.box, live),
@@ -177,6 +179,22 @@ def _requested_settings(live: CameraRecord | None, stored: StoredCamera | None) 
         "pipeline",
     )
     return {**{name: hello.get(name) for name in names}, "slo_ms": slo_ms, "later": later}
+
+
+def _origins(context: WebContext, live: CameraRecord | None) -> dict[str, str]:
+    """Return where each requested setting comes from.
+
+    "unknown": the camera has not connected since the box started.
+    """
+    if live is None:
+        return dict.fromkeys(_WITH_ORIGIN, "unknown")
+    named = live.named
+    origins = {name: "camera" if name in named else "default" for name in _WITH_ORIGIN}
+    if "family" in named:  # such a camera has no pipeline but the one that it names
+        origins["pipeline"] = "camera"
+    elif "pipeline" not in named and context.box.models.default_pipeline is not None:
+        origins["pipeline"] = "configuration"
+    return origins
 
 
 def _settings(camera: Camera) -> dict[str, Any]:
@@ -237,6 +255,8 @@ _FIELDS: dict[str, JsonSchema] = {
     "zones": described(nullable(ZONES), "All its zones; null: those of the configuration"),
     "lines": described(nullable(LINES), "All its lines; null: those of the configuration"),
 }
+_WITH_ORIGIN = ("slo_ms", "rate_hz", "min_accuracy", "app", "site", "pipeline")
+_ORIGIN = one_of("camera", "configuration", "default", "unknown")
 _OVERRIDES = Schema("Overrides", record(**_FIELDS))
 _CHANGE = Schema("CameraChange", some_of(**_FIELDS))
 _SETTINGS: dict[str, JsonSchema] = {
@@ -266,6 +286,7 @@ _CAMERA = Schema(
                 pipeline=nullable(TEXT),
             ),
         ),
+        origins=Schema("SettingOrigins", record(**dict.fromkeys(_WITH_ORIGIN, _ORIGIN))),
         overrides=_OVERRIDES,
         in_force=nullable(
             Schema(

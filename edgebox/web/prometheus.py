@@ -404,8 +404,8 @@ def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
     )
     latency = HistogramMetricFamily(
         "edgebox_frame_latency_seconds",
-        "Latencies of answered frames by stage; total is counted from the capture.",
-        labels=["camera", "stage"],
+        "Latencies of answered frames by part; total is counted from the capture.",
+        labels=["camera", "part"],
     )
     for camera in cameras:
         _add_outcomes(frames, [camera.name], camera.counts)
@@ -413,9 +413,9 @@ def _frame_families(cameras: Sequence[_CameraNumbers]) -> Iterator[Metric]:
         pending.add_metric([camera.name], camera.counts.pending)
         utility.add_metric([camera.name], camera.counts.utility)
         mismatches.add_metric([camera.name], camera.counts.mismatches)
-        for stage, durations in camera.latencies.items():
+        for part, durations in camera.latencies.items():
             latency.add_metric(
-                [camera.name, stage], _cumulative(durations.counts), durations.sum_ns / 1e9
+                [camera.name, part], _cumulative(durations.counts), durations.sum_ns / 1e9
             )
     yield from (frames, captured, pending, utility, mismatches, latency)
 

@@ -257,6 +257,7 @@ class CameraSession:
             self._record = await box.open_camera(camera, hello.agent, hello.instance, self)
         except REFUSALS as error:
             raise _FatalError(error.code, str(error), noted=True) from None
+        self._record.named = hello.named
         in_force = self._record.camera
         self._family = box.families[in_force.family]
         if hello.placement:

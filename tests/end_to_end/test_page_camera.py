@@ -209,7 +209,7 @@ async def test_a_deadline_is_set_undone_and_reset(database: Path, browser: Brows
         await until(lambda: camera.summary().slo_ms == 700, "the camera to hear of it")
         await expect(page.get_by_test_id("latency")).to_contain_text("limit 700")
         await expect(deadline).to_have_value("700")
-        await expect(page.get_by_text("The camera asks for 30000")).to_be_visible()
+        await expect(page.get_by_text("Without this setting: 30000")).to_be_visible()
         await page.get_by_role("button", name="Undo").click()
         await until(lambda: camera.summary().slo_ms == SLO_MS, "the camera to hear of it")
         # The fields are emptied once the page has the answer.

@@ -98,6 +98,7 @@ async def test_a_legend_of_many_variants_shows_them_all(
         )
         await some_batches(canvas)
         legend = page.get_by_role("list", name="Variants")
+        await expect(legend.get_by_role("listitem").first).to_be_visible()
         await legend.evaluate(MORE_VARIANTS)
         assert await legend.evaluate(BESIDE) == 0
         assert await page.evaluate(STICKING_OUT) == []

@@ -55,6 +55,8 @@ async def test_a_camera_gets_the_pipeline_that_it_names(database: Path, file: Pa
         async with WireCamera(app, pipeline="again") as camera:
             welcome = await camera.wait_for(Welcome)
             assert (welcome.pipeline, welcome.family) == ("again", "street")
+            _, known = await get_json(app, "/v1/cameras/gate")
+            assert known["origins"]["pipeline"] == "camera"
             _, listed = await get_json(app, "/v1/pipelines")
             assert listed["default"] is None
             (pipeline,) = listed["pipelines"]
@@ -78,6 +80,9 @@ async def test_the_default_is_for_cameras_that_name_nothing(database: Path, file
     async with running(database, file=file, inference__pipeline="again") as app:
         async with WireCamera(app, "one") as camera:
             assert (await camera.wait_for(Welcome)).pipeline == "again"
+            _, known = await get_json(app, "/v1/cameras/one")
+            assert known["requested"]["pipeline"] == "again"
+            assert known["origins"]["pipeline"] == "configuration"
         async with WireCamera(app, "two", family="street") as camera:
             assert (await camera.wait_for(Welcome)).pipeline is None
 

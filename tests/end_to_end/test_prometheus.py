@@ -86,8 +86,8 @@ async def test_histograms_of_latency_and_batches(database: Path) -> None:
         results = [await camera.result(await camera.frame()) for _ in range(6)]
         told = await scrape(app)
     latency = told["edgebox_frame_latency_seconds"]
-    for stage in ("network", "queue", "inference", "return", "total"):
-        mine = [s for s in latency.samples if s.labels["stage"] == stage]
+    for part in ("network", "queue", "inference", "return", "total"):
+        mine = [s for s in latency.samples if s.labels["part"] == part]
         buckets = [(float(s.labels["le"]), s.value) for s in mine if s.name.endswith("_bucket")]
         bounds, cumulative = zip(*buckets, strict=True)
         assert list(bounds) == sorted(bounds)
@@ -96,7 +96,7 @@ async def test_histograms_of_latency_and_batches(database: Path) -> None:
         (count,) = (s.value for s in mine if s.name.endswith("_count"))
         assert count == cumulative[-1] == len(results)
         (total_s,) = (s.value for s in mine if s.name.endswith("_sum"))
-        reported = [getattr(result.timing, f"{stage}_ms") for result in results]
+        reported = [getattr(result.timing, f"{part}_ms") for result in results]
         assert abs(total_s - sum(reported) / 1e3) < 1e-3 * len(results)
         for bound, below in buckets:
             # Reported times are rounded to microseconds or so.

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { around, type Option } from '../src/camera/Explanation'
 import { fileName, KEPT, resultsText, withResult, type Result } from '../src/camera/results'
 import type { FrameHeader } from '../src/api/types'
-import { fieldOf, patchOf, textOf, typedSince, type Overrides } from '../src/camera/cameraOverrides'
+import { before, fieldOf, patchOf, standing, textOf, typedSince, type CameraDocument, type Overrides } from '../src/camera/cameraOverrides'
 
 const SET: Overrides = {
   slo_ms: 200, rate_hz: null, app: null, min_accuracy: 0.3, site: null, pipeline: null, tracking: null, zones: null, lines: null,
@@ -15,7 +15,24 @@ test('only what differs from what is set is sent', () => {
   expect(patchOf({ slo_ms: ' 250 ', rate_hz: '2,5', app: 'door' }, SET)).toEqual({ slo_ms: 250, rate_hz: 2.5, app: 'door' })
 })
 
-test('an emptied field goes back to what the camera asks for', () => {
+test('undoing changes back what was sent, and nothing else', () => {
+  const zones = [{ name: 'yard', points: [[0, 0], [1, 0], [1, 1]] as [number, number][], classes: [], min_dwell_s: 0 }]
+  expect(before({ rate_hz: 3, slo_ms: null }, { ...SET, zones })).toEqual({ rate_hz: null, slo_ms: 200 })
+})
+
+test('what holds without a setting says where it comes from', () => {
+  const known = {
+    requested: { slo_ms: 300, rate_hz: 10, min_accuracy: 0, app: 'default', site: null, pipeline: 'traffic' },
+    origins: { slo_ms: 'camera', rate_hz: 'unknown', min_accuracy: 'default', app: 'default', site: 'default', pipeline: 'configuration' },
+  } as unknown as CameraDocument
+  expect(standing(known, 'slo_ms')).toBe('300, as the camera asks')
+  expect(standing(known, 'rate_hz')).toBe('10, as at its last connection')
+  expect(standing(known, 'min_accuracy')).toBe('0, the default')
+  expect(standing(known, 'site')).toBe('none, the default')
+  expect(standing(known, 'pipeline')).toBe('traffic, from the configuration')
+})
+
+test('an emptied field goes back to what holds without it', () => {
   expect(patchOf({ slo_ms: '', min_accuracy: ' ' }, SET)).toEqual({ slo_ms: null, min_accuracy: null })
   expect(textOf(null)).toBe('')
   expect(textOf(0)).toBe('0')

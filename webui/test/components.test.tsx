@@ -41,7 +41,8 @@ const NONE = {
   slo_ms: null, rate_hz: null, app: null, min_accuracy: null, site: null, pipeline: null, tracking: null, zones: null, lines: null,
 }
 const ASKED = { ...NONE, family: null, slo_ms: 300, rate_hz: 10, min_rate_hz: null, width_px: 1280, height_px: 720, later: [] }
-const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, requested: ASKED, overrides: NONE, in_force: null, state: null }
+const ORIGINS = { slo_ms: 'camera', rate_hz: 'camera', min_accuracy: 'default', app: 'default', site: 'default', pipeline: 'configuration' } as const
+const KNOWN: CameraDocument = { id: 'gate-2', connected: true, first_seen_ms: 1, last_seen_ms: null, requested: ASKED, origins: ORIGINS, overrides: NONE, in_force: null, state: null }
 
 test('a setting is saved, told of, and undone', async () => {
   const changed = { ...KNOWN, overrides: { ...NONE, slo_ms: 200 } }
@@ -59,7 +60,7 @@ test('a setting is saved, told of, and undone', async () => {
   rerender(<Settings known={changed} connected onChanged={onChanged} />)
   fireEvent.click(screen.getByRole('button', { name: 'Undo' }))
   await screen.findByText('Undone.')
-  expect(fetch.mock.calls[1]?.[1]).toMatchObject({ body: JSON.stringify(NONE) })
+  expect(fetch.mock.calls[1]?.[1]).toMatchObject({ body: '{"slo_ms":null}' })
 })
 
 test('a pipeline is chosen among those of the box, and not asked for where there are none', async () => {
@@ -70,7 +71,7 @@ test('a pipeline is chosen among those of the box, and not asked for where there
   expect(screen.queryByLabelText('Pipeline')).toBeNull()
   rerender(<Settings known={KNOWN} connected pipelines={['traffic', 'yard']} onChanged={() => {}} />)
   const field = screen.getByLabelText<HTMLSelectElement>('Pipeline')
-  expect([...field.options].map(({ text }) => text)).toEqual(['as the camera asks', 'traffic', 'yard'])
+  expect([...field.options].map(({ text }) => text)).toEqual(['none, from the configuration', 'traffic', 'yard'])
   fireEvent.change(field, { target: { value: 'traffic' } })
   fireEvent.click(screen.getByRole('button', { name: 'Save' }))
   await waitFor(() => expect(fetch.mock.calls[0]?.[1]).toMatchObject({ method: 'PATCH', body: '{"pipeline":"traffic"}' }))

@@ -159,6 +159,7 @@ export type Camera = {
   first_seen_ms: number | null
   last_seen_ms: number | null
   requested: RequestedSettings
+  origins: SettingOrigins
   overrides: Overrides
   in_force: InForce | null
   state: CameraState | null
@@ -608,6 +609,15 @@ export type ResourcePrice = {
   price: number
   unit: string
   cameras: number
+}
+
+export type SettingOrigins = {
+  slo_ms: 'camera' | 'configuration' | 'default' | 'unknown'
+  rate_hz: 'camera' | 'configuration' | 'default' | 'unknown'
+  min_accuracy: 'camera' | 'configuration' | 'default' | 'unknown'
+  app: 'camera' | 'configuration' | 'default' | 'unknown'
+  site: 'camera' | 'configuration' | 'default' | 'unknown'
+  pipeline: 'camera' | 'configuration' | 'default' | 'unknown'
 }
 
 export type StageFindings = {

@@ -1,7 +1,8 @@
 // Draws what was found over the live video, in the place where it was in the frame that was answered.
 
 import { contain, scaleBox, type Size } from '../live/geometry'
-import { colourOf, drawBox } from '../live/painter'
+import { colourOf, drawBox, drawLaterBox } from '../live/painter'
+import { foundWithin, labelled } from '../live/stages'
 import type { Detection } from '../api/types'
 import { now_ns, type Result } from './wire'
 
@@ -61,10 +62,11 @@ export class Overlay {
     if (!this.shown) return
     const { detections, labels, source } = this.shown
     const picture = contain(source, this.canvas)
-    for (const { label, score, box } of detections) {
-      const rectangle = scaleBox(this.mirrored ? mirror(box, source.width) : box, source, picture)
-      drawBox(context, rectangle, label, score, colourOf(label, labels), ratio)
-    }
+    const placed = (box: Corners) => scaleBox(this.mirrored ? mirror(box, source.width) : box, source, picture)
+    for (const found of detections)
+      drawBox(context, placed(found.box), labelled(found), found.score, colourOf(found.label, labels), ratio)
+    for (const found of detections.flatMap(({ stages }) => foundWithin(stages)))
+      drawLaterBox(context, placed(found.box), labelled(found), found.score, ratio)
   }
 }
 

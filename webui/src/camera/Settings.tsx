@@ -6,7 +6,7 @@ import styles from './Settings.module.css'
 import { useState } from 'preact/hooks'
 
 import { messageOf, request } from '../api/api'
-import { FIELDS, fieldOf, patchOf, textOf, typedSince, type CameraDocument, type Draft, type Field, type FieldWords, type Overrides } from './cameraOverrides'
+import { before, FIELDS, fieldOf, patchOf, standing, textOf, typedSince, type CameraDocument, type Draft, type FieldWords, type Patch } from './cameraOverrides'
 
 interface SettingsProps {
   known: CameraDocument
@@ -19,8 +19,8 @@ interface SettingsProps {
 interface Outcome {
   message: string
   failed: boolean
-  /** What it was before, to go back to. */
-  before?: Overrides
+  /** The settings that were sent, as they were before. */
+  before?: Patch
 }
 
 export function Settings({ known, connected, pipelines = [], onChanged }: SettingsProps) {
@@ -31,13 +31,13 @@ export function Settings({ known, connected, pipelines = [], onChanged }: Settin
   const changed = Object.keys(patch).length > 0
   const refused = outcome?.failed ? fieldOf(outcome.message) : null
 
-  async function send(body: object, message: string, undo: boolean): Promise<void> {
+  async function send(body: Patch, message: string, undo: boolean): Promise<void> {
     setSaving(true)
     const sent = draft
     try {
       const changed = await request('PATCH /v1/cameras/{id}', { path: { id: known.id }, body })
       setDraft((now) => typedSince(sent, now))
-      setOutcome({ message, failed: false, ...(undo && { before: known.overrides }) })
+      setOutcome({ message, failed: false, ...(undo && { before: before(body, known.overrides) }) })
       onChanged(changed)
     } catch (error) {
       setOutcome({ message: messageOf(error), failed: true })
@@ -52,7 +52,7 @@ export function Settings({ known, connected, pipelines = [], onChanged }: Settin
   }
   return (
     <section class={`${styles.card} card`} aria-labelledby="settings-title">
-      <h2 id="settings-title">Settings <span class="muted">on the box, over what the camera asks for</span></h2>
+      <h2 id="settings-title">Settings <span class="muted">on the box; they go before all others</span></h2>
       <form onSubmit={save} noValidate>
         {FIELDS.filter(({ field }) => field !== 'pipeline' || pipelines.length > 0 || known.overrides.pipeline !== null).map((words) => (
           <Setting
@@ -66,7 +66,7 @@ export function Settings({ known, connected, pipelines = [], onChanged }: Settin
             onReset={() => {
               const { [words.field]: _, ...rest } = draft
               setDraft(rest)
-              if (known.overrides[words.field] !== null) void send({ [words.field]: null }, `${words.name} is as the camera asks.`, true)
+              if (known.overrides[words.field] !== null) void send({ [words.field]: null }, `${words.name} is reset: ${standing(known, words.field)}.`, true)
             }}
           />
         ))}
@@ -104,23 +104,18 @@ function Setting({ words: { field, name, unit, hint, numeric }, choices, known, 
           id={`setting-${field}`} value={value} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
           onChange={(event) => onType(event.currentTarget.value)}
         >
-          <option value="">{asAsked(known, field)}</option>
+          <option value="">{standing(known, field)}</option>
           {[...new Set([...choices, ...(value ? [value] : [])])].map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       ) : <input
         id={`setting-${field}`} type="text" inputMode={numeric ? 'decimal' : 'text'} autocomplete="off" spellcheck={false} autocapitalize="none"
-        value={value} placeholder={asAsked(known, field)} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
+        value={value} placeholder={standing(known, field)} aria-invalid={refusal !== null} aria-describedby={`setting-${field}-hint`}
         onInput={(event) => onType(event.currentTarget.value)}
       />}
-      <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to what the camera asks for`}>Reset</button>
+      <button type="button" disabled={!set && typed === undefined} onClick={onReset} aria-label={`Reset ${name.toLowerCase()} to ${standing(known, field)}`}>Reset</button>
       <small id={`setting-${field}-hint`} class={refusal === null ? 'muted' : page.refused} role={refusal === null ? undefined : 'alert'}>
-        {refusal ?? (set ? `${hint}. The camera asks for ${textOf(known.requested[field]) || 'nothing'}` : hint)}
+        {refusal ?? (set ? `${hint}. Without this setting: ${standing(known, field)}` : hint)}
       </small>
     </div>
   )
-}
-
-function asAsked(known: CameraDocument, field: Field): string {
-  const asked = known.requested[field]
-  return asked === null ? 'as the camera asks' : `${asked}, as the camera asks`
 }

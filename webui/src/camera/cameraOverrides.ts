@@ -3,6 +3,7 @@
 import type { Camera as CameraAnswer, Overrides } from '../api/api-types'
 
 export type { Overrides }
+type Origin = CameraAnswer['origins'][Field]
 /** What the form sets; zones and lines are drawn. */
 export type Field = Exclude<keyof Overrides, 'tracking' | 'zones' | 'lines'>
 
@@ -29,9 +30,12 @@ export const FIELDS: readonly FieldWords[] = [
 /** What was typed and not yet saved. */
 export type Draft = Partial<Record<Field, string>>
 
+/** Settings to send; null: take it off. */
+export type Patch = Partial<Record<Field, number | string | null>>
+
 /** What is to change. A text that is no number goes as it is: the box says what is wrong with it. */
-export function patchOf(draft: Draft, overrides: Overrides): Partial<Record<Field, number | string | null>> {
-  const patch: Partial<Record<Field, number | string | null>> = {}
+export function patchOf(draft: Draft, overrides: Overrides): Patch {
+  const patch: Patch = {}
   for (const { field, numeric } of FIELDS) {
     const typed = draft[field]?.trim()
     if (typed === undefined || typed === textOf(overrides[field])) continue
@@ -41,12 +45,29 @@ export function patchOf(draft: Draft, overrides: Overrides): Partial<Record<Fiel
   return patch
 }
 
+/** What the settings of a patch are now: sent later, it changes them back and no others. */
+export function before(patch: Patch, overrides: Overrides): Patch {
+  return Object.fromEntries(Object.keys(patch).map((field) => [field, overrides[field as Field]]))
+}
+
+const ORIGIN_WORDS: Readonly<Record<Origin, string>> = {
+  camera: 'as the camera asks',
+  configuration: 'from the configuration',
+  default: 'the default',
+  unknown: 'as at its last connection',
+}
+
+/** What holds where the box sets nothing, and where that comes from: "800, as the camera asks". */
+export function standing({ requested, origins }: CameraDocument, field: Field): string {
+  return `${requested[field] ?? 'none'}, ${ORIGIN_WORDS[origins[field]]}`
+}
+
 /** What was typed while a draft was being saved: it is not saved yet. */
 export function typedSince(sent: Draft, now: Draft): Draft {
   return Object.fromEntries(Object.entries(now).filter(([field, text]) => text !== sent[field as Field]))
 }
 
-/** A value as the form's fields show it; empty: as the camera asks. */
+/** A value as the form's fields show it; empty: not set. */
 export function textOf(value: number | string | null): string {
   return value === null ? '' : String(value)
 }

@@ -2,13 +2,16 @@
 
 import { milliseconds, plural } from '../ui/format'
 import { contain, scaleBox, type Rectangle } from './geometry'
-import { labelled, partial } from './stages'
+import { foundWithin, labelled, partial } from './stages'
 import type { ShownFrame } from '../api/messages'
 import type { FrameHeader } from '../api/types'
 
 /** Bright enough for any picture, by label; text on them is dark. */
 const COLOURS = ['#ffb43a', '#4cc9f0', '#ff7aa8', '#8ce07a', '#b9a0ff', '#ff9770', '#e9e36a', '#8fb8ff']
 const LABEL_TEXT = '#10161a'
+/** Of what a later stage found on an object: white and dashed, because classes of its own colour belong to the first stage. */
+const LATER_COLOUR = '#ffffff'
+const LATER_DASH = [5, 3]
 /** Boxes narrower than this (CSS pixels) carry no label: it would cover the neighbours. */
 const LABELLED_FROM = 34
 
@@ -85,6 +88,7 @@ export class Painter {
     const { header } = drawn
     this.canvas.dataset['frames'] = String(this.frames)
     this.canvas.dataset['boxes'] = String(header.detections.length)
+    this.canvas.dataset['laterBoxes'] = String(header.detections.flatMap(({ stages }) => foundWithin(stages)).length)
     const ended = header.outcome === 'on_time' ? '' : ` · ${header.outcome.replace('_', ' ')}`
     this.caption.textContent = `${plural(header.detections.length, 'object')} in ${milliseconds(header.total_ms)}${ended}${partial(header.missing)}`
     this.canvas.dataset['missing'] = (header.missing ?? []).join(' ')
@@ -127,6 +131,9 @@ export function drawDetections(
     const name = track == null ? labelled(found) : `${labelled(found)} #${track}`
     drawBox(context, scaleBox(box, source, picture), name, score, colourOf(label, labels), ratio)
   }
+  // Last, because they lie within the others.
+  for (const found of header.detections.flatMap(({ stages }) => foundWithin(stages)))
+    drawLaterBox(context, scaleBox(found.box, source, picture), labelled(found), found.score, ratio)
 }
 
 async function decode(jpeg: Uint8Array<ArrayBuffer>): Promise<ImageBitmap | null> {
@@ -143,6 +150,11 @@ export function colourOf(label: string, labels: readonly string[]): string {
   return COLOURS[index % COLOURS.length] as string
 }
 
+/** Draw what a later stage of a pipeline found. */
+export function drawLaterBox(context: CanvasRenderingContext2D, box: Rectangle, label: string, score: number, ratio: number): void {
+  drawBox(context, box, label, score, LATER_COLOUR, ratio, LATER_DASH)
+}
+
 export function drawBox(
   context: CanvasRenderingContext2D,
   box: Rectangle,
@@ -150,6 +162,7 @@ export function drawBox(
   score: number,
   colour: string,
   ratio: number,
+  dash: readonly number[] = [],
 ): void {
   const line = Math.max(1, Math.round(1.5 * ratio))
   // Whole device pixels keep the lines sharp.
@@ -162,7 +175,9 @@ export function drawBox(
   context.strokeRect(x, y, width, height)
   context.lineWidth = line
   context.strokeStyle = colour
+  context.setLineDash(dash.map((length) => length * ratio))
   context.strokeRect(x, y, width, height)
+  context.setLineDash([])
   if (width < LABELLED_FROM * ratio) return
 
   context.font = `600 ${Math.round(11 * ratio)}px system-ui, sans-serif`

@@ -120,6 +120,8 @@ class Adaptation:
         for.
         """
         connected = self.cameras[camera.id]
+        if connected.camera.pipeline != camera.pipeline:
+            self._fan_out.forget(camera.id)
         connected.camera = (
             camera  # a plan computed from the old settings no longer applies to this camera
         )

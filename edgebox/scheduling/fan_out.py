@@ -43,7 +43,8 @@ class FanOut:
         for stage in camera.pipeline.stages[1:]:
             recent = of.get(stage.name)
             if recent is None:
-                recent = of[stage.name] = RecentValues(FAN_OUT_WINDOW, 0)
+                # What its first frame showed is the best guess: none would be one too small.
+                recent = of[stage.name] = RecentValues(FAN_OUT_WINDOW, crops.get(stage.name, 0))
             recent.add(crops.get(stage.name, 0))
 
     def forget(self, camera: CameraId) -> None:

@@ -153,9 +153,11 @@ class Admission:
         have a partial answer would be dropped.
         """
         connected = self._adaptation.cameras.get(request.camera)
-        if connected is None or connected.camera.pipeline is None:
+        pipeline = self.pipeline_of(request) or self._joins.pipeline_of(request)
+        # Nothing is known of the later stages of a pipeline that its camera has no more.
+        if connected is None or pipeline is None or connected.camera.pipeline != pipeline:
             return request
-        stage = request.stage or connected.camera.pipeline.first.name
+        stage = request.stage or pipeline.first.name
         remaining_ns = self._fan_out.remaining_ns(connected.camera, stage)
         known = self._times.expectations.single_request(variant, request.app)
         usual_ns = 0 if known is None else round(known.usual_ns)

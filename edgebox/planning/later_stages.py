@@ -58,7 +58,8 @@ def later_choice(
     variants, right, share_per_hz = [], 0.0, 0.0
     for stage in stages:
         known, weight = _accuracies(stage, picture_px), accuracy * stage.crops / crops
-        at = _in_force(stage) if price is None else _best(stage, known, weight, price)
+        worth = _worth(stage, picture_px, weight)
+        at = _in_force(stage) if price is None else _best(stage, worth, price)
         chosen = stage.variants[at]
         variants.append((stage.name, chosen.variant.name))
         right += stage.crops / crops * known[at]
@@ -66,14 +67,20 @@ def later_choice(
     return LaterChoice(tuple(variants), right, share_per_hz)
 
 
-def _best(stage: LaterStage, known: Sequence[float], weight: float, price: float) -> int:
-    def net(at: int) -> tuple[float, float]:
-        of = stage.variants[at]
-        stays = STAY_BONUS if of.variant.name == stage.current else 1.0
-        cost = of.share_per_hz
-        return weight * known[at] * stays - price * cost, -cost
+def _worth(stage: LaterStage, picture_px: int, weight: float) -> list[float]:
+    """Return what each variant is worth: its accuracy, and a little more for what is in force."""
+    return [
+        weight * known * (STAY_BONUS if of.variant.name == stage.current else 1.0)
+        for of, known in zip(stage.variants, _accuracies(stage, picture_px), strict=True)
+    ]
 
-    return max(range(len(stage.variants)), key=net)
+
+def _best(stage: LaterStage, worth: Sequence[float], price: float) -> int:
+    def net(at: int) -> tuple[float, float]:
+        cost = stage.variants[at].share_per_hz
+        return worth[at] - price * cost, -cost
+
+    return max(range(len(worth)), key=net)
 
 
 def _in_force(stage: LaterStage) -> int:
@@ -149,8 +156,7 @@ def _prices(snapshot: PlanningSnapshot, cameras: Iterable[CameraSnapshot]) -> li
         crops = sum(stage.crops for stage in camera.later)
         for px, first in _pictures(camera, snapshot.variants):
             for stage in camera.later:
-                weight = first.accuracy * stage.crops / crops
-                worth = [weight * each for each in _accuracies(stage, px)]
+                worth = _worth(stage, px, first.accuracy * stage.crops / crops)
                 found.update(_breakpoints(stage.variants, worth))
     rising = sorted(found)
     if len(rising) > PRICES_MAX:

@@ -122,6 +122,7 @@ class Adaptation:
         connected = self.cameras[camera.id]
         if connected.camera.pipeline != camera.pipeline:
             self._fan_out.forget(camera.id)
+            self.crop_sides.forget(camera.id)
         connected.camera = (
             camera  # a plan computed from the old settings no longer applies to this camera
         )
